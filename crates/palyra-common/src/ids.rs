@@ -1,0 +1,118 @@
+//! Identifiers: one ULID newtype per kind of thing, so that a run id cannot be passed where a session id is meant.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use ulid::Ulid;
+
+/// A text that is not a ULID.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{value}` is not a {kind} id; expected 26 characters such as 01JC0Q6F7Z8G9H0J1K2M3N4P5Q")]
+pub struct InvalidId {
+    /// Which kind of id was expected, such as `run`.
+    pub kind: &'static str,
+    /// What was given.
+    pub value: String,
+}
+
+macro_rules! ulid_newtypes {
+    ($( $(#[$meta:meta])* $name:ident($kind:literal); )+) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Ulid);
+
+        impl $name {
+            /// A fresh id. Ids are an *input* of the run machine; only drivers and surfaces call this.
+            #[must_use]
+            pub fn generate() -> Self {
+                Self(Ulid::generate())
+            }
+
+            /// The id with exactly these 128 bits, for tests and for reading stored bytes.
+            #[must_use]
+            pub const fn from_u128(bits: u128) -> Self {
+                Self(Ulid(bits))
+            }
+
+            /// The id as 128 bits, as stored.
+            #[must_use]
+            pub const fn to_u128(self) -> u128 {
+                self.0.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0.to_string())
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidId;
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                Ulid::from_string(text)
+                    .map(Self)
+                    .map_err(|_| InvalidId { kind: $kind, value: text.to_owned() })
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                std::borrow::Cow::Borrowed(stringify!($name))
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "pattern": "^[0-9A-HJKMNP-TV-Z]{26}$" })
+            }
+        }
+    )+};
+}
+
+ulid_newtypes! {
+    /// One agent task from its first message to its terminal phase.
+    RunId("run");
+    /// A conversation: a sequence of runs that share history.
+    SessionId("session");
+    /// A question put to a person.
+    ApprovalId("approval");
+    /// A device that was paired with this installation.
+    DeviceId("device");
+    /// A canvas that agents draw user interface on.
+    CanvasId("canvas");
+    /// A goal that outlives single runs.
+    ObjectiveId("objective");
+    /// One request on a control connection.
+    RequestId("request");
+    /// One auxiliary model task.
+    AuxiliaryTaskId("auxiliary task");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_survives_text_and_json() {
+        let id = RunId::generate();
+        assert_eq!(id.to_string().parse::<RunId>().unwrap(), id);
+        let json = serde_json::to_string(&id).unwrap();
+        assert_eq!(json, format!("\"{id}\""));
+        assert_eq!(serde_json::from_str::<RunId>(&json).unwrap(), id);
+        assert_eq!(RunId::from_u128(id.to_u128()), id);
+    }
+
+    #[test]
+    fn a_wrong_id_names_its_kind() {
+        let error = "nope".parse::<SessionId>().unwrap_err();
+        assert!(error.to_string().starts_with("`nope` is not a session id"));
+    }
+}
