@@ -1,1 +1,20 @@
-//! (being written)
+//! The typed client of the daemon, and the wire types that the daemon itself answers with.
+//!
+//! [`api`] holds types and addresses; [`Client`] has one method per route; [`TapeStream`] follows a run over broken
+//! connections without a gap or a repetition. Built on `hyper` alone: one connection per request over a local socket needs
+//! neither a pool nor TLS, and the small dependency keeps the command line quick to start.
+
+pub mod api;
+
+mod client;
+mod endpoint;
+mod error;
+mod ndjson;
+mod tape;
+mod transport;
+
+pub use client::Client;
+pub use endpoint::{Endpoint, SOCKET_NAME, SocketPath, TOKEN_NAME};
+pub use error::ClientError;
+pub use ndjson::NdjsonStream;
+pub use tape::{Follow, Reconnect, TapeStream};

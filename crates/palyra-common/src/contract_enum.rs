@@ -6,6 +6,8 @@
 
 use thiserror::Error;
 
+use crate::{ErrorCategory, StableErrorEnvelope, ToStableError};
+
 /// A text that is no value of a contract enum.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{value}` is not a {contract}; expected one of {expected}")]
@@ -16,6 +18,13 @@ pub struct UnknownContractValue {
     pub value: String,
     /// The canonical values, comma separated.
     pub expected: String,
+}
+
+impl ToStableError for UnknownContractValue {
+    fn to_stable(&self) -> StableErrorEnvelope {
+        StableErrorEnvelope::new("value_unknown", ErrorCategory::Validation, self.to_string())
+            .hint(format!("use one of {}", self.expected))
+    }
 }
 
 /// What every contract enum offers, for code that treats them alike (schemas, reference pages, tests).
@@ -35,9 +44,7 @@ pub trait ContractEnum: Copy + Eq + Sized + 'static {
         Self::ALL
             .iter()
             .copied()
-            .find(|value| {
-                fold(value.as_str()) == wanted || value.aliases().iter().any(|alias| fold(alias) == wanted)
-            })
+            .find(|value| fold(value.as_str()) == wanted || value.aliases().iter().any(|alias| fold(alias) == wanted))
             .ok_or_else(|| UnknownContractValue {
                 contract: Self::CONTRACT,
                 value: text.to_owned(),
@@ -67,9 +74,9 @@ pub trait ContractEnum: Copy + Eq + Sized + 'static {
     }
 }
 
-/// Drops what the accepted spellings differ in: case and the separators `_`, `-` and space.
+/// Drops what the accepted spellings differ in: case and the separators `_`, `-`, `.`, `:` and space.
 fn fold(text: &str) -> String {
-    text.trim().chars().filter(|c| !matches!(c, '_' | '-' | ' ')).map(|c| c.to_ascii_lowercase()).collect()
+    text.trim().chars().filter(|c| !matches!(c, '_' | '-' | '.' | ':' | ' ')).map(|c| c.to_ascii_lowercase()).collect()
 }
 
 /// Declares a contract enum: `Variant = "canonical" | "alias" | …`.

@@ -8,6 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
+use crate::{ErrorCategory, StableErrorEnvelope, ToStableError};
+
 /// A SHA-256 digest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 32]);
@@ -16,6 +18,13 @@ pub struct Digest(pub [u8; 32]);
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{0}` is not a digest; expected `sha256:` and 64 hexadecimal digits")]
 pub struct InvalidDigest(String);
+
+impl ToStableError for InvalidDigest {
+    fn to_stable(&self) -> StableErrorEnvelope {
+        StableErrorEnvelope::new("digest_invalid", ErrorCategory::Validation, self.to_string())
+            .hint("copy the whole digest, `sha256:` included")
+    }
+}
 
 impl Digest {
     /// Digest of some bytes.

@@ -78,9 +78,9 @@ pub struct StableErrorEnvelope {
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery_hint: Option<String>,
-    /// Structured facts for programs.
+    /// Structured facts for programs. Boxed, so that a `Result` with this error stays small.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub details: Option<serde_json::Value>,
+    pub details: Option<Box<serde_json::Value>>,
     /// Fields that failed validation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub validation_errors: Vec<FieldError>,
@@ -111,7 +111,7 @@ impl StableErrorEnvelope {
     /// Adds structured facts.
     #[must_use]
     pub fn details(mut self, details: serde_json::Value) -> Self {
-        self.details = Some(details);
+        self.details = Some(Box::new(details));
         self
     }
 

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use ulid::Ulid;
 
+use crate::{ErrorCategory, StableErrorEnvelope, ToStableError};
+
 /// A text that is not a ULID.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{value}` is not a {kind} id; expected 26 characters such as 01JC0Q6F7Z8G9H0J1K2M3N4P5Q")]
@@ -16,6 +18,13 @@ pub struct InvalidId {
     pub kind: &'static str,
     /// What was given.
     pub value: String,
+}
+
+impl ToStableError for InvalidId {
+    fn to_stable(&self) -> StableErrorEnvelope {
+        StableErrorEnvelope::new("id_invalid", ErrorCategory::Validation, self.to_string())
+            .hint(format!("copy the {} id from the list that shows it", self.kind))
+    }
 }
 
 macro_rules! ulid_newtypes {

@@ -1,8 +1,8 @@
 //! Information-flow labels: how far a datum may be trusted, how widely it may be shown, and where it came from.
 //!
-//! A [`Label`] is a point in a lattice. When data combine, their labels [`join`](Label::join): the *lowest* integrity, the
-//! *highest* confidentiality, the *intersection* of readers and the *union* of sources. Nothing in this file raises
-//! integrity or lowers confidentiality; that is an explicit, journaled act elsewhere.
+//! A [`Label`] is a point in a lattice. When data combine, their labels [`join`](Label::join): the *lowest* integrity,
+//! the *highest* confidentiality, the *intersection* of readers and the *union* of sources. Nothing in this file
+//! raises integrity or lowers confidentiality; that is an explicit, journaled act elsewhere.
 
 use std::collections::BTreeSet;
 

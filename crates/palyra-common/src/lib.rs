@@ -1,25 +1,51 @@
 //! The vocabulary of Palyra.
 //!
 //! Everything here is shared by all other crates and depends on none of them: identifiers, time, labels, the runtime
-//! contracts with their wire names, the stable error envelope, redaction, configuration and deployment profiles. It does no
-//! I/O beyond reading configuration.
+//! contracts with their wire names, envelopes, the stable error envelope, redaction, configuration and deployment
+//! profiles. It does no I/O beyond reading configuration and the one write of `palyra config set`.
 
+mod build_info;
 mod clock;
+pub mod config;
 mod contract_enum;
+mod deployment_profiles;
 mod digest;
+pub mod env_vars;
+mod envelopes;
+mod environment;
 mod error;
+mod health;
 mod ids;
 mod labels;
+pub mod paths;
+mod redaction;
 mod runtime_contracts;
+mod secret_ref;
 
+pub use build_info::BuildInfo;
 pub use clock::{Clock, FixedClock, SystemClock, Timestamp};
 pub use contract_enum::{ContractEnum, UnknownContractValue};
+pub use deployment_profiles::{
+    BindingBehaviour, ConnectivityOption, DeploymentProfileSpec, DeploymentRecipe, MissingIsolation,
+    SandboxRequirement, SecurityPosture, WorkerSupport,
+};
 pub use digest::{Digest, InvalidDigest};
+pub use envelopes::{
+    A2uiUpdate, AcpCommandEnvelope, AcpCommandResultEnvelope, CrossSurfaceHandoff, InconsistentResult, InvalidHandoff,
+    InvalidTelemetry, JournalEvent, LimitsUsed, ModelToken, RunStatus, RunStreamBody, RunStreamEvent, StatusDetail,
+    SystemEventRecord, TelemetrySummary, ToolApprovalRequest, ToolApprovalResponse, ToolAttestation, ToolDecision,
+    ToolProposal, ToolResult, UxEventName, UxTelemetryEvent,
+};
+pub use environment::Environment;
 pub use error::{ErrorCategory, ExitCode, FieldError, Retry, StableErrorEnvelope, ToStableError};
-pub use ids::{
-    ApprovalId, AuxiliaryTaskId, CanvasId, DeviceId, InvalidId, ObjectiveId, RequestId, RunId, SessionId,
-};
+pub use health::{ComponentHealth, HealthReport, HealthStatus};
+pub use ids::{ApprovalId, AuxiliaryTaskId, CanvasId, DeviceId, InvalidId, ObjectiveId, RequestId, RunId, SessionId};
 pub use labels::{Confidentiality, Integrity, Label};
+pub use redaction::{RedactedUrl, Secret, SecretString};
 pub use runtime_contracts::{
-    ApprovalDecision, ApprovalScope, ApprovalSubject, Risk, RunLifecyclePhase, TerminationReason,
+    AcpCommand, ApprovalDecision, ApprovalScope, ApprovalSubject, AuxiliaryInputContract, AuxiliaryOutputContract,
+    AuxiliaryTaskContract, AuxiliaryTaskKind, AuxiliaryTaskState, DeploymentProfile, HandoffIntent, HandoffSection,
+    HookDecision, HookEvent, ModelPreference, Risk, RunLifecycleHookPhase, RunLifecyclePhase, RunMode, SafetyAction,
+    SandboxTier, SkillStatus, SkillTrust, TelemetrySurface, TerminationReason, ToolVerdict, UxOutcome,
 };
+pub use secret_ref::{InvalidSecretRef, SecretError, SecretRef};

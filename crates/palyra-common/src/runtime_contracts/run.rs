@@ -1,4 +1,4 @@
-//! Runtime vocabulary: the values that users, clients and stored data rely on.
+//! A run's phases, its reasons to end, its hook points and its mode.
 
 use crate::runtime_contract_enum;
 
@@ -57,61 +57,41 @@ runtime_contract_enum! {
 }
 
 runtime_contract_enum! {
-    /// How an approval was answered.
-    pub enum ApprovalDecision("approval_decision") {
-        /// Go ahead.
-        Allow = "allow",
-        /// Do not.
+    /// Where hooks run in the life of a run.
+    pub enum RunLifecycleHookPhase("run_lifecycle_hook_phase") {
+        /// Before the first model turn.
+        BeforeRun = "before_run",
+        /// Before a tool call that was permitted.
+        BeforeTool = "before_tool",
+        /// After a tool call gave its outcome.
+        AfterTool = "after_tool",
+        /// Before an answer goes to a surface or a channel.
+        BeforeDelivery = "before_delivery",
+        /// After the run reached a terminal phase.
+        AfterRun = "after_run",
+    }
+}
+
+runtime_contract_enum! {
+    /// How a run treats untrusted tool results. Ordered from loosest to tightest.
+    pub enum RunMode("run_mode") {
+        /// Results go into the context as they are; the context becomes untrusted.
+        Open = "open",
+        /// Large or untrusted results become variables with a safe preview.
+        Guarded = "guarded",
+        /// No untrusted text ever reaches the planner.
+        Strict = "strict",
+    }
+}
+
+runtime_contract_enum! {
+    /// What was decided about a tool proposal. Ordered from weakest to strongest, so that combining is `max`.
+    pub enum ToolVerdict("tool_verdict") {
+        /// It may run.
+        Permit = "permit",
+        /// It may run once a person agrees.
+        NeedsApproval = "needs_approval" | "permit_if_approved",
+        /// It may not run.
         Deny = "deny",
-        /// Nobody answered in time.
-        Timeout = "timeout",
-        /// The question could not be asked.
-        Error = "error",
-    }
-}
-
-runtime_contract_enum! {
-    /// How far an approval reaches.
-    pub enum ApprovalScope("approval_scope") {
-        /// This one call.
-        Once = "once",
-        /// Matching calls of this session.
-        Session = "session",
-        /// Matching calls for a while.
-        Timeboxed = "timeboxed",
-    }
-}
-
-runtime_contract_enum! {
-    /// What an approval is about.
-    pub enum ApprovalSubject("approval_subject") {
-        /// A tool call.
-        Tool = "tool",
-        /// A message to a channel.
-        ChannelSend = "channel_send",
-        /// Use of a secret.
-        SecretAccess = "secret_access",
-        /// An action in a browser.
-        BrowserAction = "browser_action",
-        /// A capability of a node.
-        NodeCapability = "node_capability",
-        /// Pairing a device.
-        DevicePairing = "device_pairing",
-        /// Spending beyond a budget.
-        BudgetOverride = "budget_override",
-    }
-}
-
-runtime_contract_enum! {
-    /// How much harm a call could do.
-    pub enum Risk("risk") {
-        /// None to speak of.
-        Low = "low",
-        /// Annoying, easily undone.
-        Medium = "medium",
-        /// Hard to undo.
-        High = "high",
-        /// Cannot be undone.
-        Critical = "critical",
     }
 }

@@ -1,0 +1,29 @@
+# The two commands of the README are `make run` and `make test`; each does the set-up it needs.
+# Builds go to ${XDG_CACHE_HOME:-~/.cache}/palyra/target-<rustc version> unless CARGO_TARGET_DIR is set.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help run test figures reference deny
+
+help: ## Show the commands
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+run: ## Build Palyra and watch a task run, with no key and no network
+	@bash scripts/setup.sh run
+	@bash scripts/demo.sh
+
+test: ## Check formatting, lints, all tests and the generated pages
+	@bash scripts/setup.sh test
+	@bash scripts/test.sh
+
+figures: ## Measure (ONLY=name measures one) and print each figure with its aim
+	@bash scripts/setup.sh run
+	@bash scripts/figures.sh $(ONLY)
+
+reference: ## Write the generated pages of docs/ anew
+	@bash scripts/setup.sh run
+	@bash scripts/reference.sh write
+
+deny: ## Check licences, banned crates and sources of all dependencies
+	@bash scripts/setup.sh run
+	@bash scripts/deny.sh

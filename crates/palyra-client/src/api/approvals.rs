@@ -1,0 +1,95 @@
+//! Approvals: questions put to a person, and the answers.
+
+use palyra_common::{
+    ApprovalDecision, ApprovalId, ApprovalScope, ApprovalSubject, Risk, RunId, SessionId, Timestamp,
+    runtime_contract_enum,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+runtime_contract_enum! {
+    /// Which approvals a list holds.
+    pub enum ApprovalState("approval_state") {
+        /// Nobody has answered yet.
+        Pending = "pending",
+        /// Answered, timed out or failed.
+        Decided = "decided",
+        /// Both.
+        All = "all",
+    }
+}
+
+/// Which approvals to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListApprovalsParams {
+    /// Only those of one run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// Pending ones when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<ApprovalState>,
+}
+
+/// Approvals, oldest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ListApprovalsResponse {
+    /// Oldest first: that is the order in which a person should answer.
+    pub approvals: Vec<ApprovalView>,
+}
+
+/// One question, and its answer when there is one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ApprovalView {
+    /// The approval.
+    pub approval_id: ApprovalId,
+    /// The run that waits for it.
+    pub run_id: RunId,
+    /// The session of that run.
+    pub session_id: SessionId,
+    /// The tool call it is about, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// What kind of thing is asked.
+    pub subject: ApprovalSubject,
+    /// How much harm it could do.
+    pub risk: Risk,
+    /// One line that says exactly what would happen.
+    pub summary: String,
+    /// Why a person is asked.
+    pub reason: String,
+    /// The tool, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The arguments exactly as they would be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<serde_json::Value>,
+    /// When it was asked.
+    pub requested_at: Timestamp,
+    /// The answer; absent while pending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<ApprovalAnswer>,
+}
+
+/// How an approval was answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ApprovalAnswer {
+    /// The decision.
+    pub decision: ApprovalDecision,
+    /// How far it reaches.
+    pub scope: ApprovalScope,
+    /// Who decided.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A person's answer. Only `allow` and `deny` can be given; `timeout` and `error` are for the daemon to record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DecideApprovalParams {
+    /// The decision.
+    pub decision: ApprovalDecision,
+    /// How far it reaches.
+    pub scope: ApprovalScope,
+}

@@ -1,0 +1,35 @@
+//! What `GET /healthz` answers, without authentication, to whoever can reach the daemon.
+
+use palyra_common::{ComponentHealth, HealthStatus};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Health of the daemon and of its parts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HealthResponse {
+    /// The worst of the components.
+    pub status: HealthStatus,
+    /// Version of the daemon.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// Where its state lives.
+    pub state_root: String,
+    /// The model provider it chose.
+    pub provider: ProviderView,
+    /// Milliseconds since it became healthy.
+    pub uptime_ms: u64,
+    /// Its parts.
+    pub components: Vec<ComponentHealth>,
+}
+
+/// The model provider, and why this one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProviderView {
+    /// Such as `offline`.
+    pub name: String,
+    /// The model it will use.
+    pub model: String,
+    /// Why it was chosen, for a person.
+    pub reason: String,
+}

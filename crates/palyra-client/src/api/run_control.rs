@@ -1,0 +1,90 @@
+//! What can be done to a run after it was created: abort, steer, undo, replay.
+//!
+//! Pause and resume take no parameters. Abort, pause, resume, input and decide answer with the run's new
+//! [`RunView`](super::RunView).
+
+use palyra_common::runtime_contract_enum;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Ends a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AbortRunParams {
+    /// Why, for the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+runtime_contract_enum! {
+    /// When a steering message reaches the model.
+    pub enum InputMode("input_mode") {
+        /// With the next turn; what is under way is finished first.
+        FollowUp = "follow_up",
+        /// At once; what is under way is cancelled.
+        Interrupt = "interrupt",
+    }
+}
+
+/// A further message for a run that is not over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunInputParams {
+    /// The message.
+    pub text: String,
+    /// When it reaches the model.
+    pub mode: InputMode,
+}
+
+runtime_contract_enum! {
+    /// What undoing did to one file.
+    pub enum UndoAction("undo_action") {
+        /// Its former content is back.
+        Restored = "restored",
+        /// The run had created it; it is gone.
+        Removed = "removed",
+    }
+}
+
+/// What undoing a run did. Undo is all or nothing, so every file that the run changed is listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UndoResponse {
+    /// The files, by path.
+    pub files: Vec<UndoneFile>,
+}
+
+/// One file that undo touched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UndoneFile {
+    /// Path inside the workspace.
+    pub path: String,
+    /// What was done to it.
+    pub action: UndoAction,
+}
+
+/// Outcome of feeding a run's tape to the run machine again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayReport {
+    /// Inputs that were fed.
+    pub steps: u64,
+    /// Actions that came out.
+    pub actions: u64,
+    /// Whether every action was the recorded one, byte for byte.
+    pub identical: bool,
+    /// Where the two part; present exactly when they are not identical.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_difference: Option<ReplayDifference>,
+}
+
+/// The first place where replay and record differ.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayDifference {
+    /// Position on the run's tape.
+    pub seq: u64,
+    /// What the record says; absent if there is no record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<String>,
+    /// What replay gave; absent if it gave nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<String>,
+}

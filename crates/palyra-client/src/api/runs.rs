@@ -1,0 +1,199 @@
+//! Runs: creating, listing and looking at them, and asking for their tape.
+
+use palyra_common::{
+    Digest, RunId, RunLifecyclePhase, SessionId, StatusDetail, TerminationReason, Timestamp, runtime_contract_enum,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::approvals::ApprovalView;
+
+/// A new run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateRunParams {
+    /// Continues this session; excludes `session_key`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// Continues the session with this name, or begins it; excludes `session_id`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_key: Option<String>,
+    /// The task in plain words.
+    pub prompt: String,
+    /// Absolute path of the directory the run works in.
+    pub workspace: String,
+    /// Another model than the configured one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Tighter limits than the configured ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<RunLimitsParams>,
+    /// The same key with the same parameters gives the same run again; with others it is a conflict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// Limits of one run. They can only be tighter than the configured ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunLimitsParams {
+    /// Model turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// Tool calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tool_calls: Option<u32>,
+    /// Seconds of work; time waiting for a person does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_clock_seconds: Option<u64>,
+}
+
+/// Which runs to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListRunsParams {
+    /// Only those of one session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// Only those in this phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<RunLifecyclePhase>,
+    /// How many at most; the daemon has its own upper bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// Only runs older than this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<RunId>,
+}
+
+/// A page of runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ListRunsResponse {
+    /// Newest first.
+    pub runs: Vec<RunView>,
+    /// Pass as `before` for the next page; absent on the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_before: Option<RunId>,
+}
+
+/// One run in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunView {
+    /// The run.
+    pub run_id: RunId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// Where it stands.
+    pub phase: RunLifecyclePhase,
+    /// Why it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<TerminationReason>,
+    /// More about the end, when the reason alone does not say enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<StatusDetail>,
+    /// The task; shortened in lists, whole in [`RunDetail`].
+    pub prompt: String,
+    /// The directory it works in.
+    pub workspace: String,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When its first turn began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it reached a terminal phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// Model turns so far.
+    pub turns: u32,
+    /// Tool calls so far.
+    pub tool_calls: u32,
+    /// The last position on its tape.
+    pub last_seq: u64,
+    /// The model it uses.
+    pub model: String,
+    /// Whether its file changes were taken back.
+    pub undone: bool,
+}
+
+/// Everything about one run but its tape.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunDetail {
+    /// The run itself.
+    #[serde(flatten)]
+    pub run: RunView,
+    /// The final answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// Net file changes, by path.
+    pub changes: Vec<FileChangeView>,
+    /// Questions that wait for a person, oldest first.
+    pub pending_approvals: Vec<ApprovalView>,
+    /// What the model consumed.
+    pub usage: RunUsage,
+    /// Where the time went.
+    pub timings: RunTimings,
+}
+
+runtime_contract_enum! {
+    /// What happened to a file.
+    pub enum FileChangeKind("file_change_kind") {
+        /// It was not there before.
+        Created = "created",
+        /// Its content changed.
+        Modified = "modified",
+        /// It is gone.
+        Deleted = "deleted",
+    }
+}
+
+/// One file that a run changed, from before its first change to after its last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileChangeView {
+    /// Path inside the workspace.
+    pub path: String,
+    /// What happened.
+    pub kind: FileChangeKind,
+    /// Digest before; absent if it was created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Digest>,
+    /// Digest after; absent if it was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Digest>,
+}
+
+/// What a run's model calls consumed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunUsage {
+    /// Tokens the model read.
+    pub input_tokens: u64,
+    /// Tokens the model wrote.
+    pub output_tokens: u64,
+}
+
+/// Where a run's time went, in milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunTimings {
+    /// From acceptance to the end, or to now.
+    pub total_ms: u64,
+    /// Waiting for the model.
+    pub model_ms: u64,
+    /// Waiting for tools; calls that ran together count once.
+    pub tools_ms: u64,
+    /// Waiting for a person.
+    pub waiting_ms: u64,
+}
+
+/// Which part of a run's tape to stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunTapeParams {
+    /// The first position wanted; from the beginning when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_seq: Option<u64>,
+    /// How many events at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// Whether to wait for events that are yet to come, until the run is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follow: Option<bool>,
+}

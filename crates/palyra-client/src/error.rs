@@ -1,0 +1,145 @@
+//! Everything that can go wrong between a caller and the daemon.
+//!
+//! A refusal by the daemon keeps its own envelope, code and all; the other variants are the client's: nobody answers, the
+//! answer makes no sense, the connection broke. Those that mean "no daemon to talk to" share the category `availability`, so
+//! that a command ends with the exit code for connectivity.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use palyra_common::{ErrorCategory, RunId, StableErrorEnvelope, ToStableError};
+use thiserror::Error;
+
+/// A call to the daemon that failed.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    /// Nobody listens.
+    #[error("no daemon answers at {endpoint}")]
+    Unreachable {
+        /// Where it was looked for.
+        endpoint: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The socket belongs to somebody else's process.
+    #[error("the daemon at {endpoint} runs as user {uid}, not as you")]
+    ForeignDaemon {
+        /// Where it listens.
+        endpoint: String,
+        /// Whose it is.
+        uid: u32,
+    },
+    /// The token for loopback HTTP cannot be read.
+    #[error("cannot read the token file `{path}`: {source}")]
+    TokenUnreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The token file can be read by others, so it proves nothing.
+    #[error("the token file `{path}` can be read by other users (mode {mode:o})")]
+    TokenExposed {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// An address that is not `http://LOOPBACK:PORT`.
+    #[error("`{value}` is not an address of a daemon; expected http://127.0.0.1:PORT")]
+    InvalidAddress {
+        /// What was given.
+        value: String,
+    },
+    /// The connection broke before the answer was complete.
+    #[error("the connection to the daemon broke while {doing}")]
+    Disconnected {
+        /// What was going on.
+        doing: &'static str,
+        /// What the transport said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// No answer came in time.
+    #[error("the daemon did not answer within {} s while {doing}", after.as_secs())]
+    TimedOut {
+        /// What was going on.
+        doing: &'static str,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The answer is not what the contract says.
+    #[error("the daemon's answer makes no sense ({doing}): {message}")]
+    Malformed {
+        /// What was going on.
+        doing: &'static str,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A run's tape did not go on where it should have.
+    #[error("the tape of run {run_id} jumps from position {expected} to {found}")]
+    TapeGap {
+        /// The run.
+        run_id: RunId,
+        /// The position that should have come.
+        expected: u64,
+        /// The one that came.
+        found: u64,
+    },
+    /// The daemon refused, and said why.
+    #[error("{}", .0.message)]
+    Refused(Box<StableErrorEnvelope>),
+}
+
+impl ClientError {
+    /// Whether the connection rather than the request was at fault, so that the same request may be sent again.
+    #[must_use]
+    pub fn is_connection_trouble(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Disconnected { .. } | Self::TimedOut { .. })
+    }
+
+    /// Whether no daemon runs, as far as can be told.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Unreachable { .. })
+    }
+}
+
+impl ToStableError for ClientError {
+    fn to_stable(&self) -> StableErrorEnvelope {
+        let message = self.to_string();
+        match self {
+            Self::Refused(envelope) => (**envelope).clone(),
+            Self::Unreachable { .. } => {
+                StableErrorEnvelope::new("daemon_unreachable", ErrorCategory::Availability, message)
+                    .hint("start it with `palyra daemon start`, or see `palyra daemon logs`")
+            }
+            Self::ForeignDaemon { .. } => StableErrorEnvelope::new("daemon_foreign", ErrorCategory::Auth, message)
+                .hint("set PALYRA_STATE_ROOT to a directory of your own"),
+            Self::TokenUnreadable { .. } => {
+                StableErrorEnvelope::new("local_token_unreadable", ErrorCategory::Auth, message)
+                    .hint("run as the user who started the daemon, or check PALYRA_STATE_ROOT")
+            }
+            Self::TokenExposed { path, .. } => {
+                StableErrorEnvelope::new("local_token_exposed", ErrorCategory::Auth, message)
+                    .hint(format!("remove `{}` and restart the daemon, which makes a new one", path.display()))
+            }
+            Self::InvalidAddress { .. } => {
+                StableErrorEnvelope::new("daemon_address_invalid", ErrorCategory::Validation, message)
+                    .hint("without an address the daemon is found through the socket in the state root")
+            }
+            Self::Disconnected { .. } => {
+                StableErrorEnvelope::new("daemon_disconnected", ErrorCategory::Availability, message)
+                    .hint("nothing that was accepted is lost; see `palyra daemon status` and `palyra runs list`")
+            }
+            Self::TimedOut { .. } => StableErrorEnvelope::new("daemon_timeout", ErrorCategory::Availability, message)
+                .hint("see `palyra daemon status` and `palyra daemon logs`"),
+            Self::Malformed { .. } => {
+                StableErrorEnvelope::new("daemon_answer_malformed", ErrorCategory::Internal, message)
+                    .hint("after an upgrade the daemon may still be the old one: `palyra daemon stop`, then try again")
+            }
+            Self::TapeGap { .. } => StableErrorEnvelope::new("tape_gap", ErrorCategory::Internal, message)
+                .hint("check the journal with `palyra journal verify`"),
+        }
+    }
+}

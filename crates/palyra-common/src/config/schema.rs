@@ -1,0 +1,209 @@
+//! Every configuration key, declared once.
+//!
+//! One line gives a key's name, Rust type, default, rule and environment variables; its doc comment is what
+//! `palyra config explain` and the reference page say about it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::key::{EnvNames, KeySpec, Restart};
+use super::value::ValueType;
+use crate::{DeploymentProfile, SecretRef, runtime_contract_enum};
+
+runtime_contract_enum! {
+    /// Which model provider to use.
+    pub enum ModelProviderChoice("model_provider") {
+        /// An OpenAI-compatible server if one is configured, otherwise the offline planner.
+        Auto = "auto",
+        /// The built-in planner, which is no language model and needs no network.
+        Offline = "offline",
+        /// A server that speaks OpenAI's chat completions.
+        OpenaiCompatible = "openai_compatible" | "openai",
+        /// Answers read from a file.
+        Scripted = "scripted",
+    }
+}
+
+runtime_contract_enum! {
+    /// How much the daemon logs.
+    pub enum LogLevel("log_level") {
+        /// Only what failed.
+        Error = "error",
+        /// Also what looks wrong.
+        Warn = "warn" | "warning",
+        /// Also what happened.
+        Info = "info",
+        /// Also how it happened.
+        Debug = "debug",
+        /// Everything.
+        Trace = "trace",
+    }
+}
+
+runtime_contract_enum! {
+    /// How the daemon logs.
+    pub enum LogFormat("log_format") {
+        /// Lines for people.
+        Text = "text" | "plain",
+        /// One JSON object per line.
+        Json = "json",
+    }
+}
+
+const MAX: i64 = i64::MAX;
+/// A day of seconds; longer single waits are a mistake in the unit.
+const DAY: i64 = 86_400;
+
+macro_rules! config_schema {
+    ($(
+        $(#[doc = $section_doc:literal])+
+        $section:ident: $name:ident {
+            $( $(#[doc = $doc:literal])+ $field:ident: $type:ty = $default:expr, $value_type:expr, $env:expr; )+
+        }
+    )+) => {
+        /// The whole configuration, every value with its type.
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Config {
+            $( $(#[doc = $section_doc])+ pub $section: $name, )+
+        }
+
+        $(
+            $(#[doc = $section_doc])+
+            #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+            #[serde(deny_unknown_fields, default)]
+            pub struct $name {
+                $( $(#[doc = $doc])+ pub $field: $type, )+
+            }
+
+            impl Default for $name {
+                fn default() -> Self {
+                    Self { $( $field: $default, )+ }
+                }
+            }
+        )+
+
+        /// Every key in the order of the reference page.
+        pub const KEYS: &[KeySpec] = &[$($(
+            KeySpec {
+                name: concat!(stringify!($section), ".", stringify!($field)),
+                value_type: $value_type,
+                env: $env,
+                // The daemon reads its configuration once, at its start.
+                restart: Restart::Needed,
+                raw_doc: concat!($($doc),+),
+            },
+        )+)+];
+
+        /// Every section with what it is about, in the order of the reference page.
+        pub(super) const SECTIONS: &[(&str, &str)] = &[$( (stringify!($section), concat!($($section_doc),+)), )+];
+    };
+}
+
+config_schema! {
+    /// What kind of installation this is.
+    deployment: DeploymentConfig {
+        /// Deployment profile; it changes the defaults of other keys.
+        profile: DeploymentProfile = DeploymentProfile::Local,
+            ValueType::choice::<DeploymentProfile>(), EnvNames::Standard;
+        /// First of the two acknowledgements that a bind reachable from other machines needs; it must be written in the
+        /// file, and the environment variable PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK must be `true` as well.
+        dangerous_remote_bind_ack: bool = false, ValueType::Bool, EnvNames::FileOnly;
+    }
+    /// The daemon's own doors.
+    daemon: DaemonConfig {
+        /// Address of the HTTP interface; port 0 takes a free one.
+        http_bind: SocketAddr = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 7142),
+            ValueType::Address, EnvNames::Standard;
+        /// Whether the HTTP interface is opened at all; the Unix socket always is.
+        http_enabled: bool = true, ValueType::Bool, EnvNames::Standard;
+    }
+    /// Limits of a run.
+    run: RunConfig {
+        /// Model turns after which a run ends with `max_turns`.
+        max_turns: u32 = 64, ValueType::integer(1, 100_000), EnvNames::Standard;
+        /// Tool calls after which a run ends with `max_tool_calls`.
+        max_tool_calls: u32 = 128, ValueType::integer(1, 1_000_000), EnvNames::Standard;
+        /// Working time in seconds after which a run ends with `wall_clock`; waiting for a person does not count.
+        wall_clock_seconds: u64 = 900, ValueType::integer(1, 30 * DAY), EnvNames::Standard;
+        /// Seconds after which a run that is still queued, paused or waiting expires; 0 means never.
+        expire_after_seconds: u64 = 604_800, ValueType::integer(0, 3650 * DAY), EnvNames::Standard;
+        /// How often the same call with the same arguments and the same result may follow itself before the run is
+        /// stopped as going round in circles.
+        loop_repeats: u32 = 4, ValueType::integer(2, 1_000), EnvNames::Standard;
+        /// Tools that a person is asked about before each call, by full name.
+        ask_before: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
+        /// Runs that work at the same time; more wait in the queue.
+        max_concurrent: u32 = 64, ValueType::integer(1, 10_000), EnvNames::Standard;
+    }
+    /// Limits of single tool calls.
+    tool: ToolConfig {
+        /// Seconds a tool call may take unless its tool says otherwise.
+        timeout_seconds: u64 = 120, ValueType::integer(1, 600), EnvNames::Standard;
+        /// Read-only calls of one run that work at the same time.
+        max_parallel: u32 = 8, ValueType::integer(1, 256), EnvNames::Standard;
+    }
+    /// Limits of patches.
+    patch: PatchConfig {
+        /// Largest patch in bytes.
+        max_bytes: u64 = 1_048_576, ValueType::integer(1, 1_073_741_824), EnvNames::Standard;
+        /// Most files that one patch may touch.
+        max_files: u32 = 256, ValueType::integer(1, 100_000), EnvNames::Standard;
+    }
+    /// The language model.
+    model: ModelConfig {
+        /// Which provider to use; `auto` takes an OpenAI-compatible server if one is configured, otherwise the offline
+        /// planner.
+        provider: ModelProviderChoice = ModelProviderChoice::Auto,
+            ValueType::choice::<ModelProviderChoice>(), EnvNames::Standard;
+        /// Name of the model to ask for; without one the server's first model is taken.
+        name: Option<String> = None, ValueType::Text, EnvNames::Also(crate::env_vars::OPENAI_MODEL);
+        /// Base address of the OpenAI-compatible server.
+        base_url: Option<String> = None, ValueType::HttpUrl, EnvNames::Also(crate::env_vars::OPENAI_BASE_URL);
+        /// Where the key for the server is; the key itself is never written here.
+        api_key: Option<SecretRef> = None, ValueType::Secret, EnvNames::AlsoSecret(crate::env_vars::OPENAI_API_KEY);
+        /// Tokens that fit the model's context window.
+        context_tokens: u32 = 32_768, ValueType::integer(1_024, 100_000_000), EnvNames::Standard;
+        /// Most tokens the model may write in one turn.
+        max_output_tokens: u32 = 4_096, ValueType::integer(16, 10_000_000), EnvNames::Standard;
+        /// Seconds to wait for a connection to the server.
+        connect_timeout_seconds: u64 = 10, ValueType::integer(1, DAY), EnvNames::Standard;
+        /// Seconds of silence after which an answer counts as broken off.
+        idle_timeout_seconds: u64 = 120, ValueType::integer(1, DAY), EnvNames::Standard;
+        /// File with the answers of the `scripted` provider.
+        script: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
+    }
+    /// What the model gets to see.
+    context: ContextConfig {
+        /// How full the context window may become, in percent, before older history is summarised.
+        compact_at_percent: u32 = 80, ValueType::integer(10, 95), EnvNames::Standard;
+        /// Files of the workspace that are given to the model as instructions, in this order.
+        project_files: Vec<String> = vec!["PALYRA.md".to_owned(), "AGENTS.md".to_owned()],
+            ValueType::List, EnvNames::Standard;
+    }
+    /// The journal.
+    journal: JournalConfig {
+        /// Records between two signed checkpoints.
+        checkpoint_every: u64 = 1_024, ValueType::integer(1, 1_000_000), EnvNames::Standard;
+        /// Records in one segment before the next is begun.
+        segment_records: u64 = 250_000, ValueType::integer(1_000, 100_000_000), EnvNames::Standard;
+        /// Largest payload in bytes that is kept inside its record; a larger one becomes an artifact.
+        inline_payload_bytes: u64 = 262_144, ValueType::integer(1_024, 16_777_216), EnvNames::Standard;
+        /// Free bytes on the disk below which new work is refused.
+        min_free_bytes: u64 = 33_554_432, ValueType::integer(0, MAX), EnvNames::Standard;
+    }
+    /// The daemon's log.
+    log: LogConfig {
+        /// How much is logged.
+        level: LogLevel = LogLevel::Info, ValueType::choice::<LogLevel>(), EnvNames::Standard;
+        /// Whether lines are for people or for programs.
+        format: LogFormat = LogFormat::Text, ValueType::choice::<LogFormat>(), EnvNames::Standard;
+    }
+    /// Questions to people.
+    approval: ApprovalConfig {
+        /// Seconds after which an unanswered approval counts as refused; 0 means never.
+        timeout_seconds: u64 = 0, ValueType::integer(0, 3650 * DAY), EnvNames::Standard;
+    }
+}

@@ -1,0 +1,70 @@
+//! Every environment variable that Palyra reads, named once.
+//!
+//! Each configuration key also has a variable of its own, whose name [`standard_name`] derives from the key.
+
+/// Names the configuration file to use instead of searching for one.
+pub const PALYRA_CONFIG: &str = "PALYRA_CONFIG";
+/// Moves all state to another directory.
+pub const PALYRA_STATE_ROOT: &str = "PALYRA_STATE_ROOT";
+/// Second of the two acknowledgements that a public bind needs.
+pub const PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK: &str = "PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK";
+/// Base address of an OpenAI-compatible server.
+pub const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
+/// Key for an OpenAI-compatible server.
+pub const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
+/// Model to ask an OpenAI-compatible server for.
+pub const OPENAI_MODEL: &str = "OPENAI_MODEL";
+/// Base of the user's configuration directories.
+pub const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
+/// Base of the user's state directories.
+pub const XDG_STATE_HOME: &str = "XDG_STATE_HOME";
+/// The user's home directory.
+pub const HOME: &str = "HOME";
+
+/// One variable with what it does, for reference pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EnvVariable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub doc: &'static str,
+}
+
+/// The variables that are not derived from a configuration key.
+pub const VARIABLES: &[EnvVariable] = &[
+    EnvVariable { name: PALYRA_CONFIG, doc: "Path of the configuration file; it must exist." },
+    EnvVariable { name: PALYRA_STATE_ROOT, doc: "Directory that holds all state of this installation." },
+    EnvVariable {
+        name: PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK,
+        doc: "Set to `true`, together with `deployment.dangerous_remote_bind_ack`, to allow a bind that other machines can reach.",
+    },
+    EnvVariable {
+        name: OPENAI_BASE_URL,
+        doc: "Base address of an OpenAI-compatible server; read for `model.base_url` when PALYRA_MODEL_BASE_URL is not set.",
+    },
+    EnvVariable {
+        name: OPENAI_API_KEY,
+        doc: "Key for that server; makes `model.api_key` the reference `env:OPENAI_API_KEY` when PALYRA_MODEL_API_KEY is not set.",
+    },
+    EnvVariable {
+        name: OPENAI_MODEL,
+        doc: "Model to ask for; read for `model.name` when PALYRA_MODEL_NAME is not set.",
+    },
+    EnvVariable {
+        name: XDG_CONFIG_HOME,
+        doc: "Base of the user's configuration; `palyra/palyra.toml` is looked for there.",
+    },
+    EnvVariable { name: XDG_STATE_HOME, doc: "Base of the user's state; `palyra` below it is the default state root." },
+    EnvVariable {
+        name: HOME,
+        doc: "Home directory, from which the two above default to `.config` and `.local/state`.",
+    },
+];
+
+/// The variable of a configuration key: `run.max_turns` is `PALYRA_RUN_MAX_TURNS`.
+#[must_use]
+pub fn standard_name(key: &str) -> String {
+    let upper: String =
+        key.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+    format!("PALYRA_{upper}")
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Runs the measuring programs, each of which prints its table and leaves target/figures/<name>.json.
+# Usage: scripts/figures.sh [NAME]
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+use_build_cache
+export PALYRA_FIGURES_DIR=${PALYRA_FIGURES_DIR:-$root/target/figures}
+
+# Prints `name<TAB>command` for each measuring program: every file crates/<crate>/benches/<name>.rs is one.
+programs() {
+  local file crate name
+  for file in crates/*/benches/*.rs; do
+    [ -e "$file" ] || continue
+    crate=$(basename "${file%/benches/*}")
+    name=$(basename "$file" .rs)
+    printf '%s\tcargo bench --quiet -p %s --bench %s\n' "$name" "$crate" "$name"
+  done
+}
+
+only=${1:-}
+names=$(programs | cut -f 1 | sort | tr '\n' ' ')
+[ -n "$names" ] || fail "there is no measuring program under crates/*/benches"
+if [ -n "$only" ] && ! grep -qw -- "$only" <<<"$names"; then
+  fail "no measuring program is called \`$only\`" "choose one of: $names"
+fi
+
+# Programs that start the daemon measure the shipped build.
+say "building the release profile"
+cargo build --release --workspace --bins --quiet
+
+failed=()
+while IFS=$'\t' read -r name command; do
+  [ -z "$only" ] || [ "$only" = "$name" ] || continue
+  say ""
+  say "== $name"
+  read -ra words <<<"$command"
+  "${words[@]}" </dev/null || failed+=("$name")
+done < <(programs)
+[ ${#failed[@]} -eq 0 ] || fail "did not finish: ${failed[*]}"
+
+# The page shows all figures of one occasion, so a single table does not change it.
+if [ -z "$only" ]; then
+  "$CARGO_TARGET_DIR/release/figures-page"
+fi

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Makes sure that what a command needs is there. Silent when nothing is missing, and then without any network.
+# Missing Debian packages are installed when running as root; otherwise the exact command to type is printed.
+# Usage: scripts/setup.sh run|test
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+purpose=${1:-run}
+case $purpose in
+  run | test) ;;
+  *) fail "unknown purpose \`$purpose\`" "use run or test" ;;
+esac
+
+packages=()
+# Adds a Debian package when the program that it brings is missing.
+need() {
+  has "$1" || packages+=("$2")
+}
+
+install_packages() {
+  local log
+  log=$(mktemp)
+  if [ "$(id -u)" -ne 0 ] || ! has apt-get; then
+    fail "missing: ${packages[*]}" "install them with: sudo apt-get update && sudo apt-get install -y --no-install-recommends ${packages[*]}"
+  fi
+  say "installing ${packages[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  # The package lists of a fresh machine are empty or old, so a refusal is answered by fetching them once.
+  if ! apt-get install -y --no-install-recommends "${packages[@]}" >"$log" 2>&1; then
+    apt-get update >>"$log" 2>&1 || true
+    if ! apt-get install -y --no-install-recommends "${packages[@]}" >>"$log" 2>&1; then
+      tail -n 20 "$log" >&2
+      rm -f "$log"
+      fail "could not install ${packages[*]}" "connect to the network, or install them by hand with: apt-get install -y ${packages[*]}"
+    fi
+  fi
+  rm -f "$log"
+}
+
+need make make
+need cc build-essential
+if [ "$purpose" = test ]; then
+  # The crash tests stop the daemon at chosen system calls.
+  need strace strace
+fi
+[ ${#packages[@]} -eq 0 ] || install_packages
+
+if ! has cargo && [ -x "${CARGO_HOME:-$HOME/.cargo}/bin/cargo" ]; then
+  fail "cargo is installed but not on the PATH" "type: . \"${CARGO_HOME:-$HOME/.cargo}/env\""
+fi
+has cargo || fail "Rust is missing" "install it with: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y && . \"\$HOME/.cargo/env\""
+
+# With rustup the first call fetches the toolchain that rust-toolchain.toml names.
+wanted=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
+found=$(rustc --version 2>/dev/null | cut -d ' ' -f 2) || true
+[ -n "$found" ] || fail "the Rust toolchain $wanted does not start" "type: rustup toolchain install $wanted --component clippy,rustfmt"
+if [ "$(printf '%s\n' "$wanted" "$found" | sort -V | head -n 1)" != "$wanted" ]; then
+  fail "Rust $found is too old, $wanted is needed" "type: rustup toolchain install $wanted"
+fi
+
+if [ "$purpose" = test ]; then
+  for component in clippy fmt; do
+    cargo "$component" --version >/dev/null 2>&1 && continue
+    package=${component/#fmt/rustfmt}
+    has rustup || fail "cargo $component is missing" "install the component $package of your Rust $found"
+    say "installing $package"
+    rustup --quiet component add "$package" || fail "could not install $package" "type: rustup component add $package"
+  done
+fi
