@@ -1,1 +1,53 @@
-//! (being written)
+//! The tools of Palyra: the trait every tool implements, the registry that finds them, and the built-in ones.
+//!
+//! A tool declares what it may do ([`ToolDeclaration`]) and gets everything it may touch in an [`Invocation`]. Files are reached
+//! through a [`Workspace`] that cannot be left; writes go through an [`EffectStore`], so that they happen exactly once across
+//! crashes, and can be taken back. This crate executes; it does not decide, journal or talk to models.
+
+mod artifact_read;
+mod artifacts;
+mod builtin;
+mod cancel;
+mod declaration;
+mod drafts;
+mod effects;
+mod error;
+mod fs_apply_patch;
+mod fs_list;
+mod fs_read;
+mod fs_search;
+mod fs_write;
+mod ignore_rules;
+mod input;
+mod name;
+mod patch;
+mod patch_apply;
+mod patch_envelope;
+mod patch_unified;
+mod place;
+mod plan_file;
+mod reference;
+mod registry;
+mod schema;
+mod search_hits;
+mod text_prefix;
+mod time_now;
+mod tool;
+mod undo;
+mod walk;
+mod workspace;
+mod workspace_path;
+
+pub use artifacts::{Artifacts, MemoryArtifacts};
+pub use builtin::builtin;
+pub use declaration::{Concurrency, DEFAULT_TIMEOUT, EffectScope, Repeatability, Sink, SinkKind, ToolDeclaration};
+pub use effects::EffectStore;
+pub use error::ToolError;
+pub use name::{EffectId, ToolName};
+pub use reference::tool_reference;
+pub use registry::{Registry, RegistryBuilder};
+pub use text_prefix::TextPrefix;
+pub use tool::{ArtifactRef, FileChange, Invocation, Tool, ToolLimits, ToolOutput};
+pub use undo::{UndoReport, undo};
+pub use workspace::Workspace;
+pub use workspace_path::WorkspacePath;

@@ -1,0 +1,242 @@
+//! What the model gets to see: a pure function of the run's specification and its growing transcript.
+//!
+//! The order is fixed so that providers can cache the prefix: Palyra's instructions, project files, earlier exchanges of the session,
+//! then this run's items. Nothing vanishes silently: history that was left out is counted, a tool result that is too long for the
+//! window says how much is missing, a summary says how many items it stands for, and all of it is whole on the tape.
+
+use palyra_common::{Digest, Label};
+use palyra_models::{Message, ToolCallRequest};
+use serde::{Deserialize, Serialize};
+
+use crate::spec::{ContextItem, RunSpec};
+
+/// Bytes per token that budgeting assumes. Part of the machine's behaviour: changing it needs a new `MACHINE_VERSION`.
+const BYTES_PER_TOKEN: usize = 4;
+/// Tokens a message costs besides its text.
+const TOKENS_PER_MESSAGE: usize = 4;
+
+/// One item of a run's transcript.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Item {
+    /// A person wrote.
+    User {
+        /// The text.
+        text: String,
+        /// Files referred to.
+        attachments: Vec<ContextItem>,
+        /// Label of the text.
+        label: Label,
+    },
+    /// The model's turn.
+    Assistant {
+        /// What it said.
+        text: String,
+        /// What it wanted to do, under the run's own call ids.
+        calls: Vec<ToolCallRequest>,
+    },
+    /// What the model is told about one call.
+    ToolResult {
+        /// The call.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// Output or error in words.
+        content: String,
+        /// Whether it failed or was refused.
+        failed: bool,
+        /// Label of the content.
+        label: Label,
+    },
+    /// Stands for older items.
+    Summary {
+        /// The summary.
+        text: String,
+        /// How many items it replaces, summed over earlier summaries.
+        replaces: u32,
+        /// Join of the labels of what it replaces.
+        label: Label,
+    },
+}
+
+impl Item {
+    /// The label of what this item says.
+    #[must_use]
+    pub fn label(&self) -> Label {
+        match self {
+            Self::User { attachments, label, .. } => {
+                attachments.iter().fold(label.clone(), |joined, item| joined.join(&item.label))
+            }
+            // What a model says is no better than what it read; the caller joins the context's label.
+            Self::Assistant { .. } => Label::system(),
+            Self::ToolResult { label, .. } | Self::Summary { label, .. } => label.clone(),
+        }
+    }
+
+    /// Whether a context may begin with this item: a tool result may not be parted from the turn that asked for it.
+    fn may_follow_a_cut(&self) -> bool {
+        !matches!(self, Self::ToolResult { .. })
+    }
+}
+
+/// The messages for the model.
+#[must_use]
+pub fn messages(spec: &RunSpec, items: &[Item]) -> Vec<Message> {
+    let mut messages = vec![Message::system(system_text(spec))];
+    for exchange in &spec.history {
+        messages.push(Message::user(&exchange.prompt));
+        messages.push(Message::assistant(&exchange.answer, Vec::new()));
+    }
+    messages.extend(items.iter().map(|item| message(spec, item)));
+    messages
+}
+
+/// Digest of what the model sees, as named in the `call_model` action.
+#[must_use]
+pub fn digest(messages: &[Message]) -> Digest {
+    let parts: Vec<Vec<u8>> = messages.iter().map(|message| serde_json::to_vec(message).unwrap_or_default()).collect();
+    Digest::of_parts(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+/// Estimated tokens of the whole context.
+#[must_use]
+pub fn tokens(spec: &RunSpec, items: &[Item]) -> u32 {
+    let fixed = message_tokens(system_text(spec).len())
+        + spec.history.iter().map(|e| message_tokens(e.prompt.len()) + message_tokens(e.answer.len())).sum::<usize>();
+    let growing: usize = items.iter().map(|item| item_tokens(spec, item)).sum();
+    u32::try_from(fixed + growing).unwrap_or(u32::MAX)
+}
+
+/// How many items after the first one a summary should replace so that about a quarter of the window stays verbatim.
+/// The first item, the person's task, is never summarised. Zero means that nothing can be gained.
+#[must_use]
+pub fn compactable(spec: &RunSpec, items: &[Item]) -> u32 {
+    let keep = spec.model.context_tokens as usize / 4;
+    let mut kept = 0;
+    let mut cut = items.len();
+    for (index, item) in items.iter().enumerate().skip(1).rev() {
+        kept += item_tokens(spec, item);
+        if kept > keep {
+            break;
+        }
+        if item.may_follow_a_cut() {
+            cut = index;
+        }
+    }
+    let replaced = items.get(1..cut).unwrap_or_default();
+    match replaced {
+        [] | [Item::Summary { .. }] => 0,
+        some => u32::try_from(some.len()).unwrap_or(0),
+    }
+}
+
+/// The text of items that are about to be summarised.
+#[must_use]
+pub fn transcript_text(spec: &RunSpec, items: &[Item]) -> String {
+    let mut text = String::new();
+    for item in items {
+        let (who, content) = match item {
+            Item::User { .. } => ("user".to_owned(), message(spec, item).content),
+            Item::Assistant { text, calls } => {
+                let calls: String =
+                    calls.iter().map(|call| format!("\n[calls {} {}]", call.name, call.arguments)).collect();
+                ("assistant".to_owned(), format!("{text}{calls}"))
+            }
+            Item::ToolResult { tool, .. } => (format!("result of {tool}"), message(spec, item).content),
+            Item::Summary { text, .. } => ("earlier summary".to_owned(), text.clone()),
+        };
+        text.push_str(&format!("## {who}\n{content}\n\n"));
+    }
+    text
+}
+
+fn system_text(spec: &RunSpec) -> String {
+    let mut text = spec.system.clone();
+    for item in &spec.project {
+        text.push_str(&format!("\n\n# {}\n{}", item.source, item.text));
+    }
+    if spec.history_omitted > 0 {
+        text.push_str(&format!(
+            "\n\n({} earlier exchange(s) of this session are not shown here; they are on the journal.)",
+            spec.history_omitted
+        ));
+    }
+    text
+}
+
+fn message(spec: &RunSpec, item: &Item) -> Message {
+    match item {
+        Item::User { text, attachments, .. } => {
+            let mut content = text.clone();
+            for attachment in attachments {
+                content.push_str(&format!(
+                    "\n\n[file {}]\n{}\n[end of {}]",
+                    attachment.source, attachment.text, attachment.source
+                ));
+            }
+            Message::user(content)
+        }
+        Item::Assistant { text, calls } => Message::assistant(text, calls.clone()),
+        Item::ToolResult { call_id, tool, content, failed, .. } => {
+            let content = shorten(content, spec.model.context_tokens as usize);
+            if *failed {
+                Message::tool_error(call_id, tool, content)
+            } else {
+                Message::tool_result(call_id, tool, content)
+            }
+        }
+        Item::Summary { text, replaces, .. } => {
+            Message::system(format!("Summary of {replaces} earlier step(s) of this task:\n{text}"))
+        }
+    }
+}
+
+/// Keeps head and tail of a result that would take more than a quarter of the window (`window` tokens are about four times as many bytes).
+fn shorten(content: &str, window: usize) -> String {
+    let limit = window * BYTES_PER_TOKEN / 4;
+    if content.len() <= limit {
+        return content.to_owned();
+    }
+    let head = floor_boundary(content, limit * 3 / 4);
+    let tail = ceil_boundary(content, content.len() - limit / 4);
+    format!(
+        "{}\n[… {} bytes left out here to fit the model's window; the whole result is on the tape …]\n{}",
+        content.get(..head).unwrap_or_default(),
+        tail.saturating_sub(head),
+        content.get(tail..).unwrap_or_default()
+    )
+}
+
+fn floor_boundary(text: &str, mut at: usize) -> usize {
+    while at > 0 && !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+fn ceil_boundary(text: &str, mut at: usize) -> usize {
+    while at < text.len() && !text.is_char_boundary(at) {
+        at += 1;
+    }
+    at
+}
+
+fn item_tokens(spec: &RunSpec, item: &Item) -> usize {
+    let bytes = match item {
+        Item::User { text, attachments, .. } => {
+            text.len() + attachments.iter().map(|a| a.text.len() + 2 * a.source.len() + 24).sum::<usize>()
+        }
+        Item::Assistant { text, calls } => {
+            text.len() + calls.iter().map(|call| call.name.len() + call.arguments.len() + 16).sum::<usize>()
+        }
+        Item::ToolResult { content, tool, .. } => {
+            tool.len() + content.len().min(spec.model.context_tokens as usize * BYTES_PER_TOKEN / 4 + 128)
+        }
+        Item::Summary { text, .. } => text.len() + 48,
+    };
+    message_tokens(bytes)
+}
+
+const fn message_tokens(bytes: usize) -> usize {
+    bytes.div_ceil(BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE
+}

@@ -1,0 +1,82 @@
+//! Steering runs: cancel, hold, go on, write to them, answer their questions.
+
+use palyra_common::{ApprovalDecision, ApprovalId, ApprovalScope, RunId};
+use tokio::sync::oneshot;
+
+use super::Engine;
+use super::driver::{self, Command};
+use crate::error::AgentError;
+use crate::machine::{Input, SteerMode};
+
+impl Engine {
+    /// Ends a run for good.
+    ///
+    /// # Errors
+    /// When there is no such run or it is over.
+    pub async fn cancel(&self, run_id: RunId, by: &str, reason: Option<String>) -> Result<(), AgentError> {
+        self.send(run_id, Input::Cancel { by: by.to_owned(), reason }).await
+    }
+
+    /// Holds a run.
+    ///
+    /// # Errors
+    /// When there is no such run or it is not at work.
+    pub async fn pause(&self, run_id: RunId, by: &str) -> Result<(), AgentError> {
+        self.send(run_id, Input::Pause { by: by.to_owned() }).await
+    }
+
+    /// Lets a held run go on.
+    ///
+    /// # Errors
+    /// When there is no such run or it is not held.
+    pub async fn resume(&self, run_id: RunId, by: &str) -> Result<(), AgentError> {
+        self.send(run_id, Input::Resume { by: by.to_owned() }).await
+    }
+
+    /// Writes to a run at work.
+    ///
+    /// # Errors
+    /// When there is no such run, it is over, or there is no text.
+    pub async fn steer(&self, run_id: RunId, text: String, mode: SteerMode) -> Result<(), AgentError> {
+        if text.trim().is_empty() {
+            return Err(AgentError::EmptyPrompt);
+        }
+        self.send(run_id, driver::message(text, mode)).await
+    }
+
+    /// Answers an approval; returns the run that asked.
+    ///
+    /// # Errors
+    /// When there is no such approval or it is closed.
+    pub async fn decide_approval(
+        &self,
+        approval_id: ApprovalId,
+        decision: ApprovalDecision,
+        scope: ApprovalScope,
+        by: &str,
+    ) -> Result<RunId, AgentError> {
+        let not_open = || AgentError::ApprovalNotFound(approval_id.to_string());
+        let approval = self.approval(approval_id).await?.ok_or_else(not_open)?;
+        match self.send(approval.run_id, driver::answer(approval_id, decision, scope, by)).await {
+            Err(AgentError::WrongPhase { .. }) => Err(not_open()),
+            other => other.map(|()| approval.run_id),
+        }
+    }
+
+    async fn send(&self, run_id: RunId, input: Input) -> Result<(), AgentError> {
+        let over = async || match self.run(run_id).await {
+            Ok(row) => AgentError::WrongPhase { run_id, phase: row.phase, why: "it is over" },
+            Err(error) => error,
+        };
+        let Some(live) = self.live(run_id) else { return Err(over().await) };
+        let (done, answer) = oneshot::channel();
+        if live.inbox.send(Command { input, done }).await.is_err() {
+            return Err(over().await);
+        }
+        match answer.await {
+            Ok(result) => result,
+            Err(_) if self.shared.stopping.is_cancelled() => Err(AgentError::Stopping),
+            Err(_) => Err(over().await),
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! The driver: the task that owns one run.
+//!
+//! It gathers what happens to the run (commands, model events, tool outcomes, deadlines), feeds it to the machine, journals the input together with the
+//! actions that follow, and carries the actions out *after* that commit. Decisions are asked for before the commit, because they have no effect of their
+//! own; so a model turn, its decisions and the intents of its calls are one commit.
+//!
+//! When the journal cannot take a record (a full disk), the driver waits and tries again: nothing is carried out meanwhile, nothing is lost. Stopping is the
+//! exception that needs no record first.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use palyra_common::{
+    ApprovalDecision, ApprovalId, ApprovalScope, ErrorCategory, RunId, RunStreamEvent, Timestamp, ToStableError as _,
+};
+use palyra_journal::NewRecord;
+use palyra_tools::Workspace;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+
+use super::compaction::Compaction;
+use super::live_tape::LiveTape;
+use super::model_call::{ModelCall, ModelNews};
+use super::tool_call::ToolCalls;
+use super::{INBOX, LiveRun, Shared};
+use crate::error::AgentError;
+use crate::machine::{Action, Input, Machine, Phase, SteerMode};
+use crate::projections::RunRow;
+use crate::tape::{self, EntryRef, Note};
+
+/// Pause between attempts to append to a journal that cannot take records now.
+const APPEND_RETRY: Duration = Duration::from_millis(250);
+
+/// Something that somebody wants to happen to a run.
+pub(super) struct Command {
+    pub(super) input: Input,
+    /// Answered once the input is durable, or refused.
+    pub(super) done: oneshot::Sender<Result<(), AgentError>>,
+}
+
+/// One run and everything under way for it.
+pub(super) struct Driver {
+    shared: Arc<Shared>,
+    machine: Machine,
+    workspace: Arc<Workspace>,
+    tape: Arc<LiveTape>,
+    next_seq: u64,
+    staged: Vec<NewRecord>,
+    staged_events: Vec<RunStreamEvent>,
+    model: Option<ModelCall>,
+    tools: ToolCalls,
+    compaction: Option<Compaction>,
+    slot: Option<OwnedSemaphorePermit>,
+    started_at: Option<Timestamp>,
+}
+
+impl Driver {
+    /// A driver for a machine whose tape ends at `last_seq`.
+    pub(super) fn new(shared: Arc<Shared>, machine: Machine, workspace: Arc<Workspace>, last_seq: u64) -> Self {
+        Self {
+            shared,
+            machine,
+            workspace,
+            tape: LiveTape::new(last_seq),
+            next_seq: last_seq + 1,
+            staged: Vec::new(),
+            staged_events: Vec::new(),
+            model: None,
+            tools: ToolCalls::default(),
+            compaction: None,
+            slot: None,
+            started_at: None,
+        }
+    }
+
+    /// Registers the run and drives it to its end in a task of its own.
+    pub(super) fn spawn(self, run_id: RunId, actions: Vec<Action>) {
+        let (sender, inbox) = mpsc::channel(INBOX);
+        let shared = Arc::clone(&self.shared);
+        shared.lock_live().insert(run_id, LiveRun { inbox: sender, tape: Arc::clone(&self.tape) });
+        let tracker = shared.drivers.clone();
+        tracker.spawn(async move {
+            if let Err(error) = self.drive(inbox, actions).await {
+                tracing::error!(%run_id, error = %error.to_stable(), "the run's driver stopped; it is taken up again at the next start");
+            }
+            shared.lock_live().remove(&run_id);
+        });
+    }
+
+    /// What lists would show for a run that was just accepted.
+    pub(super) fn row(&self) -> RunRow {
+        let spec = self.machine.spec();
+        RunRow {
+            run_id: spec.run_id,
+            session_id: spec.session_id,
+            phase: self.machine.phase(),
+            reason: None,
+            detail: None,
+            prompt: spec.prompt.clone(),
+            workspace: spec.workspace.clone(),
+            model: format!("{}/{}", spec.model.provider, spec.model.name),
+            created_at: self.machine.created_at(),
+            started_at: self.started_at,
+            ended_at: None,
+            turns: 0,
+            tool_calls: 0,
+            answer: None,
+            undone: false,
+        }
+    }
+
+    /// Starts a queued run; the caller commits and then carries out the actions.
+    pub(super) async fn begin(&mut self, slot: OwnedSemaphorePermit, at: Timestamp) -> Result<Vec<Action>, AgentError> {
+        self.slot = Some(slot);
+        self.started_at = Some(at);
+        self.feed(vec![Input::Started], at).await.map(|(actions, _)| actions)
+    }
+
+    async fn drive(mut self, mut inbox: mpsc::Receiver<Command>, actions: Vec<Action>) -> Result<(), AgentError> {
+        self.carry_out(actions);
+        let stopping = self.shared.stopping.clone();
+        while !self.machine.is_over() {
+            if !matches!(self.machine.state(), Phase::Queued | Phase::Running(_)) {
+                // Whoever waits for a person must not keep others from working.
+                self.slot = None;
+            }
+            let deadline = self.sleep_until(self.machine.next_deadline());
+            let queued = matches!(self.machine.state(), Phase::Queued);
+            let slots = Arc::clone(&self.shared.slots);
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => return self.drain().await,
+                command = inbox.recv() => match command {
+                    Some(command) => self.command(command).await?,
+                    None => return Ok(()),
+                },
+                finished = self.tools.next() => self.apply(vec![finished]).await?,
+                news = ModelCall::next(&mut self.model) => self.model_news(news).await?,
+                summary = Compaction::next(&mut self.compaction) => self.apply(vec![summary]).await?,
+                slot = slots.acquire_owned(), if queued => {
+                    if let Ok(slot) = slot {
+                        let at = self.shared.options.clock.now();
+                        let actions = self.begin(slot, at).await?;
+                        self.commit_patiently().await?;
+                        self.carry_out(actions);
+                    }
+                }
+                () = deadline => {
+                    let due = self.machine.due(self.shared.options.clock.now());
+                    self.apply(due).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The daemon is stopping: no model is asked any more, but a round of calls that is under way is brought to its end, because a call
+    /// that was asked for and not begun would look like one whose outcome is unknown.
+    async fn drain(mut self) -> Result<(), AgentError> {
+        self.model = None;
+        self.compaction = None;
+        while !self.tools.is_empty() {
+            let finished = self.tools.next().await;
+            let at = self.shared.options.clock.now();
+            let (actions, _) = self.feed(vec![finished], at).await?;
+            self.commit_patiently().await?;
+            let calls = |action: &Action| matches!(action, Action::Execute { .. } | Action::StopTool { .. });
+            self.carry_out(actions.into_iter().filter(calls).collect());
+        }
+        Ok(())
+    }
+
+    async fn command(&mut self, command: Command) -> Result<(), AgentError> {
+        let Command { input, done } = command;
+        if matches!(input, Input::Cancel { .. }) {
+            // Stopping needs no record first: it only ever makes less happen.
+            self.model = None;
+            self.tools.stop_all();
+        }
+        let at = self.shared.options.clock.now();
+        let (actions, refused) = self.feed(vec![input], at).await?;
+        if let Some(refused) = refused {
+            let _ = done.send(Err(AgentError::rejected(self.machine.spec().run_id, &refused)));
+            return Ok(());
+        }
+        self.commit_patiently().await?;
+        let _ = done.send(Ok(()));
+        self.carry_out(actions);
+        Ok(())
+    }
+
+    async fn model_news(&mut self, news: ModelNews) -> Result<(), AgentError> {
+        match news {
+            ModelNews::Text(delta) => self.apply(vec![delta]).await,
+            ModelNews::Over(inputs) => {
+                self.model = None;
+                self.apply(inputs).await
+            }
+        }
+    }
+
+    /// Feeds inputs, commits, carries out what follows.
+    pub(super) async fn apply(&mut self, inputs: Vec<Input>) -> Result<(), AgentError> {
+        let at = self.shared.options.clock.now();
+        let (actions, refused) = self.feed(inputs, at).await?;
+        if let Some(refused) = refused {
+            tracing::debug!(run_id = %self.machine.spec().run_id, %refused, "an input came too late");
+        }
+        self.commit_patiently().await?;
+        self.carry_out(actions);
+        Ok(())
+    }
+
+    /// Feeds inputs and the decisions they ask for; stages the records; returns what is to be carried out after the commit.
+    async fn feed(
+        &mut self,
+        inputs: Vec<Input>,
+        at: Timestamp,
+    ) -> Result<(Vec<Action>, Option<crate::machine::Rejected>), AgentError> {
+        let mut queue = VecDeque::from(inputs);
+        let mut to_do = Vec::new();
+        let mut refused = None;
+        while let Some(input) = queue.pop_front() {
+            let staged = self.render(EntryRef::Input(&input), at)?;
+            let actions = match self.machine.step(input, at) {
+                Ok(actions) => actions,
+                Err(rejected) => {
+                    refused = Some(rejected);
+                    continue;
+                }
+            };
+            self.push(staged);
+            for action in actions {
+                self.stage(EntryRef::Action(&action), at)?;
+                match action {
+                    Action::Decide { call_id, tool, arguments } => {
+                        let decided = super::tool_call::decide(
+                            &self.shared.options,
+                            self.machine.spec(),
+                            &call_id,
+                            &tool,
+                            &arguments,
+                        )
+                        .await;
+                        queue.push_back(Input::Decided(decided));
+                    }
+                    other => to_do.push(other),
+                }
+            }
+        }
+        Ok((to_do, refused))
+    }
+
+    fn carry_out(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::CallModel { turn, attempt, delay_ms, .. } => {
+                    self.model = Some(ModelCall::begin(
+                        &self.shared.options,
+                        &self.shared.tool_specs,
+                        &self.machine,
+                        turn,
+                        attempt,
+                        Duration::from_millis(delay_ms),
+                    ));
+                }
+                Action::StopModel { .. } => self.model = None,
+                Action::Execute { call_id, effect_id, tool, arguments } => {
+                    self.tools.begin(
+                        &self.shared,
+                        self.machine.spec().run_id,
+                        &self.workspace,
+                        call_id,
+                        effect_id,
+                        tool,
+                        arguments,
+                    );
+                }
+                Action::StopTool { call_id } => self.tools.stop(&call_id),
+                Action::Compact { replaces, .. } => {
+                    self.compaction = Some(Compaction::begin(&self.shared.options, &self.machine, replaces));
+                }
+                // Recorded; nothing to carry out.
+                Action::Decide { .. }
+                | Action::RequestApproval(_)
+                | Action::WithdrawApproval { .. }
+                | Action::Attest(_)
+                | Action::Status(_) => {}
+            }
+        }
+    }
+
+    /// Adds a record to the next commit.
+    pub(super) fn stage(&mut self, entry: EntryRef<'_>, at: Timestamp) -> Result<(), AgentError> {
+        let staged = self.render(entry, at)?;
+        self.push(staged);
+        Ok(())
+    }
+
+    fn render(&self, entry: EntryRef<'_>, at: Timestamp) -> Result<(NewRecord, RunStreamEvent), AgentError> {
+        let spec = self.machine.spec();
+        let record = NewRecord::new(entry.kind(), at, entry.payload()?).in_session(spec.session_id);
+        Ok((record, tape::event(spec.run_id, 0, at, entry)))
+    }
+
+    /// Numbers are given when a record is really staged, so that refused inputs leave no gap.
+    fn push(&mut self, (record, mut event): (NewRecord, RunStreamEvent)) {
+        event.seq = self.next_seq;
+        self.staged.push(record.on_tape(event.run_id, self.next_seq));
+        self.staged_events.push(event);
+        self.next_seq += 1;
+    }
+
+    /// Commits the staged records after `first`, which belong to no tape. Fails when the journal does.
+    pub(super) async fn commit_with(&mut self, first: Vec<NewRecord>) -> Result<(), AgentError> {
+        let mut batch = first;
+        batch.append(&mut self.staged);
+        self.shared.options.journal.append(batch).await?;
+        self.tape.publish(std::mem::take(&mut self.staged_events));
+        Ok(())
+    }
+
+    /// Commits the staged records, waiting for a journal that cannot take them now.
+    async fn commit_patiently(&mut self) -> Result<(), AgentError> {
+        if self.staged.is_empty() {
+            return Ok(());
+        }
+        let batch = std::mem::take(&mut self.staged);
+        loop {
+            // The clone is only needed when the append fails, but it is small beside an fsync.
+            match self.shared.options.journal.append(batch.clone()).await {
+                Ok(_) => break,
+                Err(error) if error.to_stable().category == ErrorCategory::Availability => {
+                    tracing::warn!(run_id = %self.machine.spec().run_id, error = %error.to_stable(), "waiting for the journal");
+                    tokio::time::sleep(APPEND_RETRY).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.tools.outcomes_are_durable(&self.shared.options.effects);
+        self.tape.publish(std::mem::take(&mut self.staged_events));
+        Ok(())
+    }
+
+    /// Tells the machine of a rebuilt run that it was interrupted; the caller carries out what follows.
+    pub(super) async fn resume_after_restart(&mut self) -> Result<Vec<Action>, AgentError> {
+        let at = self.shared.options.clock.now();
+        let (actions, _) = self.feed(vec![Input::Recovered], at).await?;
+        self.commit_patiently().await?;
+        Ok(actions)
+    }
+
+    /// Notes that a run cannot be taken up again.
+    pub(super) async fn give_up(mut self, message: String) -> Result<(), AgentError> {
+        let at = self.shared.options.clock.now();
+        self.stage(EntryRef::Note(&Note::Unrecoverable { message }), at)?;
+        self.commit_patiently().await
+    }
+
+    fn sleep_until(&self, deadline: Option<Timestamp>) -> impl Future<Output = ()> + use<> {
+        let wait = deadline.map(|deadline| deadline.since(self.shared.options.clock.now()));
+        async move {
+            match wait {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+}
+
+/// The input of a person's answer.
+pub(super) fn answer(approval_id: ApprovalId, decision: ApprovalDecision, scope: ApprovalScope, by: &str) -> Input {
+    Input::ApprovalDecided { approval_id, decision, scope, by: by.to_owned() }
+}
+
+/// The input of a person's message.
+pub(super) fn message(text: String, mode: SteerMode) -> Input {
+    Input::UserMessage { text, mode }
+}

@@ -1,0 +1,125 @@
+//! The engine: all runs of one daemon.
+//!
+//! [`Engine`] is a cheap handle. Each unfinished run has one *driver*, a task that owns its machine and is the only writer of its tape; whatever is to
+//! happen to a run is sent to its driver. Finished runs are read from the journal.
+//!
+//! `create` accepts runs, `driver` drives them (`model_call`, `tool_call` and `compaction` carry out what its machine asks for), `recover` takes them up
+//! again after a restart, `query` and `follow` read, `control` steers, `undo` takes changes back.
+
+mod artifacts;
+mod compaction;
+mod control;
+mod create;
+mod driver;
+mod files;
+mod follow;
+mod live_tape;
+mod model_call;
+mod options;
+mod query;
+mod recover;
+mod tool_call;
+mod undo;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use palyra_common::RunId;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use create::NewRun;
+pub use follow::TapeFollower;
+pub use options::EngineOptions;
+pub use query::{RunDetails, Timings};
+pub use undo::UndoneRun;
+
+use self::driver::Command;
+use self::live_tape::LiveTape;
+use crate::error::AgentError;
+
+/// Commands a run's inbox holds before senders wait.
+const INBOX: usize = 32;
+
+/// All runs of one daemon.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+/// What drivers and handles share.
+struct Shared {
+    options: EngineOptions,
+    artifacts: Arc<dyn palyra_tools::Artifacts>,
+    slots: Arc<Semaphore>,
+    live: Mutex<HashMap<RunId, LiveRun>>,
+    drivers: TaskTracker,
+    stopping: CancellationToken,
+    /// What the model is offered; the registry never changes.
+    tool_specs: Vec<palyra_models::ToolSpec>,
+}
+
+/// A run that has a driver.
+#[derive(Clone)]
+struct LiveRun {
+    inbox: mpsc::Sender<Command>,
+    tape: Arc<LiveTape>,
+}
+
+impl Engine {
+    /// Builds the engine and takes up every unfinished run again.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn start(options: EngineOptions) -> Result<Self, AgentError> {
+        let tool_specs = options
+            .registry
+            .declarations()
+            .map(|tool| palyra_models::ToolSpec {
+                name: tool.name.to_string(),
+                description: tool.description.clone(),
+                input_schema: tool.input_schema.clone(),
+            })
+            .collect();
+        let shared = Arc::new(Shared {
+            artifacts: Arc::new(artifacts::JournalArtifacts::new(&options.journal)),
+            slots: Arc::new(Semaphore::new(options.max_concurrent.clamp(1, Semaphore::MAX_PERMITS))),
+            live: Mutex::default(),
+            drivers: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+            tool_specs,
+            options,
+        });
+        let engine = Self { shared };
+        engine.recover().await?;
+        Ok(engine)
+    }
+
+    /// Stops taking work, lets tools that are under way report (for at most `grace`), and leaves every unfinished run to the next start.
+    pub async fn stop(&self, grace: Duration) {
+        self.shared.stopping.cancel();
+        self.shared.drivers.close();
+        if tokio::time::timeout(grace, self.shared.drivers.wait()).await.is_err() {
+            tracing::warn!("some tools did not end in time; their outcome will be unknown after the restart");
+        }
+    }
+
+    /// How many runs have a driver now.
+    #[must_use]
+    pub fn unfinished(&self) -> usize {
+        self.shared.lock_live().len()
+    }
+
+    fn live(&self, run_id: RunId) -> Option<LiveRun> {
+        self.shared.lock_live().get(&run_id).cloned()
+    }
+}
+
+impl Shared {
+    fn lock_live(&self) -> MutexGuard<'_, HashMap<RunId, LiveRun>> {
+        // The map is whole between any two statements, so a panic elsewhere does not spoil it.
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

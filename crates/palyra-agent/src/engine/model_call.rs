@@ -1,0 +1,170 @@
+//! One model call: from request to finished turn.
+//!
+//! Text is gathered for a moment before it becomes a record, so that a fast model does not cost one commit per token; what a person sees is still what
+//! the journal holds. Dropping a call closes its connection.
+
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use palyra_common::ToStableError as _;
+use palyra_models::{
+    ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, Purpose, ToolSpec, TurnAssembler,
+};
+
+use super::EngineOptions;
+use crate::context;
+use crate::machine::{Input, Machine, ModelFailure, ModelTurn, Remedy};
+
+/// How long text is gathered before it is recorded.
+const GATHER: Duration = Duration::from_millis(30);
+
+/// What a model call has to report.
+pub(super) enum ModelNews {
+    /// Some text.
+    Text(Input),
+    /// The call is over: what is left of the text, then the turn or the failure.
+    Over(Vec<Input>),
+}
+
+/// A model call under way.
+pub(super) struct ModelCall {
+    turn: u32,
+    attempt: u32,
+    began: Instant,
+    stream: ModelStream,
+    assembler: TurnAssembler,
+    gathered: String,
+    gather_until: Option<tokio::time::Instant>,
+}
+
+impl ModelCall {
+    pub(super) fn begin(
+        options: &EngineOptions,
+        tools: &[ToolSpec],
+        machine: &Machine,
+        turn: u32,
+        attempt: u32,
+        delay: Duration,
+    ) -> Self {
+        let spec = machine.spec();
+        let request = ModelRequest {
+            model: spec.model.name.clone(),
+            messages: context::messages(spec, machine.items()),
+            tools: tools.to_vec(),
+            max_output_tokens: options.max_output_tokens,
+            purpose: Purpose::Turn,
+            run_id: spec.run_id,
+            turn,
+        };
+        Self {
+            turn,
+            attempt,
+            began: Instant::now(),
+            stream: open(options, request, delay),
+            assembler: TurnAssembler::new(),
+            gathered: String::new(),
+            gather_until: None,
+        }
+    }
+
+    /// The next news of the call, if there is one. Cancel-safe: nothing read from the stream is lost.
+    pub(super) async fn next(call: &mut Option<Self>) -> ModelNews {
+        match call {
+            Some(call) => call.news().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn news(&mut self) -> ModelNews {
+        loop {
+            let event = match self.gather_until {
+                Some(until) => match tokio::time::timeout_at(until, self.stream.next()).await {
+                    Ok(event) => event,
+                    Err(_) => {
+                        self.gather_until = None;
+                        return ModelNews::Text(self.delta());
+                    }
+                },
+                None => self.stream.next().await,
+            };
+            match event {
+                Some(Ok(event)) => {
+                    if let ModelEvent::TextDelta(text) = &event {
+                        self.gathered.push_str(text);
+                        self.gather_until.get_or_insert_with(|| tokio::time::Instant::now() + GATHER);
+                    }
+                    if let Err(error) = self.assembler.push(&event) {
+                        return ModelNews::Over(self.failed(&error));
+                    }
+                }
+                Some(Err(error)) => return ModelNews::Over(self.failed(&error)),
+                None => return ModelNews::Over(self.finished()),
+            }
+        }
+    }
+
+    fn delta(&mut self) -> Input {
+        Input::ModelDelta { turn: self.turn, text: std::mem::take(&mut self.gathered) }
+    }
+
+    fn rest(&mut self) -> Vec<Input> {
+        if self.gathered.is_empty() { Vec::new() } else { vec![self.delta()] }
+    }
+
+    fn failed(&mut self, error: &ModelError) -> Vec<Input> {
+        let mut inputs = self.rest();
+        inputs.push(Input::ModelFailed(ModelFailure {
+            turn: self.turn,
+            attempt: self.attempt,
+            remedy: remedy(error),
+            error: error.to_stable(),
+        }));
+        inputs
+    }
+
+    fn finished(&mut self) -> Vec<Input> {
+        let mut inputs = self.rest();
+        let turn = std::mem::take(&mut self.assembler).finish();
+        inputs.push(Input::ModelTurnFinished(ModelTurn {
+            turn: self.turn,
+            attempt: self.attempt,
+            text: turn.text,
+            tool_calls: turn.tool_calls,
+            usage: turn.usage,
+            stop_reason: turn.stop_reason,
+            duration_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        }));
+        inputs
+    }
+}
+
+/// The stream of a call that is opened when it is first polled, after `delay`.
+pub(super) fn open(options: &EngineOptions, request: ModelRequest, delay: Duration) -> ModelStream {
+    let provider = options.provider.clone();
+    let opened = async move {
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        match provider.stream(request).await {
+            Ok(stream) => stream,
+            Err(error) => futures::stream::once(async move { Err(error) }).boxed(),
+        }
+    };
+    futures::stream::once(opened).flatten().boxed()
+}
+
+fn remedy(error: &ModelError) -> Remedy {
+    match error.class {
+        ModelErrorClass::ContextTooLong => Remedy::Compact,
+        ModelErrorClass::RateLimit
+        | ModelErrorClass::Transient
+        | ModelErrorClass::Network
+        | ModelErrorClass::Timeout
+        | ModelErrorClass::Malformed => Remedy::Retry,
+        ModelErrorClass::Auth
+        | ModelErrorClass::Permission
+        | ModelErrorClass::Quota
+        | ModelErrorClass::Permanent
+        | ModelErrorClass::ContentPolicy => Remedy::Nothing,
+    }
+}

@@ -1,0 +1,41 @@
+//! What the engine is built from.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use palyra_common::Clock;
+use palyra_journal::Journal;
+use palyra_models::ModelProvider;
+use palyra_tools::{EffectStore, Registry, ToolLimits};
+
+use crate::decide::Decide;
+use crate::spec::RunLimits;
+
+/// Parts and settings of an engine, resolved.
+#[derive(Clone)]
+pub struct EngineOptions {
+    /// Where everything is recorded. Has to be opened with [`crate::projections`].
+    pub journal: Journal,
+    /// The tools there are.
+    pub registry: Arc<Registry>,
+    /// The model that plans.
+    pub provider: Arc<dyn ModelProvider>,
+    /// What every effect has to pass.
+    pub decider: Arc<dyn Decide>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Where writes are staged.
+    pub effects: Arc<EffectStore>,
+    /// Bounds on a run that asks for no others.
+    pub limits: RunLimits,
+    /// Bounds on a tool call.
+    pub tool_limits: ToolLimits,
+    /// How long a tool may work, if it declares no shorter time.
+    pub tool_timeout: Duration,
+    /// Runs at work at the same time; more of them wait in the queue.
+    pub max_concurrent: usize,
+    /// Upper bound of a model's answer.
+    pub max_output_tokens: Option<u32>,
+    /// Files of the workspace whose text goes into every context.
+    pub project_files: Vec<String>,
+}

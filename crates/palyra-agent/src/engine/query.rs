@@ -1,0 +1,181 @@
+//! Looking at runs, sessions and approvals.
+
+use palyra_common::{ApprovalId, RunId, SessionId, Timestamp};
+use palyra_journal::{Reader, StoredRecord};
+use palyra_tools::FileChange;
+
+use super::Engine;
+use crate::error::AgentError;
+use crate::machine::{Action, Input};
+use crate::projections::{self, ApprovalFilter, ApprovalRow, RunFilter, RunRow, SessionRow};
+use crate::replay::{Replayed, replay};
+use crate::tape::TapeEntry;
+
+/// A run with what only its tape knows.
+#[derive(Debug, Clone)]
+pub struct RunDetails {
+    /// The run.
+    pub row: RunRow,
+    /// Its task, whole.
+    pub prompt: String,
+    /// Position of its newest event.
+    pub last_seq: u64,
+    /// Files it changed, in order.
+    pub changes: Vec<FileChange>,
+    /// Tokens read and written.
+    pub input_tokens: u64,
+    /// See `input_tokens`.
+    pub output_tokens: u64,
+    /// Where its time went.
+    pub timings: Timings,
+    /// What waits for a person.
+    pub open_approvals: Vec<ApprovalRow>,
+}
+
+/// Where the time of a run went, in milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Timings {
+    /// From acceptance to end, or to the newest record.
+    pub total_ms: u64,
+    /// Model calls.
+    pub model_ms: u64,
+    /// Tool calls, added up; parallel calls count each.
+    pub tools_ms: u64,
+    /// Approvals, from question to answer.
+    pub waiting_ms: u64,
+}
+
+impl Engine {
+    /// One run.
+    ///
+    /// # Errors
+    /// When there is none of that id.
+    pub async fn run(&self, run_id: RunId) -> Result<RunRow, AgentError> {
+        self.query(move |reader| projections::run(reader.connection(), run_id))
+            .await?
+            .ok_or(AgentError::RunNotFound(run_id))
+    }
+
+    /// Runs, newest first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn runs(&self, filter: RunFilter) -> Result<Vec<RunRow>, AgentError> {
+        self.query(move |reader| projections::runs(reader.connection(), &filter)).await
+    }
+
+    /// Position of a run's newest event.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn last_seq(&self, run_id: RunId) -> Result<u64, AgentError> {
+        Ok(self.shared.options.journal.read(move |reader| reader.last_run_seq(run_id)).await?)
+    }
+
+    /// One session.
+    ///
+    /// # Errors
+    /// When there is none of that id.
+    pub async fn session(&self, session_id: SessionId) -> Result<SessionRow, AgentError> {
+        self.query(move |reader| projections::session(reader.connection(), session_id))
+            .await?
+            .ok_or_else(|| AgentError::SessionNotFound(session_id.to_string()))
+    }
+
+    /// Sessions, newest first, older than `before`.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn sessions(&self, before: Option<SessionId>, limit: u32) -> Result<Vec<SessionRow>, AgentError> {
+        self.query(move |reader| projections::sessions(reader.connection(), before, limit)).await
+    }
+
+    /// Approvals, oldest first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn approvals(&self, filter: ApprovalFilter) -> Result<Vec<ApprovalRow>, AgentError> {
+        self.query(move |reader| projections::approvals(reader.connection(), filter)).await
+    }
+
+    pub(super) async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, AgentError> {
+        self.query(move |reader| projections::approval(reader.connection(), id)).await
+    }
+
+    /// A run with what only its tape knows.
+    ///
+    /// # Errors
+    /// When there is none of that id or its tape cannot be read.
+    pub async fn run_details(&self, run_id: RunId) -> Result<RunDetails, AgentError> {
+        let row = self.run(run_id).await?;
+        let filter = ApprovalFilter { run_id: Some(run_id), open: Some(true) };
+        let open_approvals = self.approvals(filter).await?;
+        let records = self.whole_tape(run_id).await?;
+        let mut details = RunDetails {
+            prompt: row.prompt.clone(),
+            last_seq: records.last().and_then(|record| record.run_seq).unwrap_or_default(),
+            row,
+            changes: Vec::new(),
+            input_tokens: 0,
+            output_tokens: 0,
+            timings: Timings::default(),
+            open_approvals,
+        };
+        details.read(&records)?;
+        Ok(details)
+    }
+
+    /// Feeds a run's tape to a fresh machine and compares every action.
+    ///
+    /// # Errors
+    /// When a record is missing or unreadable.
+    pub async fn replay(&self, run_id: RunId) -> Result<Replayed, AgentError> {
+        self.run(run_id).await?;
+        replay(&self.whole_tape(run_id).await?)
+    }
+
+    pub(super) async fn whole_tape(&self, run_id: RunId) -> Result<Vec<StoredRecord>, AgentError> {
+        Ok(self.shared.options.journal.read(move |reader| reader.run_tape(run_id, 1, usize::MAX)).await?)
+    }
+
+    async fn query<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Reader) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, AgentError> {
+        Ok(self.shared.options.journal.read(move |reader| query(reader).map_err(Into::into)).await?)
+    }
+}
+
+impl RunDetails {
+    fn read(&mut self, records: &[StoredRecord]) -> Result<(), AgentError> {
+        let mut asked: Vec<(ApprovalId, Timestamp)> = Vec::new();
+        for record in records {
+            match TapeEntry::from_record(record)? {
+                TapeEntry::Input(Input::Accepted(spec)) => self.prompt = spec.prompt,
+                TapeEntry::Input(Input::ModelTurnFinished(turn)) => {
+                    self.timings.model_ms += turn.duration_ms;
+                    self.input_tokens += turn.usage.input_tokens;
+                    self.output_tokens += turn.usage.output_tokens;
+                }
+                TapeEntry::Input(Input::ToolFinished { result, .. }) => {
+                    self.timings.tools_ms += result.duration_ms;
+                    self.changes.extend(result.changes);
+                }
+                TapeEntry::Action(Action::RequestApproval(request)) => asked.push((request.approval_id, record.at)),
+                TapeEntry::Input(Input::ApprovalDecided { approval_id, .. }) => {
+                    if let Some((_, since)) = asked.iter().find(|(id, _)| *id == approval_id) {
+                        self.timings.waiting_ms += millis(record.at, *since);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let end = self.row.ended_at.or(records.last().map(|record| record.at)).unwrap_or(self.row.created_at);
+        self.timings.total_ms = millis(end, self.row.created_at);
+        Ok(())
+    }
+}
+
+fn millis(later: Timestamp, earlier: Timestamp) -> u64 {
+    u64::try_from(later.since(earlier).as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,129 @@
+//! Everything a run can ask its driver to do.
+//!
+//! Actions are values: the machine returns them, the driver journals them together with the input that caused them, and only then
+//! carries them out. Replay compares them byte for byte, so nothing in here may depend on anything but the inputs.
+
+use palyra_common::{
+    ApprovalId, ApprovalSubject, Digest, Risk, RunLifecyclePhase, StatusDetail, TerminationReason, Timestamp,
+    ToolAttestation,
+};
+use serde::{Deserialize, Serialize};
+
+/// One thing for the driver to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Ask the model for its next turn.
+    CallModel {
+        /// Which turn.
+        turn: u32,
+        /// Which attempt at it, from 1.
+        attempt: u32,
+        /// How long to wait first.
+        delay_ms: u64,
+        /// Digest of the messages that the model is to see.
+        context: Digest,
+    },
+    /// Stop listening to the model.
+    StopModel {
+        /// Which turn.
+        turn: u32,
+    },
+    /// Ask whether a call may happen.
+    Decide {
+        /// The call.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// Its arguments.
+        arguments: serde_json::Value,
+    },
+    /// Put a question to a person.
+    RequestApproval(ApprovalRequest),
+    /// Take a question back.
+    WithdrawApproval {
+        /// Which one.
+        approval_id: ApprovalId,
+    },
+    /// Run a tool: the intent that precedes every effect.
+    Execute {
+        /// The call.
+        call_id: String,
+        /// The same after a crash, so that a tool can recognise its own earlier attempt.
+        effect_id: String,
+        /// The tool.
+        tool: String,
+        /// Its arguments.
+        arguments: serde_json::Value,
+    },
+    /// Stop a tool; its outcome is still awaited.
+    StopTool {
+        /// The call.
+        call_id: String,
+    },
+    /// What executed a finished call.
+    Attest(ToolAttestation),
+    /// Summarise the oldest items of the context.
+    Compact {
+        /// How many of the oldest items.
+        replaces: u32,
+        /// Estimated tokens of the context now.
+        tokens: u32,
+    },
+    /// The run's phase changed.
+    Status(StatusChange),
+}
+
+/// A question put to a person.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ApprovalRequest {
+    /// The approval.
+    pub approval_id: ApprovalId,
+    /// The call it is about.
+    pub call_id: String,
+    /// What kind of thing is asked.
+    pub subject: ApprovalSubject,
+    /// How much harm it could do.
+    pub risk: Risk,
+    /// Why it is asked.
+    pub question: Question,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: serde_json::Value,
+    /// One line for a person.
+    pub summary: String,
+    /// Why, in plain words.
+    pub reasons: Vec<String>,
+    /// Digest of tool, normalised arguments and resource: the answer holds for exactly this.
+    pub binding: Digest,
+    /// When it lapses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+palyra_common::runtime_contract_enum! {
+    /// What a person is asked about a call.
+    pub enum Question("approval_question") {
+        /// May it happen?
+        MayItRun = "may_it_run",
+        /// The daemon died while it ran and nobody knows whether it happened. Run it again?
+        RunAgain = "run_again",
+    }
+}
+
+/// A change of phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatusChange {
+    /// The new phase.
+    pub phase: RunLifecyclePhase,
+    /// Why the run ended, in a terminal phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<TerminationReason>,
+    /// What exactly ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<StatusDetail>,
+    /// The answer, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+}

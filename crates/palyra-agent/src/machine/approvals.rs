@@ -1,0 +1,162 @@
+//! Questions to people, and what their answers mean.
+//!
+//! An approval is bound to the digest of tool, normalised arguments and resource. Its id is derived from the run, the call and the attempt, so that
+//! a replayed run asks the very same question. A refusal is told to the model, which may find another way; proposing exactly what was refused
+//! once more ends the run.
+
+use palyra_common::{ApprovalDecision, ApprovalId, ApprovalSubject, Digest, RunId, TerminationReason, Timestamp};
+
+use super::action::{Action, ApprovalRequest, Question};
+use super::input::{CallFacts, Decided};
+use super::round::not_run;
+use super::state::{Call, CallState, Ending, ToolRound};
+use super::turns::detail;
+use super::{Machine, Rejected};
+use crate::canonical::canonical_json;
+
+impl Machine {
+    /// Asks whether the proposed call at `index` may run.
+    pub(super) fn ask_person(
+        &mut self,
+        index: usize,
+        question: Question,
+        decided: Decided,
+        at: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> CallState {
+        match self.round().and_then(|round| round.calls.get(index)).cloned() {
+            Some(call) => self.ask(&call, question, decided.reasons, decided.facts, 0, at, out),
+            None => not_run("internal", "the call disappeared".to_owned()),
+        }
+    }
+
+    /// Asks whether a call that may or may not have happened is to be run again.
+    pub(super) fn ask_whether_to_repeat(
+        &mut self,
+        call: &Call,
+        facts: CallFacts,
+        attempts: u32,
+        at: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> CallState {
+        let reason = "the daemon stopped while this call was running, so its outcome is unknown; \
+                      look whether it happened before you allow it again";
+        self.ask(call, Question::RunAgain, vec![reason.to_owned()], facts, attempts, at, out)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one private constructor for both kinds of question")]
+    fn ask(
+        &mut self,
+        call: &Call,
+        question: Question,
+        reasons: Vec<String>,
+        facts: CallFacts,
+        attempts: u32,
+        at: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> CallState {
+        let binding = Digest::of_parts(&[
+            call.tool.as_bytes(),
+            canonical_json(&call.arguments).as_bytes(),
+            facts.resource.as_bytes(),
+        ]);
+        let approval_id = approval_id(self.spec.run_id, &call.call_id, self.counters.approvals, at);
+        self.counters.approvals += 1;
+        let timeout = self.spec.limits.approval_timeout_ms;
+        let expires_at = (timeout > 0).then(|| at.plus(std::time::Duration::from_millis(timeout)));
+        out.push(Action::RequestApproval(ApprovalRequest {
+            approval_id,
+            call_id: call.call_id.clone(),
+            subject: ApprovalSubject::Tool,
+            risk: facts.risk,
+            question,
+            tool: call.tool.clone(),
+            arguments: call.arguments.clone(),
+            summary: facts.summary.clone(),
+            reasons,
+            binding,
+            expires_at,
+        }));
+        CallState::AwaitingApproval { approval_id, question, expires_at, binding, facts, attempts }
+    }
+
+    pub(super) fn on_approval_decided(
+        &mut self,
+        approval_id: ApprovalId,
+        decision: ApprovalDecision,
+        at: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Rejected> {
+        let asked = |call: &Call| matches!(&call.state, CallState::AwaitingApproval { approval_id: id, .. } if *id == approval_id);
+        let Some(call) = self.round_mut().and_then(|round| round.calls.iter_mut().find(|call| asked(call))) else {
+            return Err(self.reject("no such approval is open"));
+        };
+        let CallState::AwaitingApproval { question, binding, facts, attempts, .. } = call.state.clone() else {
+            return Err(self.reject("no such approval is open"));
+        };
+        call.state = match (decision, question) {
+            (ApprovalDecision::Allow, _) => CallState::Ready { facts, attempts },
+            (_, Question::RunAgain) => not_run(
+                "outcome_unknown",
+                "outcome unknown: the daemon stopped while this ran; a person decided not to run it again".to_owned(),
+            ),
+            (ApprovalDecision::Deny, Question::MayItRun) => {
+                not_run("approval_denied", "a person refused this call; do not propose it again".to_owned())
+            }
+            (ApprovalDecision::Timeout, Question::MayItRun) => {
+                not_run("approval_timeout", "nobody approved this call in time".to_owned())
+            }
+            (ApprovalDecision::Error, Question::MayItRun) => {
+                not_run("approval_error", "the approval could not be asked for".to_owned())
+            }
+        };
+        if decision != ApprovalDecision::Allow && question == Question::MayItRun {
+            if self.refused.contains(&binding) {
+                let message = "a person had already refused exactly this call".to_owned();
+                self.end_now(
+                    Ending {
+                        reason: TerminationReason::ApprovalDenied,
+                        detail: Some(detail("approval_denied", message)),
+                        answer: None,
+                    },
+                    at,
+                    out,
+                );
+                return Ok(());
+            }
+            self.refused.push(binding);
+        }
+        self.advance(at, out);
+        Ok(())
+    }
+
+    pub(super) fn earliest_expiry(round: &ToolRound) -> Option<Timestamp> {
+        round
+            .calls
+            .iter()
+            .filter_map(|call| match &call.state {
+                CallState::AwaitingApproval { expires_at, .. } => *expires_at,
+                _ => None,
+            })
+            .min()
+    }
+
+    /// Approvals whose time is up at `at`.
+    pub(super) fn lapsed_approvals(&self, at: Timestamp) -> Vec<ApprovalId> {
+        let lapsed = |call: &Call| match &call.state {
+            CallState::AwaitingApproval { approval_id, expires_at: Some(expires), .. } if *expires <= at => {
+                Some(*approval_id)
+            }
+            _ => None,
+        };
+        self.round().map(|round| round.calls.iter().filter_map(lapsed).collect()).unwrap_or_default()
+    }
+}
+
+/// A ULID whose time is the input's and whose random part is a digest: sortable, unique within the run, and the same on replay.
+fn approval_id(run: RunId, call_id: &str, asked_before: u32, at: Timestamp) -> ApprovalId {
+    let digest = Digest::of_parts(&[run.to_string().as_bytes(), call_id.as_bytes(), &asked_before.to_be_bytes()]);
+    let low = digest.0.iter().take(10).fold(0_u128, |bits, byte| bits << 8 | u128::from(*byte));
+    let millis = u128::try_from(at.0.max(0)).unwrap_or(0) & ((1 << 48) - 1);
+    ApprovalId::from_u128(millis << 80 | low)
+}

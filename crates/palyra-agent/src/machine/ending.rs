@@ -1,0 +1,184 @@
+//! Stopping: cancellation, holding, lapse of time, restarts.
+//!
+//! A run that has to end first asks its executing calls to stop and waits for their outcomes: every intent gets its outcome before the
+//! terminal record. The driver answers within its grace period even if a tool does not.
+
+use palyra_common::{RunLifecyclePhase, TerminationReason, Timestamp};
+
+use super::action::Action;
+use super::state::{Activity, Ending, Phase, ToolRound};
+use super::turns::detail;
+use super::{Machine, Rejected};
+
+impl Machine {
+    pub(super) fn on_cancel(
+        &mut self,
+        reason: Option<String>,
+        at: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Rejected> {
+        if matches!(&self.phase, Phase::Running(Activity::Stopping { .. })) {
+            return Err(self.reject("it is ending"));
+        }
+        let message = reason.unwrap_or_else(|| "cancelled".to_owned());
+        self.end_now(
+            Ending {
+                reason: TerminationReason::Cancellation,
+                detail: Some(detail("cancelled", message)),
+                answer: None,
+            },
+            at,
+            out,
+        );
+        Ok(())
+    }
+
+    pub(super) fn on_pause(&mut self, at: Timestamp, out: &mut Vec<Action>) -> Result<(), Rejected> {
+        match std::mem::replace(&mut self.phase, Phase::Queued) {
+            Phase::Running(Activity::Stopping { round, ending, phase }) => {
+                self.phase = Phase::Running(Activity::Stopping { round, ending, phase });
+                Err(self.reject("it is ending"))
+            }
+            Phase::Running(activity) => {
+                if matches!(activity, Activity::Model { .. }) {
+                    out.push(Action::StopModel { turn: self.counters.turns });
+                }
+                self.phase = Phase::Running(activity.clone());
+                self.enter(Phase::Paused(activity), at, out);
+                Ok(())
+            }
+            Phase::WaitingForApproval(round) => {
+                self.phase = Phase::WaitingForApproval(ToolRound::default());
+                self.enter(Phase::Paused(Activity::Tools(round)), at, out);
+                Ok(())
+            }
+            other => {
+                self.phase = other;
+                Err(self.reject("only a run at work can be paused"))
+            }
+        }
+    }
+
+    pub(super) fn on_resume(&mut self, at: Timestamp, out: &mut Vec<Action>) -> Result<(), Rejected> {
+        let Phase::Paused(activity) = self.phase.clone() else {
+            return Err(self.reject("it is not paused"));
+        };
+        match activity {
+            Activity::Model { attempt } => self.call_model(attempt + 1, at, out),
+            Activity::Compacting { replaces } => {
+                self.enter(Phase::Running(Activity::Compacting { replaces }), at, out);
+                out.push(Action::Compact { replaces, tokens: crate::context::tokens(&self.spec, &self.items) });
+            }
+            Activity::Tools(round) => {
+                self.enter(Phase::Running(Activity::Tools(round)), at, out);
+                self.advance(at, out);
+            }
+            Activity::Stopping { round, ending, phase } => {
+                self.enter(Phase::Running(Activity::Stopping { round, ending, phase }), at, out);
+                self.advance(at, out);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn on_tick(&mut self, at: Timestamp, out: &mut Vec<Action>) -> Result<(), Rejected> {
+        if self.work_deadline().is_none_or(|deadline| deadline > at) {
+            return Err(self.reject("no deadline has passed"));
+        }
+        let (phase, code, message) = if matches!(self.phase, Phase::Running(_)) {
+            let limit = self.spec.limits.wall_clock_ms / 1000;
+            (RunLifecyclePhase::Failed, "wall_clock", format!("the limit of {limit} s of working time was reached"))
+        } else {
+            let limit = self.spec.limits.expire_after_ms / 1000;
+            (RunLifecyclePhase::Expired, "run_expired", format!("nothing happened for {limit} s"))
+        };
+        let ending = Ending { reason: TerminationReason::WallClock, detail: Some(detail(code, message)), answer: None };
+        self.end_as(phase, ending, at, out);
+        Ok(())
+    }
+
+    pub(super) fn on_recovered(&mut self, at: Timestamp, out: &mut Vec<Action>) {
+        // The time the daemon was down is nobody's working time.
+        if matches!(self.phase, Phase::Running(_)) {
+            self.phase_since = at;
+        }
+        match self.phase.clone() {
+            Phase::Running(Activity::Model { attempt }) => self.call_model(attempt + 1, at, out),
+            Phase::Running(Activity::Compacting { replaces }) => {
+                out.push(Action::Compact { replaces, tokens: crate::context::tokens(&self.spec, &self.items) });
+            }
+            Phase::Running(Activity::Tools(round)) => {
+                let round = self.recover_round(round, at, out);
+                self.phase = Phase::Running(Activity::Tools(round));
+                self.advance(at, out);
+            }
+            Phase::Running(Activity::Stopping { round, ending, phase }) => {
+                let round = forget_executing(round);
+                self.phase = Phase::Running(Activity::Stopping { round, ending, phase });
+                self.advance(at, out);
+            }
+            Phase::Paused(Activity::Tools(round)) => {
+                let round = self.recover_round(round, at, out);
+                self.phase = Phase::Paused(Activity::Tools(round));
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends the run in the phase that belongs to the reason.
+    pub(super) fn end_now(&mut self, ending: Ending, at: Timestamp, out: &mut Vec<Action>) {
+        let phase = match ending.reason {
+            TerminationReason::FinalAnswer => RunLifecyclePhase::Completed,
+            TerminationReason::Cancellation | TerminationReason::ApprovalDenied => RunLifecyclePhase::Aborted,
+            TerminationReason::MaxTurns
+            | TerminationReason::MaxToolCalls
+            | TerminationReason::WallClock
+            | TerminationReason::ProviderError
+            | TerminationReason::ContextBudgetExhausted
+            | TerminationReason::BudgetExceeded => RunLifecyclePhase::Failed,
+        };
+        self.end_as(phase, ending, at, out);
+    }
+
+    fn end_as(&mut self, phase: RunLifecyclePhase, ending: Ending, at: Timestamp, out: &mut Vec<Action>) {
+        let model_is_speaking = matches!(self.phase, Phase::Running(Activity::Model { .. }));
+        // A finished or failed call needs no stop; only cancellation and deadlines cut into a turn.
+        if model_is_speaking && matches!(ending.reason, TerminationReason::Cancellation | TerminationReason::WallClock)
+        {
+            out.push(Action::StopModel { turn: self.counters.turns });
+        }
+        let round = self.round().cloned().unwrap_or_default();
+        let round = self.abandon_pending(round, "run_ending", "not run: the run is ending", out);
+        if round.is_executing() {
+            self.enter(Phase::Running(Activity::Stopping { round, ending, phase }), at, out);
+        } else {
+            self.enter_terminal(phase, ending, at, out);
+        }
+    }
+
+    pub(super) fn enter_terminal(
+        &mut self,
+        phase: RunLifecyclePhase,
+        ending: Ending,
+        at: Timestamp,
+        out: &mut Vec<Action>,
+    ) {
+        let phase = match phase {
+            RunLifecyclePhase::Completed => Phase::Completed(ending),
+            RunLifecyclePhase::Aborted => Phase::Aborted(ending),
+            RunLifecyclePhase::Expired => Phase::Expired(ending),
+            _ => Phase::Failed(ending),
+        };
+        self.enter(phase, at, out);
+    }
+}
+
+/// Calls that were executing when the daemon stopped and will not be waited for.
+fn forget_executing(mut round: ToolRound) -> ToolRound {
+    for call in &mut round.calls {
+        if matches!(call.state, super::state::CallState::Executing { .. }) {
+            call.state = super::round::not_run("outcome_unknown", "outcome unknown: the daemon stopped".to_owned());
+        }
+    }
+    round
+}

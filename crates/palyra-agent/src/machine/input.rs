@@ -1,0 +1,201 @@
+//! Everything that can happen to a run.
+
+use palyra_common::{
+    ApprovalDecision, ApprovalId, ApprovalScope, Digest, Label, Risk, StableErrorEnvelope, ToolAttestation,
+    ToolVerdict, runtime_contract_enum,
+};
+use palyra_models::{StopReason, ToolCallRequest, Usage};
+use palyra_tools::{Concurrency, FileChange, Repeatability};
+use serde::{Deserialize, Serialize};
+
+use crate::spec::RunSpec;
+
+/// One thing that happened to a run. Inputs are journaled; feeding them again rebuilds the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Input {
+    /// The run was accepted; always the first input and never a later one.
+    Accepted(Box<RunSpec>),
+    /// A slot was free: begin.
+    Started,
+    /// The model wrote some more text.
+    ModelDelta {
+        /// Which turn is speaking.
+        turn: u32,
+        /// The new text.
+        text: String,
+    },
+    /// The model finished its turn.
+    ModelTurnFinished(ModelTurn),
+    /// The model call failed.
+    ModelFailed(ModelFailure),
+    /// The decision on a proposal.
+    Decided(Decided),
+    /// A person, or a timeout, answered an approval.
+    ApprovalDecided {
+        /// Which approval.
+        approval_id: ApprovalId,
+        /// The answer.
+        decision: ApprovalDecision,
+        /// How far it reaches.
+        scope: ApprovalScope,
+        /// Who answered.
+        by: String,
+    },
+    /// A tool call ended, one way or another.
+    ToolFinished {
+        /// Which call.
+        call_id: String,
+        /// Its tool.
+        tool: String,
+        /// What came of it.
+        result: Box<CallResult>,
+    },
+    /// Older material was summarised.
+    Compacted {
+        /// How many of the oldest items the summary stands for.
+        replaces: u32,
+        /// The summary.
+        summary: String,
+        /// How it was made: `model` or `extractive`.
+        method: String,
+    },
+    /// A person wrote while the run was at work.
+    UserMessage {
+        /// The text.
+        text: String,
+        /// When it takes effect.
+        mode: SteerMode,
+    },
+    /// Somebody wants the run to stop for good.
+    Cancel {
+        /// Who.
+        by: String,
+        /// Why, if they said so.
+        reason: Option<String>,
+    },
+    /// Somebody wants the run to hold.
+    Pause {
+        /// Who.
+        by: String,
+    },
+    /// Somebody wants a held run to go on.
+    Resume {
+        /// Who.
+        by: String,
+    },
+    /// The run has worked, or lain idle, for too long; see [`Machine::due`](super::Machine::due).
+    Tick,
+    /// The daemon was restarted: whatever was under way is gone.
+    Recovered,
+}
+
+runtime_contract_enum! {
+    /// When a steering message takes effect.
+    pub enum SteerMode("steer_mode") {
+        /// After the present turn and its tools.
+        FollowUp = "follow_up",
+        /// At once: what is under way is stopped.
+        Interrupt = "interrupt",
+    }
+}
+
+/// A finished model turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelTurn {
+    /// Which turn.
+    pub turn: u32,
+    /// Which attempt at it.
+    pub attempt: u32,
+    /// All text of the turn.
+    pub text: String,
+    /// What it wants to do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCallRequest>,
+    /// Tokens read and written.
+    pub usage: Usage,
+    /// Why it stopped.
+    pub stop_reason: StopReason,
+    /// From request to end of stream.
+    pub duration_ms: u64,
+}
+
+/// A failed model call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelFailure {
+    /// Which turn.
+    pub turn: u32,
+    /// Which attempt at it.
+    pub attempt: u32,
+    /// What went wrong.
+    pub error: StableErrorEnvelope,
+    /// What may help.
+    pub remedy: Remedy,
+}
+
+runtime_contract_enum! {
+    /// What may help after a failed model call.
+    pub enum Remedy("model_failure_remedy") {
+        /// Trying again.
+        Retry = "retry",
+        /// A smaller context.
+        Compact = "compact",
+        /// Nothing Palyra can do by itself.
+        Nothing = "nothing",
+    }
+}
+
+/// The decision on one proposal, with the facts about the call that the machine schedules by.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decided {
+    /// Which call.
+    pub call_id: String,
+    /// Permit, ask a person, or deny.
+    pub verdict: ToolVerdict,
+    /// Why, in plain words.
+    pub reasons: Vec<String>,
+    /// The policies that determined it.
+    pub policies: Vec<String>,
+    /// How the call may be scheduled and repeated, and how it reads to a person.
+    pub facts: CallFacts,
+}
+
+/// What the tool's declaration says about one call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallFacts {
+    /// Whether it may run beside others.
+    pub concurrency: Concurrency,
+    /// Whether it may run again after a crash.
+    pub repeatability: Repeatability,
+    /// How much harm it could do.
+    pub risk: Risk,
+    /// One line for a person.
+    pub summary: String,
+    /// The normalised thing it acts on.
+    pub resource: String,
+}
+
+/// What came of one tool call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallResult {
+    /// What the model reads: output, or the error in words.
+    pub content: String,
+    /// The error, if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<StableErrorEnvelope>,
+    /// How far the content may be trusted and shown.
+    pub label: Label,
+    /// Whether `content` is only a part.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// Where the whole output is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<Digest>,
+    /// Files it changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FileChange>,
+    /// What executed it, under which limits.
+    pub attestation: ToolAttestation,
+    /// How long it took.
+    pub duration_ms: u64,
+}

@@ -1,0 +1,247 @@
+//! The run machine: a pure function from (state, input) to (state, actions).
+//!
+//! One [`Machine`] is one run. It does no I/O, reads no clock and draws no random number: time arrives with each input and ids are derived
+//! from the run id. Feeding the same inputs again therefore gives the same actions, byte for byte, and replay, crash recovery and property
+//! tests are all the same thing.
+//!
+//! - [`Machine::accept`] makes a machine from its first input.
+//! - [`Machine::step`] applies one more. An input that makes no sense now is [`Rejected`] and changes nothing; a machine in a terminal phase
+//!   rejects everything.
+//! - [`Machine::next_deadline`] says when time alone will matter, [`Machine::due`] which inputs it then makes.
+//!
+//! INVARIANT: a call is `Executing` exactly from its `Execute` action to its `ToolFinished` input (or to a `Recovered` that turns it into a
+//! question). A run ends only when no call is executing, so that every intent has an outcome on the tape.
+//!
+//! The files: `input`, `action`, `state` are the vocabulary; `turns` begins and ends model turns; `round` schedules calls; `approvals` asks
+//! people; `ending` ends runs; `looping` notices circles.
+
+mod action;
+mod approvals;
+mod ending;
+mod input;
+mod looping;
+mod round;
+mod state;
+mod turns;
+
+pub use action::{Action, ApprovalRequest, Question, StatusChange};
+pub use input::{CallFacts, CallResult, Decided, Input, ModelFailure, ModelTurn, Remedy, SteerMode};
+pub use state::{Activity, Call, CallOutcome, CallState, Counters, Ending, Phase, ToolRound};
+
+use std::time::Duration;
+
+use palyra_common::{ApprovalDecision, ApprovalScope, Label, RunLifecyclePhase, Timestamp};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use self::state::{QueuedMessage, SeenCalls, Transcript};
+use crate::context::Item;
+use crate::spec::RunSpec;
+
+/// An input that makes no sense in the present state. Nothing changed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("a run that is {phase} does not take this: {why}")]
+pub struct Rejected {
+    /// The phase it is in.
+    pub phase: RunLifecyclePhase,
+    /// Why not.
+    pub why: &'static str,
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    spec: RunSpec,
+    phase: Phase,
+    items: Transcript,
+    counters: Counters,
+    seen: SeenCalls,
+    queued: Vec<QueuedMessage>,
+    /// Bindings that a person refused.
+    refused: Vec<palyra_common::Digest>,
+    created_at: Timestamp,
+    /// When the present phase began.
+    phase_since: Timestamp,
+}
+
+impl Machine {
+    /// Accepts a run: its first step.
+    #[must_use]
+    pub fn accept(spec: RunSpec, at: Timestamp) -> Self {
+        let first =
+            Item::User { text: spec.prompt.clone(), attachments: spec.attachments.clone(), label: Label::user() };
+        Self {
+            spec,
+            phase: Phase::Queued,
+            items: vec![first],
+            counters: Counters {
+                turns: 0,
+                tool_calls: 0,
+                input_tokens: 0,
+                output_tokens: 0,
+                approvals: 0,
+                active_ms: 0,
+            },
+            seen: SeenCalls::new(),
+            queued: Vec::new(),
+            refused: Vec::new(),
+            created_at: at,
+            phase_since: at,
+        }
+    }
+
+    /// Applies one input.
+    ///
+    /// # Errors
+    /// [`Rejected`] when the input makes no sense now; the machine is then unchanged.
+    pub fn step(&mut self, input: Input, at: Timestamp) -> Result<Vec<Action>, Rejected> {
+        let mut out = Vec::new();
+        if self.is_over() {
+            return Err(self.reject("it is over"));
+        }
+        match input {
+            Input::Accepted(_) => return Err(self.reject("it was accepted before")),
+            Input::Started => self.on_started(at, &mut out)?,
+            Input::ModelDelta { turn, .. } => self.on_model_delta(turn)?,
+            Input::ModelTurnFinished(turn) => self.on_turn_finished(turn, at, &mut out)?,
+            Input::ModelFailed(failure) => self.on_model_failed(failure, at, &mut out)?,
+            Input::Decided(decided) => self.on_decided(decided, at, &mut out)?,
+            Input::ApprovalDecided { approval_id, decision, .. } => {
+                self.on_approval_decided(approval_id, decision, at, &mut out)?;
+            }
+            Input::ToolFinished { call_id, result, .. } => self.on_tool_finished(&call_id, *result, at, &mut out)?,
+            Input::Compacted { replaces, summary, .. } => self.on_compacted(replaces, summary, at, &mut out)?,
+            Input::UserMessage { text, mode } => self.on_user_message(text, mode, at, &mut out)?,
+            Input::Cancel { reason, .. } => self.on_cancel(reason, at, &mut out)?,
+            Input::Pause { .. } => self.on_pause(at, &mut out)?,
+            Input::Resume { .. } => self.on_resume(at, &mut out)?,
+            Input::Tick => self.on_tick(at, &mut out)?,
+            Input::Recovered => self.on_recovered(at, &mut out),
+        }
+        Ok(out)
+    }
+
+    /// When the driver has to ask [`Machine::due`] again, if ever.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        let approval = self.round().and_then(Self::earliest_expiry);
+        self.work_deadline().into_iter().chain(approval).min()
+    }
+
+    /// The inputs that the passing of time has made due: lapsed approvals, or a tick.
+    #[must_use]
+    pub fn due(&self, at: Timestamp) -> Vec<Input> {
+        let lapsed = self.lapsed_approvals(at);
+        if !lapsed.is_empty() {
+            return lapsed
+                .into_iter()
+                .map(|approval_id| Input::ApprovalDecided {
+                    approval_id,
+                    decision: ApprovalDecision::Timeout,
+                    scope: ApprovalScope::Once,
+                    by: "palyra".to_owned(),
+                })
+                .collect();
+        }
+        if self.work_deadline().is_some_and(|deadline| deadline <= at) { vec![Input::Tick] } else { Vec::new() }
+    }
+
+    /// When the run has worked or lain idle for too long.
+    fn work_deadline(&self) -> Option<Timestamp> {
+        let limits = &self.spec.limits;
+        let after = |millis: u64| self.phase_since.plus(Duration::from_millis(millis));
+        match &self.phase {
+            Phase::Queued | Phase::Paused(_) | Phase::WaitingForApproval(_) => {
+                (limits.expire_after_ms > 0).then(|| after(limits.expire_after_ms))
+            }
+            Phase::Running(Activity::Stopping { .. }) => None,
+            Phase::Running(_) => Some(after(limits.wall_clock_ms.saturating_sub(self.counters.active_ms))),
+            Phase::Completed(_) | Phase::Failed(_) | Phase::Aborted(_) | Phase::Expired(_) => None,
+        }
+    }
+
+    /// The public phase.
+    #[must_use]
+    pub fn phase(&self) -> RunLifecyclePhase {
+        self.phase.lifecycle()
+    }
+
+    /// The phase with what it holds.
+    #[must_use]
+    pub fn state(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// Whether the run is over for good.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.phase().is_terminal()
+    }
+
+    /// When it was accepted.
+    #[must_use]
+    pub fn created_at(&self) -> Timestamp {
+        self.created_at
+    }
+
+    /// What the run was asked to do.
+    #[must_use]
+    pub fn spec(&self) -> &RunSpec {
+        &self.spec
+    }
+
+    /// What was said and done so far, as the model sees it.
+    #[must_use]
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// Counts of what it used.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn reject(&self, why: &'static str) -> Rejected {
+        Rejected { phase: self.phase(), why }
+    }
+
+    /// Moves to another phase, keeps the account of working time, and tells the world if the public phase changed.
+    fn enter(&mut self, phase: Phase, at: Timestamp, out: &mut Vec<Action>) {
+        let before = self.phase.lifecycle();
+        let after = phase.lifecycle();
+        self.phase = phase;
+        if before == after {
+            return;
+        }
+        if before == RunLifecyclePhase::Running {
+            let worked = u64::try_from(at.since(self.phase_since).as_millis()).unwrap_or(u64::MAX);
+            self.counters.active_ms = self.counters.active_ms.saturating_add(worked);
+        }
+        self.phase_since = at;
+        // The `started` record is itself the news that the run is running.
+        if before != RunLifecyclePhase::Queued || after != RunLifecyclePhase::Running {
+            out.push(Action::Status(self.status()));
+        }
+    }
+
+    fn status(&self) -> StatusChange {
+        match &self.phase {
+            Phase::Completed(end) | Phase::Failed(end) | Phase::Aborted(end) | Phase::Expired(end) => StatusChange {
+                phase: self.phase(),
+                reason: Some(end.reason),
+                detail: end.detail.clone(),
+                answer: end.answer.clone(),
+            },
+            _ => StatusChange { phase: self.phase(), reason: None, detail: None, answer: None },
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "machine_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "machine_properties.rs"]
+mod properties;

@@ -1,0 +1,250 @@
+//! Working through the calls of one turn.
+//!
+//! The model's order is kept where it can matter: a read-only call may run beside other read-only calls before it, an exclusive call waits
+//! until everything before it is over and runs alone. A refused or malformed call is over at once, with a result that tells the model why.
+
+use palyra_common::{Digest, Label, TerminationReason, Timestamp, ToolVerdict};
+use palyra_tools::{Concurrency, Repeatability};
+
+use super::action::{Action, Question};
+use super::input::{CallFacts, CallResult, Decided};
+use super::looping::{self, FinishedCall};
+use super::state::{Activity, Call, CallOutcome, CallState, Ending, Phase, ToolRound};
+use super::turns::detail;
+use super::{Machine, Rejected};
+use crate::context::Item;
+
+impl Machine {
+    pub(super) fn on_decided(
+        &mut self,
+        decided: Decided,
+        at: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Rejected> {
+        let index = self
+            .round()
+            .and_then(|round| {
+                round.calls.iter().position(|call| call.call_id == decided.call_id && call.state == CallState::Proposed)
+            })
+            .ok_or_else(|| self.reject("no such proposal waits for a decision"))?;
+        let state = match decided.verdict {
+            ToolVerdict::Permit => CallState::Ready { facts: decided.facts, attempts: 0 },
+            ToolVerdict::Deny => not_run("denied", format!("denied: {}", decided.reasons.join("; "))),
+            ToolVerdict::NeedsApproval => self.ask_person(index, Question::MayItRun, decided, at, out),
+        };
+        if let Some(call) = self.round_mut().and_then(|round| round.calls.get_mut(index)) {
+            call.state = state;
+        }
+        self.advance(at, out);
+        Ok(())
+    }
+
+    pub(super) fn on_tool_finished(
+        &mut self,
+        call_id: &str,
+        result: CallResult,
+        at: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Rejected> {
+        let Some((call, facts)) =
+            self.round_mut().and_then(|round| round.call_mut(call_id)).and_then(|call| match call.state.clone() {
+                CallState::Executing { facts, .. } => Some((call, facts)),
+                _ => None,
+            })
+        else {
+            return Err(self.reject("no such call is executing"));
+        };
+        out.push(Action::Attest(result.attestation.clone()));
+        let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
+        let content = result.content.clone();
+        call.state = CallState::Done(Box::new(CallOutcome::Finished(result)));
+        let repeats = looping::note(
+            &mut self.seen,
+            &FinishedCall { tool: &tool, arguments: &arguments, content: &content, concurrency: facts.concurrency },
+        );
+        if repeats >= self.spec.limits.loop_repeats && !self.is_stopping() {
+            let message = format!("`{tool}` was called {repeats} times with the same arguments and the same result");
+            self.end_now(
+                Ending {
+                    reason: TerminationReason::MaxToolCalls,
+                    detail: Some(detail("loop_detected", message)),
+                    answer: None,
+                },
+                at,
+                out,
+            );
+            return Ok(());
+        }
+        self.advance(at, out);
+        Ok(())
+    }
+
+    /// Goes as far as it can without new input: starts calls, notices that all are over, ends a run that is stopping.
+    pub(super) fn advance(&mut self, at: Timestamp, out: &mut Vec<Action>) {
+        match std::mem::replace(&mut self.phase, Phase::Queued) {
+            Phase::Running(Activity::Tools(round)) => {
+                self.phase = Phase::Running(Activity::Tools(ToolRound::default()));
+                self.advance_round(round, at, out);
+            }
+            Phase::WaitingForApproval(round) => {
+                self.phase = Phase::WaitingForApproval(ToolRound::default());
+                self.advance_round(round, at, out);
+            }
+            Phase::Running(Activity::Stopping { round, ending, phase }) if !round.is_executing() => {
+                self.phase = Phase::Running(Activity::Tools(ToolRound::default()));
+                self.close_round(round);
+                self.enter_terminal(phase, ending, at, out);
+            }
+            other => self.phase = other,
+        }
+    }
+
+    fn advance_round(&mut self, mut round: ToolRound, at: Timestamp, out: &mut Vec<Action>) {
+        let parallel = self.spec.limits.max_parallel.max(1) as usize;
+        for index in 0..round.calls.len() {
+            if !may_start(&round, index, parallel) {
+                continue;
+            }
+            let Some(call) = round.calls.get_mut(index) else { continue };
+            if let CallState::Ready { facts, attempts } = call.state.clone() {
+                call.state = CallState::Executing { facts, attempts: attempts + 1 };
+                out.push(self.intent(call, attempts));
+            }
+        }
+        let over = round.calls.iter().all(|call| matches!(call.state, CallState::Done(_)));
+        if over {
+            self.close_round(round);
+            self.next_turn(at, out);
+        } else if round.awaits_person() && !round.is_executing() && !has_undecided(&round) {
+            self.enter(Phase::WaitingForApproval(round), at, out);
+        } else {
+            self.enter(Phase::Running(Activity::Tools(round)), at, out);
+        }
+    }
+
+    /// The intent of a call. The effect id is the same whenever the same attempt is begun again after a crash.
+    fn intent(&self, call: &Call, attempts_before: u32) -> Action {
+        let digest = Digest::of_parts(&[
+            self.spec.run_id.to_string().as_bytes(),
+            call.call_id.as_bytes(),
+            &attempts_before.to_be_bytes(),
+        ]);
+        Action::Execute {
+            call_id: call.call_id.clone(),
+            effect_id: format!("eff-{}", digest.to_hex().get(..32).unwrap_or_default()),
+            tool: call.tool.clone(),
+            arguments: call.arguments.clone(),
+        }
+    }
+
+    /// Puts the outcomes of a finished round into the transcript, in the model's order.
+    fn close_round(&mut self, round: ToolRound) {
+        for call in round.calls {
+            let (content, failed, label) = match call.state {
+                CallState::Done(outcome) => match *outcome {
+                    CallOutcome::Finished(result) => (result.content, result.error.is_some(), result.label),
+                    CallOutcome::NotRun { message, .. } => (message, true, Label::system()),
+                },
+                _ => ("not run: the run is ending".to_owned(), true, Label::system()),
+            };
+            self.items.push(Item::ToolResult { call_id: call.call_id, tool: call.tool, content, failed, label });
+        }
+    }
+
+    /// After a restart: a repeatable call is begun again under its effect id, any other becomes a question.
+    pub(super) fn recover_round(&mut self, mut round: ToolRound, at: Timestamp, out: &mut Vec<Action>) -> ToolRound {
+        for index in 0..round.calls.len() {
+            let Some(call) = round.calls.get(index).cloned() else { continue };
+            let state = match call.state.clone() {
+                CallState::Executing { facts, attempts } if facts.repeatability == Repeatability::Repeatable => {
+                    out.push(self.intent(&call, attempts.saturating_sub(1)));
+                    CallState::Executing { facts, attempts }
+                }
+                CallState::Executing { facts, attempts } => self.ask_whether_to_repeat(&call, facts, attempts, at, out),
+                other => other,
+            };
+            if let Some(call) = round.calls.get_mut(index) {
+                call.state = state;
+            }
+        }
+        round
+    }
+
+    /// Gives up all calls that did not begin, takes questions back and asks executing calls to stop.
+    pub(super) fn abandon_pending(
+        &mut self,
+        mut round: ToolRound,
+        code: &str,
+        message: &str,
+        out: &mut Vec<Action>,
+    ) -> ToolRound {
+        for call in &mut round.calls {
+            match &call.state {
+                CallState::Executing { .. } => out.push(Action::StopTool { call_id: call.call_id.clone() }),
+                CallState::AwaitingApproval { approval_id, .. } => {
+                    out.push(Action::WithdrawApproval { approval_id: *approval_id });
+                    call.state = not_run(code, message.to_owned());
+                }
+                CallState::Proposed | CallState::Ready { .. } => call.state = not_run(code, message.to_owned()),
+                CallState::Done(_) => {}
+            }
+        }
+        round
+    }
+
+    pub(super) fn round(&self) -> Option<&ToolRound> {
+        match &self.phase {
+            Phase::Running(Activity::Tools(round) | Activity::Stopping { round, .. })
+            | Phase::Paused(Activity::Tools(round) | Activity::Stopping { round, .. })
+            | Phase::WaitingForApproval(round) => Some(round),
+            _ => None,
+        }
+    }
+
+    pub(super) fn round_mut(&mut self) -> Option<&mut ToolRound> {
+        match &mut self.phase {
+            Phase::Running(Activity::Tools(round) | Activity::Stopping { round, .. })
+            | Phase::Paused(Activity::Tools(round) | Activity::Stopping { round, .. })
+            | Phase::WaitingForApproval(round) => Some(round),
+            _ => None,
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        matches!(self.phase, Phase::Running(Activity::Stopping { .. }))
+    }
+}
+
+/// A call is over without having run.
+pub(super) fn not_run(code: &str, message: String) -> CallState {
+    CallState::Done(Box::new(CallOutcome::NotRun { code: code.to_owned(), message }))
+}
+
+fn has_undecided(round: &ToolRound) -> bool {
+    round.calls.iter().any(|call| call.state == CallState::Proposed)
+}
+
+/// Whether the call at `index` may begin now; see the rule in the file's first lines.
+fn may_start(round: &ToolRound, index: usize, parallel: usize) -> bool {
+    let shared = |call: &Call| facts(call).is_some_and(|facts| facts.concurrency == Concurrency::Shared);
+    let Some(call) = round.calls.get(index) else { return false };
+    let executing: Vec<&Call> =
+        round.calls.iter().filter(|call| matches!(call.state, CallState::Executing { .. })).collect();
+    let unfinished_before = round.calls.iter().take(index).filter(|call| !matches!(call.state, CallState::Done(_)));
+    if shared(call) {
+        executing.len() < parallel
+            && executing.iter().all(|call| shared(call))
+            && unfinished_before.into_iter().all(shared)
+    } else {
+        executing.is_empty() && unfinished_before.into_iter().next().is_none()
+    }
+}
+
+fn facts(call: &Call) -> Option<&CallFacts> {
+    match &call.state {
+        CallState::AwaitingApproval { facts, .. }
+        | CallState::Ready { facts, .. }
+        | CallState::Executing { facts, .. } => Some(facts),
+        CallState::Proposed | CallState::Done(_) => None,
+    }
+}

@@ -1,0 +1,203 @@
+//! The states of a run: one variant per public phase, each holding only what is valid then.
+
+use std::collections::BTreeMap;
+
+use palyra_common::{ApprovalId, Digest, RunLifecyclePhase, StatusDetail, TerminationReason, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::action::Question;
+use super::input::{CallFacts, CallResult, SteerMode};
+use crate::context::Item;
+
+/// Where a run stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Phase {
+    /// Accepted, not begun.
+    Queued,
+    /// At work.
+    Running(Activity),
+    /// Nothing runs and at least one call waits for a person.
+    WaitingForApproval(ToolRound),
+    /// Held; what was under way is kept.
+    Paused(Activity),
+    /// Over, with an answer.
+    Completed(Ending),
+    /// Over, by a limit or an error.
+    Failed(Ending),
+    /// Over, by a person.
+    Aborted(Ending),
+    /// Over, by lapse of time.
+    Expired(Ending),
+}
+
+impl Phase {
+    /// The public name of this phase.
+    pub(super) fn lifecycle(&self) -> RunLifecyclePhase {
+        match self {
+            Self::Queued => RunLifecyclePhase::Queued,
+            Self::Running(_) => RunLifecyclePhase::Running,
+            Self::WaitingForApproval(_) => RunLifecyclePhase::WaitingForApproval,
+            Self::Paused(_) => RunLifecyclePhase::Paused,
+            Self::Completed(_) => RunLifecyclePhase::Completed,
+            Self::Failed(_) => RunLifecyclePhase::Failed,
+            Self::Aborted(_) => RunLifecyclePhase::Aborted,
+            Self::Expired(_) => RunLifecyclePhase::Expired,
+        }
+    }
+}
+
+/// What a run at work is doing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Activity {
+    /// Waiting for the model.
+    Model {
+        /// Which attempt at the present turn, from 1.
+        attempt: u32,
+    },
+    /// Waiting for a summary of the oldest `replaces` items.
+    Compacting {
+        /// How many items.
+        replaces: u32,
+    },
+    /// Working through the calls of a turn.
+    Tools(ToolRound),
+    /// About to end as soon as the calls under way have reported.
+    Stopping {
+        /// The calls.
+        round: ToolRound,
+        /// How it will end.
+        ending: Ending,
+        /// The terminal phase it ends in.
+        phase: RunLifecyclePhase,
+    },
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ending {
+    /// Why.
+    pub reason: TerminationReason,
+    /// What exactly.
+    pub detail: Option<StatusDetail>,
+    /// The answer, if there is one.
+    pub answer: Option<String>,
+}
+
+/// The calls of one model turn, in the model's order.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ToolRound {
+    /// The calls.
+    pub calls: Vec<Call>,
+}
+
+impl ToolRound {
+    pub(super) fn call_mut(&mut self, call_id: &str) -> Option<&mut Call> {
+        self.calls.iter_mut().find(|call| call.call_id == call_id)
+    }
+
+    pub(super) fn is_executing(&self) -> bool {
+        self.calls.iter().any(|call| matches!(call.state, CallState::Executing { .. }))
+    }
+
+    pub(super) fn awaits_person(&self) -> bool {
+        self.calls.iter().any(|call| matches!(call.state, CallState::AwaitingApproval { .. }))
+    }
+}
+
+/// One proposed call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// Unique within the run.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Value,
+    /// How far it got.
+    pub state: CallState,
+}
+
+/// How far a call got.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum CallState {
+    /// Not decided yet.
+    Proposed,
+    /// A person is asked.
+    AwaitingApproval {
+        /// The question.
+        approval_id: ApprovalId,
+        /// What is asked.
+        question: Question,
+        /// When it lapses.
+        expires_at: Option<Timestamp>,
+        /// What the answer is bound to.
+        binding: Digest,
+        /// About the call.
+        facts: CallFacts,
+        /// Times it was begun before.
+        attempts: u32,
+    },
+    /// Permitted, not begun.
+    Ready {
+        /// About the call.
+        facts: CallFacts,
+        /// Times it was begun before.
+        attempts: u32,
+    },
+    /// Begun; the intent is on the journal.
+    Executing {
+        /// About the call.
+        facts: CallFacts,
+        /// Times it was begun, this one included.
+        attempts: u32,
+    },
+    /// Over.
+    Done(Box<CallOutcome>),
+}
+
+/// What the model is told about a call that is over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum CallOutcome {
+    /// It ran.
+    Finished(CallResult),
+    /// It did not run, or nobody knows.
+    NotRun {
+        /// Stable code.
+        code: String,
+        /// What the model reads.
+        message: String,
+    },
+}
+
+/// What a run carries through all its phases.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Model turns begun.
+    pub turns: u32,
+    /// Tool calls proposed.
+    pub tool_calls: u32,
+    /// Tokens read by the model.
+    pub input_tokens: u64,
+    /// Tokens written by the model.
+    pub output_tokens: u64,
+    /// Approvals asked.
+    pub approvals: u32,
+    /// Working time up to the last change of phase, in milliseconds.
+    pub active_ms: u64,
+}
+
+/// Messages a person sent while the run was at work, not yet shown to the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct QueuedMessage {
+    /// The text.
+    pub text: String,
+    /// When it takes effect.
+    pub mode: SteerMode,
+}
+
+/// How often each (call, result) pair was seen; see `looping.rs`.
+pub(super) type SeenCalls = BTreeMap<Digest, u32>;
+
+/// The growing context of the run.
+pub(super) type Transcript = Vec<Item>;

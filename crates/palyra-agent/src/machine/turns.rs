@@ -1,0 +1,302 @@
+//! Beginning and ending model turns, compaction, and messages that arrive while the run is at work.
+
+use palyra_common::{Label, StatusDetail, TerminationReason, Timestamp};
+use palyra_models::{StopReason, ToolCallRequest};
+
+use super::action::Action;
+use super::input::{ModelFailure, ModelTurn, Remedy, SteerMode};
+use super::state::{Activity, Call, CallOutcome, CallState, Ending, Phase, QueuedMessage, ToolRound};
+use super::{Machine, Rejected};
+use crate::context::{self, Item};
+
+/// Attempts at one turn before a failing provider ends the run.
+const MAX_ATTEMPTS: u32 = 3;
+/// Pause before the second and third attempt.
+const RETRY_DELAYS_MS: [u64; 2] = [250, 2_000];
+
+impl Machine {
+    pub(super) fn on_started(&mut self, at: Timestamp, out: &mut Vec<Action>) -> Result<(), Rejected> {
+        if !matches!(self.phase, Phase::Queued) {
+            return Err(self.reject("it was started before"));
+        }
+        self.next_turn(at, out);
+        Ok(())
+    }
+
+    pub(super) fn on_model_delta(&mut self, turn: u32) -> Result<(), Rejected> {
+        match self.phase {
+            Phase::Running(Activity::Model { .. }) if turn == self.counters.turns => Ok(()),
+            _ => Err(self.reject("no such model turn is under way")),
+        }
+    }
+
+    pub(super) fn on_turn_finished(
+        &mut self,
+        turn: ModelTurn,
+        at: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Rejected> {
+        let attempt = self.expect_model_call(turn.turn, turn.attempt)?;
+        self.counters.input_tokens += turn.usage.input_tokens;
+        self.counters.output_tokens += turn.usage.output_tokens;
+        if turn.stop_reason == StopReason::ContentFilter {
+            self.end_now(
+                provider_error("content_policy", "the model's provider withheld the answer".to_owned()),
+                at,
+                out,
+            );
+        } else if !turn.tool_calls.is_empty() {
+            self.begin_round(turn, at, out);
+        } else if turn.text.trim().is_empty() {
+            let detail = detail("model_empty_answer", "the model answered with nothing".to_owned());
+            self.retry_or_fail(attempt, detail, at, out);
+        } else if self.queued.is_empty() {
+            self.complete(turn, at, out);
+        } else {
+            self.items.push(Item::Assistant { text: turn.text, calls: Vec::new() });
+            self.next_turn(at, out);
+        }
+        Ok(())
+    }
+
+    pub(super) fn on_model_failed(
+        &mut self,
+        failure: ModelFailure,
+        at: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Rejected> {
+        let attempt = self.expect_model_call(failure.turn, failure.attempt)?;
+        let detail = detail(&failure.error.code, failure.error.message);
+        match failure.remedy {
+            Remedy::Retry => self.retry_or_fail(attempt, detail, at, out),
+            Remedy::Compact => match context::compactable(&self.spec, &self.items) {
+                0 => self.end_now(exhausted(detail), at, out),
+                replaces => self.begin_compaction(replaces, at, out),
+            },
+            Remedy::Nothing => {
+                self.end_now(provider_error(&detail.code, detail.message), at, out);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn on_compacted(
+        &mut self,
+        replaces: u32,
+        summary: String,
+        at: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Rejected> {
+        match self.phase {
+            Phase::Running(Activity::Compacting { replaces: expected }) if expected == replaces => {}
+            _ => return Err(self.reject("no such summary is under way")),
+        }
+        let end = 1 + replaces as usize;
+        let replaced: Vec<Item> = self.items.drain(1..end.min(self.items.len())).collect();
+        let label = replaced.iter().fold(Label::system(), |joined, item| joined.join(&item.label()));
+        let stands_for =
+            replaced.iter().map(|item| if let Item::Summary { replaces, .. } = item { *replaces } else { 1 }).sum();
+        self.items.insert(1, Item::Summary { text: summary, replaces: stands_for, label });
+        self.call_model_if_it_fits(at, out);
+        Ok(())
+    }
+
+    pub(super) fn on_user_message(
+        &mut self,
+        text: String,
+        mode: SteerMode,
+        at: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Rejected> {
+        if matches!(self.phase, Phase::Running(Activity::Stopping { .. }) | Phase::Paused(Activity::Stopping { .. })) {
+            return Err(self.reject("it is ending"));
+        }
+        self.queued.push(QueuedMessage { text, mode });
+        if mode == SteerMode::Interrupt {
+            self.interrupt(at, out);
+        }
+        Ok(())
+    }
+
+    /// Stops what is under way, so that the queued message is read next.
+    fn interrupt(&mut self, at: Timestamp, out: &mut Vec<Action>) {
+        match std::mem::replace(&mut self.phase, Phase::Queued) {
+            Phase::Running(Activity::Model { attempt }) => {
+                self.phase = Phase::Running(Activity::Model { attempt });
+                out.push(Action::StopModel { turn: self.counters.turns });
+                self.next_turn(at, out);
+            }
+            Phase::Running(Activity::Tools(round)) => {
+                let round = self.abandon_pending(round, "interrupted", "not run: the person wrote something new", out);
+                self.phase = Phase::Running(Activity::Tools(round));
+                self.advance(at, out);
+            }
+            Phase::WaitingForApproval(round) => {
+                let round = self.abandon_pending(round, "interrupted", "not run: the person wrote something new", out);
+                self.phase = Phase::WaitingForApproval(round);
+                self.advance(at, out);
+            }
+            // Queued, paused or summarising: the message is read at the next turn anyway.
+            other => self.phase = other,
+        }
+    }
+
+    /// Begins the next turn: reads queued messages, checks the limits, summarises if the window is nearly full, calls the model.
+    pub(super) fn next_turn(&mut self, at: Timestamp, out: &mut Vec<Action>) {
+        for message in std::mem::take(&mut self.queued) {
+            self.items.push(Item::User { text: message.text, attachments: Vec::new(), label: Label::user() });
+        }
+        if self.counters.turns >= self.spec.limits.max_turns {
+            let message = format!("the limit of {} model turns was reached", self.spec.limits.max_turns);
+            self.end_now(
+                Ending {
+                    reason: TerminationReason::MaxTurns,
+                    detail: Some(detail("max_turns", message)),
+                    answer: None,
+                },
+                at,
+                out,
+            );
+            return;
+        }
+        self.counters.turns += 1;
+        let window = u64::from(self.spec.model.context_tokens);
+        let threshold = window * u64::from(self.spec.limits.compact_at_percent) / 100;
+        if u64::from(context::tokens(&self.spec, &self.items)) > threshold {
+            let replaces = context::compactable(&self.spec, &self.items);
+            if replaces > 0 {
+                self.begin_compaction(replaces, at, out);
+                return;
+            }
+        }
+        self.call_model_if_it_fits(at, out);
+    }
+
+    fn begin_compaction(&mut self, replaces: u32, at: Timestamp, out: &mut Vec<Action>) {
+        let tokens = context::tokens(&self.spec, &self.items);
+        self.enter(Phase::Running(Activity::Compacting { replaces }), at, out);
+        out.push(Action::Compact { replaces, tokens });
+    }
+
+    fn call_model_if_it_fits(&mut self, at: Timestamp, out: &mut Vec<Action>) {
+        let tokens = context::tokens(&self.spec, &self.items);
+        if tokens > self.spec.model.context_tokens {
+            let message = format!(
+                "the context needs about {tokens} tokens and the model reads {}",
+                self.spec.model.context_tokens
+            );
+            self.end_now(exhausted(detail("context_budget_exhausted", message)), at, out);
+            return;
+        }
+        self.call_model(1, at, out);
+    }
+
+    pub(super) fn call_model(&mut self, attempt: u32, at: Timestamp, out: &mut Vec<Action>) {
+        self.enter(Phase::Running(Activity::Model { attempt }), at, out);
+        let delay_ms = attempt
+            .checked_sub(2)
+            .and_then(|index| RETRY_DELAYS_MS.get(index as usize).or(RETRY_DELAYS_MS.last()))
+            .copied()
+            .unwrap_or(0);
+        out.push(Action::CallModel {
+            turn: self.counters.turns,
+            attempt,
+            delay_ms,
+            context: context::digest(&context::messages(&self.spec, &self.items)),
+        });
+    }
+
+    fn retry_or_fail(&mut self, attempt: u32, detail: StatusDetail, at: Timestamp, out: &mut Vec<Action>) {
+        if attempt < MAX_ATTEMPTS {
+            self.call_model(attempt + 1, at, out);
+        } else {
+            self.end_now(provider_error(&detail.code, detail.message), at, out);
+        }
+    }
+
+    fn expect_model_call(&self, turn: u32, attempt: u32) -> Result<u32, Rejected> {
+        match self.phase {
+            Phase::Running(Activity::Model { attempt: current })
+                if turn == self.counters.turns && attempt == current =>
+            {
+                Ok(current)
+            }
+            _ => Err(self.reject("no such model call is under way")),
+        }
+    }
+
+    fn complete(&mut self, turn: ModelTurn, at: Timestamp, out: &mut Vec<Action>) {
+        let detail = (turn.stop_reason == StopReason::MaxTokens)
+            .then(|| detail("answer_cut_off", "the model reached the limit on the length of its answer".to_owned()));
+        self.items.push(Item::Assistant { text: turn.text.clone(), calls: Vec::new() });
+        let ending = Ending { reason: TerminationReason::FinalAnswer, detail, answer: Some(turn.text) };
+        self.enter(Phase::Completed(ending), at, out);
+    }
+
+    /// Turns the model's calls into a round, under ids of our own: models repeat theirs.
+    fn begin_round(&mut self, turn: ModelTurn, at: Timestamp, out: &mut Vec<Action>) {
+        let proposed = u32::try_from(turn.tool_calls.len()).unwrap_or(u32::MAX);
+        if self.counters.tool_calls.saturating_add(proposed) > self.spec.limits.max_tool_calls {
+            let message = format!("the limit of {} tool calls was reached", self.spec.limits.max_tool_calls);
+            self.end_now(
+                Ending {
+                    reason: TerminationReason::MaxToolCalls,
+                    detail: Some(detail("max_tool_calls", message)),
+                    answer: None,
+                },
+                at,
+                out,
+            );
+            return;
+        }
+        self.counters.tool_calls += proposed;
+        let mut calls = Vec::new();
+        let mut requests = Vec::new();
+        for (index, request) in turn.tool_calls.into_iter().enumerate() {
+            let call_id = format!("t{}c{}", turn.turn, index + 1);
+            requests.push(ToolCallRequest {
+                id: call_id.clone(),
+                name: request.name.clone(),
+                arguments: request.arguments.clone(),
+            });
+            calls.push(parse_call(call_id, request, out));
+        }
+        self.items.push(Item::Assistant { text: turn.text, calls: requests });
+        self.phase = Phase::Running(Activity::Tools(ToolRound { calls }));
+        self.advance(at, out);
+    }
+}
+
+/// A call whose arguments are no JSON object is answered at once; the model can repair it.
+fn parse_call(call_id: String, request: ToolCallRequest, out: &mut Vec<Action>) -> Call {
+    let text = if request.arguments.trim().is_empty() { "{}" } else { request.arguments.as_str() };
+    let (arguments, state) = match serde_json::from_str::<serde_json::Value>(text) {
+        Ok(arguments) if arguments.is_object() => {
+            out.push(Action::Decide {
+                call_id: call_id.clone(),
+                tool: request.name.clone(),
+                arguments: arguments.clone(),
+            });
+            (arguments, CallState::Proposed)
+        }
+        Ok(_) => (serde_json::Value::Null, not_run("the arguments have to be a JSON object".to_owned())),
+        Err(error) => (serde_json::Value::Null, not_run(format!("the arguments are not valid JSON: {error}"))),
+    };
+    Call { call_id, tool: request.name, arguments, state }
+}
+
+fn not_run(message: String) -> CallState {
+    CallState::Done(Box::new(CallOutcome::NotRun { code: "tool_arguments_invalid".to_owned(), message }))
+}
+
+pub(super) fn detail(code: &str, message: String) -> StatusDetail {
+    StatusDetail { code: code.to_owned(), message }
+}
+
+fn provider_error(code: &str, message: String) -> Ending {
+    Ending { reason: TerminationReason::ProviderError, detail: Some(detail(code, message)), answer: None }
+}
+
+fn exhausted(detail: StatusDetail) -> Ending {
+    Ending { reason: TerminationReason::ContextBudgetExhausted, detail: Some(detail), answer: None }
+}

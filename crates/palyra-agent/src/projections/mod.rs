@@ -1,0 +1,52 @@
+//! Tables that answer "what is there?" without reading the log: sessions, runs and approvals.
+//!
+//! They are functions of the records alone (see [`palyra_journal::Projection`]) and can be dropped at any time.
+
+mod approvals;
+mod runs;
+mod sessions;
+
+use std::sync::Arc;
+
+use palyra_journal::{Projection, ProjectionError, StoredRecord};
+use serde::de::DeserializeOwned;
+
+pub use approvals::{ApprovalFilter, ApprovalRow};
+pub use runs::{RunFilter, RunRow};
+pub use sessions::SessionRow;
+
+pub(crate) use approvals::{approval, approvals};
+pub(crate) use runs::{idempotent_run, run, runs, unfinished_runs};
+pub(crate) use sessions::{SessionCreated, session, session_by_key, sessions};
+
+/// All projections of the engine, for [`palyra_journal::JournalOptions`] and verification.
+#[must_use]
+pub fn projections() -> Vec<Arc<dyn Projection>> {
+    vec![Arc::new(sessions::Sessions), Arc::new(runs::Runs), Arc::new(approvals::Approvals)]
+}
+
+fn parse<T: DeserializeOwned>(record: &StoredRecord) -> Result<T, ProjectionError> {
+    serde_json::from_slice(&record.payload)
+        .map_err(|error| ProjectionError::Refused(format!("a {} record does not read: {error}", record.kind)))
+}
+
+/// Reads a typed id or contract value out of a text column.
+fn typed<T: std::str::FromStr>(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<T>
+where
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    let text: String = row.get(column)?;
+    text.parse().map_err(|error: T::Err| {
+        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
+    })
+}
+
+fn typed_option<T: std::str::FromStr>(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Option<T>>
+where
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    match row.get_ref(column)? {
+        rusqlite::types::ValueRef::Null => Ok(None),
+        _ => typed(row, column).map(Some),
+    }
+}

@@ -1,0 +1,251 @@
+//! Runs: where each stands, for lists, for recovery and for the next run of a session.
+
+use palyra_common::{Digest, RunId, RunLifecyclePhase, SessionId, StatusDetail, TerminationReason, Timestamp};
+use palyra_journal::{Projection, ProjectionError, StoredRecord};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::{parse, typed, typed_option};
+use crate::machine::{Action, Input, StatusChange};
+use crate::tape::{Note, TapeEntry, kind};
+
+/// Characters of a prompt that lists show.
+const PROMPT_CHARS: usize = 200;
+
+/// One run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRow {
+    /// The run.
+    pub run_id: RunId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// Where it stands.
+    pub phase: RunLifecyclePhase,
+    /// Why it ended.
+    pub reason: Option<TerminationReason>,
+    /// What exactly ended it.
+    pub detail: Option<StatusDetail>,
+    /// The beginning of its task.
+    pub prompt: String,
+    /// The directory it works in.
+    pub workspace: String,
+    /// The model that plans.
+    pub model: String,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When it began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Model turns finished.
+    pub turns: u32,
+    /// Tool calls finished.
+    pub tool_calls: u32,
+    /// Its answer.
+    pub answer: Option<String>,
+    /// Whether its changes were taken back.
+    pub undone: bool,
+}
+
+/// Which runs to list.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    /// Of this session only.
+    pub session_id: Option<SessionId>,
+    /// In this phase only.
+    pub phase: Option<RunLifecyclePhase>,
+    /// Older than this one.
+    pub before: Option<RunId>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+pub(super) struct Runs;
+
+impl Projection for Runs {
+    fn name(&self) -> &'static str {
+        "runs"
+    }
+    fn version(&self) -> u32 {
+        1
+    }
+    fn tables(&self) -> &'static [&'static str] {
+        &["runs", "idempotency"]
+    }
+    fn create(&self, connection: &Connection) -> rusqlite::Result<()> {
+        connection.execute_batch(
+            "CREATE TABLE runs (
+                run_id TEXT PRIMARY KEY NOT NULL, session_id TEXT NOT NULL, phase TEXT NOT NULL, reason TEXT,
+                detail_code TEXT, detail_message TEXT, prompt TEXT NOT NULL, workspace TEXT NOT NULL, model TEXT NOT NULL,
+                created_at INTEGER NOT NULL, started_at INTEGER, ended_at INTEGER,
+                turns INTEGER NOT NULL DEFAULT 0, tool_calls INTEGER NOT NULL DEFAULT 0, answer TEXT,
+                undone INTEGER NOT NULL DEFAULT 0
+            ) STRICT, WITHOUT ROWID;
+            CREATE INDEX runs_by_session ON runs (session_id, run_id);
+            CREATE INDEX runs_unfinished ON runs (run_id)
+                WHERE phase IN ('queued', 'running', 'waiting_for_approval', 'paused');
+            CREATE TABLE idempotency (
+                key TEXT PRIMARY KEY NOT NULL, run_id TEXT NOT NULL, request TEXT NOT NULL
+            ) STRICT, WITHOUT ROWID",
+        )
+    }
+    fn apply(&self, connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
+        let Some(run_id) = record.run_id.map(|id| id.to_string()) else { return Ok(()) };
+        match record.kind.as_ref() {
+            kind::RUN_ACCEPTED => accept(connection, &run_id, record)?,
+            kind::RUN_STARTED => {
+                connection
+                    .prepare_cached("UPDATE runs SET phase = 'running', started_at = ?2 WHERE run_id = ?1")?
+                    .execute(params![run_id, record.at.0])?;
+            }
+            kind::MODEL_TURN_FINISHED => {
+                connection.prepare_cached("UPDATE runs SET turns = turns + 1 WHERE run_id = ?1")?.execute([run_id])?;
+            }
+            kind::TOOL_FINISHED => {
+                connection
+                    .prepare_cached("UPDATE runs SET tool_calls = tool_calls + 1 WHERE run_id = ?1")?
+                    .execute([run_id])?;
+            }
+            kind::RUN_STATUS => {
+                if let TapeEntry::Action(Action::Status(change)) = parse(record)? {
+                    set_status(connection, &run_id, record.at, &change)?;
+                }
+            }
+            kind::RUN_UNRECOVERABLE => {
+                if let TapeEntry::Note(Note::Unrecoverable { message }) = parse(record)? {
+                    let detail = Some(StatusDetail { code: "run_unrecoverable".to_owned(), message });
+                    let change = StatusChange { phase: RunLifecyclePhase::Failed, reason: None, detail, answer: None };
+                    set_status(connection, &run_id, record.at, &change)?;
+                }
+            }
+            kind::RUN_UNDONE => {
+                connection.prepare_cached("UPDATE runs SET undone = 1 WHERE run_id = ?1")?.execute([run_id])?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn accept(connection: &Connection, run_id: &str, record: &StoredRecord) -> Result<(), ProjectionError> {
+    let TapeEntry::Input(Input::Accepted(spec)) = parse(record)? else { return Ok(()) };
+    connection
+        .prepare_cached(
+            "INSERT INTO runs (run_id, session_id, phase, prompt, workspace, model, created_at)
+             VALUES (?1, ?2, 'queued', ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![
+            run_id,
+            spec.session_id.to_string(),
+            shorten(&spec.prompt),
+            spec.workspace,
+            format!("{}/{}", spec.model.provider, spec.model.name),
+            record.at.0
+        ])?;
+    if let Some(idempotency) = &spec.idempotency {
+        connection.prepare_cached("INSERT INTO idempotency VALUES (?1, ?2, ?3)")?.execute(params![
+            idempotency.key,
+            run_id,
+            idempotency.request.to_string()
+        ])?;
+    }
+    Ok(())
+}
+
+fn set_status(
+    connection: &Connection,
+    run_id: &str,
+    at: Timestamp,
+    change: &StatusChange,
+) -> Result<(), ProjectionError> {
+    connection
+        .prepare_cached(
+            "UPDATE runs SET phase = ?2, reason = ?3, detail_code = ?4, detail_message = ?5, answer = ?6, ended_at = ?7
+             WHERE run_id = ?1",
+        )?
+        .execute(params![
+            run_id,
+            change.phase.as_str(),
+            change.reason.map(TerminationReason::as_str),
+            change.detail.as_ref().map(|detail| &detail.code),
+            change.detail.as_ref().map(|detail| &detail.message),
+            change.answer,
+            change.phase.is_terminal().then_some(at.0),
+        ])?;
+    Ok(())
+}
+
+fn shorten(prompt: &str) -> String {
+    match prompt.char_indices().nth(PROMPT_CHARS) {
+        Some((at, _)) => format!("{}…", prompt.get(..at).unwrap_or_default()),
+        None => prompt.to_owned(),
+    }
+}
+
+const COLUMNS: &str = "run_id, session_id, phase, reason, detail_code, detail_message, prompt, workspace, model, \
+                       created_at, started_at, ended_at, turns, tool_calls, answer, undone";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+    let detail = match (row.get::<_, Option<String>>(4)?, row.get::<_, Option<String>>(5)?) {
+        (Some(code), Some(message)) => Some(StatusDetail { code, message }),
+        _ => None,
+    };
+    Ok(RunRow {
+        run_id: typed(row, 0)?,
+        session_id: typed(row, 1)?,
+        phase: typed(row, 2)?,
+        reason: typed_option(row, 3)?,
+        detail,
+        prompt: row.get(6)?,
+        workspace: row.get(7)?,
+        model: row.get(8)?,
+        created_at: Timestamp(row.get(9)?),
+        started_at: row.get::<_, Option<i64>>(10)?.map(Timestamp),
+        ended_at: row.get::<_, Option<i64>>(11)?.map(Timestamp),
+        turns: row.get(12)?,
+        tool_calls: row.get(13)?,
+        answer: row.get(14)?,
+        undone: row.get(15)?,
+    })
+}
+
+pub(crate) fn run(connection: &Connection, id: RunId) -> rusqlite::Result<Option<RunRow>> {
+    connection
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM runs WHERE run_id = ?1"))?
+        .query_row([id.to_string()], read)
+        .optional()
+}
+
+/// The run that a key was used for, and the digest of the request it came with.
+pub(crate) fn idempotent_run(connection: &Connection, key: &str) -> rusqlite::Result<Option<(RunId, Digest)>> {
+    connection
+        .prepare_cached("SELECT run_id, request FROM idempotency WHERE key = ?1")?
+        .query_row([key], |row| Ok((typed(row, 0)?, typed(row, 1)?)))
+        .optional()
+}
+
+/// Newest first.
+pub(crate) fn runs(connection: &Connection, filter: &RunFilter) -> rusqlite::Result<Vec<RunRow>> {
+    let mut sql = format!("SELECT {COLUMNS} FROM runs WHERE run_id < ?1");
+    let mut values = vec![filter.before.map_or_else(|| "~".to_owned(), |id| id.to_string())];
+    if let Some(session) = filter.session_id {
+        values.push(session.to_string());
+        sql.push_str(&format!(" AND session_id = ?{}", values.len()));
+    }
+    if let Some(phase) = filter.phase {
+        values.push(phase.as_str().to_owned());
+        sql.push_str(&format!(" AND phase = ?{}", values.len()));
+    }
+    sql.push_str(&format!(" ORDER BY run_id DESC LIMIT {}", filter.limit));
+    connection.prepare_cached(&sql)?.query_map(rusqlite::params_from_iter(values), read)?.collect()
+}
+
+/// Oldest first: the order in which they are taken up again after a restart.
+pub(crate) fn unfinished_runs(connection: &Connection) -> rusqlite::Result<Vec<RunId>> {
+    connection
+        .prepare_cached(
+            "SELECT run_id FROM runs WHERE phase IN ('queued', 'running', 'waiting_for_approval', 'paused')
+             ORDER BY run_id",
+        )?
+        .query_map([], |row| typed(row, 0))?
+        .collect()
+}

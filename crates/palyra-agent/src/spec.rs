@@ -1,0 +1,124 @@
+//! What a run is asked to do: everything the machine knows before its first step.
+//!
+//! A [`RunSpec`] is journaled whole as the run's first record, so that a run can be rebuilt from its tape alone. Nothing in it is
+//! looked up again later: project files, attachments and session history are taken once, at acceptance.
+
+use palyra_common::{Digest, Label, RunId, SessionId};
+use serde::{Deserialize, Serialize};
+
+/// Raised whenever the same inputs would give other actions, so that replaying an older tape can say so.
+pub const MACHINE_VERSION: u32 = 1;
+
+/// A person's task with the context it was given.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// The run.
+    pub run_id: RunId,
+    /// The conversation it belongs to.
+    pub session_id: SessionId,
+    /// Version of the machine that accepted it; see [`MACHINE_VERSION`].
+    pub machine_version: u32,
+    /// What the person wrote.
+    pub prompt: String,
+    /// Files the person referred to with `@file:`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<ContextItem>,
+    /// Absolute path of the workspace.
+    pub workspace: String,
+    /// Palyra's own instructions to the model.
+    pub system: String,
+    /// `PALYRA.md`, `AGENTS.md` and the like.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub project: Vec<ContextItem>,
+    /// Earlier exchanges of the session, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Exchange>,
+    /// How many older exchanges were left out of `history`; they stay on the journal.
+    #[serde(default)]
+    pub history_omitted: u32,
+    /// Bounds on the run.
+    pub limits: RunLimits,
+    /// The model that plans.
+    pub model: ModelChoice,
+    /// What makes creating this run idempotent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency: Option<Idempotency>,
+}
+
+/// The same key with the same request gives the same run; with another request it is a conflict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Idempotency {
+    /// The caller's key.
+    pub key: String,
+    /// Digest of the request it came with.
+    pub request: Digest,
+}
+
+/// A named text that enters the context.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ContextItem {
+    /// Where it came from, such as a path in the workspace.
+    pub source: String,
+    /// Its text, possibly shortened.
+    pub text: String,
+    /// How far it may be trusted.
+    pub label: Label,
+}
+
+/// One earlier run of the session, reduced to what was asked and answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// The run whose tape has the details.
+    pub run_id: RunId,
+    /// What was asked.
+    pub prompt: String,
+    /// What came of it.
+    pub answer: String,
+}
+
+/// Bounds that end a run when reached. All of them count work, not waiting for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunLimits {
+    /// Model turns.
+    pub max_turns: u32,
+    /// Tool calls.
+    pub max_tool_calls: u32,
+    /// Working time in milliseconds.
+    pub wall_clock_ms: u64,
+    /// How long a run may stay queued, paused or waiting, in milliseconds; zero means for ever.
+    pub expire_after_ms: u64,
+    /// How often the same call with the same result is tolerated before the run is stopped.
+    pub loop_repeats: u32,
+    /// Read-only calls at work together.
+    pub max_parallel: u32,
+    /// How long an approval stays open, in milliseconds; zero means for ever.
+    pub approval_timeout_ms: u64,
+    /// Context size, in percent of the model's window, at which older material is summarised.
+    pub compact_at_percent: u32,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        Self {
+            max_turns: 64,
+            max_tool_calls: 128,
+            wall_clock_ms: 15 * 60 * 1000,
+            expire_after_ms: 7 * 24 * 3600 * 1000,
+            loop_repeats: 4,
+            max_parallel: 8,
+            approval_timeout_ms: 0,
+            compact_at_percent: 80,
+        }
+    }
+}
+
+/// Which model plans the run and how much it can read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelChoice {
+    /// Provider, such as `offline`.
+    pub provider: String,
+    /// Model name as the provider knows it.
+    pub name: String,
+    /// Size of its context window in tokens.
+    pub context_tokens: u32,
+}

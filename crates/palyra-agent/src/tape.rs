@@ -1,0 +1,225 @@
+//! The tape: a run's records, one to one with the events that surfaces follow.
+//!
+//! Each record is an input that was applied, an action that followed from it, or a note made after the run was over. Its payload is the JSON of a
+//! [`TapeEntry`]; its kind is a name for queries and people. [`body`] is the one place where records become events.
+
+use palyra_common::{
+    JournalEvent, ModelToken, RunId, RunLifecyclePhase, RunStatus, RunStreamBody, RunStreamEvent, Timestamp,
+    ToolApprovalRequest, ToolApprovalResponse, ToolDecision, ToolProposal, ToolResult,
+};
+use palyra_journal::StoredRecord;
+use palyra_tools::FileChange;
+use serde::{Deserialize, Serialize};
+
+use crate::error::AgentError;
+use crate::machine::{Action, Input, Question};
+
+/// One record of a tape.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TapeEntry {
+    /// Something happened to the run.
+    Input(Input),
+    /// The run asked for something.
+    Action(Action),
+    /// Something was noted about a run that is over.
+    Note(Note),
+}
+
+/// Something noted about a run without being an input of its machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Note {
+    /// Its file changes were taken back.
+    Undone {
+        /// Who asked for it.
+        by: String,
+        /// The changes that undoing made.
+        changes: Vec<FileChange>,
+    },
+    /// Its tape could not be fed to the machine again after a restart.
+    Unrecoverable {
+        /// Why.
+        message: String,
+    },
+}
+
+/// A borrowed [`TapeEntry`] with the same JSON.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryRef<'a> {
+    /// See [`TapeEntry::Input`].
+    Input(&'a Input),
+    /// See [`TapeEntry::Action`].
+    Action(&'a Action),
+    /// See [`TapeEntry::Note`].
+    Note(&'a Note),
+}
+
+impl TapeEntry {
+    /// This entry, borrowed.
+    #[must_use]
+    pub fn as_ref(&self) -> EntryRef<'_> {
+        match self {
+            Self::Input(input) => EntryRef::Input(input),
+            Self::Action(action) => EntryRef::Action(action),
+            Self::Note(note) => EntryRef::Note(note),
+        }
+    }
+
+    /// Reads a record's payload.
+    ///
+    /// # Errors
+    /// When the payload is not a tape entry.
+    pub fn from_record(record: &StoredRecord) -> Result<Self, AgentError> {
+        serde_json::from_slice(&record.payload).map_err(|error| AgentError::BadTape {
+            seq: record.run_seq.unwrap_or_default(),
+            message: format!("the record does not read as a tape entry: {error}"),
+        })
+    }
+}
+
+impl EntryRef<'_> {
+    /// The bytes that are stored, and that replay compares.
+    ///
+    /// # Errors
+    /// Never for the types of this crate.
+    pub fn payload(self) -> Result<Vec<u8>, AgentError> {
+        serde_json::to_vec(&self).map_err(|error| AgentError::Internal(error.to_string()))
+    }
+
+    /// The record's kind.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Input(input) => match input {
+                Input::Accepted(_) => kind::RUN_ACCEPTED,
+                Input::Started => kind::RUN_STARTED,
+                Input::ModelDelta { .. } => "model.delta",
+                Input::ModelTurnFinished(_) => kind::MODEL_TURN_FINISHED,
+                Input::ModelFailed(_) => "model.failed",
+                Input::Decided(_) => "tool.decided",
+                Input::ApprovalDecided { .. } => kind::APPROVAL_DECIDED,
+                Input::ToolFinished { .. } => kind::TOOL_FINISHED,
+                Input::Compacted { .. } => "context.compacted",
+                Input::UserMessage { .. } => "run.user_message",
+                Input::Cancel { .. } => "run.cancel",
+                Input::Pause { .. } => "run.pause",
+                Input::Resume { .. } => "run.resume",
+                Input::Tick => "run.tick",
+                Input::Recovered => "run.recovered",
+            },
+            Self::Action(action) => match action {
+                Action::CallModel { .. } => "model.call",
+                Action::StopModel { .. } => "model.stop",
+                Action::Decide { .. } => "tool.proposed",
+                Action::RequestApproval(_) => kind::APPROVAL_REQUESTED,
+                Action::WithdrawApproval { .. } => kind::APPROVAL_WITHDRAWN,
+                Action::Execute { .. } => "tool.intent",
+                Action::StopTool { .. } => "tool.stop",
+                Action::Attest(_) => "tool.attested",
+                Action::Compact { .. } => "context.compact",
+                Action::Status(_) => kind::RUN_STATUS,
+            },
+            Self::Note(note) => match note {
+                Note::Undone { .. } => kind::RUN_UNDONE,
+                Note::Unrecoverable { .. } => kind::RUN_UNRECOVERABLE,
+            },
+        }
+    }
+}
+
+/// Kinds that projections look at.
+pub(crate) mod kind {
+    pub(crate) const SESSION_CREATED: &str = "session.created";
+    pub(crate) const RUN_ACCEPTED: &str = "run.accepted";
+    pub(crate) const RUN_STARTED: &str = "run.started";
+    pub(crate) const RUN_STATUS: &str = "run.status";
+    pub(crate) const RUN_UNDONE: &str = "run.undone";
+    pub(crate) const RUN_UNRECOVERABLE: &str = "run.unrecoverable";
+    pub(crate) const MODEL_TURN_FINISHED: &str = "model.turn_finished";
+    pub(crate) const TOOL_FINISHED: &str = "tool.finished";
+    pub(crate) const APPROVAL_REQUESTED: &str = "approval.requested";
+    pub(crate) const APPROVAL_DECIDED: &str = "approval.decided";
+    pub(crate) const APPROVAL_WITHDRAWN: &str = "approval.withdrawn";
+}
+
+/// The event of an entry.
+#[must_use]
+pub fn event(run_id: RunId, seq: u64, at: Timestamp, entry: EntryRef<'_>) -> RunStreamEvent {
+    RunStreamEvent { run_id, seq, at, body: body(entry) }
+}
+
+/// The event of a stored record.
+///
+/// # Errors
+/// When the payload is not a tape entry.
+pub fn event_of_record(run_id: RunId, record: &StoredRecord) -> Result<RunStreamEvent, AgentError> {
+    let entry = TapeEntry::from_record(record)?;
+    Ok(event(run_id, record.run_seq.unwrap_or_default(), record.at, entry.as_ref()))
+}
+
+fn body(entry: EntryRef<'_>) -> RunStreamBody {
+    match entry {
+        EntryRef::Input(Input::Accepted(_)) => RunStreamBody::Status(RunStatus::entered(RunLifecyclePhase::Queued)),
+        EntryRef::Input(Input::Started) => RunStreamBody::Status(RunStatus::entered(RunLifecyclePhase::Running)),
+        EntryRef::Input(Input::ModelDelta { turn, text }) => {
+            RunStreamBody::ModelToken(ModelToken { turn: *turn, text: text.clone() })
+        }
+        EntryRef::Input(Input::Decided(decided)) => RunStreamBody::ToolDecision(ToolDecision {
+            call_id: decided.call_id.clone(),
+            verdict: decided.verdict,
+            reasons: decided.reasons.clone(),
+            policies: decided.policies.clone(),
+        }),
+        EntryRef::Input(Input::ApprovalDecided { approval_id, decision, scope, by }) => {
+            RunStreamBody::ToolApprovalResponse(ToolApprovalResponse {
+                approval_id: *approval_id,
+                decision: *decision,
+                scope: *scope,
+                by: by.clone(),
+            })
+        }
+        EntryRef::Input(Input::ToolFinished { call_id, tool, result }) => RunStreamBody::ToolResult(ToolResult {
+            call_id: call_id.clone(),
+            tool: tool.clone(),
+            ok: result.error.is_none(),
+            content: result.content.clone(),
+            truncated: result.truncated,
+            artifact: result.artifact,
+            error: result.error.clone(),
+            label: result.label.clone(),
+        }),
+        EntryRef::Action(Action::Decide { call_id, tool, arguments }) => RunStreamBody::ToolProposal(ToolProposal {
+            call_id: call_id.clone(),
+            tool: tool.clone(),
+            arguments: arguments.clone(),
+        }),
+        EntryRef::Action(Action::RequestApproval(request)) => {
+            let summary = match request.question {
+                Question::MayItRun => request.summary.clone(),
+                Question::RunAgain => format!("run again? {}", request.summary),
+            };
+            RunStreamBody::ToolApprovalRequest(ToolApprovalRequest {
+                approval_id: request.approval_id,
+                call_id: Some(request.call_id.clone()),
+                subject: request.subject,
+                risk: request.risk,
+                summary,
+                tool: Some(request.tool.clone()),
+                arguments: Some(request.arguments.clone()),
+                reason: request.reasons.join("; "),
+            })
+        }
+        EntryRef::Action(Action::Attest(attestation)) => RunStreamBody::ToolAttestation(attestation.clone()),
+        EntryRef::Action(Action::Status(change)) => RunStreamBody::Status(RunStatus {
+            phase: change.phase,
+            reason: change.reason,
+            detail: change.detail.clone(),
+        }),
+        other => RunStreamBody::JournalEvent(JournalEvent {
+            kind: other.kind().to_owned(),
+            payload: serde_json::to_value(other).unwrap_or_default(),
+        }),
+    }
+}

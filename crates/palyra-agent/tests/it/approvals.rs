@@ -1,0 +1,88 @@
+//! Questions to a person, inside the engine.
+
+use palyra_agent::ApprovalFilter;
+use palyra_common::{ApprovalDecision, ApprovalScope, RunLifecyclePhase, RunStreamBody, TerminationReason};
+
+use crate::support::{Bench, Setup, is_phase};
+
+const WRITE: &str = r#"
+[[turn]]
+[[turn.call]]
+tool = "palyra.fs.write"
+arguments = { path = "a.txt", content = "x" }
+[[turn]]
+echo = "last_result"
+"#;
+
+async fn asked(bench: &Bench) -> (palyra_common::RunId, palyra_common::ApprovalId) {
+    let run = bench.engine.create_run(bench.task("write it")).await.unwrap();
+    bench.follow_until(run.run_id, is_phase(RunLifecyclePhase::WaitingForApproval)).await;
+    let filter = ApprovalFilter { run_id: Some(run.run_id), open: Some(true) };
+    let open = bench.engine.approvals(filter).await.unwrap();
+    assert_eq!(open.len(), 1);
+    assert!(open[0].summary.contains("a.txt"), "{}", open[0].summary);
+    assert!(!bench.file("a.txt").exists(), "nothing happens before the answer");
+    (run.run_id, open[0].approval_id)
+}
+
+fn asking() -> Setup {
+    let mut setup = Setup::script(WRITE);
+    setup.ask_before = vec!["palyra.fs.write".into()];
+    setup
+}
+
+#[tokio::test]
+async fn an_allowed_call_runs_and_the_answer_counts_once() {
+    let bench = asking().start().await;
+    let (run_id, approval) = asked(&bench).await;
+    let decide =
+        async || bench.engine.decide_approval(approval, ApprovalDecision::Allow, ApprovalScope::Once, "me").await;
+    assert_eq!(decide().await.unwrap(), run_id);
+    let (run, events) = bench.finish(run_id).await;
+    assert_eq!(run.phase, RunLifecyclePhase::Completed);
+    assert!(bench.file("a.txt").exists());
+    assert!(decide().await.is_err());
+    let by = events.iter().find_map(|event| match &event.body {
+        RunStreamBody::ToolApprovalResponse(response) => Some(response.by.clone()),
+        _ => None,
+    });
+    assert_eq!(by.as_deref(), Some("me"));
+}
+
+#[tokio::test]
+async fn a_refused_call_does_not_run_and_the_model_is_told() {
+    let bench = asking().start().await;
+    let (run_id, approval) = asked(&bench).await;
+    bench.engine.decide_approval(approval, ApprovalDecision::Deny, ApprovalScope::Once, "me").await.unwrap();
+    let (run, _) = bench.finish(run_id).await;
+    assert!(run.answer.unwrap().contains("refused"));
+    assert!(!bench.file("a.txt").exists());
+}
+
+#[tokio::test]
+async fn an_approval_lapses_when_it_has_a_time() {
+    let mut setup = asking();
+    setup.limits.approval_timeout_ms = 150;
+    let bench = setup.start().await;
+    let (run_id, approval) = asked(&bench).await;
+    let (run, events) = bench.finish(run_id).await;
+    assert_eq!(run.reason, Some(TerminationReason::FinalAnswer));
+    assert!(events.iter().any(|event| matches!(
+        &event.body,
+        RunStreamBody::ToolApprovalResponse(response)
+            if response.decision == ApprovalDecision::Timeout && response.approval_id == approval
+    )));
+    assert!(!bench.file("a.txt").exists());
+}
+
+#[tokio::test]
+async fn a_cancelled_run_takes_its_question_back() {
+    let bench = asking().start().await;
+    let (run_id, approval) = asked(&bench).await;
+    bench.engine.cancel(run_id, "me", None).await.unwrap();
+    assert_eq!(bench.finish(run_id).await.0.phase, RunLifecyclePhase::Aborted);
+    let open = bench.engine.approvals(ApprovalFilter { run_id: None, open: Some(true) }).await.unwrap();
+    assert!(open.is_empty());
+    let late = bench.engine.decide_approval(approval, ApprovalDecision::Allow, ApprovalScope::Once, "me").await;
+    assert!(late.is_err());
+}

@@ -1,0 +1,136 @@
+//! Crashes, restarts and a journal that fails for a while.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use palyra_agent::ApprovalFilter;
+use palyra_common::{ApprovalDecision, ApprovalScope, RunLifecyclePhase, ToStableError as _};
+use palyra_journal::FaultInjector;
+
+use crate::support::{Hang, Setup, TestTool, is_phase, tool_result};
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+const ONCE: &str = "[[turn]]\n[[turn.call]]\ntool = \"test.once\"\narguments = {}\n[[turn]]\necho = \"last_result\"";
+
+fn once(hang: Hang) -> (Setup, Arc<AtomicU32>) {
+    let tool = TestTool::new("test.once", hang);
+    let calls = Arc::clone(&tool.calls);
+    let mut setup = Setup::script(ONCE);
+    setup.tools = vec![Arc::new(tool)];
+    (setup, calls)
+}
+
+/// Starts a run, lets it begin its call, and crashes.
+fn crash_in_the_call(hang: Hang) -> (tempfile::TempDir, palyra_common::RunId) {
+    let runtime = runtime();
+    let (setup, calls) = once(hang);
+    let (bench, run_id) = runtime.block_on(async {
+        let bench = setup.start().await;
+        let run = bench.engine.create_run(bench.task("once")).await.unwrap();
+        while calls.load(Ordering::SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        (bench, run.run_id)
+    });
+    (bench.crash(runtime), run_id)
+}
+
+#[test]
+fn an_effect_that_may_have_happened_is_not_repeated_without_asking() {
+    for (decision, calls_after) in [(ApprovalDecision::Deny, 0), (ApprovalDecision::Allow, 1)] {
+        let (directory, run_id) = crash_in_the_call(Hang::ForEver);
+        let (setup, calls) = once(Hang::No);
+        runtime().block_on(async {
+            let bench = setup.start_in(directory).await;
+            bench.follow_until(run_id, is_phase(RunLifecyclePhase::WaitingForApproval)).await;
+            assert_eq!(calls.load(Ordering::SeqCst), 0);
+            let open = bench.engine.approvals(ApprovalFilter { run_id: Some(run_id), open: Some(true) }).await.unwrap();
+            assert!(open[0].reason.contains("outcome is unknown"), "{}", open[0].reason);
+            bench.engine.decide_approval(open[0].approval_id, decision, ApprovalScope::Once, "me").await.unwrap();
+            let (run, events) = bench.finish(run_id).await;
+            assert_eq!(run.phase, RunLifecyclePhase::Completed);
+            assert_eq!(calls.load(Ordering::SeqCst), calls_after);
+            if decision == ApprovalDecision::Allow {
+                assert_eq!(tool_result(&events, "t1c1").content, "call 1");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_repeatable_call_is_simply_begun_again() {
+    let script = "[[turn]]\n[[turn.call]]\ntool = \"test.slow\"\narguments = {}\n[[turn]]\ntext = \"done\"";
+    let setup = |hang| {
+        let tool = TestTool::reading("test.slow", hang);
+        let calls = Arc::clone(&tool.calls);
+        let mut setup = Setup::script(script);
+        setup.tools = vec![Arc::new(tool)];
+        (setup, calls)
+    };
+    let first = runtime();
+    let (before, calls) = setup(Hang::ForEver);
+    let (bench, run_id) = first.block_on(async {
+        let bench = before.start().await;
+        let run = bench.engine.create_run(bench.task("read")).await.unwrap();
+        while calls.load(Ordering::SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        (bench, run.run_id)
+    });
+    let directory = bench.crash(first);
+    runtime().block_on(async {
+        let (after, calls) = setup(Hang::No);
+        let bench = after.start_in(directory).await;
+        let (run, _) = bench.finish(run_id).await;
+        assert_eq!(run.phase, RunLifecyclePhase::Completed);
+        assert_eq!(calls.load(Ordering::SeqCst), 1);
+    });
+}
+
+#[tokio::test]
+async fn stopping_lets_a_tool_report_and_leaves_the_run_to_the_next_start() {
+    let (setup, _) = once(Hang::No);
+    let bench = setup.start().await;
+    let run = bench.engine.create_run(bench.task("once")).await.unwrap();
+    bench.engine.stop(Duration::from_secs(5)).await;
+    let refused = bench.engine.create_run(bench.task("late")).await.unwrap_err();
+    assert_eq!(refused.to_stable().code, "daemon_stopping");
+    let palyra_dir = bench.directory;
+    drop(bench.engine);
+    bench.journal.close().await.unwrap();
+    let (setup, _) = once(Hang::No);
+    let bench = setup.start_in(palyra_dir).await;
+    let (row, _) = bench.finish(run.run_id).await;
+    assert_eq!(row.phase, RunLifecyclePhase::Completed, "no question was left behind by an orderly stop");
+}
+
+/// A journal whose disk is full while the switch is on.
+#[derive(Default)]
+struct FullDisk(AtomicBool);
+
+impl FaultInjector for FullDisk {
+    fn before_commit(&self, _: u64) -> io::Result<()> {
+        if self.0.load(Ordering::SeqCst) { Err(io::Error::from(io::ErrorKind::StorageFull)) } else { Ok(()) }
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_new_work_and_holds_running_work_without_losing_it() {
+    let disk = Arc::new(FullDisk::default());
+    let mut setup = Setup::script("[[turn]]\ntext = \"ok\"\ndelay_ms = 100");
+    setup.faults = Some(disk.clone());
+    let bench = setup.start().await;
+    let run = bench.engine.create_run(bench.task("begin")).await.unwrap();
+    disk.0.store(true, Ordering::SeqCst);
+    let refused = bench.engine.create_run(bench.task("more")).await.unwrap_err();
+    assert_eq!(refused.to_stable().code, "disk_full");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(bench.engine.run(run.run_id).await.unwrap().phase, RunLifecyclePhase::Running);
+    disk.0.store(false, Ordering::SeqCst);
+    assert_eq!(bench.finish(run.run_id).await.0.phase, RunLifecyclePhase::Completed);
+}

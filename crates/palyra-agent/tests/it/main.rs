@@ -1,0 +1,15 @@
+//! The engine on a real journal, with scripted models and real or hand-made tools.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests stop at the first surprise"
+)]
+
+mod approvals;
+mod cancel;
+mod context;
+mod durability;
+mod lifecycle;
+mod support;

@@ -1,0 +1,243 @@
+//! An engine in a temporary directory, and tools that do what a test wants.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use palyra_agent::{Decide, Proposal};
+use palyra_agent::{Engine, EngineOptions, NewRun, RunLimits, RunRow, Verdict, WorkspaceDecider, projections};
+use palyra_common::{
+    Label, RunId, RunLifecyclePhase, RunStreamBody, RunStreamEvent, StableErrorEnvelope, SystemClock, ToolVerdict,
+};
+use palyra_journal::{FaultInjector, Journal, JournalOptions};
+use palyra_models::{ModelProvider, ScriptedProvider};
+use palyra_tools::{
+    EffectScope, EffectStore, Invocation, Registry, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName, ToolOutput,
+    builtin,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How an engine is to be built.
+pub(crate) struct Setup {
+    pub(crate) script: String,
+    pub(crate) provider: Option<Arc<dyn ModelProvider>>,
+    pub(crate) limits: RunLimits,
+    pub(crate) max_concurrent: usize,
+    pub(crate) ask_before: Vec<String>,
+    pub(crate) faults: Option<Arc<dyn FaultInjector>>,
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+}
+
+impl Setup {
+    pub(crate) fn script(script: &str) -> Self {
+        Self {
+            script: script.to_owned(),
+            provider: None,
+            limits: RunLimits::default(),
+            max_concurrent: 8,
+            ask_before: Vec::new(),
+            faults: None,
+            tools: Vec::new(),
+        }
+    }
+
+    pub(crate) async fn start(self) -> Bench {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("work")).unwrap();
+        self.start_in(directory).await
+    }
+
+    /// Starts on a directory that an earlier engine used.
+    pub(crate) async fn start_in(self, directory: TempDir) -> Bench {
+        let mut options = JournalOptions::at(directory.path().join("state"));
+        options.projections = projections();
+        options.faults = self.faults;
+        options.min_free_bytes = 0;
+        let journal = Journal::open(options).unwrap();
+        let provider = self.provider.unwrap_or_else(|| Arc::new(ScriptedProvider::from_str(&self.script).unwrap()));
+        let engine = Engine::start(EngineOptions {
+            journal: journal.clone(),
+            registry: Arc::new(Registry::builder().with_all(builtin()).with_all(self.tools).build().unwrap()),
+            provider,
+            decider: Arc::new(Permissive(WorkspaceDecider::asking_before(self.ask_before))),
+            clock: Arc::new(SystemClock),
+            effects: Arc::new(EffectStore::open(directory.path().join("effects")).unwrap()),
+            limits: self.limits,
+            tool_limits: ToolLimits::default(),
+            tool_timeout: Duration::from_secs(5),
+            max_concurrent: self.max_concurrent,
+            max_output_tokens: None,
+            project_files: vec!["PALYRA.md".into()],
+        })
+        .await
+        .unwrap();
+        Bench { engine, journal, directory }
+    }
+}
+
+/// A running engine.
+pub(crate) struct Bench {
+    pub(crate) engine: Engine,
+    pub(crate) journal: Journal,
+    pub(crate) directory: TempDir,
+}
+
+impl Bench {
+    pub(crate) fn file(&self, name: &str) -> std::path::PathBuf {
+        self.directory.path().join("work").join(name)
+    }
+
+    pub(crate) fn task(&self, prompt: &str) -> NewRun {
+        NewRun {
+            prompt: prompt.into(),
+            workspace: self.directory.path().join("work").display().to_string(),
+            ..NewRun::default()
+        }
+    }
+
+    pub(crate) async fn run(&self, prompt: &str) -> (RunRow, Vec<RunStreamEvent>) {
+        let run = self.engine.create_run(self.task(prompt)).await.unwrap();
+        self.finish(run.run_id).await
+    }
+
+    /// Follows a run to its end and checks what must hold for every run: gapless, terminal, replayable.
+    pub(crate) async fn finish(&self, run_id: RunId) -> (RunRow, Vec<RunStreamEvent>) {
+        let events = self.follow_until(run_id, |event| event.is_terminal()).await;
+        let row = loop {
+            // The terminal event is published once it is durable, so the projection has it too.
+            let row = self.engine.run(run_id).await.unwrap();
+            if row.phase.is_terminal() {
+                break row;
+            }
+        };
+        let replayed = self.engine.replay(run_id).await.unwrap();
+        assert_eq!(replayed.difference, None);
+        assert_eq!(replayed.machine.phase(), row.phase);
+        (row, events)
+    }
+
+    pub(crate) async fn follow_until(
+        &self,
+        run_id: RunId,
+        wanted: impl Fn(&RunStreamEvent) -> bool,
+    ) -> Vec<RunStreamEvent> {
+        let follow = async {
+            let mut follower = self.engine.follow(run_id, 1).await.unwrap();
+            let mut events: Vec<RunStreamEvent> = Vec::new();
+            while let Some(batch) = follower.next().await.unwrap() {
+                events.extend(batch.iter().map(|event| (**event).clone()));
+                if events.iter().any(&wanted) {
+                    break;
+                }
+            }
+            events
+        };
+        let events = tokio::time::timeout(Duration::from_secs(20), follow).await.expect("the run goes on");
+        for (expected, event) in (1..).zip(&events) {
+            assert_eq!(event.seq, expected, "the tape has no gaps");
+        }
+        assert!(events.iter().any(&wanted), "{events:#?}");
+        events
+    }
+
+    /// Ends the engine as a crash would: drivers are dropped where they are.
+    pub(crate) fn crash(self, runtime: tokio::runtime::Runtime) -> TempDir {
+        let Self { engine, journal, directory } = self;
+        drop(engine);
+        runtime.shutdown_timeout(Duration::from_millis(200));
+        drop(journal);
+        directory
+    }
+}
+
+/// Asks and permits like the product, and lets the tools of the tests pass.
+struct Permissive(WorkspaceDecider);
+
+#[async_trait]
+impl Decide for Permissive {
+    async fn decide(&self, proposal: Proposal<'_>) -> Result<Verdict, StableErrorEnvelope> {
+        match proposal.tool.name.as_str() {
+            "test.once" | "test.slow" => {
+                Ok(Verdict { verdict: ToolVerdict::Permit, reasons: vec![], policies: vec!["test".into()] })
+            }
+            "test.broken_policy" => Err(StableErrorEnvelope::new(
+                "policy_unreadable",
+                palyra_common::ErrorCategory::Internal,
+                "the policy cannot be read",
+            )),
+            _ => self.0.decide(proposal).await,
+        }
+    }
+}
+
+/// No arguments.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// A tool that counts its calls and may hang until it is cancelled, or for ever.
+pub(crate) struct TestTool {
+    declaration: ToolDeclaration,
+    pub(crate) calls: Arc<AtomicU32>,
+    hang: Hang,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hang {
+    No,
+    UntilCancelled,
+    ForEver,
+}
+
+impl TestTool {
+    pub(crate) fn new(name: &str, hang: Hang) -> Self {
+        let declaration = ToolDeclaration::of::<Nothing>(ToolName::new(name).unwrap(), "test", "test");
+        Self { declaration, calls: Arc::default(), hang }
+    }
+
+    pub(crate) fn reading(name: &str, hang: Hang) -> Self {
+        let mut tool = Self::new(name, hang);
+        tool.declaration = tool.declaration.reads(EffectScope::Pure);
+        tool
+    }
+}
+
+#[async_trait]
+impl Tool for TestTool {
+    fn declaration(&self) -> &ToolDeclaration {
+        &self.declaration
+    }
+    fn resource(&self, _: &Value) -> String {
+        "test".into()
+    }
+    async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
+        let calls = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        match self.hang {
+            Hang::No => {}
+            Hang::UntilCancelled => {
+                invocation.cancel.cancelled().await;
+                return Err(ToolError::Cancelled);
+            }
+            Hang::ForEver => std::future::pending().await,
+        }
+        Ok(ToolOutput::text(format!("call {calls}"), Label::system()))
+    }
+}
+
+pub(crate) fn is_phase(phase: RunLifecyclePhase) -> impl Fn(&RunStreamEvent) -> bool {
+    move |event| matches!(&event.body, RunStreamBody::Status(status) if status.phase == phase)
+}
+
+pub(crate) fn tool_result(events: &[RunStreamEvent], call_id: &str) -> palyra_common::ToolResult {
+    events
+        .iter()
+        .find_map(|event| match &event.body {
+            RunStreamBody::ToolResult(result) if result.call_id == call_id => Some(result.clone()),
+            _ => None,
+        })
+        .unwrap()
+}

@@ -1,0 +1,272 @@
+//! What durability costs: the journal against the bare library on the same disk, in one run.
+//!
+//! - `append1`: one writer, latency of a durable append against one `fdatasync` of an appended page.
+//! - `append8`, `append64`: appends per second of many writers against SQLite with the same table and rows, once with a commit (and so an
+//!   fsync) per row and once with 64 rows per commit, which is the most that 64 waiting writers can share.
+//! - growth: reading a tape, verifying and opening at 10⁴, 10⁵ and 10⁶ records, with the exponent of the last decade.
+//!
+//! Rows have a payload of 300 bytes, about the median of a run's records. Left out: projections of the engine, segments being moved.
+//! `PALYRA_FIGURES_RECORDS` caps the sizes for a quick look.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use palyra_common::{RunId, SessionId, SystemClock, Timestamp};
+use palyra_figures::{Aim, Report, Samples, exponent, measure};
+use palyra_journal::{Journal, JournalOptions, NewRecord, VerifyOptions, verify};
+use rusqlite::{Connection, params};
+
+type Failure = Box<dyn std::error::Error>;
+
+const ROWS: usize = 6_400;
+const BATCH: usize = 64;
+const REPEATS: usize = 5;
+const SINGLE: usize = 400;
+const PER_RUN: u64 = 20;
+
+fn main() -> Result<(), Failure> {
+    let mut report = Report::new("journal");
+    latency(&mut report)?;
+    throughput(&mut report)?;
+    growth(&mut report)?;
+    report.finish()?;
+    Ok(())
+}
+
+fn payload(n: usize) -> Vec<u8> {
+    format!("{{\"n\":{n},\"text\":\"{}\"}}", "x".repeat(280)).into_bytes()
+}
+
+fn record(n: usize, run: RunId, run_seq: u64) -> NewRecord {
+    NewRecord::new("bench.record", Timestamp(n as i64), payload(n))
+        .in_session(SessionId::from_u128(1))
+        .on_tape(run, run_seq)
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+}
+
+/// One writer against one `fdatasync`, alternating so that both see the same disk.
+fn latency(report: &mut Report) -> Result<(), Failure> {
+    let directory = tempfile::tempdir_in(".")?;
+    let journal = Journal::open(JournalOptions::at(directory.path().join("state")))?;
+    let file = OpenOptions::new().create(true).truncate(true).write(true).open(directory.path().join("raw"))?;
+    let runtime = runtime()?;
+    let (mut ours, mut raw) = (Vec::new(), Vec::new());
+    for n in 0..SINGLE {
+        let record = record(n, RunId::from_u128(9), n as u64 + 1);
+        let began = Instant::now();
+        runtime.block_on(journal.append(vec![record]))?;
+        ours.push(began.elapsed().as_secs_f64());
+        raw.push(sync_one(&file, n)?);
+    }
+    let ours = Samples::from_values(ours).ok_or("no samples")?;
+    let raw = Samples::from_values(raw).ok_or("no samples")?;
+    let n = SINGLE as u64;
+    report.figure(
+        "journal.append1",
+        ours.median() / raw.median(),
+        "ratio",
+        Some("one fdatasync"),
+        Aim::AtMost(1.5),
+        n,
+        Some(ours.spread()),
+    );
+    report.figure("journal.append1.latency", ours.median() * 1e6, "µs", None, Aim::None, n, Some(ours.spread()));
+    report.figure("journal.fdatasync", raw.median() * 1e6, "µs", None, Aim::None, n, Some(raw.spread()));
+    runtime.block_on(journal.close())?;
+    Ok(())
+}
+
+fn sync_one(file: &File, n: usize) -> Result<f64, Failure> {
+    let began = Instant::now();
+    file.write_all_at(&[7; 4096], n as u64 * 4096)?;
+    file.sync_data()?;
+    Ok(began.elapsed().as_secs_f64())
+}
+
+fn throughput(report: &mut Report) -> Result<(), Failure> {
+    let mut single = Vec::new();
+    let mut batched = Vec::new();
+    let mut ours: [Vec<f64>; 3] = Default::default();
+    // Interleaved: a slow moment of the disk hits all of them.
+    for _ in 0..REPEATS {
+        single.push(raw_rate(ROWS / 8, 1)?);
+        batched.push(raw_rate(ROWS, BATCH)?);
+        for (samples, writers) in ours.iter_mut().zip([1, 8, 64]) {
+            samples.push(journal_rate(writers)?);
+        }
+    }
+    let single = Samples::from_values(single).ok_or("no samples")?;
+    let batched = Samples::from_values(batched).ok_or("no samples")?;
+    let n = REPEATS as u64;
+    report.figure("sqlite.fsync_each", single.median(), "appends/s", None, Aim::None, n, Some(single.spread()));
+    report.figure("sqlite.batched", batched.median(), "appends/s", None, Aim::None, n, Some(batched.spread()));
+    for (values, writers) in ours.into_iter().zip([1, 8, 64]) {
+        let samples = Samples::from_values(values).ok_or("no samples")?;
+        report.figure(
+            &format!("journal.rate{writers}"),
+            samples.median(),
+            "appends/s",
+            None,
+            Aim::None,
+            n,
+            Some(samples.spread()),
+        );
+        report.figure(
+            &format!("journal.append{writers}.each"),
+            samples.median() / single.median(),
+            "ratio",
+            Some("raw SQLite, one fsync per append"),
+            Aim::AtLeast(1.0),
+            n,
+            None,
+        );
+        if writers == 64 {
+            let ratio = samples.median() / batched.median();
+            report.figure(
+                "journal.append64",
+                ratio,
+                "ratio",
+                Some("raw SQLite, 64 rows per commit"),
+                Aim::AtLeast(0.6),
+                n,
+                None,
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Rows per second of bare SQLite with the same columns and index, `batch` rows per commit.
+fn raw_rate(rows: usize, batch: usize) -> Result<f64, Failure> {
+    let directory = tempfile::tempdir_in(".")?;
+    let mut db = Connection::open(directory.path().join("raw.db"))?;
+    db.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+         CREATE TABLE records (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, session_id BLOB, run_id BLOB,
+            run_seq INTEGER, payload BLOB, prev_hash BLOB NOT NULL, hash BLOB NOT NULL) STRICT;
+         CREATE UNIQUE INDEX by_run ON records (run_id, run_seq) WHERE run_id IS NOT NULL;",
+    )?;
+    let hash = [5_u8; 32];
+    let began = Instant::now();
+    for first in (0..rows).step_by(batch) {
+        let transaction = db.transaction()?;
+        for n in first..(first + batch).min(rows) {
+            transaction.prepare_cached("INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?.execute(
+                params![
+                    n as i64 + 1,
+                    n as i64,
+                    "bench.record",
+                    1_u128.to_be_bytes(),
+                    ((n % 64) as u128).to_be_bytes(),
+                    (n / 64) as i64 + 1,
+                    payload(n),
+                    hash,
+                    hash
+                ],
+            )?;
+        }
+        transaction.commit()?;
+    }
+    Ok(rows as f64 / began.elapsed().as_secs_f64())
+}
+
+/// Appends per second of `writers` tasks that each wait for their own append.
+fn journal_rate(writers: usize) -> Result<f64, Failure> {
+    let directory = tempfile::tempdir_in(".")?;
+    let journal = Journal::open(JournalOptions::at(directory.path().join("state")))?;
+    let rows = if writers == 1 { ROWS / 8 } else { ROWS };
+    let each = rows / writers;
+    let runtime = runtime()?;
+    let rate = runtime.block_on(async {
+        let began = Instant::now();
+        let tasks: Vec<_> = (0..writers)
+            .map(|writer| {
+                let journal = journal.clone();
+                tokio::spawn(async move {
+                    for n in 0..each {
+                        journal.append(vec![record(n, RunId::from_u128(100 + writer as u128), n as u64 + 1)]).await?;
+                    }
+                    Ok::<_, palyra_journal::JournalError>(())
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await??;
+        }
+        Ok::<_, Failure>((each * writers) as f64 / began.elapsed().as_secs_f64())
+    })?;
+    runtime.block_on(journal.close())?;
+    Ok(rate)
+}
+
+fn growth(report: &mut Report) -> Result<(), Failure> {
+    let cap = std::env::var("PALYRA_FIGURES_RECORDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
+    let sizes: Vec<usize> = [10_000, 100_000, 1_000_000].into_iter().filter(|size| *size <= cap).collect();
+    let directory = tempfile::tempdir_in(".")?;
+    let root = directory.path().join("state");
+    let mut filled = 0;
+    let mut times: [Vec<f64>; 3] = Default::default();
+    for size in &sizes {
+        fill(&root, filled, *size)?;
+        filled = *size;
+        let [tape, check, open] = &mut times;
+        open.push(measure(1, 7, || drop(Journal::open(JournalOptions::at(&root)))).median());
+        let journal = Arc::new(Journal::open(JournalOptions::at(&root))?);
+        let runs = *size as u64 / PER_RUN;
+        let mut next = 0;
+        tape.push(
+            measure(5, 200, || {
+                next = (next + 7919) % runs;
+                let run = RunId::from_u128(1_000 + u128::from(next));
+                let read = journal.read_blocking(move |reader| reader.run_tape(run, 1, usize::MAX));
+                assert_eq!(read.map(|records| records.len() as u64).ok(), Some(PER_RUN));
+            })
+            .median(),
+        );
+        let journal = Arc::try_unwrap(journal).map_err(|_| "still in use")?;
+        runtime()?.block_on(journal.close())?;
+        let began = Instant::now();
+        let found = verify(&root, VerifyOptions::default())?;
+        check.push(began.elapsed().as_secs_f64());
+        assert!(found.problems.is_empty(), "{:?}", found.problems);
+        assert_eq!(found.records, *size as u64);
+    }
+    let as_f64: Vec<f64> = sizes.iter().map(|size| *size as f64).collect();
+    for (name, values, aim) in [("tape", &times[0], 0.2), ("verify", &times[1], 1.1), ("open", &times[2], 0.2)] {
+        for (size, value) in sizes.iter().zip(values) {
+            report.figure(&format!("journal.{name}.{size}"), value * 1e3, "ms", None, Aim::None, 1, None);
+        }
+        if let Some(slope) = exponent(&as_f64, values) {
+            report.figure(
+                &format!("journal.{name}.growth"),
+                slope,
+                "exponent",
+                Some("records"),
+                Aim::AtMost(aim),
+                3,
+                None,
+            );
+        }
+    }
+    Ok(())
+}
+
+fn fill(root: &Path, from: usize, to: usize) -> Result<(), Failure> {
+    let mut options = JournalOptions::at(root);
+    options.clock = Arc::new(SystemClock);
+    let journal = Journal::open(options)?;
+    for first in (from..to).step_by(1_000) {
+        let batch = (first..(first + 1_000).min(to))
+            .map(|n| record(n, RunId::from_u128(1_000 + (n as u64 / PER_RUN) as u128), n as u64 % PER_RUN + 1))
+            .collect();
+        journal.append_blocking(batch)?;
+    }
+    runtime()?.block_on(journal.close())?;
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! Content-addressed files for payloads too large for a row: `artifacts/ab/<64 hex digits>`.
+//!
+//! An artifact is written to a temporary name, made durable, then renamed; a name that exists is therefore complete. Bytes are
+//! checked against their name on every read, so a changed file is an error and never an answer.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use palyra_common::Digest;
+use sha2::{Digest as _, Sha256};
+
+use crate::error::JournalError;
+use crate::layout::{create_private_dir, sync_dir};
+
+/// Two writers of the same artifact in one process must not share a temporary file.
+static TEMPORARY: AtomicU64 = AtomicU64::new(0);
+/// Read buffer while an artifact is checked.
+const BUFFER: usize = 64 * 1024;
+
+/// The artifact store of a state root.
+#[derive(Debug, Clone)]
+pub struct ArtifactStore {
+    dir: PathBuf,
+}
+
+impl ArtifactStore {
+    pub(crate) fn new(dir: PathBuf) -> Self {
+        Self { dir }
+    }
+
+    pub(crate) fn dir(&self) -> &PathBuf {
+        &self.dir
+    }
+
+    /// Where an artifact lies.
+    #[must_use]
+    pub fn path(&self, digest: &Digest) -> PathBuf {
+        let name = digest.to_hex();
+        let shelf = name.get(..2).unwrap_or_default().to_owned();
+        self.dir.join(shelf).join(name)
+    }
+
+    /// Stores bytes durably and returns their digest; storing the same bytes again costs nothing.
+    ///
+    /// # Errors
+    /// If the file system refuses; `disk_full` if it has no room.
+    pub fn put(&self, bytes: &[u8]) -> Result<Digest, JournalError> {
+        let digest = Digest::of(bytes);
+        let path = self.path(&digest);
+        if self.len(&digest).is_ok_and(|len| len == bytes.len() as u64) {
+            return Ok(digest);
+        }
+        let shelf = path.parent().unwrap_or(&self.dir);
+        let failed = |e| JournalError::file("write", &path, e);
+        if !shelf.exists() {
+            create_private_dir(shelf).and_then(|()| sync_dir(&self.dir)).map_err(failed)?;
+        }
+        let number = TEMPORARY.fetch_add(1, Ordering::Relaxed);
+        let temporary = shelf.join(format!(".tmp-{}-{number}", std::process::id()));
+        let written = (|| {
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&temporary, &path)?;
+            sync_dir(shelf)
+        })();
+        if written.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        written.map_err(failed)?;
+        Ok(digest)
+    }
+
+    /// The bytes of an artifact.
+    ///
+    /// # Errors
+    /// `artifact_not_found`, or `artifact_changed` if the file no longer holds what was stored.
+    pub fn get(&self, digest: &Digest) -> Result<Vec<u8>, JournalError> {
+        let mut bytes = Vec::new();
+        self.open(digest)?.read_to_end(&mut bytes).map_err(|e| JournalError::file("read", self.path(digest), e))?;
+        if Digest::of(&bytes) == *digest { Ok(bytes) } else { Err(JournalError::ArtifactChanged { digest: *digest }) }
+    }
+
+    /// Up to `length` bytes from `offset`; fewer at the end. The whole artifact is checked first.
+    ///
+    /// # Errors
+    /// As for [`ArtifactStore::get`].
+    pub fn get_range(&self, digest: &Digest, offset: u64, length: usize) -> Result<Vec<u8>, JournalError> {
+        let failed = |e| JournalError::file("read", self.path(digest), e);
+        let file = self.checked(digest)?;
+        let rest = file.metadata().map_err(failed)?.len().saturating_sub(offset);
+        let mut bytes = vec![0; length.min(usize::try_from(rest).unwrap_or(usize::MAX))];
+        file.read_exact_at(&mut bytes, offset).map_err(failed)?;
+        Ok(bytes)
+    }
+
+    /// Whether there is such an artifact; says nothing about its bytes.
+    #[must_use]
+    pub fn contains(&self, digest: &Digest) -> bool {
+        self.path(digest).is_file()
+    }
+
+    /// Its size in bytes.
+    ///
+    /// # Errors
+    /// `artifact_not_found`.
+    pub fn len(&self, digest: &Digest) -> Result<u64, JournalError> {
+        let path = self.path(digest);
+        match fs::metadata(&path) {
+            Ok(metadata) => Ok(metadata.len()),
+            Err(error) => Err(self.not_read(digest, error)),
+        }
+    }
+
+    /// Checks an artifact in constant memory.
+    ///
+    /// # Errors
+    /// As for [`ArtifactStore::get`].
+    pub fn check(&self, digest: &Digest) -> Result<(), JournalError> {
+        self.checked(digest).map(drop)
+    }
+
+    fn checked(&self, digest: &Digest) -> Result<File, JournalError> {
+        let file = self.open(digest)?;
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0; BUFFER];
+        let mut offset = 0;
+        loop {
+            let read =
+                file.read_at(&mut buffer, offset).map_err(|e| JournalError::file("read", self.path(digest), e))?;
+            if read == 0 {
+                break;
+            }
+            hasher.update(buffer.get(..read).unwrap_or_default());
+            offset += read as u64;
+        }
+        let found: [u8; 32] = hasher.finalize().into();
+        if found == digest.0 { Ok(file) } else { Err(JournalError::ArtifactChanged { digest: *digest }) }
+    }
+
+    fn open(&self, digest: &Digest) -> Result<File, JournalError> {
+        File::open(self.path(digest)).map_err(|error| self.not_read(digest, error))
+    }
+
+    fn not_read(&self, digest: &Digest, error: io::Error) -> JournalError {
+        if error.kind() == io::ErrorKind::NotFound {
+            return JournalError::NoSuchArtifact { digest: *digest };
+        }
+        JournalError::file("read", self.path(digest), error)
+    }
+}

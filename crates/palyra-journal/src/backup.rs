@@ -1,0 +1,162 @@
+//! Online backup and restore.
+//!
+//! A backup is a state root of its own, without the private key: the database copied through SQLite's backup interface in one
+//! read transaction, the segments that copy names, the artifacts, the public keys, and an anchor signed for exactly that copy. Restoring verifies
+//! first, refuses to overwrite, and makes a new signing key unless the target still has one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use palyra_common::Timestamp;
+use rusqlite::backup::{Backup, StepResult};
+use serde::{Deserialize, Serialize};
+
+use crate::anchor;
+use crate::checkpoint::SignedCheckpoint;
+use crate::damage;
+use crate::db;
+use crate::error::JournalError;
+use crate::keys::{self, JournalKey};
+use crate::layout::{Layout, sync_dir};
+use crate::lock::WriterLock;
+use crate::reader::Reader;
+use crate::record::Head;
+use crate::segments;
+use crate::verify::{VerifyOptions, verify};
+
+/// What a backup or a restore did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupReport {
+    /// Records in the copy.
+    pub records: u64,
+    /// Segments in the copy.
+    pub segments: u64,
+    /// Artifacts in the copy.
+    pub artifacts: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Where the copy is.
+    pub path: PathBuf,
+}
+
+/// Copies a state that may be in use.
+pub(crate) fn backup(layout: &Layout, key: &JournalKey, dest: &Path) -> Result<BackupReport, JournalError> {
+    refuse_if_used(dest)?;
+    let target = Layout::new(dest);
+    target.create().map_err(|e| JournalError::file("create", dest, e))?;
+    copy_database(layout, &target)?;
+    let copied = copy_files(layout, &target)?;
+    keys::write_public_keys(&target, &keys::public_keys(layout)?)?;
+    let reader = Reader::open(&target)?;
+    let signed = reader.signed_head()?;
+    let head = Head { count: signed.count, hash: signed.head };
+    let anchored = SignedCheckpoint::sign(key, signed.journal_id, head, signed.merkle_root, signed.at);
+    anchor::create(&target.anchor(), &anchored)?;
+    Ok(BackupReport { records: signed.count, path: dest.to_owned(), ..copied })
+}
+
+/// Puts a backup in place as the state of `root`. What is left of a damaged journal there moves to `journal/lost-<time>/`.
+///
+/// # Errors
+/// `backup_unusable` if the backup does not verify, `would_overwrite` if `root` has a journal, `state_in_use`.
+pub fn restore(from: &Path, root: &Path, at: Timestamp) -> Result<BackupReport, JournalError> {
+    let report = verify(from, VerifyOptions::default())?;
+    if let Some(problem) = report.problems.first() {
+        let reason = format!("{}: {}", problem.position, problem.message);
+        return Err(JournalError::BadBackup { path: from.to_owned(), reason });
+    }
+    let (source, target) = (Layout::new(from), Layout::new(root));
+    target.create().map_err(|e| JournalError::file("create", root, e))?;
+    let _lock = WriterLock::take(&target)?;
+    if target.database().exists() {
+        return Err(JournalError::WouldOverwrite { path: target.database() });
+    }
+    if damage::marker(&target)?.is_some() || target.anchor().exists() {
+        damage::move_remains(&target, at)?;
+        target.create().map_err(|e| JournalError::file("create", root, e))?;
+    }
+    let copied = copy_files(&source, &target)?;
+    let mut trusted = keys::public_keys(&source)?;
+    let own = keys::public_keys(&target)?;
+    trusted.extend(own.into_iter().filter(|key| !keys::public_keys(&source).is_ok_and(|k| k.contains(key))));
+    keys::write_public_keys(&target, &trusted)?;
+    if target.private_key().exists() {
+        JournalKey::load(&target)?
+    } else {
+        JournalKey::create(&target)?
+    };
+    fs::copy(source.anchor(), target.anchor()).map_err(|e| JournalError::file("copy", source.anchor(), e))?;
+    // The database comes last: before it is there, the state counts as having none and restoring can be repeated.
+    copy_database(&source, &target)?;
+    Ok(BackupReport { records: report.records, path: root.to_owned(), ..copied })
+}
+
+fn refuse_if_used(dest: &Path) -> Result<(), JournalError> {
+    match fs::read_dir(dest) {
+        Ok(mut entries) => match entries.next() {
+            None => Ok(()),
+            Some(_) => Err(JournalError::WouldOverwrite { path: dest.to_owned() }),
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(JournalError::file("read", dest, error)),
+    }
+}
+
+/// Copies the database under a temporary name, makes it durable, then gives it its name.
+fn copy_database(from: &Layout, to: &Layout) -> Result<(), JournalError> {
+    let source = db::open_reader(&from.database())?;
+    let path = to.database();
+    let temporary = path.with_extension("db.copying");
+    let failed = |e| JournalError::file("write", &temporary, e);
+    if temporary.exists() {
+        fs::remove_file(&temporary).map_err(failed)?;
+    }
+    {
+        let mut target = db::open_copy_target(&temporary)?;
+        // All pages in one step are one read transaction: nothing that is committed meanwhile can mix in.
+        let copying = Backup::new(&source, &mut target)?;
+        if copying.step(-1)? != StepResult::Done {
+            return Err(JournalError::file("copy", path, std::io::ErrorKind::ResourceBusy.into()));
+        }
+    }
+    fs::File::open(&temporary)
+        .and_then(|file| file.sync_all())
+        .and_then(|()| fs::rename(&temporary, &path))
+        .and_then(|()| sync_dir(&to.journal_dir()))
+        .map_err(failed)
+}
+
+/// Copies segments and artifacts. Both are never changed once they have their names, so copying them needs no lock.
+fn copy_files(from: &Layout, to: &Layout) -> Result<BackupReport, JournalError> {
+    let mut report = BackupReport { records: 0, segments: 0, artifacts: 0, bytes: 0, path: to.root.clone() };
+    let database = if to.database().exists() { to.database() } else { from.database() };
+    for segment in segments::all(&db::open_reader(&database)?)? {
+        report.bytes += copy(&from.segment(&segment.file), &to.segment(&segment.file))?;
+        report.segments += 1;
+    }
+    sync_dir(&to.segments_dir()).map_err(|e| JournalError::file("sync", to.segments_dir(), e))?;
+    for shelf in list(&from.artifacts_dir())? {
+        let Some(name) = shelf.file_name() else { continue };
+        let target = to.artifacts_dir().join(name);
+        crate::layout::create_private_dir(&target).map_err(|e| JournalError::file("create", &target, e))?;
+        for artifact in list(&shelf)? {
+            let Some(name) = artifact.file_name().filter(|n| !n.to_string_lossy().starts_with('.')) else { continue };
+            report.bytes += copy(&artifact, &target.join(name))?;
+            report.artifacts += 1;
+        }
+        sync_dir(&target).map_err(|e| JournalError::file("sync", &target, e))?;
+    }
+    sync_dir(&to.artifacts_dir()).map_err(|e| JournalError::file("sync", to.artifacts_dir(), e))?;
+    Ok(report)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<u64, JournalError> {
+    fs::copy(from, to)
+        .and_then(|bytes| fs::File::open(to)?.sync_all().map(|()| bytes))
+        .map_err(|e| JournalError::file("copy", from, e))
+}
+
+fn list(dir: &Path) -> Result<Vec<PathBuf>, JournalError> {
+    let failed = |e| JournalError::file("read", dir, e);
+    fs::read_dir(dir).map_err(failed)?.map(|entry| entry.map(|e| e.path()).map_err(failed)).collect()
+}

@@ -1,0 +1,162 @@
+//! The end of the log in memory: last hash and Merkle peaks, and how they are found again when a journal is opened.
+//!
+//! Opening never walks the log. It reads the signed head, the last stored chunk and at most a chunk of hashes after it, and
+//! checks that they agree with each other; the whole log is [`crate::verify`]'s business.
+
+use palyra_common::{Clock, Digest};
+use rusqlite::{Connection, params};
+
+use crate::anchor::AnchorState;
+use crate::checkpoint::{JournalId, SignedCheckpoint};
+use crate::convert::to_sql;
+use crate::error::JournalError;
+use crate::keys::{JournalKey, PublicKey};
+use crate::merkle::{self, CHUNK, Peaks};
+use crate::position::Position;
+use crate::reader::Reader;
+use crate::record::{Head, hash_of};
+use crate::row::RawRecord;
+
+/// Records at the end whose hashes are recomputed at every start.
+const CHECKED_AT_OPEN: u64 = 64;
+
+/// The end of the log.
+#[derive(Debug, Clone)]
+pub(crate) struct Chain {
+    pub(crate) id: JournalId,
+    pub(crate) head: Head,
+    peaks: Peaks,
+}
+
+impl Chain {
+    /// A log without records.
+    pub(crate) fn empty(id: JournalId) -> Self {
+        Self { id, head: Head { count: 0, hash: id.genesis() }, peaks: Peaks::default() }
+    }
+
+    /// Goes on by one record; a chunk that it completes is stored.
+    pub(crate) fn push(&mut self, connection: &Connection, hash: Digest) -> rusqlite::Result<()> {
+        self.head = Head { count: self.head.count + 1, hash };
+        if let Some(root) = self.peaks.push(merkle::leaf(&hash)) {
+            connection
+                .prepare_cached("INSERT INTO merkle_chunks (chunk, root, peaks) VALUES (?1, ?2, ?3)")?
+                .execute(params![to_sql(self.head.count / CHUNK - 1), root.0, self.peaks.encode()])?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn root(&self) -> Digest {
+        self.peaks.root()
+    }
+
+    /// A signed statement about this end.
+    pub(crate) fn sign(&self, key: &JournalKey, clock: &dyn Clock) -> SignedCheckpoint {
+        SignedCheckpoint::sign(key, self.id, self.head, self.root(), clock.now())
+    }
+
+    /// Finds the end of an existing log and checks everything that can be checked without walking it.
+    pub(crate) fn load(reader: &Reader, keys: &[PublicKey], anchor: &AnchorState) -> Result<Self, JournalError> {
+        let id = reader.id()?;
+        let signed = reader.signed_head()?;
+        let head = Head { count: signed.count, hash: signed.head };
+        let at_head = Position::Record { seq: head.count };
+        if !signed.signed_by(keys) {
+            return Err(JournalError::damaged(at_head, "the signed head was not signed with this journal's key"));
+        }
+        check_anchor(reader, keys, anchor, &signed)?;
+        check_end(reader, head, id)?;
+        let chunks = head.count / CHUNK;
+        let mut peaks = if chunks == 0 { Peaks::default() } else { stored_peaks(reader, chunks - 1)? };
+        for hash in reader.hashes(chunks * CHUNK + 1, head.count + 1)? {
+            peaks.push(merkle::leaf(&hash));
+        }
+        if peaks.count() != head.count || peaks.root() != signed.merkle_root {
+            return Err(JournalError::damaged(at_head, "the hash tree does not lead to the signed root"));
+        }
+        Ok(Self { id, head, peaks })
+    }
+}
+
+fn stored_peaks(reader: &Reader, chunk: u64) -> Result<Peaks, JournalError> {
+    let position = Position::Table { table: "merkle_chunks".to_owned(), row: chunk + 1 };
+    let peaks: Vec<u8> = reader
+        .connection()
+        .query_row("SELECT peaks FROM merkle_chunks WHERE chunk = ?1", [to_sql(chunk)], |row| row.get(0))
+        .map_err(|error| match error {
+            rusqlite::Error::QueryReturnedNoRows => JournalError::damaged(position.clone(), "it is missing"),
+            other => other.into(),
+        })?;
+    Peaks::decode((chunk + 1) * CHUNK, &peaks).ok_or_else(|| JournalError::damaged(position, "it cannot be read"))
+}
+
+/// The database may be ahead of its anchor (by what was committed just before a crash), never behind it.
+fn check_anchor(
+    reader: &Reader,
+    keys: &[PublicKey],
+    anchor: &AnchorState,
+    signed: &SignedCheckpoint,
+) -> Result<(), JournalError> {
+    let file = || Position::File { file: reader.layout().anchor() };
+    let anchored = match anchor {
+        AnchorState::Says(checkpoint) => checkpoint,
+        // Nothing was ever acknowledged: the anchor is made right after the database.
+        AnchorState::Missing if signed.count == 0 => return Ok(()),
+        AnchorState::Missing => return Err(JournalError::damaged(file(), "the anchor is missing")),
+        AnchorState::Unreadable => return Err(JournalError::damaged(file(), "the anchor cannot be read")),
+    };
+    if anchored.journal_id != signed.journal_id || !anchored.signed_by(keys) {
+        return Err(JournalError::damaged(file(), "the anchor belongs to another journal"));
+    }
+    if anchored.count > signed.count {
+        let position = Position::Records { first: signed.count + 1, last: anchored.count };
+        return Err(JournalError::damaged(
+            position,
+            "they were acknowledged and are missing: truncated or an older copy",
+        ));
+    }
+    let hash = if anchored.count == 0 {
+        signed.journal_id.genesis()
+    } else {
+        reader.hashes(anchored.count, anchored.count + 1)?.first().copied().unwrap_or(Digest([0; 32]))
+    };
+    if hash == anchored.head {
+        Ok(())
+    } else {
+        Err(JournalError::damaged(
+            Position::Record { seq: anchored.count },
+            "it is not the record that was acknowledged",
+        ))
+    }
+}
+
+/// The last records must be there, unchanged, linked, and nothing may follow them.
+fn check_end(reader: &Reader, head: Head, id: JournalId) -> Result<(), JournalError> {
+    let first = head.count.saturating_sub(CHECKED_AT_OPEN) + 1;
+    let mut expected = first;
+    let mut before = if first == 1 { Some(id.genesis()) } else { None };
+    for record in reader.range(first, usize::try_from(CHECKED_AT_OPEN + 1).unwrap_or(usize::MAX))? {
+        let broken = |reason: &str| Err(JournalError::damaged(Position::Record { seq: expected }, reason));
+        if record.seq > head.count {
+            return broken("it follows the signed head");
+        }
+        if record.seq != expected {
+            return broken("it is missing");
+        }
+        if before.is_some_and(|hash| hash != record.prev_hash) {
+            return broken("it does not continue the record before it");
+        }
+        let raw = RawRecord { record, artifact: None };
+        if hash_of(&raw.record, &raw.payload_digest()) != raw.record.hash {
+            return broken("it was changed");
+        }
+        before = Some(raw.record.hash);
+        expected += 1;
+    }
+    if expected != head.count + 1 {
+        return Err(JournalError::damaged(Position::Record { seq: expected }, "it is missing"));
+    }
+    if head.count > 0 && before != Some(head.hash) {
+        return Err(JournalError::damaged(Position::Record { seq: head.count }, "its hash is not the signed one"));
+    }
+    Ok(())
+}

@@ -1,0 +1,295 @@
+//! The handle that the rest of Palyra holds: appending, reading, proving, closing.
+//!
+//! Cheap to clone. The threads behind it end when the journal is closed or the last handle goes; either way everything
+//! that was accepted is written first.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
+
+use crate::artifacts::ArtifactStore;
+use crate::backup;
+use crate::block::block_on;
+use crate::checkpoint::SignedCheckpoint;
+use crate::commit::Batch;
+use crate::error::JournalError;
+use crate::keys::{JournalKey, PublicKey};
+use crate::layout::{Layout, free_bytes};
+use crate::open;
+use crate::options::JournalOptions;
+use crate::pool::ReaderPool;
+use crate::proof::InclusionProof;
+use crate::reader::Reader;
+use crate::record::{Entry, Head, NewRecord};
+use crate::shared::Shared;
+use crate::writer::{Command, Writer};
+
+/// Where a batch came to stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    /// Number of its first record.
+    pub first_seq: u64,
+    /// Number of its last record.
+    pub last_seq: u64,
+    /// The end of the log right after it.
+    pub head: Head,
+}
+
+/// An append on its way. It happens whether or not anybody waits for it.
+#[derive(Debug)]
+#[must_use = "an append may fail, and only this says so"]
+pub struct PendingAppend {
+    state: Pending,
+}
+
+#[derive(Debug)]
+enum Pending {
+    Refused(Option<JournalError>),
+    Sent(oneshot::Receiver<Result<Appended, JournalError>>),
+}
+
+impl PendingAppend {
+    /// Blocks until the batch is durable or refused; async callers await instead.
+    ///
+    /// # Errors
+    /// Why the batch was refused.
+    pub fn wait(self) -> Result<Appended, JournalError> {
+        block_on(self)
+    }
+}
+
+impl Future for PendingAppend {
+    type Output = Result<Appended, JournalError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.get_mut().state {
+            Pending::Refused(error) => Poll::Ready(Err(error.take().unwrap_or(JournalError::Closed))),
+            Pending::Sent(answer) => {
+                Pin::new(answer).poll(context).map(|answer| answer.unwrap_or(Err(JournalError::Closed)))
+            }
+        }
+    }
+}
+
+/// The journal of one state root.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    layout: Layout,
+    min_free_bytes: u64,
+    commands: Sender<Command>,
+    shared: Arc<Shared>,
+    readers: ReaderPool,
+    artifacts: ArtifactStore,
+    key: Arc<JournalKey>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Journal {
+    /// Opens the state for writing, or begins a new journal where there never was one.
+    ///
+    /// # Errors
+    /// `state_in_use`, `journal_damaged`, `journal_schema_newer`, `journal_key_unusable`, or what the file system said.
+    pub fn open(options: JournalOptions) -> Result<Self, JournalError> {
+        let (parts, key) = open::open(&options)?;
+        let layout = Layout::new(options.root);
+        let shared = Arc::clone(&parts.shared);
+        let (commands, received) = mpsc::channel();
+        let readers = ReaderPool::start(&layout, options.readers)?;
+        let writer = Writer::new(parts, received, commands.clone())?;
+        let thread = std::thread::Builder::new()
+            .name("journal-write".to_owned())
+            .spawn(move || writer.run())
+            .map_err(|e| JournalError::file("start a writer for", &layout.root, e))?;
+        let inner = Inner {
+            artifacts: ArtifactStore::new(layout.artifacts_dir()),
+            layout,
+            min_free_bytes: options.min_free_bytes,
+            commands,
+            shared,
+            readers,
+            key,
+            writer: Mutex::new(Some(thread)),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Appends records together or not at all; resolves when they are durable.
+    ///
+    /// # Errors
+    /// Why the whole batch was refused.
+    pub async fn append(&self, batch: Vec<NewRecord>) -> Result<Appended, JournalError> {
+        self.append_nowait(batch).await
+    }
+
+    /// Puts a batch in line, in the order of the calls. Dropping the answer does not cancel it.
+    pub fn append_nowait(&self, batch: Vec<NewRecord>) -> PendingAppend {
+        let state = match self.send(batch) {
+            Ok(answer) => Pending::Sent(answer),
+            Err(error) => Pending::Refused(Some(error)),
+        };
+        PendingAppend { state }
+    }
+
+    /// As [`Journal::append`], for threads outside the async runtime.
+    ///
+    /// # Errors
+    /// Why the whole batch was refused.
+    pub fn append_blocking(&self, batch: Vec<NewRecord>) -> Result<Appended, JournalError> {
+        self.append_nowait(batch).wait()
+    }
+
+    fn send(&self, batch: Vec<NewRecord>) -> Result<oneshot::Receiver<Result<Appended, JournalError>>, JournalError> {
+        if batch.is_empty() {
+            return Err(JournalError::invalid("a batch needs at least one record"));
+        }
+        let entries = batch.into_iter().map(Entry::prepare).collect::<Result<Vec<_>, _>>()?;
+        let bytes = entries.iter().map(|entry| entry.record.payload.len()).sum();
+        let records = entries.len() as u64;
+        self.inner.shared.reserve(records)?;
+        let (reply, answer) = oneshot::channel();
+        if self.inner.commands.send(Command::Append(Batch { entries, bytes, reply })).is_err() {
+            self.inner.shared.taken(records);
+            return Err(JournalError::Closed);
+        }
+        Ok(answer)
+    }
+
+    /// Runs a read on the reader pool, over one state of the log that does not change meanwhile.
+    ///
+    /// # Errors
+    /// What the closure returned, or `journal_closed`.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Reader) -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        self.inner.readers.read(read).await
+    }
+
+    /// As [`Journal::read`], for threads outside the async runtime.
+    ///
+    /// # Errors
+    /// What the closure returned, or `journal_closed`.
+    pub fn read_blocking<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Reader) -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        self.inner.readers.read_blocking(read)
+    }
+
+    /// The end of the log that is durable now.
+    #[must_use]
+    pub fn head(&self) -> Head {
+        self.inner.shared.head()
+    }
+
+    /// The artifact store.
+    #[must_use]
+    pub fn artifacts(&self) -> &ArtifactStore {
+        &self.inner.artifacts
+    }
+
+    /// The key that checkpoints are signed with.
+    #[must_use]
+    pub fn public_key(&self) -> PublicKey {
+        self.inner.key.public()
+    }
+
+    /// The state root.
+    #[must_use]
+    pub fn root(&self) -> &PathBuf {
+        &self.inner.layout.root
+    }
+
+    /// Whether new work may begin. It is refused while space is short, so that running work can still record its outcome,
+    /// and when the store was found damaged.
+    ///
+    /// # Errors
+    /// `disk_full` or `journal_damaged`.
+    pub fn admission(&self) -> Result<(), JournalError> {
+        if let Some(failure) = self.inner.shared.failure() {
+            return Err(failure);
+        }
+        let path = &self.inner.layout.root;
+        let free = free_bytes(path).map_err(|e| JournalError::file("look at", path, e))?;
+        if free < self.inner.min_free_bytes {
+            return Err(JournalError::DiskFull { path: path.clone() });
+        }
+        Ok(())
+    }
+
+    /// Signs the present head and keeps it for ever.
+    ///
+    /// # Errors
+    /// If it could not be stored.
+    pub async fn checkpoint(&self) -> Result<SignedCheckpoint, JournalError> {
+        let (reply, answer) = oneshot::channel();
+        self.inner.commands.send(Command::Checkpoint { reply }).map_err(|_| JournalError::Closed)?;
+        answer.await.unwrap_or(Err(JournalError::Closed))
+    }
+
+    /// A proof that a record is in the log under the present signed head.
+    ///
+    /// # Errors
+    /// `record_not_found`, or what reading failed with.
+    pub async fn prove(&self, seq: u64) -> Result<InclusionProof, JournalError> {
+        self.read(move |reader| reader.prove(seq)).await
+    }
+
+    /// Copies the whole state to an empty directory while the journal goes on.
+    ///
+    /// # Errors
+    /// `would_overwrite` if something is there, or what copying failed with.
+    pub async fn backup(&self, dest: PathBuf) -> Result<backup::BackupReport, JournalError> {
+        let (reply, answer) = oneshot::channel();
+        let (layout, key) = (self.inner.layout.clone(), Arc::clone(&self.inner.key));
+        let thread = std::thread::Builder::new()
+            .name("journal-backup".to_owned())
+            .spawn(move || drop(reply.send(backup::backup(&layout, &key, &dest))))
+            .map_err(|e| JournalError::file("start a backup of", &self.inner.layout.root, e))?;
+        let result = answer.await.unwrap_or(Err(JournalError::Closed));
+        let _ = thread.join();
+        result
+    }
+
+    /// Writes what was accepted, signs the head, folds the write-ahead log back and ends the threads.
+    ///
+    /// # Errors
+    /// If that could not be done in good order; nothing acknowledged is lost even then.
+    pub async fn close(self) -> Result<(), JournalError> {
+        let (reply, answer) = oneshot::channel();
+        self.inner.commands.send(Command::Close { reply }).map_err(|_| JournalError::Closed)?;
+        answer.await.unwrap_or(Err(JournalError::Closed))
+    }
+
+    /// As [`Journal::close`], for threads outside the async runtime.
+    ///
+    /// # Errors
+    /// As for [`Journal::close`].
+    pub fn close_blocking(self) -> Result<(), JournalError> {
+        let (reply, answer) = oneshot::channel();
+        self.inner.commands.send(Command::Close { reply }).map_err(|_| JournalError::Closed)?;
+        block_on(answer).unwrap_or(Err(JournalError::Closed))
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.readers.close();
+        let (reply, _) = oneshot::channel();
+        let _ = self.commands.send(Command::Close { reply });
+        if let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = writer.join();
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Where everything lies under a state root, and the few file-system moves that must be done the same way everywhere.
+//!
+//! Owns paths and durability of small files; what is in them belongs to the modules that read them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// The paths of one state root.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    pub(crate) root: PathBuf,
+}
+
+impl Layout {
+    pub(crate) fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+    pub(crate) fn journal_dir(&self) -> PathBuf {
+        self.root.join("journal")
+    }
+    pub(crate) fn database(&self) -> PathBuf {
+        self.journal_dir().join("journal.db")
+    }
+    pub(crate) fn segments_dir(&self) -> PathBuf {
+        self.journal_dir().join("segments")
+    }
+    pub(crate) fn segment(&self, file: &str) -> PathBuf {
+        self.segments_dir().join(file)
+    }
+    pub(crate) fn anchor(&self) -> PathBuf {
+        self.journal_dir().join("anchor")
+    }
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.journal_dir().join("writer.lock")
+    }
+    pub(crate) fn damage_marker(&self) -> PathBuf {
+        self.journal_dir().join("damaged.json")
+    }
+    pub(crate) fn keys_dir(&self) -> PathBuf {
+        self.root.join("keys")
+    }
+    pub(crate) fn private_key(&self) -> PathBuf {
+        self.keys_dir().join("journal.key")
+    }
+    pub(crate) fn public_keys(&self) -> PathBuf {
+        self.keys_dir().join("journal.pub")
+    }
+    pub(crate) fn artifacts_dir(&self) -> PathBuf {
+        self.root.join("artifacts")
+    }
+
+    /// Makes the directories that are missing, readable by their owner alone.
+    pub(crate) fn create(&self) -> io::Result<()> {
+        for dir in [&self.root, &self.journal_dir(), &self.segments_dir(), &self.keys_dir(), &self.artifacts_dir()] {
+            create_private_dir(dir)?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes a directory and its parents; new ones are closed to other users.
+pub(crate) fn create_private_dir(dir: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+/// Makes the names in a directory durable.
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// Replaces a file as a whole: after a crash it holds the old or the new bytes, never a mixture.
+pub(crate) fn write_atomically(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
+    let parent = path.parent().unwrap_or_else(|| Path::new("."));
+    let temporary = path.with_extension(format!("tmp-{}", std::process::id()));
+    let written = (|| {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written?;
+    sync_dir(parent)
+}
+
+/// Bytes that an unprivileged process may still write on the file system of `path`.
+pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
+    let stat = rustix::fs::statvfs(path)?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}

@@ -1,0 +1,164 @@
+//! The reader pool: a few threads with a connection each, so that no query runs on the async runtime.
+//!
+//! Back-pressure: an async caller waits for one of a fixed number of places; a blocking caller occupies its own thread and
+//! needs no place. Connections are opened on first use.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::block::block_on;
+use crate::error::JournalError;
+use crate::layout::Layout;
+use crate::reader::Reader;
+
+/// Reads that async callers may have waiting.
+const PLACES: usize = 1024;
+
+type Job = Box<dyn FnOnce(Result<&Reader, JournalError>) + Send>;
+
+/// The pool.
+#[derive(Debug)]
+pub(crate) struct ReaderPool {
+    shared: Arc<Shared>,
+    places: Semaphore,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    state: State,
+}
+
+#[derive(Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Open,
+    Closed,
+}
+
+impl ReaderPool {
+    pub(crate) fn start(layout: &Layout, threads: usize) -> Result<Self, JournalError> {
+        let shared = Arc::new(Shared::default());
+        let mut handles = Vec::new();
+        for number in 0..threads.max(1) {
+            let (shared, layout) = (Arc::clone(&shared), layout.clone());
+            let handle = std::thread::Builder::new()
+                .name(format!("journal-read-{number}"))
+                .spawn(move || serve(&shared, &layout))
+                .map_err(|e| JournalError::file("start a reader for", "journal", e))?;
+            handles.push(handle);
+        }
+        Ok(Self { shared, places: Semaphore::new(PLACES), threads: Mutex::new(handles) })
+    }
+
+    /// Runs a read and waits for it without blocking the runtime.
+    pub(crate) async fn read<T, F>(&self, read: F) -> Result<T, JournalError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Reader) -> Result<T, JournalError> + Send + 'static,
+    {
+        let _place = self.places.acquire().await.map_err(|_| JournalError::Closed)?;
+        self.submit(read)?.await.map_err(|_| JournalError::Closed)?
+    }
+
+    /// Runs a read and blocks until it is done.
+    pub(crate) fn read_blocking<T, F>(&self, read: F) -> Result<T, JournalError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Reader) -> Result<T, JournalError> + Send + 'static,
+    {
+        block_on(self.submit(read)?).map_err(|_| JournalError::Closed)?
+    }
+
+    fn submit<T, F>(&self, read: F) -> Result<oneshot::Receiver<Result<T, JournalError>>, JournalError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Reader) -> Result<T, JournalError> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job: Job = Box::new(move |reader| {
+            // Nobody may be waiting any more; the answer is then dropped.
+            let _ = reply.send(reader.and_then(|reader| in_snapshot(reader, read)));
+        });
+        let mut queue = lock(&self.shared.queue);
+        if queue.state == State::Closed {
+            return Err(JournalError::Closed);
+        }
+        queue.jobs.push_back(job);
+        drop(queue);
+        self.shared.wake.notify_one();
+        Ok(answer)
+    }
+
+    /// Lets the reads that wait finish, then stops the threads.
+    pub(crate) fn close(&self) {
+        lock(&self.shared.queue).state = State::Closed;
+        self.shared.wake.notify_all();
+        for handle in lock(&self.threads).drain(..) {
+            let _ = handle.join();
+        }
+    }
+}
+
+/// Everything a closure reads comes from one state of the database.
+fn in_snapshot<T>(reader: &Reader, read: impl FnOnce(&Reader) -> Result<T, JournalError>) -> Result<T, JournalError> {
+    let transaction = reader.connection().unchecked_transaction()?;
+    let result = read(reader);
+    transaction.rollback()?;
+    result
+}
+
+fn serve(shared: &Shared, layout: &Layout) {
+    let mut reader = None;
+    loop {
+        let job = {
+            let mut queue = lock(&shared.queue);
+            loop {
+                if let Some(job) = queue.jobs.pop_front() {
+                    break job;
+                }
+                if queue.state == State::Closed {
+                    return;
+                }
+                queue = shared.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            }
+        };
+        let opened = match reader.take() {
+            Some(reader) => Ok(reader),
+            None => Reader::open(layout),
+        };
+        match opened {
+            Ok(open) => {
+                // A panic in a caller's closure is that caller's defect; the thread and the other callers go on.
+                if catch_unwind(AssertUnwindSafe(|| job(Ok(&open)))).is_ok() {
+                    reader = Some(open);
+                }
+            }
+            Err(error) => {
+                let _ = catch_unwind(AssertUnwindSafe(|| job(Err(error))));
+            }
+        }
+    }
+}
+
+/// A poisoned lock only means that some thread panicked elsewhere; the queue itself is always consistent.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,236 @@
+//! Tables that are derived from the log and can always be built again from it.
+//!
+//! Owns the trait and the bookkeeping of which projection is in the database in which version. When records are applied is
+//! the writer's business ([`crate::writer`]); comparing a projection with the log is [`crate::verify`]'s.
+
+use std::sync::Arc;
+
+use palyra_common::RunId;
+use rusqlite::{Connection, OptionalExtension as _, params};
+use thiserror::Error;
+
+use crate::convert::{to_sql, to_u64};
+use crate::error::JournalError;
+use crate::position::Position;
+use crate::reader::Reader;
+use crate::record::StoredRecord;
+
+/// A set of tables that is a function of the log.
+///
+/// INVARIANT: `apply` depends on nothing but the record and the projection's own tables: no clock, no randomness, no
+/// other table. Otherwise a rebuild gives other contents, and verification says so.
+pub trait Projection: Send + Sync {
+    /// A name that never changes.
+    fn name(&self) -> &'static str;
+    /// Raised whenever `create` or `apply` changes; the tables are then built again when the journal is opened.
+    fn version(&self) -> u32;
+    /// The tables that belong to this projection alone.
+    fn tables(&self) -> &'static [&'static str];
+    /// Makes the empty tables and their indexes.
+    ///
+    /// # Errors
+    /// What the database said.
+    fn create(&self, connection: &Connection) -> rusqlite::Result<()>;
+    /// Takes in one record, in the transaction that appends it.
+    ///
+    /// # Errors
+    /// A refusal rejects the batch the record belongs to.
+    fn apply(&self, connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError>;
+}
+
+/// Why a projection did not take a record.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ProjectionError {
+    /// The record contradicts what the projection holds.
+    #[error("{0}")]
+    Refused(String),
+    /// The database failed.
+    #[error(transparent)]
+    Database(#[from] rusqlite::Error),
+}
+
+impl ProjectionError {
+    pub(crate) fn into_journal(self, projection: &'static str, seq: u64) -> JournalError {
+        match self {
+            Self::Refused(reason) => JournalError::ProjectionRefused { projection, seq, reason },
+            // A constraint is the projection's way to refuse; anything else is the store's failure.
+            Self::Database(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {
+                JournalError::ProjectionRefused { projection, seq, reason: error.to_string() }
+            }
+            Self::Database(error) => error.into(),
+        }
+    }
+}
+
+/// Tables that no projection may claim.
+const OWN_TABLES: &[&str] = &["meta", "records", "head", "checkpoints", "merkle_chunks", "projections", "segments"];
+
+/// The journal's own projection: for each run its last number and where in the log its records lie.
+#[derive(Debug)]
+pub(crate) struct RunHeads;
+
+impl RunHeads {
+    /// The last number of a run's tape and the range of the log that holds it.
+    pub(crate) fn get(connection: &Connection, run: RunId) -> rusqlite::Result<Option<RunHead>> {
+        connection
+            .prepare_cached("SELECT last_run_seq, first_seq, last_seq FROM run_heads WHERE run_id = ?1")?
+            .query_row([run.to_u128().to_be_bytes()], |row| {
+                Ok(RunHead {
+                    last_run_seq: to_u64(row.get(0)?),
+                    first_seq: to_u64(row.get(1)?),
+                    last_seq: to_u64(row.get(2)?),
+                })
+            })
+            .optional()
+    }
+}
+
+/// See [`RunHeads`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RunHead {
+    pub(crate) last_run_seq: u64,
+    pub(crate) first_seq: u64,
+    pub(crate) last_seq: u64,
+}
+
+impl Projection for RunHeads {
+    fn name(&self) -> &'static str {
+        "run_heads"
+    }
+    fn version(&self) -> u32 {
+        1
+    }
+    fn tables(&self) -> &'static [&'static str] {
+        &["run_heads"]
+    }
+    fn create(&self, connection: &Connection) -> rusqlite::Result<()> {
+        connection.execute_batch(
+            "CREATE TABLE run_heads (
+                run_id BLOB PRIMARY KEY NOT NULL, last_run_seq INTEGER NOT NULL,
+                first_seq INTEGER NOT NULL, last_seq INTEGER NOT NULL
+            ) STRICT, WITHOUT ROWID",
+        )
+    }
+    fn apply(&self, connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
+        if let (Some(run), Some(run_seq)) = (record.run_id, record.run_seq) {
+            connection
+                .prepare_cached(
+                    "INSERT INTO run_heads (run_id, last_run_seq, first_seq, last_seq) VALUES (?1, ?2, ?3, ?3)
+                     ON CONFLICT (run_id) DO UPDATE SET last_run_seq = excluded.last_run_seq, last_seq = excluded.last_seq",
+                )?
+                .execute(params![run.to_u128().to_be_bytes(), to_sql(run_seq), to_sql(record.seq)])?;
+        }
+        Ok(())
+    }
+}
+
+/// The journal's own projection first, then those of the options.
+pub(crate) fn with_own(projections: &[Arc<dyn Projection>]) -> Vec<Arc<dyn Projection>> {
+    let own: Arc<dyn Projection> = Arc::new(RunHeads);
+    std::iter::once(own).chain(projections.iter().cloned()).collect()
+}
+
+/// Refuses sets of projections that would step on each other.
+pub(crate) fn check(projections: &[Arc<dyn Projection>]) -> Result<(), JournalError> {
+    let mut seen: Vec<&str> = OWN_TABLES.to_vec();
+    for projection in projections {
+        for table in projection.tables() {
+            if seen.contains(table) || !is_plain_name(table) {
+                return Err(JournalError::invalid(format!(
+                    "projection `{}` may not own table `{table}`",
+                    projection.name()
+                )));
+            }
+            seen.push(table);
+        }
+    }
+    Ok(())
+}
+
+/// Names that can be put into SQL without quoting questions.
+pub(crate) fn is_plain_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+}
+
+/// One row of the `projections` table.
+#[derive(Debug, Clone)]
+pub(crate) struct Registered {
+    pub(crate) name: String,
+    pub(crate) version: i64,
+    pub(crate) tables: Vec<String>,
+}
+
+/// What the database says it holds.
+pub(crate) fn registered(connection: &Connection) -> Result<Vec<Registered>, JournalError> {
+    let mut statement = connection.prepare("SELECT name, version, tables FROM projections ORDER BY name")?;
+    let rows = statement
+        .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?)))?;
+    let mut found = Vec::new();
+    for row in rows {
+        let (name, version, tables) = row?;
+        let tables: Vec<String> = serde_json::from_str(&tables)
+            .ok()
+            .filter(|tables: &Vec<String>| tables.iter().all(|t| is_plain_name(t) && !OWN_TABLES.contains(&t.as_str())))
+            .ok_or_else(|| {
+                JournalError::damaged(
+                    Position::Table { table: "projections".to_owned(), row: 0 },
+                    format!("the tables of projection `{name}` are not a list of names"),
+                )
+            })?;
+        found.push(Registered { name, version, tables });
+    }
+    Ok(found)
+}
+
+/// Brings the database to exactly these projections: what is gone or changed is dropped, what is new is built from the log.
+/// Runs in one transaction, so a crash leaves the old tables.
+pub(crate) fn reconcile(
+    connection: &Connection,
+    reader: &Reader,
+    projections: &[Arc<dyn Projection>],
+) -> Result<(), JournalError> {
+    let present = registered(connection)?;
+    let current =
+        |name: &str, version: i64| projections.iter().any(|p| p.name() == name && i64::from(p.version()) == version);
+    let stale: Vec<_> = present.iter().filter(|r| !current(&r.name, r.version)).collect();
+    let missing: Vec<_> = projections
+        .iter()
+        .filter(|p| !present.iter().any(|r| r.name == p.name() && r.version == i64::from(p.version())))
+        .collect();
+    if stale.is_empty() && missing.is_empty() {
+        return Ok(());
+    }
+    let transaction = connection.unchecked_transaction()?;
+    for registered in stale {
+        for table in &registered.tables {
+            transaction.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;
+        }
+        transaction.execute("DELETE FROM projections WHERE name = ?1", [&registered.name])?;
+    }
+    for projection in &missing {
+        projection.create(&transaction)?;
+        register(&transaction, projection.as_ref())?;
+    }
+    if !missing.is_empty() {
+        tracing::info!(projections = ?missing.iter().map(|p| p.name()).collect::<Vec<_>>(), "building projections from the log");
+        reader.for_each(1, &mut |record| {
+            for projection in &missing {
+                projection.apply(&transaction, &record).map_err(|e| e.into_journal(projection.name(), record.seq))?;
+            }
+            Ok(())
+        })?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Notes that a projection is in the database.
+pub(crate) fn register(connection: &Connection, projection: &dyn Projection) -> Result<(), JournalError> {
+    let tables = serde_json::to_string(projection.tables()).unwrap_or_default();
+    connection.execute(
+        "INSERT INTO projections (name, version, tables) VALUES (?1, ?2, ?3)",
+        params![projection.name(), i64::from(projection.version()), tables],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,325 @@
+//! Reading the log: by number, by run, from the end. Sealed segments and the live table look like one log.
+//!
+//! INVARIANT: the live table is asked only for records after the last sealed one. While a sealed range is being trimmed from
+//! the live table, its rows exist twice and are read from the segment.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use palyra_common::{Digest, RunId};
+use rusqlite::{Connection, OptionalExtension as _, Params};
+
+use crate::artifacts::ArtifactStore;
+use crate::checkpoint::{self, JournalId, SignedCheckpoint};
+use crate::convert::{to_sql, to_u64};
+use crate::db;
+use crate::error::JournalError;
+use crate::layout::Layout;
+use crate::position::Position;
+use crate::projection::RunHeads;
+use crate::record::{Head, StoredRecord};
+use crate::row::{self, COLUMNS, RawRecord};
+use crate::segments::{self, SegmentRow};
+
+/// Open segment files that one reader keeps.
+const OPEN_SEGMENTS: usize = 4;
+
+/// A view of the log; within one call of `Journal::read` it does not change.
+pub struct Reader {
+    connection: Connection,
+    layout: Layout,
+    artifacts: ArtifactStore,
+    open: RefCell<Vec<(String, Rc<Connection>)>>,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("layout", &self.layout).finish_non_exhaustive()
+    }
+}
+
+impl Reader {
+    pub(crate) fn open(layout: &Layout) -> Result<Self, JournalError> {
+        Ok(Self::over(db::open_reader(&layout.database())?, layout))
+    }
+
+    pub(crate) fn over(connection: Connection, layout: &Layout) -> Self {
+        let artifacts = ArtifactStore::new(layout.artifacts_dir());
+        Self { connection, layout: layout.clone(), artifacts, open: RefCell::default() }
+    }
+
+    /// The database, for the queries of projections.
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// The artifact store.
+    #[must_use]
+    pub fn artifacts(&self) -> &ArtifactStore {
+        &self.artifacts
+    }
+
+    /// The end of the log as this view sees it.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn head(&self) -> Result<Head, JournalError> {
+        let head = self.signed_head()?;
+        Ok(Head { count: head.count, hash: head.head })
+    }
+
+    /// The signed statement about the end of the log.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn signed_head(&self) -> Result<SignedCheckpoint, JournalError> {
+        checkpoint::read_head(&self.connection, self.id()?)?.ok_or_else(|| {
+            JournalError::damaged(Position::Table { table: "head".to_owned(), row: 0 }, "the signed head is missing")
+        })
+    }
+
+    /// Which journal this is.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn id(&self) -> Result<JournalId, JournalError> {
+        checkpoint::read_id(&self.connection)?.ok_or_else(|| {
+            JournalError::damaged(Position::Table { table: "meta".to_owned(), row: 0 }, "the journal's id is missing")
+        })
+    }
+
+    /// One record.
+    ///
+    /// # Errors
+    /// `record_not_found`, or what reading it failed with.
+    pub fn record(&self, seq: u64) -> Result<StoredRecord, JournalError> {
+        match self.range(seq, 1)?.pop() {
+            Some(record) if record.seq == seq => Ok(record),
+            _ => Err(JournalError::NoSuchRecord { seq, count: self.head()?.count }),
+        }
+    }
+
+    /// Up to `limit` records from a number on.
+    ///
+    /// # Errors
+    /// What reading failed with.
+    pub fn range(&self, from_seq: u64, limit: usize) -> Result<Vec<StoredRecord>, JournalError> {
+        let mut found = Vec::new();
+        let mut from = from_seq.max(1);
+        while found.len() < limit
+            && let Some(segment) = segments::holding_or_after(&self.connection, from)?
+        {
+            let connection = self.segment(&segment)?;
+            let rows = select(
+                &connection,
+                "WHERE seq >= ?1 ORDER BY seq LIMIT ?2",
+                (to_sql(from), to_sql((limit - found.len()) as u64)),
+            )?;
+            self.complete(rows, &mut found)?;
+            from = segment.last_seq + 1;
+        }
+        if found.len() < limit {
+            let rows = select(
+                &self.connection,
+                "WHERE seq >= ?1 ORDER BY seq LIMIT ?2",
+                (to_sql(from), to_sql((limit - found.len()) as u64)),
+            )?;
+            self.complete(rows, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    /// The last `n` records, oldest first.
+    ///
+    /// # Errors
+    /// What reading failed with.
+    pub fn tail(&self, n: usize) -> Result<Vec<StoredRecord>, JournalError> {
+        let count = self.head()?.count;
+        self.range((count + 1).saturating_sub(n as u64), n)
+    }
+
+    /// A run's tape: up to `limit` of its records from a number of the run on.
+    ///
+    /// # Errors
+    /// What reading failed with.
+    pub fn run_tape(&self, run: RunId, from_run_seq: u64, limit: usize) -> Result<Vec<StoredRecord>, JournalError> {
+        let Some(head) = RunHeads::get(&self.connection, run)? else { return Ok(Vec::new()) };
+        let id = run.to_u128().to_be_bytes();
+        let mut found = Vec::new();
+        let mut next = from_run_seq.max(1);
+        let mut from = head.first_seq;
+        while found.len() < limit
+            && next <= head.last_run_seq
+            && let Some(segment) = segments::holding_or_after(&self.connection, from)?
+        {
+            if segment.first_seq > head.last_seq {
+                break;
+            }
+            let connection = self.segment(&segment)?;
+            let rows = select(
+                &connection,
+                "WHERE run_id = ?1 AND run_seq >= ?2 ORDER BY run_seq LIMIT ?3",
+                (id, to_sql(next), to_sql((limit - found.len()) as u64)),
+            )?;
+            if let Some(last) = rows.last().and_then(|row| row.record.run_seq) {
+                next = last + 1;
+            }
+            self.complete(rows, &mut found)?;
+            from = segment.last_seq + 1;
+        }
+        if found.len() < limit && next <= head.last_run_seq {
+            let rows = select(
+                &self.connection,
+                "WHERE run_id = ?1 AND run_seq >= ?2 ORDER BY run_seq LIMIT ?3",
+                (id, to_sql(next), to_sql((limit - found.len()) as u64)),
+            )?;
+            self.complete(rows, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    /// The last number on a run's tape; zero for a run that has none.
+    ///
+    /// # Errors
+    /// What reading failed with.
+    pub fn last_run_seq(&self, run: RunId) -> Result<u64, JournalError> {
+        Ok(RunHeads::get(&self.connection, run)?.map_or(0, |head| head.last_run_seq))
+    }
+
+    /// Calls `each` for every record from a number on, one at a time, in constant memory.
+    ///
+    /// # Errors
+    /// What reading failed with, or what `each` returned.
+    pub fn for_each(
+        &self,
+        from_seq: u64,
+        each: &mut dyn FnMut(StoredRecord) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        let mut from = from_seq.max(1);
+        while let Some(segment) = segments::holding_or_after(&self.connection, from)? {
+            let connection = self.segment(&segment)?;
+            self.stream(&connection, from, each)?;
+            from = segment.last_seq + 1;
+        }
+        self.stream(&self.connection, from, each)
+    }
+
+    fn stream(
+        &self,
+        connection: &Connection,
+        from: u64,
+        each: &mut dyn FnMut(StoredRecord) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        let mut statement =
+            connection.prepare_cached(&format!("SELECT {COLUMNS} FROM records WHERE seq >= ?1 ORDER BY seq"))?;
+        let mut rows = statement.query([to_sql(from)])?;
+        while let Some(row) = rows.next()? {
+            each(row::decode(row)??.complete(&self.artifacts)?)?;
+        }
+        Ok(())
+    }
+
+    /// The hashes of the records `from..to`, counted from 1.
+    pub(crate) fn hashes(&self, from: u64, to: u64) -> Result<Vec<Digest>, JournalError> {
+        let mut hashes = Vec::new();
+        let mut next = from;
+        while next < to
+            && let Some(segment) = segments::holding_or_after(&self.connection, next)?
+        {
+            hashes_in(&*self.segment(&segment)?, next, to, &mut hashes)?;
+            next = segment.last_seq + 1;
+        }
+        if next < to {
+            hashes_in(&self.connection, next, to, &mut hashes)?;
+        }
+        if hashes.len() as u64 != to.saturating_sub(from) {
+            let seq = from + hashes.len() as u64;
+            return Err(JournalError::damaged(Position::Record { seq }, "it is missing"));
+        }
+        Ok(hashes)
+    }
+
+    /// The root of a complete chunk.
+    pub(crate) fn chunk_root(&self, chunk: u64) -> Result<Digest, JournalError> {
+        let root: Option<[u8; 32]> = self
+            .connection
+            .prepare_cached("SELECT root FROM merkle_chunks WHERE chunk = ?1")?
+            .query_row([to_sql(chunk)], |row| row.get(0))
+            .optional()?;
+        root.map(Digest).ok_or_else(|| {
+            JournalError::damaged(
+                Position::Table { table: "merkle_chunks".to_owned(), row: chunk + 1 },
+                "it is missing",
+            )
+        })
+    }
+
+    /// Up to `limit` kept checkpoints, from a count on.
+    ///
+    /// # Errors
+    /// What reading failed with.
+    pub fn checkpoints(&self, from_count: u64, limit: usize) -> Result<Vec<SignedCheckpoint>, JournalError> {
+        let id = self.id()?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT count, head, merkle_root, at, key_id, signature FROM checkpoints WHERE count >= ?1 ORDER BY count LIMIT ?2",
+        )?;
+        let rows = statement
+            .query_map((to_sql(from_count), to_sql(limit as u64)), |row| SignedCheckpoint::from_row(id, row))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn complete(&self, rows: Vec<RawRecord>, found: &mut Vec<StoredRecord>) -> Result<(), JournalError> {
+        for row in rows {
+            found.push(row.complete(&self.artifacts)?);
+        }
+        Ok(())
+    }
+
+    /// The connection to a segment, opened on first use.
+    fn segment(&self, segment: &SegmentRow) -> Result<Rc<Connection>, JournalError> {
+        let mut open = self.open.borrow_mut();
+        if let Some(at) = open.iter().position(|(file, _)| *file == segment.file) {
+            let entry = open.remove(at);
+            let connection = Rc::clone(&entry.1);
+            open.push(entry);
+            return Ok(connection);
+        }
+        let connection = Rc::new(db::open_sealed(&self.layout.segment(&segment.file))?);
+        if open.len() >= OPEN_SEGMENTS {
+            open.remove(0);
+        }
+        open.push((segment.file.clone(), Rc::clone(&connection)));
+        Ok(connection)
+    }
+}
+
+fn select(connection: &Connection, condition: &str, values: impl Params) -> Result<Vec<RawRecord>, JournalError> {
+    let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM records {condition}"))?;
+    let mut rows = statement.query(values)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(row::decode(row)??);
+    }
+    Ok(found)
+}
+
+fn hashes_in(connection: &Connection, from: u64, to: u64, hashes: &mut Vec<Digest>) -> Result<(), JournalError> {
+    let mut statement =
+        connection.prepare_cached("SELECT seq, hash FROM records WHERE seq >= ?1 AND seq < ?2 ORDER BY seq")?;
+    let mut rows = statement.query((to_sql(from), to_sql(to)))?;
+    let mut expected = from;
+    while let Some(row) = rows.next()? {
+        let seq = to_u64(row.get(0)?);
+        if seq != expected {
+            return Err(JournalError::damaged(Position::Record { seq: expected }, "it is missing"));
+        }
+        hashes.push(Digest(row.get(1)?));
+        expected += 1;
+    }
+    Ok(())
+}

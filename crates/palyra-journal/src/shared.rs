@@ -1,0 +1,58 @@
+//! What the writer thread and the handles both see: the head, how much waits, and whether the store can be relied on.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use crate::error::JournalError;
+use crate::record::Head;
+
+/// Records that may wait in memory; more are refused with `journal_busy`, so a slow disk cannot eat all memory.
+const MAX_WAITING_RECORDS: u64 = 256 * 1024;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    head: RwLock<Head>,
+    waiting: AtomicU64,
+    failure: Mutex<Option<JournalError>>,
+}
+
+impl Shared {
+    pub(crate) fn new(head: Head) -> Self {
+        Self { head: RwLock::new(head), waiting: AtomicU64::new(0), failure: Mutex::new(None) }
+    }
+
+    pub(crate) fn head(&self) -> Head {
+        *self.head.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_head(&self, head: Head) {
+        *self.head.write().unwrap_or_else(PoisonError::into_inner) = head;
+    }
+
+    /// Asks for room for some records.
+    pub(crate) fn reserve(&self, records: u64) -> Result<(), JournalError> {
+        let waiting = self.waiting.fetch_add(records, Ordering::Relaxed);
+        if waiting > MAX_WAITING_RECORDS {
+            self.waiting.fetch_sub(records, Ordering::Relaxed);
+            return Err(JournalError::Busy { waiting });
+        }
+        Ok(())
+    }
+
+    /// Some records no longer wait.
+    pub(crate) fn taken(&self, records: u64) {
+        self.waiting.fetch_sub(records, Ordering::Relaxed);
+    }
+
+    /// Remembers damage found while running: from then on no new work is admitted.
+    pub(crate) fn note_failure(&self, error: &JournalError) {
+        if matches!(error, JournalError::Damaged { .. }) {
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+        }
+    }
+
+    pub(crate) fn failure(&self) -> Option<JournalError> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,300 @@
+//! The writer thread: it alone writes the database, and many callers share one commit.
+//!
+//! A group is everything that waits when the thread looks, up to a limit. It is written in one transaction with one wait for
+//! the disk, then all callers are answered. If a batch in the group is at fault, the group is written again with each batch in
+//! a savepoint, so that only the batch at fault is refused; if the store is at fault, each batch gets a transaction of its
+//! own, so that what fits is accepted. The hot path pays for neither.
+//!
+//! Between groups the thread registers sealed segments and trims what they hold; folding the write-ahead log back is
+//! [`crate::maintenance`]'s work.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use crate::anchor::Anchor;
+use crate::checkpoint::{self, SignedCheckpoint};
+use crate::commit::{Batch, Committer};
+use crate::convert::to_sql;
+use crate::error::JournalError;
+use crate::lock::WriterLock;
+use crate::maintenance::{self, Maintenance, Task};
+use crate::merkle::CHUNK;
+use crate::options::JournalOptions;
+use crate::segments::{self, SegmentRow};
+use crate::shared::Shared;
+
+/// Records in one group; bounds how long the first caller of a group waits for the last.
+const GROUP_RECORDS: usize = 4096;
+/// Bytes in one group, for the same reason.
+const GROUP_BYTES: usize = 8 * 1024 * 1024;
+/// Callers answered by one commit usually come back at once. Waiting this long for them makes full groups out of
+/// alternating small and large ones, and is far below the time of a commit.
+const GATHER: Duration = Duration::from_micros(120);
+/// Rows trimmed at a time, a few milliseconds of work.
+const TRIM_ROWS: u64 = 512;
+/// Under constant load a trim is done after this many commits.
+const TRIM_EVERY_COMMITS: u64 = 16;
+/// Written bytes after which the write-ahead log is folded back.
+const WAL_BYTES: u64 = 4 * 1024 * 1024;
+
+/// What the writer can be asked.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Append(Batch),
+    Checkpoint { reply: oneshot::Sender<Result<SignedCheckpoint, JournalError>> },
+    Sealed(Result<Option<SegmentRow>, JournalError>),
+    WalIsLong,
+    Close { reply: oneshot::Sender<Result<(), JournalError>> },
+}
+
+/// The state of the writer thread.
+pub(crate) struct Writer {
+    commands: Receiver<Command>,
+    committer: Committer,
+    anchor: Anchor,
+    options: JournalOptions,
+    shared: Arc<Shared>,
+    maintenance: Maintenance,
+    sealed_through: u64,
+    trimmed_through: u64,
+    sealing: Sealing,
+    commits_since_trim: u64,
+    bytes_since_fold: u64,
+    last_group: usize,
+    _lock: WriterLock,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Sealing {
+    Idle,
+    Running,
+    /// A failed rotation is not tried again before the next start; the log goes on in the live table.
+    GivenUp,
+}
+
+/// What the writer takes over from opening.
+pub(crate) struct Parts {
+    pub(crate) committer: Committer,
+    pub(crate) anchor: Anchor,
+    pub(crate) options: JournalOptions,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) lock: WriterLock,
+    pub(crate) sealed_through: u64,
+}
+
+impl Writer {
+    pub(crate) fn new(parts: Parts, commands: Receiver<Command>, own: Sender<Command>) -> Result<Self, JournalError> {
+        let maintenance = maintenance::start(&parts.options, own)?;
+        Ok(Self {
+            commands,
+            committer: parts.committer,
+            anchor: parts.anchor,
+            options: parts.options,
+            shared: parts.shared,
+            maintenance,
+            sealed_through: parts.sealed_through,
+            trimmed_through: 0,
+            sealing: Sealing::Idle,
+            commits_since_trim: 0,
+            bytes_since_fold: 0,
+            last_group: 0,
+            _lock: parts.lock,
+        })
+    }
+
+    /// Serves until told to close or until nobody can ask any more.
+    pub(crate) fn run(mut self) {
+        let mut closing = None;
+        while closing.is_none() {
+            let command = if self.trimmed_through < self.sealed_through {
+                // Trimming fills the time in which nobody asks for anything.
+                match self.commands.try_recv() {
+                    Err(TryRecvError::Empty) => {
+                        self.trim();
+                        continue;
+                    }
+                    command => command.ok(),
+                }
+            } else {
+                self.commands.recv().ok()
+            };
+            let mut next = command;
+            if next.is_none() {
+                break;
+            }
+            while let Some(command) = next.take() {
+                match command {
+                    Command::Append(batch) => next = self.group(batch),
+                    Command::Checkpoint { reply } => {
+                        let _ = reply.send(self.checkpoint());
+                    }
+                    Command::Sealed(result) => self.sealed(result),
+                    Command::WalIsLong => self.fold_whole_wal(),
+                    Command::Close { reply } => closing = Some(reply),
+                }
+            }
+            self.housekeep();
+        }
+        let result = self.finish();
+        if let Err(error) = &result {
+            tracing::warn!(%error, "the journal was not closed in good order");
+        }
+        // The lock goes first: whoever waits for the answer may open the state at once.
+        drop(self);
+        if let Some(reply) = closing {
+            let _ = reply.send(result);
+        }
+    }
+
+    /// Gathers a group around a batch and commits it; returns the command that ended the gathering, if one did.
+    fn group(&mut self, first: Batch) -> Option<Command> {
+        let mut records = first.entries.len();
+        let mut bytes = first.bytes;
+        let mut group = vec![first];
+        let mut left_over = None;
+        let deadline = (self.last_group > 2).then(|| Instant::now() + GATHER);
+        while records < GROUP_RECORDS && bytes < GROUP_BYTES {
+            match self.commands.try_recv() {
+                Ok(Command::Append(batch)) => {
+                    records += batch.entries.len();
+                    bytes += batch.bytes;
+                    group.push(batch);
+                }
+                Ok(other) => {
+                    left_over = Some(other);
+                    break;
+                }
+                Err(TryRecvError::Empty)
+                    if group.len() < self.last_group && deadline.is_some_and(|at| Instant::now() < at) =>
+                {
+                    std::thread::yield_now();
+                }
+                Err(_) => break,
+            }
+        }
+        self.last_group = group.len();
+        self.shared.taken(records as u64);
+        self.bytes_since_fold += bytes as u64 + records as u64 * 512 + 16 * 1024;
+        let before = self.committer.head();
+        let outcomes = self.committer.commit(&mut group);
+        let head = self.committer.head();
+        if head != before {
+            self.shared.set_head(head);
+            if let Some(signed) = self.committer.signed() {
+                // Not fatal: an older anchor only makes a later rollback harder to see.
+                if let Err(error) = self.anchor.write(signed) {
+                    tracing::warn!(%error, "the anchor could not be written");
+                }
+            }
+        }
+        for (batch, outcome) in group.into_iter().zip(outcomes) {
+            if let Err(error) = &outcome {
+                self.shared.note_failure(error);
+                if matches!(error, JournalError::DiskFull { .. }) {
+                    // Folding may need no new room in the database and lets the log start over.
+                    self.bytes_since_fold = WAL_BYTES;
+                }
+            }
+            let _ = batch.reply.send(outcome);
+        }
+        self.commits_since_trim += 1;
+        left_over
+    }
+
+    fn checkpoint(&mut self) -> Result<SignedCheckpoint, JournalError> {
+        let kept = self.committer.keep_checkpoint()?;
+        let path = self.options.root.join("journal/anchor");
+        self.anchor.write(&kept).and_then(|()| self.anchor.sync()).map_err(|e| JournalError::file("write", path, e))?;
+        Ok(kept)
+    }
+
+    /// What is done between groups, never while a caller waits for its commit.
+    fn housekeep(&mut self) {
+        if self.bytes_since_fold >= WAL_BYTES {
+            self.bytes_since_fold = 0;
+            self.maintenance.ask(Task::FoldWal);
+        }
+        self.start_sealing();
+        if self.trimmed_through < self.sealed_through && self.commits_since_trim >= TRIM_EVERY_COMMITS {
+            self.trim();
+        }
+    }
+
+    /// Asks for a segment when the live table has grown past its limit. Segments end at chunk boundaries, so the hashes that
+    /// are needed at start-up are always in the live table.
+    fn start_sealing(&mut self) {
+        let count = self.committer.head().count;
+        let limit = self.options.segment_records.max(CHUNK);
+        if self.sealing != Sealing::Idle || count - self.sealed_through <= limit {
+            return;
+        }
+        let length = (limit / 2 / CHUNK).max(1) * CHUNK;
+        let range = (self.sealed_through + 1, self.sealed_through + length);
+        if range.1 < count {
+            self.sealing = Sealing::Running;
+            self.maintenance.ask(Task::Seal { first: range.0, last: range.1 });
+        }
+    }
+
+    fn sealed(&mut self, result: Result<Option<SegmentRow>, JournalError>) {
+        self.sealing = Sealing::Idle;
+        let registered = match result {
+            Ok(None) => return,
+            Ok(Some(segment)) => segments::register(self.committer.connection(), &segment)
+                .map(|()| self.sealed_through = segment.last_seq),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = registered {
+            tracing::error!(%error, "records could not be moved into a segment");
+            self.shared.note_failure(&error);
+            self.sealing = Sealing::GivenUp;
+        }
+    }
+
+    /// Removes a few rows that a segment holds.
+    fn trim(&mut self) {
+        self.commits_since_trim = 0;
+        let sealed = to_sql(self.sealed_through);
+        let deleted = self
+            .committer
+            .connection()
+            .prepare_cached(
+                "DELETE FROM records WHERE seq IN (SELECT seq FROM records WHERE seq <= ?1 ORDER BY seq LIMIT ?2)",
+            )
+            .and_then(|mut statement| statement.execute((sealed, to_sql(TRIM_ROWS))));
+        match deleted {
+            Ok(rows) => {
+                self.bytes_since_fold += rows as u64 * 512;
+                if (rows as u64) < TRIM_ROWS {
+                    self.trimmed_through = self.sealed_through;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "sealed rows could not be trimmed; they are left until the next start");
+                self.trimmed_through = self.sealed_through;
+            }
+        }
+    }
+
+    /// The log grew so long that only a pause of the writer lets it start over.
+    fn fold_whole_wal(&mut self) {
+        let connection = self.committer.connection();
+        let folded = connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()));
+        if let Err(error) = folded {
+            tracing::warn!(%error, "the write-ahead log could not be folded back");
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), JournalError> {
+        self.maintenance.stop();
+        // What was appended before closing is committed; what came after is refused when the channel goes.
+        self.checkpoint()?;
+        let connection = self.committer.connection();
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        checkpoint::read_head(connection, self.committer.id())?;
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! Backups are taken while the journal is in use, verify on their own, and restore to a state that goes on.
+
+use std::fs;
+
+use palyra_common::Timestamp;
+use palyra_journal::rusqlite::Connection;
+use palyra_journal::{Journal, NewRecord, restore};
+
+use crate::support::{check, code, fill, note, open, options};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_under_load_is_a_state_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut rotating = options(&dir.path().join("state"));
+    rotating.segment_records = 1024;
+    rotating.inline_payload_bytes = 1000;
+    let journal = Journal::open(rotating).unwrap();
+    fill(&journal, 3_000);
+    let big = format!("\"{}\"", "y".repeat(3_000)).into_bytes();
+    journal.append(vec![NewRecord::new("big", Timestamp(3), big.clone())]).await.unwrap();
+    let writer = journal.clone();
+    let writing = tokio::spawn(async move {
+        for n in 0..300 {
+            writer.append(vec![note(n)]).await.unwrap();
+        }
+    });
+    let copy = dir.path().join("copy");
+    let report = journal.backup(copy.clone()).await.unwrap();
+    writing.await.unwrap();
+    assert!(report.records >= 3_001 && report.artifacts == 1, "{report:?}");
+    let verified = check(&copy);
+    assert!(verified.is_sound(), "{verified:?}");
+    assert_eq!(verified.records, report.records);
+    assert!(!copy.join("keys/journal.key").exists(), "the private key is in no backup");
+    assert_eq!(code(&journal.backup(copy.clone()).await.unwrap_err()), "would_overwrite");
+    let used = restore(&copy, &dir.path().join("state"), Timestamp(0)).unwrap_err();
+    assert_eq!(code(&used), "state_in_use");
+    journal.close().await.unwrap();
+    let used = restore(&copy, &dir.path().join("state"), Timestamp(0)).unwrap_err();
+    assert_eq!(code(&used), "would_overwrite");
+
+    let other = dir.path().join("other");
+    assert_eq!(restore(&copy, &other, Timestamp(0)).unwrap().records, report.records);
+    let restored = open(&other);
+    assert_eq!(restored.head().count, report.records);
+    assert_eq!(restored.read(|r| r.record(3_001)).await.unwrap().payload, big);
+    fill(&restored, 10);
+    restored.prove(5).await.unwrap().verify_with(&restored.public_key()).unwrap();
+    restored.close().await.unwrap();
+    let verified = check(&other);
+    assert!(verified.is_sound(), "old checkpoints keep their key: {verified:?}");
+}
+
+#[tokio::test]
+async fn a_changed_backup_is_not_restored() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = open(&dir.path().join("state"));
+    fill(&journal, 100);
+    let copy = dir.path().join("copy");
+    journal.backup(copy.clone()).await.unwrap();
+    Connection::open(copy.join("journal/journal.db"))
+        .unwrap()
+        .execute("UPDATE records SET payload = x'30' WHERE seq = 50", [])
+        .unwrap();
+    let target = dir.path().join("target");
+    let error = restore(&copy, &target, Timestamp(0)).unwrap_err();
+    assert_eq!(code(&error), "backup_unusable");
+    assert!(error.to_string().contains("record 50"), "{error}");
+    assert!(!target.join("journal/journal.db").exists());
+    let nothing = restore(&dir.path().join("nowhere"), &target, Timestamp(0)).unwrap_err();
+    assert_eq!(code(&nothing), "journal_not_found");
+    fs::remove_dir_all(&copy).unwrap();
+}

@@ -1,0 +1,21 @@
+//! Integration tests of the journal, through its public API alone.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test stops at the first surprise"
+)]
+
+mod backup;
+mod concurrency;
+mod contract;
+mod crash;
+mod damage;
+mod disk;
+mod faults;
+mod migrations;
+mod proofs;
+mod rotation;
+mod support;
+mod tamper;

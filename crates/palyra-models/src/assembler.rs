@@ -1,0 +1,182 @@
+//! Makes a whole turn of the events of a stream.
+//!
+//! Servers differ in how they cut tool calls into parts. The rules here, from the strict to the lenient:
+//! - a part with an index belongs to that index; a new id on an index that has one already opens another call (some
+//!   servers number every call zero);
+//! - a part without an index belongs to the call with its id, or opens a call when the id is new;
+//! - a part with neither goes to the newest call;
+//! - a part without id that brings a name opens another call when the arguments of the present one are complete;
+//! - empty arguments become `{}`; a call without id gets `call_<position>`; a repeated id gets a suffix. All of it depends
+//!   on the events alone, so replay gives the same ids.
+//!
+//! INVARIANT: ids within an assembled turn are unique and not empty.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ModelError;
+use crate::event::{ModelEvent, StopReason, Usage};
+use crate::message::ToolCallRequest;
+
+/// Most bytes of text and arguments in one turn. A server that never stops must not fill the memory.
+const MAX_TURN_BYTES: usize = 16 * 1024 * 1024;
+/// Most calls in one turn, for the same reason; far above the limit of calls in a run.
+const MAX_CALLS: usize = 1024;
+
+/// A complete turn of a model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssembledTurn {
+    /// Everything the model said.
+    pub text: String,
+    /// The calls it asked for, in order of their first part.
+    pub tool_calls: Vec<ToolCallRequest>,
+    /// Tokens used, zero where the provider did not say.
+    pub usage: Usage,
+    /// Why it stopped.
+    pub stop_reason: StopReason,
+}
+
+/// A call being put together.
+#[derive(Debug, Default)]
+struct Slot {
+    index: Option<u32>,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+/// Folds events into a turn, one at a time.
+#[derive(Debug, Default)]
+pub struct TurnAssembler {
+    text: String,
+    slots: Vec<Slot>,
+    usage: Usage,
+    stop_reason: Option<StopReason>,
+    bytes: usize,
+}
+
+impl TurnAssembler {
+    /// An assembler that has seen nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next event. Fails only when the answer grows beyond all reason.
+    pub fn push(&mut self, event: &ModelEvent) -> Result<(), ModelError> {
+        match event {
+            ModelEvent::TextDelta(text) => {
+                self.grow(text.len())?;
+                self.text.push_str(text);
+            }
+            ModelEvent::ToolCallDelta { index, id, name, arguments } => {
+                let id = id.as_deref().unwrap_or_default();
+                let name = name.as_deref().unwrap_or_default();
+                self.grow(id.len() + name.len() + arguments.len())?;
+                self.add_call_part(*index, id, name, arguments)?;
+            }
+            ModelEvent::Usage(usage) => self.usage = *usage,
+            ModelEvent::Finished(reason) => self.stop_reason = Some(*reason),
+        }
+        Ok(())
+    }
+
+    /// What the model has said so far.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the answer is complete.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.stop_reason.is_some()
+    }
+
+    /// The turn as it stands.
+    #[must_use]
+    pub fn finish(self) -> AssembledTurn {
+        let mut taken = BTreeSet::new();
+        let mut tool_calls = Vec::with_capacity(self.slots.len());
+        for slot in self.slots {
+            if slot.name.is_empty() && slot.arguments.trim().is_empty() {
+                continue;
+            }
+            let wanted = if slot.id.is_empty() { format!("call_{}", tool_calls.len() + 1) } else { slot.id };
+            let id = unique(wanted, &taken);
+            taken.insert(id.clone());
+            let arguments = if slot.arguments.trim().is_empty() { "{}".to_owned() } else { slot.arguments };
+            tool_calls.push(ToolCallRequest { id, name: slot.name, arguments });
+        }
+        let stop_reason = match self.stop_reason.unwrap_or(StopReason::Other) {
+            // Servers are not of one mind about what to say beside calls; the calls themselves decide.
+            StopReason::EndTurn | StopReason::Other if !tool_calls.is_empty() => StopReason::ToolUse,
+            StopReason::ToolUse if tool_calls.is_empty() => StopReason::EndTurn,
+            reason => reason,
+        };
+        AssembledTurn { text: self.text, tool_calls, usage: self.usage, stop_reason }
+    }
+
+    fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MAX_TURN_BYTES {
+            return Err(ModelError::malformed("the answer is larger than 16 MiB"));
+        }
+        Ok(())
+    }
+
+    fn add_call_part(&mut self, index: Option<u32>, id: &str, name: &str, arguments: &str) -> Result<(), ModelError> {
+        let position = self.position_for(index, id, name);
+        if position.is_none() && self.slots.len() >= MAX_CALLS {
+            return Err(ModelError::malformed("the answer asks for more than 1024 tool calls in one turn"));
+        }
+        let slot = match position.and_then(|position| self.slots.get_mut(position)) {
+            Some(slot) => slot,
+            None => self.slots.push_mut(Slot { index, ..Slot::default() }),
+        };
+        if slot.id.is_empty() {
+            id.clone_into(&mut slot.id);
+        }
+        // A name may come in pieces before the arguments start, or be repeated with every part.
+        if slot.name.is_empty() {
+            name.clone_into(&mut slot.name);
+        } else if slot.arguments.is_empty() && slot.name != name {
+            slot.name.push_str(name);
+        }
+        slot.arguments.push_str(arguments);
+        Ok(())
+    }
+
+    /// The call that a part belongs to; none when it opens a new one.
+    fn position_for(&self, index: Option<u32>, id: &str, name: &str) -> Option<usize> {
+        let at = if index.is_some() {
+            self.slots.iter().rposition(|slot| slot.index == index)?
+        } else if !id.is_empty() {
+            return self.slots.iter().rposition(|slot| slot.id == id);
+        } else {
+            self.slots.len().checked_sub(1)?
+        };
+        let slot = self.slots.get(at)?;
+        let other_id = !id.is_empty() && !slot.id.is_empty() && slot.id != id;
+        let another_call = id.is_empty() && !name.is_empty() && !slot.name.is_empty() && is_whole(&slot.arguments);
+        if other_id || another_call { None } else { Some(at) }
+    }
+}
+
+/// Whether these arguments are complete, so that another name must mean another call.
+fn is_whole(arguments: &str) -> bool {
+    arguments.trim_end().ends_with('}') && serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok()
+}
+
+/// The wanted id, with the lowest suffix that makes it unique.
+fn unique(wanted: String, taken: &BTreeSet<String>) -> String {
+    if !taken.contains(&wanted) {
+        return wanted;
+    }
+    (2_usize..).map(|n| format!("{wanted}_{n}")).find(|candidate| !taken.contains(candidate)).unwrap_or(wanted)
+}
+
+#[cfg(test)]
+#[path = "assembler_tests.rs"]
+mod tests;

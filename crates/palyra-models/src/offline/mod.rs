@@ -1,0 +1,118 @@
+//! A deterministic planner for plain requests. It is not a language model, and every answer says so.
+//!
+//! It gives a newcomer a working agent without a key and without a network, and tests a run that needs no script. What it
+//! understands is listed in `answer::ABILITIES`, which is also its help text. `lex` cuts a message into words and quotations,
+//! `request` into requests, `phrases` and `writing` know the wordings, `steps` knows the calls that a request takes, `plan`
+//! decides the next turn from the messages alone, `summary` extracts, `answer` speaks.
+//!
+//! INVARIANT: a path in a call was named by the person in the last user message, or is `.`, the workspace itself. Nothing
+//! that stands in a file or in any other tool result ever becomes a path, a command or a request.
+
+mod answer;
+mod lex;
+mod phrases;
+mod plan;
+mod request;
+mod steps;
+mod summary;
+mod writing;
+
+#[cfg(test)]
+mod phrase_tests;
+#[cfg(test)]
+mod run_tests;
+
+use async_trait::async_trait;
+use futures::stream;
+use palyra_common::AuxiliaryTaskKind;
+
+use self::plan::Decision;
+use crate::error::{ModelError, ModelErrorClass};
+use crate::event::{ModelEvent, StopReason, Usage};
+use crate::message::Role;
+use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
+use crate::request::{ModelRequest, Purpose};
+use crate::tokens::{estimate_message_tokens, estimate_tokens};
+
+/// Name of this provider.
+pub(crate) const NAME: &str = "offline";
+/// Reading costs it nothing, but a conversation has to end somewhere; a common size of real models.
+const CONTEXT_TOKENS: u32 = 128_000;
+
+/// The offline planner.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OfflineProvider;
+
+impl OfflineProvider {
+    /// The planner; it has nothing to configure.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self
+    }
+}
+
+#[async_trait]
+impl ModelProvider for OfflineProvider {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn describe(&self) -> ProviderInfo {
+        ProviderInfo {
+            name: NAME.to_owned(),
+            model: "offline-planner".to_owned(),
+            context_tokens: CONTEXT_TOKENS,
+            is_language_model: false,
+        }
+    }
+
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        match request.purpose {
+            Purpose::Turn => Ok(turn(&request)),
+            Purpose::Auxiliary(AuxiliaryTaskKind::Summary) => Ok(summary_stream(&request)),
+            Purpose::Auxiliary(kind) => Err(ModelError::new(
+                ModelErrorClass::Permanent,
+                format!("the offline planner cannot do `{kind}`; it takes a language model"),
+            )),
+        }
+    }
+}
+
+fn turn(request: &ModelRequest) -> ModelStream {
+    let (text, calls) = match plan::decide(request) {
+        Decision::Calls(calls) => (answer::intention(&calls), calls),
+        Decision::Answer(outcomes) => (answer::report(&outcomes), Vec::new()),
+        Decision::NotUnderstood => (answer::not_understood(), Vec::new()),
+    };
+    let stop = if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
+    let calls = calls.into_iter().enumerate().map(|(index, call)| ModelEvent::ToolCallDelta {
+        index: u32::try_from(index).ok(),
+        id: Some(format!("offline_{}_{}", request.turn, index + 1)),
+        name: Some(call.tool.to_owned()),
+        arguments: call.arguments.to_string(),
+    });
+    answer_stream(request, &text, calls.collect(), stop)
+}
+
+/// An extractive summary of what the messages say, within the budget of the request or of the contract.
+pub(crate) fn summary_stream(request: &ModelRequest) -> ModelStream {
+    let contract = AuxiliaryTaskKind::Summary.contract().budget_tokens;
+    let budget = request.max_output_tokens.unwrap_or(contract).min(contract);
+    let said = request.messages.iter().filter(|message| message.role != Role::System);
+    let text = said.map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n\n");
+    let summary = summary::within(&text, budget);
+    answer_stream(request, &summary, Vec::new(), StopReason::EndTurn)
+}
+
+fn answer_stream(request: &ModelRequest, text: &str, calls: Vec<ModelEvent>, stop: StopReason) -> ModelStream {
+    let input = request.messages.iter().map(|message| u64::from(estimate_message_tokens(message))).sum();
+    let usage = Usage { input_tokens: input, output_tokens: u64::from(estimate_tokens(text)) };
+    let events: Vec<_> = answer::deltas(text)
+        .into_iter()
+        .map(ModelEvent::TextDelta)
+        .chain(calls)
+        .chain([ModelEvent::Usage(usage), ModelEvent::Finished(stop)])
+        .map(Ok)
+        .collect();
+    Box::pin(stream::iter(events))
+}

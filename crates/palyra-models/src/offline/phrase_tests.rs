@@ -1,0 +1,188 @@
+//! Wordings, right and wrong ones.
+
+use super::request::{Depth, Request, parse};
+
+fn shown(request: &Request) -> String {
+    let place = |directory: &Option<String>| directory.clone().unwrap_or_else(|| "-".to_owned());
+    match request {
+        Request::List { directory, depth: Depth::Flat } => format!("list {}", place(directory)),
+        Request::List { directory, depth: Depth::Recursive } => format!("tree {}", place(directory)),
+        Request::Read { path } => format!("read {path}"),
+        Request::Search { text, directory } => format!("search {text} @ {}", place(directory)),
+        Request::Summarise { path } => format!("sum {path}"),
+        Request::Write { path, text } => format!("write {path} <{text}>"),
+        Request::Append { path, text } => format!("append {path} <{text}>"),
+        Request::Replace { old, new, path } => format!("replace {path} <{old}> <{new}>"),
+        Request::Delete { path } => format!("delete {path}"),
+        Request::Run { command } => format!("run {command}"),
+        Request::Remember { fact } => format!("remember {fact}"),
+        Request::Recall { about } => format!("recall {}", place(about)),
+        Request::Time => "time".to_owned(),
+        Request::Help => "help".to_owned(),
+        Request::Unknown(words) => format!("? {words}"),
+    }
+}
+
+fn check(table: &[(&str, &[&str])]) {
+    for (message, expected) in table {
+        let found: Vec<String> = parse(message).iter().map(shown).collect();
+        assert_eq!(&found, expected, "{message:?}");
+    }
+}
+
+#[test]
+fn lists() {
+    check(&[
+        ("list files", &["list -"]),
+        ("List the files.", &["list -"]),
+        ("ls", &["list -"]),
+        ("ls src", &["list src"]),
+        ("list files in src", &["list src"]),
+        ("list all files in src/ recursively", &["tree src/"]),
+        ("list the files in this folder", &["list -"]),
+        ("please list everything in the workspace", &["list -"]),
+        ("show me the files in docs", &["list docs"]),
+        ("show the directory tree", &["tree -"]),
+        ("what files are in src?", &["list src"]),
+        ("Which files are there?", &["list -"]),
+        ("could you list the files here please?", &["list -"]),
+        ("list files in \"my folder\"", &["list my folder"]),
+        ("list src and docs", &["list src", "list docs"]),
+        ("list the kings of England", &["? list the kings of England"]),
+    ]);
+}
+
+#[test]
+fn reading_and_summaries() {
+    check(&[
+        ("read notes.md", &["read notes.md"]),
+        ("read notes", &["read notes"]),
+        ("Read the file notes.md, please.", &["read notes.md"]),
+        ("show README", &["read README"]),
+        ("show me the contents of src/main.rs", &["read src/main.rs"]),
+        ("cat a.txt", &["read a.txt"]),
+        ("what's in notes.md?", &["read notes.md"]),
+        ("what does notes.md say", &["read notes.md"]),
+        ("read a.md and b.md", &["read a.md", "read b.md"]),
+        ("read a.md, b.md and c.md", &["read a.md", "read b.md", "read c.md"]),
+        ("read @file:notes.md", &["read notes.md"]),
+        ("read 'my notes.txt'", &["read my notes.txt"]),
+        ("summarise notes.md", &["sum notes.md"]),
+        ("summarize the file notes.md", &["sum notes.md"]),
+        ("give me a summary of README.md", &["sum README.md"]),
+        ("what is notes.md about?", &["sum notes.md"]),
+        ("read notes.md and summarise it", &["read notes.md", "sum notes.md"]),
+        ("read the room", &["read room"]),
+        ("show me the money", &["? show me the money"]),
+        ("open the door", &["? open the door"]),
+        ("summarise it", &["? summarise it"]),
+        ("read notes.md if it exists", &["? read notes.md if it exists"]),
+        ("read", &["? read"]),
+    ]);
+}
+
+#[test]
+fn searches() {
+    check(&[
+        ("search for TODO", &["search TODO @ -"]),
+        ("search \"TODO\" in src", &["search TODO @ src"]),
+        ("find \"fn main\" in src/", &["search fn main @ src/"]),
+        ("grep TODO src/main.rs", &["search TODO src/main.rs @ -"]),
+        ("search src for TODO", &["search TODO @ src"]),
+        ("search the files for hello world", &["search hello world @ -"]),
+        ("look for the word apple in docs", &["search apple @ docs"]),
+        ("find all occurrences of 'a, b; c'", &["search a, b; c @ -"]),
+        ("where is parse_config defined?", &["search parse_config @ -"]),
+        ("which files mention TODO?", &["search TODO @ -"]),
+        ("find TODO in the project", &["search TODO @ -"]),
+        ("search", &["? search"]),
+    ]);
+}
+
+#[test]
+fn writing() {
+    check(&[
+        ("write notes.md with \"hello\"", &["write notes.md <hello>"]),
+        ("write \"hello, world; and more\" to notes.md", &["write notes.md <hello, world; and more>"]),
+        ("write hello world to notes.md", &["write notes.md <hello world>"]),
+        ("create a file called a.txt containing \"x\"", &["write a.txt <x>"]),
+        ("create a new file a.txt with the text 'x y'.", &["write a.txt <x y>"]),
+        ("create a.txt", &["write a.txt <>"]),
+        ("create an empty file a.txt", &["write a.txt <>"]),
+        ("save \"x\" as a.txt", &["write a.txt <x>"]),
+        ("put \"x\" in a.txt", &["write a.txt <x>"]),
+        ("write a.txt: hello there", &["write a.txt <hello there>"]),
+        ("write a.txt:\nline one\nread b.txt\n", &["write a.txt <line one\nread b.txt>"]),
+        ("create a.rs with\n```rust\nfn main() {}\n```", &["? create a.rs with", "? fn main() {}\n"]),
+        ("create a.rs with ```rust\nfn main() {}\n```", &["write a.rs <fn main() {}\n>"]),
+        ("append \"x\" to a.txt", &["append a.txt <x>"]),
+        ("append to a.txt: more", &["append a.txt <more>"]),
+        ("add the line \"x\" to a.txt", &["append a.txt <x>"]),
+        ("read a.txt then append \"x\" to it", &["read a.txt", "append a.txt <x>"]),
+        ("write a poem", &["? write a poem"]),
+        ("write a.txt", &["? write a.txt"]),
+        ("write to a.txt", &["? write to a.txt"]),
+        ("add two and two", &["? add two and two"]),
+        ("make coffee", &["? make coffee"]),
+    ]);
+}
+
+#[test]
+fn replacing_and_deleting() {
+    check(&[
+        ("replace \"a\" with \"b\" in x.txt", &["replace x.txt <a> <b>"]),
+        ("replace apple with pear in x.txt", &["replace x.txt <apple> <pear>"]),
+        ("Replace every occurrence of 'a' by 'b' in the file x.txt.", &["replace x.txt <a> <b>"]),
+        ("change \"1\" to \"2\" in x.toml", &["replace x.toml <1> <2>"]),
+        ("in x.txt, replace \"a\" with \"b\"", &["replace x.txt <a> <b>"]),
+        ("in x.txt replace \"a\" with \"b\"", &["replace x.txt <a> <b>"]),
+        ("patch x.txt: replace \"a\" with \"b\"", &["replace x.txt <a> <b>"]),
+        ("edit x.txt and replace \"a\" with \"b\"", &["replace x.txt <a> <b>"]),
+        ("read x.txt, then replace \"a\" with \"b\" in it", &["read x.txt", "replace x.txt <a> <b>"]),
+        ("remove \"a\" from x.txt", &["replace x.txt <a> <>"]),
+        ("delete x.txt", &["delete x.txt"]),
+        ("remove the file x.txt", &["delete x.txt"]),
+        ("delete everything", &["? delete everything"]),
+        ("delete x.txt unless it is empty", &["? delete x.txt unless it is empty"]),
+        ("replace \"a\" with \"b\"", &["? replace \"a\" with \"b\""]),
+        ("replace the engine", &["? replace the engine"]),
+    ]);
+}
+
+#[test]
+fn other_requests() {
+    check(&[
+        ("run cargo test", &["run cargo test"]),
+        ("run `ls -la; pwd`", &["run ls -la; pwd"]),
+        ("execute \"make && make install\"", &["run make && make install"]),
+        ("remember that my cat is called Tom", &["remember my cat is called Tom"]),
+        ("what do you remember?", &["recall -"]),
+        ("what do you remember about my cat?", &["recall my cat"]),
+        ("what time is it?", &["time"]),
+        ("help", &["help"]),
+        ("What can you do?", &["help"]),
+        ("hello", &["help"]),
+        ("", &[]),
+        ("  \n ; , \n", &[]),
+        ("tell me a joke", &["? tell me a joke"]),
+        ("why?", &["? why"]),
+    ]);
+}
+
+#[test]
+fn several_requests_in_one_message() {
+    check(&[
+        ("list files, then read notes.md", &["list -", "read notes.md"]),
+        ("list files and then read notes.md", &["list -", "read notes.md"]),
+        ("list files and read notes.md", &["list -", "read notes.md"]),
+        ("list files; read notes.md; what time is it?", &["list -", "read notes.md", "time"]),
+        ("list files\nread notes.md", &["list -", "read notes.md"]),
+        ("First list files. Then read notes.md. Finally, summarise it.", &["list -", "read notes.md", "sum notes.md"]),
+        (
+            "list the files, read notes.md, and replace \"draft\" with \"final\" in notes.md",
+            &["list -", "read notes.md", "replace notes.md <draft> <final>"],
+        ),
+        ("list files and water the plants", &["? list files and water the plants"]),
+        ("list files; water the plants", &["list -", "? water the plants"]),
+    ]);
+}

@@ -1,0 +1,538 @@
+//! The phrases of each request. One function per verb family; each gives up with `None` when words are left over, so that a
+//! condition or a wish it cannot honour is never silently dropped.
+
+use super::lex::{Kind, Token};
+use super::request::{Clause, Depth, FILLERS, Request};
+use super::writing;
+
+/// Words that begin a request.
+pub(super) const VERBS: &[&str] = &[
+    "list",
+    "ls",
+    "dir",
+    "show",
+    "display",
+    "read",
+    "open",
+    "cat",
+    "print",
+    "view",
+    "search",
+    "find",
+    "grep",
+    "look",
+    "locate",
+    "summarise",
+    "summarize",
+    "outline",
+    "write",
+    "create",
+    "make",
+    "save",
+    "put",
+    "touch",
+    "add",
+    "append",
+    "replace",
+    "change",
+    "substitute",
+    "swap",
+    "patch",
+    "edit",
+    "update",
+    "delete",
+    "remove",
+    "rm",
+    "run",
+    "execute",
+    "exec",
+    "remember",
+    "memorise",
+    "memorize",
+    "note",
+    "recall",
+    "help",
+    "tell",
+    "give",
+    "what",
+    "what's",
+    "whats",
+    "which",
+    "where",
+    "in",
+];
+/// Verbs that take a text.
+pub(super) const TEXT_VERBS: &[&str] = &["write", "create", "make", "save", "put", "add", "append"];
+
+/// Words that say nothing about which thing is meant.
+const ARTICLES: &[&str] = &["the", "a", "an", "all", "every", "my", "our", "this", "your", "any", "each"];
+/// Words for the workspace as a whole.
+const WHOLE: &[&str] = &[
+    "here",
+    "workspace",
+    "project",
+    "repo",
+    "repository",
+    "folder",
+    "directory",
+    "current",
+    "everything",
+    "everywhere",
+    "files",
+    "file",
+    "contents",
+    "content",
+    "entries",
+    "folders",
+    "directories",
+    "code",
+    "there",
+    "root",
+];
+const DEEP: &[&str] = &["recursively", "recursive", "subfolders", "subdirectories", "tree", "deep", "deeply"];
+const INTO: &[&str] = &["in", "under", "inside", "within", "from", "of", "at", "below"];
+const PRONOUNS: &[&str] = &["it", "that", "this", "them"];
+
+/// Reads one clause. `named` is the file the person spoke of last, for `it`.
+pub(super) fn understand(clause: &Clause<'_>, named: &mut Option<String>) -> Vec<Request> {
+    let clause = without_politeness(*clause);
+    if clause.tokens.is_empty() {
+        return Vec::new();
+    }
+    // `in FILE, …` and `edit FILE, …` only say which file is meant.
+    if let Some(path) = only_names_a_file(clause) {
+        *named = Some(path);
+        return Vec::new();
+    }
+    let understood = question(clause)
+        .or_else(|| listing(clause))
+        .or_else(|| writing::text(clause, named.as_deref()))
+        .or_else(|| writing::replacement(clause, named.as_deref()))
+        .or_else(|| on_files(clause, named.as_deref()))
+        .or_else(|| search(clause))
+        .or_else(|| telling(clause));
+    let requests = understood.unwrap_or_else(|| vec![Request::Unknown(clause.written().unwrap_or_default())]);
+    for request in &requests {
+        match request {
+            Request::Read { path }
+            | Request::Summarise { path }
+            | Request::Write { path, .. }
+            | Request::Append { path, .. }
+            | Request::Replace { path, .. } => *named = Some(path.clone()),
+            _ => {}
+        }
+    }
+    requests
+}
+
+/// Takes away what is said for politeness, at both ends.
+fn without_politeness(mut clause: Clause<'_>) -> Clause<'_> {
+    const OPENINGS: &[&[&str]] = &[
+        &["can", "you"],
+        &["could", "you"],
+        &["would", "you"],
+        &["will", "you"],
+        &["i", "want", "you", "to"],
+        &["i", "want", "to"],
+        &["i", "need", "you", "to"],
+        &["i", "would", "like", "you", "to"],
+        &["i'd", "like", "you", "to"],
+        &["let's"],
+        &["let", "us"],
+        &["hey"],
+        &["hello"],
+        &["hi"],
+        &["palyra"],
+        &["go", "ahead"],
+    ];
+    const CLOSINGS: &[&[&str]] = &[&["please"], &["for", "me"], &["thanks"], &["thank", "you"], &["too"], &["now"]];
+    loop {
+        let tokens = clause.tokens;
+        let opening = OPENINGS.iter().find(|words| tokens.len() > words.len() && starts_with(tokens, words));
+        if let Some(words) = opening {
+            clause = clause.from(words.len());
+        } else if tokens
+            .first()
+            .is_some_and(|token| token.is_any(FILLERS) || matches!(token.kind, Kind::Punctuation | Kind::LineEnd))
+        {
+            clause = clause.from(1);
+        } else if tokens
+            .last()
+            .is_some_and(|token| matches!(token.text, "." | "!" | "?" | "," | "\n") && !is_path(token))
+        {
+            clause = clause.up_to(tokens.len() - 1);
+        } else if let Some(words) = CLOSINGS.iter().find(|words| tokens.len() > words.len() && ends_with(tokens, words))
+        {
+            clause = clause.up_to(tokens.len() - words.len());
+        } else {
+            return clause;
+        }
+    }
+}
+
+pub(super) fn starts_with(tokens: &[Token<'_>], words: &[&str]) -> bool {
+    tokens.len() >= words.len() && tokens.iter().zip(words).all(|(token, word)| token.is(word))
+}
+
+fn ends_with(tokens: &[Token<'_>], words: &[&str]) -> bool {
+    tokens.len().checked_sub(words.len()).and_then(|at| tokens.get(at..)).is_some_and(|tail| starts_with(tail, words))
+}
+
+/// Whether a token can only be a path: it is a directory mark, or a word with a dot or a slash, or a well-known name.
+pub(super) fn is_path(token: &Token<'_>) -> bool {
+    const KNOWN: &[&str] =
+        &["README", "LICENSE", "LICENCE", "Makefile", "Dockerfile", "CHANGELOG", "CONTRIBUTING", "NOTICE"];
+    token.kind == Kind::Word && (token.text.contains(['.', '/', '@']) || KNOWN.contains(&token.text))
+}
+
+/// The path a token stands for.
+pub(super) fn path_of(token: &Token<'_>) -> String {
+    token.text.strip_prefix("@file:").unwrap_or(token.text).to_owned()
+}
+
+/// `in FILE`, `edit FILE`, with nothing else.
+fn only_names_a_file(clause: Clause<'_>) -> Option<String> {
+    let (first, rest) = clause.tokens.split_first()?;
+    if !first.is_any(&["in", "edit", "patch", "update"]) {
+        return None;
+    }
+    match rest {
+        [path] if is_path(path) || path.kind == Kind::Quoted => Some(path_of(path)),
+        [filler, path] if filler.is_any(&["file", "the"]) && is_path(path) => Some(path_of(path)),
+        [path, mark] if mark.is_mark(":") && is_path(path) => Some(path_of(path)),
+        _ => None,
+    }
+}
+
+/// Requests that need no file: time, help, memory.
+fn question(clause: Clause<'_>) -> Option<Vec<Request>> {
+    let words: Vec<String> = clause.tokens.iter().map(|token| token.text.to_ascii_lowercase()).collect();
+    let said = words.join(" ");
+    let one = |request| Some(vec![request]);
+    match said.as_str() {
+        "help"
+        | "help me"
+        | "hello"
+        | "hi"
+        | "hey"
+        | "what can you do"
+        | "who are you"
+        | "what are you"
+        | "how do you work"
+        | "what do you understand"
+        | "show help" => return one(Request::Help),
+        "what time is it"
+        | "what is the time"
+        | "what's the time"
+        | "tell me the time"
+        | "what is the date"
+        | "what's the date"
+        | "what day is it"
+        | "what is today's date"
+        | "what's today's date"
+        | "tell me the date"
+        | "what is the current time"
+        | "what time is it now"
+        | "show the time"
+        | "show me the time"
+        | "current time"
+        | "what date is it" => {
+            return one(Request::Time);
+        }
+        "what do you remember" | "what do you know" | "recall" | "recall everything" | "what did i tell you" => {
+            return one(Request::Recall { about: None });
+        }
+        _ => {}
+    }
+    for opening in [
+        &["what", "do", "you", "remember", "about"][..],
+        &["what", "do", "you", "know", "about"],
+        &["what", "did", "i", "tell", "you", "about"],
+        &["recall"],
+    ] {
+        if starts_with(clause.tokens, opening) {
+            let about = clause.from(opening.len()).written()?;
+            return one(Request::Recall { about: Some(about) });
+        }
+    }
+    None
+}
+
+/// `remember …`, `run …`: the rest of the clause is the person's own text.
+fn telling(clause: Clause<'_>) -> Option<Vec<Request>> {
+    for opening in [
+        &["remember", "that"][..],
+        &["remember"],
+        &["memorise"],
+        &["memorize"],
+        &["note", "that"],
+        &["keep", "in", "mind", "that"],
+    ] {
+        if starts_with(clause.tokens, opening) {
+            let fact = after_colon(clause.from(opening.len())).written()?;
+            return Some(vec![Request::Remember { fact }]);
+        }
+    }
+    for opening in [&["run", "the", "command"][..], &["run", "command"], &["run"], &["execute"], &["exec"]] {
+        if starts_with(clause.tokens, opening) {
+            let command = after_colon(clause.from(opening.len())).written()?;
+            return Some(vec![Request::Run { command }]);
+        }
+    }
+    None
+}
+
+fn after_colon(clause: Clause<'_>) -> Clause<'_> {
+    if clause.tokens.first().is_some_and(|token| token.is_mark(":")) { clause.from(1) } else { clause }
+}
+
+/// `list …` and its kin.
+fn listing(clause: Clause<'_>) -> Option<Vec<Request>> {
+    let tokens = clause.tokens;
+    let first = tokens.first()?;
+    let speaks_of_files = tokens.iter().any(|token| {
+        token.is_any(&["files", "folder", "folders", "directory", "directories", "entries", "tree", "everything"])
+    });
+    let asks = first.is_any(&["what", "which", "what's", "whats"])
+        && speaks_of_files
+        && !tokens
+            .iter()
+            .any(|token| token.is_any(&["contain", "containing", "mention", "have", "say", "with", "use"]));
+    let shows = first.is_any(&["show", "display", "give", "print", "view"])
+        && speaks_of_files
+        && !tokens.iter().any(|token| token.is_any(&["contents", "content", "containing", "with", "summary"]));
+    if !(first.is_any(&["list", "ls", "dir"]) || asks || shows) {
+        return None;
+    }
+    let mut depth = Depth::Flat;
+    let mut directories = Vec::new();
+    // A bare word is a directory only where one is expected: after the verb, a preposition, or `and` behind another one.
+    let mut expected = first.is_any(&["list", "ls", "dir"]);
+    for token in tokens.iter().skip(1) {
+        if token.is_any(DEEP) {
+            depth = Depth::Recursive;
+        } else if token.kind == Kind::Quoted || is_path(token) {
+            directories.push(path_of(token));
+            expected = false;
+        } else if token.is_any(INTO) {
+            expected = true;
+        } else if token.is("and") || token.is_mark(",") {
+            expected = !directories.is_empty();
+        } else if token.is_any(&["files", "file", "entries", "folders", "directories", "there"]) {
+            expected = false;
+        } else if token.kind == Kind::Punctuation
+            || token.is_any(ARTICLES)
+            || token.is_any(WHOLE)
+            || token.is_any(&[
+                "me",
+                "are",
+                "is",
+                "what",
+                "which",
+                "with",
+                "its",
+                "including",
+                "exist",
+                "do",
+                "i",
+                "we",
+                "have",
+            ])
+        {
+        } else if expected && token.text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_')) {
+            directories.push(path_of(token));
+            expected = false;
+        } else {
+            return None;
+        }
+    }
+    // Several bare words are a sentence, not directories.
+    let bare = directories.iter().filter(|name| !name.contains(['.', '/'])).count();
+    let joined = tokens.iter().filter(|token| token.is("and") || token.is_mark(",")).count();
+    if bare > joined + 1 {
+        return None;
+    }
+    if directories.is_empty() {
+        return Some(vec![Request::List { directory: None, depth }]);
+    }
+    Some(directories.into_iter().map(|directory| Request::List { directory: Some(directory), depth }).collect())
+}
+
+/// Requests on one or several named files: read, summarise, delete.
+fn on_files(clause: Clause<'_>, named: Option<&str>) -> Option<Vec<Request>> {
+    type Make = fn(String) -> Request;
+    let read: Make = |path| Request::Read { path };
+    let summarise: Make = |path| Request::Summarise { path };
+    let delete: Make = |path| Request::Delete { path };
+    let openings: &[(&[&str], Make)] = &[
+        (&["give", "me", "a", "summary", "of"], summarise),
+        (&["show", "me", "a", "summary", "of"], summarise),
+        (&["tell", "me", "what", "is", "in"], read),
+        (&["tell", "me", "what's", "in"], read),
+        (&["look", "at"], read),
+        (&["sum", "up"], summarise),
+        (&["what", "is", "in"], read),
+        (&["what's", "in"], read),
+        (&["whats", "in"], read),
+        (&["summarise"], summarise),
+        (&["summarize"], summarise),
+        (&["outline"], summarise),
+        (&["read"], read),
+        (&["cat"], read),
+        (&["open"], read),
+        (&["show"], read),
+        (&["display"], read),
+        (&["print"], read),
+        (&["view"], read),
+        (&["delete"], delete),
+        (&["remove"], delete),
+        (&["rm"], delete),
+    ];
+    let asks = [
+        (&["what", "is"][..], &["about"][..], summarise),
+        (&["what", "does"], &["say"], read),
+        (&["what", "does"], &["contain"], read),
+    ];
+    for (opening, closing, make) in asks {
+        if starts_with(clause.tokens, opening)
+            && ends_with(clause.tokens, closing)
+            && clause.tokens.len() > opening.len()
+        {
+            let inner = clause.up_to(clause.tokens.len() - closing.len()).from(opening.len());
+            return files(inner.tokens, named, Bare::Refused).map(|paths| paths.into_iter().map(make).collect());
+        }
+    }
+    let (opening, make) = openings.iter().find(|(opening, _)| starts_with(clause.tokens, opening))?;
+    // After `show` or `open` a bare word is rarely a file.
+    let bare =
+        if matches!(opening, ["read" | "cat" | "summarise" | "summarize"]) { Bare::Accepted } else { Bare::Refused };
+    let paths = files(clause.from(opening.len()).tokens, named, bare)?;
+    Some(paths.into_iter().map(make).collect())
+}
+
+/// Whether a plain word is taken for a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bare {
+    Accepted,
+    Refused,
+}
+
+/// The files named; none when anything else is said.
+fn files(tokens: &[Token<'_>], named: Option<&str>, bare: Bare) -> Option<Vec<String>> {
+    let mut paths = Vec::new();
+    let mut says_file = false;
+    for token in tokens {
+        if token.kind == Kind::Quoted || is_path(token) {
+            paths.push(path_of(token));
+        } else if token.is_any(PRONOUNS) {
+            paths.push(named?.to_owned());
+        } else if token.is_any(&["file", "files"]) {
+            says_file = true;
+        } else if token.is_any(&["me", "and", "contents", "content", "of", "text", "whole", "both"])
+            || token.is_any(ARTICLES)
+            || token.is_mark(",")
+        {
+        } else if token.kind == Kind::Word
+            && paths.is_empty()
+            && tokens.last() == Some(token)
+            && (bare == Bare::Accepted || says_file)
+        {
+            paths.push(path_of(token));
+        } else {
+            return None;
+        }
+    }
+    if paths.is_empty() && says_file {
+        paths.push(named?.to_owned());
+    }
+    (!paths.is_empty()).then_some(paths)
+}
+
+/// `search …` and its kin.
+fn search(clause: Clause<'_>) -> Option<Vec<Request>> {
+    let openings: &[&[&str]] = &[
+        &["look", "for"],
+        &["search"],
+        &["grep"],
+        &["find"],
+        &["locate"],
+        &["where", "is"],
+        &["where", "are"],
+        &["which", "files", "contain"],
+        &["which", "files", "mention"],
+        &["which", "files", "have"],
+        &["what", "files", "contain"],
+        &["what", "files", "mention"],
+        &["show", "me", "where"],
+    ];
+    let opening = openings.iter().find(|opening| starts_with(clause.tokens, opening))?;
+    let mut rest = clause.from(opening.len());
+    let mut directory = None;
+    // `search DIR for TEXT`
+    if let Some(at) = rest.tokens.iter().position(|token| token.is("for")) {
+        let (place, text) = (rest.up_to(at), rest.from(at + 1));
+        if !place.tokens.is_empty() {
+            directory = place_of(place.tokens)?;
+        }
+        rest = text;
+    }
+    const EMPTY: &[&str] = &[
+        "all",
+        "every",
+        "any",
+        "the",
+        "occurrences",
+        "occurrence",
+        "mentions",
+        "mention",
+        "uses",
+        "of",
+        "text",
+        "string",
+        "word",
+        "words",
+        "phrase",
+        "files",
+        "lines",
+        "that",
+        "which",
+        "containing",
+        "contain",
+        "mentioning",
+        "me",
+        "where",
+        "each",
+    ];
+    while rest.tokens.len() > 1 && rest.tokens.first().is_some_and(|token| token.is_any(EMPTY)) {
+        rest = rest.from(1);
+    }
+    // `TEXT in DIR`: the last preposition that is followed by a place.
+    let preposition = rest.tokens.iter().rposition(|token| token.is_any(&["in", "under", "inside", "within"]));
+    if let Some(at) = preposition.filter(|at| *at > 0)
+        && let Some(place) = place_of(rest.from(at + 1).tokens)
+    {
+        directory = place.or(directory);
+        rest = rest.up_to(at);
+    }
+    const AFTERWARDS: &[&str] = &["used", "defined", "mentioned", "is", "occurs", "appears"];
+    while rest.tokens.len() > 1 && rest.tokens.last().is_some_and(|token| token.is_any(AFTERWARDS)) {
+        rest = rest.up_to(rest.tokens.len() - 1);
+    }
+    let text = rest.written()?;
+    Some(vec![Request::Search { text, directory }])
+}
+
+/// A place to search in: the whole workspace (`Some(None)`), one directory, or no place at all.
+#[expect(clippy::option_option, reason = "outer: is this a place; inner: which one")]
+fn place_of(tokens: &[Token<'_>]) -> Option<Option<String>> {
+    let mut place = None;
+    for token in tokens {
+        if token.is_any(ARTICLES) || token.is_any(WHOLE) || token.is_any(INTO) || token.is("through") {
+        } else if place.is_none() && (token.kind == Kind::Quoted || is_path(token) || token.kind == Kind::Word) {
+            place = Some(path_of(token));
+        } else {
+            return None;
+        }
+    }
+    (!tokens.is_empty()).then_some(place)
+}

@@ -1,0 +1,180 @@
+//! The requests that the planner understands, and how a message is cut into them.
+//!
+//! A message is one or several requests, joined by a line end, `;`, `then`, or by `and`, `,`, `.`, `!`, `?` where the next
+//! word begins a request. Text to be written that contains such joints has to be in quotation marks. After
+//! `write FILE:` and a line end, everything to the end of the message is the text.
+
+use super::lex::{Kind, Token, tokens};
+use super::phrases;
+
+/// How far a list goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Depth {
+    Flat,
+    Recursive,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Request {
+    List {
+        directory: Option<String>,
+        depth: Depth,
+    },
+    Read {
+        path: String,
+    },
+    Search {
+        text: String,
+        directory: Option<String>,
+    },
+    Summarise {
+        path: String,
+    },
+    Write {
+        path: String,
+        text: String,
+    },
+    Append {
+        path: String,
+        text: String,
+    },
+    Replace {
+        old: String,
+        new: String,
+        path: String,
+    },
+    Delete {
+        path: String,
+    },
+    Run {
+        command: String,
+    },
+    Remember {
+        fact: String,
+    },
+    Recall {
+        about: Option<String>,
+    },
+    Time,
+    Help,
+    /// Not understood: the words.
+    Unknown(String),
+}
+
+impl Request {
+    /// Whether it changes anything.
+    pub(super) fn changes(&self) -> bool {
+        match self {
+            Self::Write { .. }
+            | Self::Append { .. }
+            | Self::Replace { .. }
+            | Self::Delete { .. }
+            | Self::Run { .. }
+            | Self::Remember { .. } => true,
+            Self::List { .. }
+            | Self::Read { .. }
+            | Self::Search { .. }
+            | Self::Summarise { .. }
+            | Self::Recall { .. }
+            | Self::Time
+            | Self::Help
+            | Self::Unknown(_) => false,
+        }
+    }
+}
+
+/// Cuts a message into requests, in order.
+pub(super) fn parse(message: &str) -> Vec<Request> {
+    let tokens = tokens(message);
+    let mut requests = Vec::new();
+    let mut named = None;
+    for clause in clauses(&tokens) {
+        let clause = Clause { message, tokens: clause };
+        requests.extend(phrases::understand(&clause, &mut named));
+    }
+    requests
+}
+
+/// The tokens of one request and the message they stand in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clause<'a> {
+    pub(super) message: &'a str,
+    pub(super) tokens: &'a [Token<'a>],
+}
+
+impl<'a> Clause<'a> {
+    /// The same clause from this token on.
+    pub(super) fn from(self, position: usize) -> Self {
+        Self { tokens: self.tokens.get(position..).unwrap_or_default(), ..self }
+    }
+
+    /// The same clause up to this token.
+    pub(super) fn up_to(self, position: usize) -> Self {
+        Self { tokens: self.tokens.get(..position).unwrap_or(self.tokens), ..self }
+    }
+
+    /// What the person wrote: the inside of a lone quotation, else the words as they stand, without a closing mark.
+    pub(super) fn written(self) -> Option<String> {
+        let marks = self.tokens.iter().rev().take_while(|token| token.kind == Kind::Punctuation).count();
+        let quoted = self.up_to(self.tokens.len() - marks);
+        if let [Token { kind: Kind::Quoted, text, .. }] = quoted.tokens {
+            return Some((*text).to_owned());
+        }
+        let (first, last) = (self.tokens.first()?, self.tokens.last()?);
+        let text = self.message.get(first.start..last.end)?.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+}
+
+/// Words that may stand before a request without changing it.
+pub(super) const FILLERS: &[&str] = &[
+    "please", "kindly", "now", "first", "second", "third", "next", "finally", "lastly", "also", "then", "and", "just",
+];
+
+/// Cuts tokens where one request ends and another begins.
+fn clauses<'a>(tokens: &'a [Token<'a>]) -> Vec<&'a [Token<'a>]> {
+    let mut clauses = Vec::new();
+    let mut start = 0;
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let clause = tokens.get(start..at).unwrap_or_default();
+        let next = tokens.get(at + 1..).unwrap_or_default();
+        if token.kind == Kind::LineEnd && takes_the_rest(clause) {
+            break;
+        }
+        if is_joint(token, next) {
+            clauses.push(clause);
+            start = at + 1;
+        }
+        at += 1;
+    }
+    clauses.push(tokens.get(start..).unwrap_or_default());
+    clauses.retain(|clause| clause.iter().any(|token| matches!(token.kind, Kind::Word | Kind::Quoted)));
+    clauses
+}
+
+/// `write FILE:` at the end of a line.
+fn takes_the_rest(clause: &[Token<'_>]) -> bool {
+    clause.last().is_some_and(|token| token.is_mark(":"))
+        && clause.iter().find(|token| !token.is_any(FILLERS)).is_some_and(|token| token.is_any(phrases::TEXT_VERBS))
+}
+
+fn is_joint(token: &Token<'_>, next: &[Token<'_>]) -> bool {
+    match token.kind {
+        Kind::LineEnd => true,
+        Kind::Punctuation if token.text == ";" => true,
+        Kind::Word if token.is("then") => true,
+        Kind::Punctuation if matches!(token.text, "," | "." | "!" | "?") => begins_request(next),
+        Kind::Word if token.is("and") => begins_request(next),
+        Kind::Word | Kind::Punctuation | Kind::Quoted => false,
+    }
+}
+
+fn begins_request(tokens: &[Token<'_>]) -> bool {
+    let polite = ["can", "could", "would", "you", "i", "want", "let's"];
+    tokens
+        .iter()
+        .find(|token| !token.is_any(FILLERS) && !token.is_any(&polite) && !token.is_mark(","))
+        .is_some_and(|token| token.is_any(phrases::VERBS))
+}

@@ -1,0 +1,43 @@
+//! The one trait behind every model.
+
+use std::pin::Pin;
+
+use async_trait::async_trait;
+use futures::Stream;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ModelError;
+use crate::event::ModelEvent;
+use crate::request::ModelRequest;
+
+/// An answer as it arrives. Dropping it closes the connection at once and ends all work on it.
+///
+/// INVARIANT: a stream either yields [`ModelEvent::Finished`] or ends with an error. An answer that breaks off without
+/// either is reported as an error by the provider, so a half-written tool call never looks like a whole one.
+pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;
+
+/// What a provider is, for display and for budgeting.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderInfo {
+    /// The provider's name, such as `openai_compatible`.
+    pub name: String,
+    /// The model it uses when a request names none; empty while that is not known.
+    pub model: String,
+    /// How many tokens fit into one call, request and answer together.
+    pub context_tokens: u32,
+    /// Whether a language model answers. The offline planner and scripts are none, and surfaces say so.
+    pub is_language_model: bool,
+}
+
+/// A source of model answers.
+#[async_trait]
+pub trait ModelProvider: Send + Sync {
+    /// The provider's stable name.
+    fn name(&self) -> &str;
+
+    /// What this provider is.
+    fn describe(&self) -> ProviderInfo;
+
+    /// Starts one model call. An error here means that nothing was answered; errors may still come on the stream.
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError>;
+}

@@ -1,0 +1,216 @@
+//! A scripted model server for tests: real HTTP on a loopback port, OpenAI streaming chat completions, faults on demand.
+//!
+//! [`ModelServer`] answers `POST …/chat/completions` with queued [`Reply`]s first, then from its script, and `GET …/models` with
+//! its list. It captures every request. It uses plain threads and sockets so that tests of any crate can have it without
+//! a runtime, and so that it can misbehave in ways that no HTTP library would allow. Dropping it closes all connections and
+//! joins its threads.
+
+mod http;
+mod reply;
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use serde_json::{Value, json};
+
+use self::http::{Connection, Sent};
+use crate::message::Message;
+use crate::scripted::Script;
+
+pub use self::reply::{Delivery, Fault, LineEnding, Reply};
+
+/// A request as it arrived.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CapturedRequest {
+    /// `GET` or `POST`.
+    pub method: String,
+    /// Path with query.
+    pub path: String,
+    /// Headers in order, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body as JSON, `null` when it was none.
+    pub body: Value,
+}
+
+impl CapturedRequest {
+    /// The value of a header.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// The messages of a chat-completions request, as far as they can be read.
+    #[must_use]
+    pub fn messages(&self) -> Vec<Message> {
+        let list = self.body.get("messages").and_then(Value::as_array);
+        let text = |entry: &Value, field: &str| entry.get(field).and_then(Value::as_str).map(str::to_owned);
+        list.into_iter()
+            .flatten()
+            .filter_map(|entry| {
+                let role = text(entry, "role")?.parse().ok()?;
+                let content = text(entry, "content").unwrap_or_default();
+                let tool_call_id = text(entry, "tool_call_id");
+                Some(Message { role, tool_call_id, ..Message::user(content) })
+            })
+            .collect()
+    }
+}
+
+/// What all threads of a server share.
+#[derive(Debug, Default)]
+struct Shared {
+    stopping: AtomicBool,
+    abandoned: AtomicUsize,
+    queue: Mutex<VecDeque<Reply>>,
+    script: Mutex<Option<Script>>,
+    models: Mutex<Vec<String>>,
+    requests: Mutex<Vec<CapturedRequest>>,
+    connections: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Shared {
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    fn reply_to(&self, request: &CapturedRequest) -> Reply {
+        let path = request.path.split('?').next().unwrap_or_default();
+        match request.method.as_str() {
+            "GET" if path.ends_with("/models") => {
+                let models: Vec<Value> =
+                    locked(&self.models).iter().map(|id| json!({ "id": id, "object": "model" })).collect();
+                Reply::status(200, &json!({ "object": "list", "data": models }))
+            }
+            "POST" if path.ends_with("/chat/completions") => self.completion(request),
+            _ => Reply::status(404, &json!({ "error": { "message": "no such route" } })),
+        }
+    }
+
+    fn completion(&self, request: &CapturedRequest) -> Reply {
+        let reply = locked(&self.queue).pop_front().or_else(|| {
+            let messages = request.messages();
+            let script = locked(&self.script);
+            let (position, turn) = script.as_ref()?.turn_at(&messages, None)?;
+            Some(Reply::turn(turn, position, &messages))
+        });
+        let reply =
+            reply.unwrap_or_else(|| Reply::status(400, &json!({ "error": { "message": "the script has ended" } })));
+        let wants_stream = request.body.get("stream").and_then(Value::as_bool).unwrap_or_default();
+        if wants_stream { reply } else { reply.as_document() }
+    }
+}
+
+/// The server. See the module's text.
+#[derive(Debug)]
+pub struct ModelServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl ModelServer {
+    /// Starts on a free loopback port with queued replies only.
+    pub fn start(replies: Vec<Reply>) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared::default());
+        locked(&shared.queue).extend(replies);
+        locked(&shared.models).push("scripted-model".to_owned());
+        let of_acceptor = Arc::clone(&shared);
+        let acceptor = std::thread::Builder::new()
+            .name("model-server".to_owned())
+            .spawn(move || accept(&listener, &of_acceptor))?;
+        Ok(Self { address, shared, acceptor: Some(acceptor) })
+    }
+
+    /// Starts with a script that picks its turns by the messages of each request.
+    pub fn with_script(script: Script) -> io::Result<Self> {
+        let server = Self::start(Vec::new())?;
+        *locked(&server.shared.script) = Some(script);
+        Ok(server)
+    }
+
+    /// The base URL to configure.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// Queues one more reply; queued replies go before the script.
+    pub fn push(&self, reply: Reply) {
+        locked(&self.shared.queue).push_back(reply);
+    }
+
+    /// Offers these models.
+    pub fn offer_models(&self, models: &[&str]) {
+        *locked(&self.shared.models) = models.iter().map(|&model| model.to_owned()).collect();
+    }
+
+    /// All requests so far, in order of arrival.
+    #[must_use]
+    pub fn requests(&self) -> Vec<CapturedRequest> {
+        locked(&self.shared.requests).clone()
+    }
+
+    /// How many answers were cut short because the client hung up.
+    #[must_use]
+    pub fn abandoned(&self) -> usize {
+        self.shared.abandoned.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        // Wakes the acceptor; if that fails it is gone already.
+        let _ = TcpStream::connect(self.address);
+        if let Some(acceptor) = self.acceptor.take() {
+            let _ = acceptor.join();
+        }
+        for connection in std::mem::take(&mut *locked(&self.shared.connections)) {
+            let _ = connection.join();
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    for stream in listener.incoming() {
+        if shared.is_stopping() {
+            return;
+        }
+        let Ok(stream) = stream else { continue };
+        let of_connection = Arc::clone(shared);
+        let spawned = std::thread::Builder::new()
+            .name("model-server-connection".to_owned())
+            .spawn(move || serve(stream, &of_connection));
+        let mut connections = locked(&shared.connections);
+        connections.retain(|connection| !connection.is_finished());
+        connections.extend(spawned.ok());
+    }
+}
+
+fn serve(stream: TcpStream, shared: &Shared) {
+    let stopping = || shared.is_stopping();
+    let Ok(mut connection) = Connection::new(stream) else { return };
+    while let Some(request) = connection.read_request(&stopping) {
+        let reply = shared.reply_to(&request);
+        locked(&shared.requests).push(request);
+        match connection.send(&reply, &stopping) {
+            Sent::Whole => {}
+            Sent::Closed => return,
+            Sent::Abandoned => {
+                shared.abandoned.fetch_add(1, Ordering::AcqRel);
+                return;
+            }
+        }
+    }
+}
+
+/// A thread that panicked while holding a lock leaves plain data behind; the others may go on with it.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,213 @@
+//! What a tool says about itself: the facts that policy, the engine, the model and a person judge a call by.
+//!
+//! A declaration is data. Nothing here decides; the `Decide` port of the engine reads it.
+
+use std::time::Duration;
+
+use palyra_common::{Confidentiality, Integrity, Label, Risk, runtime_contract_enum};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ToolName;
+
+/// How long a tool may work unless it says otherwise (contracts: tool, 120 s by default).
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+
+runtime_contract_enum! {
+    /// How far an effect reaches. Ordered: a greater value reaches further.
+    pub enum EffectScope("effect_scope") {
+        /// Nothing outside the call.
+        Pure = "pure",
+        /// Reads files of the workspace or what the run itself stored.
+        WorkspaceRead = "workspace_read",
+        /// Changes files of the workspace.
+        WorkspaceWrite = "workspace_write",
+        /// Anything beyond the workspace.
+        External = "external",
+    }
+}
+
+runtime_contract_enum! {
+    /// Whether calls may run at the same time.
+    pub enum Concurrency("concurrency") {
+        /// Only reads: may run together with other shared calls.
+        Shared = "shared",
+        /// Runs alone.
+        Exclusive = "exclusive",
+    }
+}
+
+runtime_contract_enum! {
+    /// What a crash in the middle of a call allows.
+    pub enum Repeatability("repeatability") {
+        /// With the same effect id it is safe to run again.
+        Repeatable = "repeatable",
+        /// A second run could be a second effect; a person decides.
+        NonRepeatable = "non_repeatable",
+    }
+}
+
+runtime_contract_enum! {
+    /// What an argument decides, for the rules on where its value may come from.
+    pub enum SinkKind("sink_kind") {
+        /// Where something goes: a host, a recipient, an account.
+        Destination = "destination",
+        /// What is executed.
+        Command = "command",
+        /// Which file is touched.
+        Path = "path",
+        /// What opens a door.
+        Credential = "credential",
+        /// How much.
+        Amount = "amount",
+        /// What is written or sent.
+        Content = "content",
+    }
+}
+
+/// An argument that steers the effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Sink {
+    /// Name of the argument.
+    pub argument: String,
+    /// What it decides.
+    pub kind: SinkKind,
+}
+
+/// What a tool says about itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ToolDeclaration {
+    /// The name it is called by.
+    pub name: ToolName,
+    /// A few words for people.
+    pub title: String,
+    /// What the model reads.
+    pub description: String,
+    /// JSON Schema (2020-12) of the arguments.
+    pub input_schema: Value,
+    /// How far its effect reaches.
+    pub scope: EffectScope,
+    /// Whether it may run beside others.
+    pub concurrency: Concurrency,
+    /// Whether it may run again after a crash.
+    pub repeatability: Repeatability,
+    /// How much harm it could do.
+    pub risk: Risk,
+    /// The arguments that steer its effect.
+    pub sinks: Vec<Sink>,
+    /// The label its output gets unless the call says more.
+    pub output: Label,
+    /// How long it may work; the engine cancels it then.
+    pub timeout: Duration,
+    /// One line for a person, with `{argument}` where an argument's value goes.
+    pub summary: String,
+}
+
+impl ToolDeclaration {
+    /// A declaration whose schema and description come from the input struct: its doc comments are what the model reads.
+    ///
+    /// Everything else starts at the cautious end (external, exclusive, not repeatable, high risk, untrusted private
+    /// output) and is narrowed by the methods below.
+    #[must_use]
+    pub fn of<Input: JsonSchema>(name: ToolName, title: &str, summary: &str) -> Self {
+        let (description, input_schema) = input_schema::<Input>();
+        Self {
+            name,
+            title: title.to_owned(),
+            description,
+            input_schema,
+            scope: EffectScope::External,
+            concurrency: Concurrency::Exclusive,
+            repeatability: Repeatability::NonRepeatable,
+            risk: Risk::High,
+            sinks: Vec::new(),
+            output: Label::new(Integrity::Untrusted, Confidentiality::Private),
+            timeout: DEFAULT_TIMEOUT,
+            summary: summary.to_owned(),
+        }
+    }
+
+    /// A tool that only reads: shared, repeatable, low risk.
+    #[must_use]
+    pub fn reads(mut self, scope: EffectScope) -> Self {
+        self.scope = scope;
+        self.concurrency = Concurrency::Shared;
+        self.repeatability = Repeatability::Repeatable;
+        self.risk = Risk::Low;
+        self
+    }
+
+    /// A tool that changes the workspace exactly once per effect id: exclusive, repeatable, and undone by `undo`.
+    #[must_use]
+    pub fn writes_workspace(mut self) -> Self {
+        self.scope = EffectScope::WorkspaceWrite;
+        self.concurrency = Concurrency::Exclusive;
+        self.repeatability = Repeatability::Repeatable;
+        self.risk = Risk::Medium;
+        self
+    }
+
+    /// Adds an argument that steers the effect.
+    #[must_use]
+    pub fn sink(mut self, argument: &str, kind: SinkKind) -> Self {
+        self.sinks.push(Sink { argument: argument.to_owned(), kind });
+        self
+    }
+
+    /// Sets the default label of the output.
+    #[must_use]
+    pub fn output(mut self, integrity: Integrity, confidentiality: Confidentiality) -> Self {
+        self.output = Label::new(integrity, confidentiality);
+        self
+    }
+
+    /// Fills the summary template from the arguments; an argument that is absent becomes `…`.
+    #[must_use]
+    pub fn summarise(&self, arguments: &Value) -> String {
+        let mut line = String::with_capacity(self.summary.len() + 32);
+        let mut rest = self.summary.as_str();
+        while let Some((before, after)) = rest.split_once('{') {
+            line.push_str(before);
+            let Some((name, tail)) = after.split_once('}') else {
+                line.push('{');
+                rest = after;
+                break;
+            };
+            line.push_str(&shown(arguments.get(name)));
+            rest = tail;
+        }
+        line.push_str(rest);
+        line
+    }
+}
+
+/// Longest value shown inside a summary line, in characters.
+const SHOWN_CHARACTERS: usize = 120;
+
+fn shown(value: Option<&Value>) -> String {
+    let text = match value {
+        None | Some(Value::Null) => return "…".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    // A summary is one line on somebody's screen: no line breaks, no terminal control characters.
+    let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN_CHARACTERS).collect();
+    if text.chars().nth(SHOWN_CHARACTERS).is_some() {
+        line.push('…');
+    }
+    line
+}
+
+/// Splits the generated schema into the description (the struct's doc comment) and the schema of the arguments.
+fn input_schema<Input: JsonSchema>() -> (String, Value) {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let mut schema: Schema = settings.into_generator().into_root_schema_for::<Input>();
+    schema.remove("title");
+    let description = match schema.remove("description") {
+        Some(Value::String(text)) => text,
+        _ => String::new(),
+    };
+    (description, schema.to_value())
+}

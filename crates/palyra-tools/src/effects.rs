@@ -1,0 +1,282 @@
+//! Edits of several files that happen once or not at all, across crashes.
+//!
+//! An effect is planned completely in memory, then its *plan* (every file's before and after digest, the new contents, what will
+//! be reported) is written to the store and made durable: the point of no return. Only then are files replaced, one rename each.
+//! The same effect id always ends at the same place:
+//!
+//! | found in the store | meaning | what a call with that id does |
+//! |---|---|---|
+//! | nothing | it never began | plans and begins |
+//! | `.plan` | died half-way | carries on: a file at *before* is replaced, one at *after* is done |
+//! | `.back` | being taken back | finishes taking back, then begins anew |
+//! | `.done` | finished | reports what was reported then |
+//!
+//! A file that is at neither of its digests belongs to somebody else now: the effect is taken back as a whole and
+//! `effect_conflict` names the file. INVARIANT: the phase is the file's extension, so it changes by one atomic rename.
+//!
+//! How one file is replaced is the business of `place.rs`; the layout of a plan, of `plan_file.rs`.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use palyra_common::{Digest, Label};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::cancel::Cancel;
+use crate::place::Place;
+use crate::plan_file::{PlanFile, PlannedEdit};
+use crate::{Artifacts, EffectId, FileChange, ToolError, ToolOutput, Workspace, artifacts};
+
+const PLAN: &str = "plan";
+const BACK: &str = "back";
+const DONE: &str = "done";
+
+/// Where effects are staged: a private directory outside every workspace.
+#[derive(Debug)]
+pub struct EffectStore {
+    root: PathBuf,
+    fault: Fault,
+}
+
+/// What an effect reports when it is done; stored with it, so that it reports the same again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Receipt {
+    pub(crate) content: String,
+    pub(crate) data: Value,
+    pub(crate) changes: Vec<FileChange>,
+}
+
+impl Receipt {
+    /// The receipt as a tool's output.
+    pub(crate) fn into_output(self, label: Label) -> ToolOutput {
+        ToolOutput { changes: self.changes, ..ToolOutput::text(self.content, label).with_data(self.data) }
+    }
+}
+
+/// A planned effect: what to report, and the new content and mode of each change (in the same order).
+pub(crate) struct Plan {
+    pub(crate) receipt: Receipt,
+    pub(crate) contents: Vec<NewContent>,
+}
+
+/// What a file shall hold; `None` removes it.
+pub(crate) struct NewContent {
+    pub(crate) bytes: Option<Vec<u8>>,
+    /// Permission bits; `None` leaves them to the system's default for new files.
+    pub(crate) mode: Option<u32>,
+}
+
+/// What an effect works on.
+pub(crate) struct Ground<'a> {
+    pub(crate) workspace: &'a Workspace,
+    pub(crate) artifacts: &'a dyn Artifacts,
+    pub(crate) cancel: &'a Cancel,
+}
+
+impl EffectStore {
+    /// Opens the store, making its directory (mode 0700) if need be; blocks.
+    pub fn open(root: impl AsRef<Path>) -> Result<Self, ToolError> {
+        let root = root.as_ref().to_path_buf();
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&root);
+        made.map_err(|error| failed(&root, error))?;
+        Ok(Self { root, fault: Fault::default() })
+    }
+
+    /// Drops what is kept about a finished effect, once its outcome is on the journal. An unfinished one is kept.
+    pub fn forget(&self, effect_id: &EffectId) -> Result<(), ToolError> {
+        remove_if_there(&self.file(effect_id, DONE))
+    }
+
+    /// Effects that began and have not ended; after a start, each is due to be called again.
+    pub fn unfinished(&self) -> Result<Vec<EffectId>, ToolError> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.root).map_err(|error| failed(&self.root, error))? {
+            let path = entry.map_err(|error| failed(&self.root, error))?.path();
+            if [PLAN, BACK].iter().any(|phase| path.extension() == Some(OsStr::new(phase))) {
+                found.push(PlanFile::read(&path)?.effect_id);
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Carries out an effect exactly once; `make_plan` is asked only if it has not begun yet.
+    pub(crate) fn once(
+        &self,
+        ground: &Ground<'_>,
+        effect_id: &EffectId,
+        fingerprint: Digest,
+        make_plan: impl FnOnce() -> Result<Plan, ToolError>,
+    ) -> Result<Receipt, ToolError> {
+        let same = |plan: PlanFile| {
+            if plan.fingerprint == fingerprint && plan.effect_id == *effect_id {
+                return Ok(plan);
+            }
+            Err(ToolError::EffectMismatch { effect_id: effect_id.to_string() })
+        };
+        if let Some(done) = self.load(effect_id, DONE)? {
+            return Ok(same(done)?.receipt);
+        }
+        if let Some(begun) = self.load(effect_id, PLAN)? {
+            return self.carry_out(ground, same(begun)?);
+        }
+        if let Some(half_back) = self.load(effect_id, BACK)? {
+            self.take_back(ground, &half_back)?;
+        }
+        let plan = make_plan()?;
+        if plan.contents.is_empty() {
+            return Ok(plan.receipt);
+        }
+        ground.cancel.check()?;
+        self.fault.step();
+        let plan = PlanFile::new(effect_id.clone(), fingerprint, plan);
+        plan.write(&self.file(effect_id, PLAN))?;
+        self.sync()?;
+        self.fault.step();
+        self.carry_out(ground, plan)
+    }
+
+    fn carry_out(&self, ground: &Ground<'_>, plan: PlanFile) -> Result<Receipt, ToolError> {
+        if let Err(error) = self.replace_all(ground, &plan) {
+            self.turn(&plan.effect_id, PLAN, BACK)?;
+            self.take_back(ground, &plan)?;
+            return Err(error);
+        }
+        self.turn(&plan.effect_id, PLAN, DONE)?;
+        self.fault.step();
+        Ok(plan.receipt)
+    }
+
+    fn replace_all(&self, ground: &Ground<'_>, plan: &PlanFile) -> Result<(), ToolError> {
+        for (number, edit) in plan.edits().enumerate() {
+            let PlannedEdit { change, content, mode } = edit?;
+            let path = ground.workspace.path(&change.path)?;
+            let place = match content {
+                Some(_) => Place::find_or_make(ground.workspace, &path)?,
+                None => match Place::find(ground.workspace, &path)? {
+                    Some(place) => place,
+                    None => continue,
+                },
+            };
+            let now = place.digest()?;
+            if now == change.after && change.after != change.before {
+                continue;
+            }
+            if now != change.before {
+                return Err(ToolError::EffectConflict { path: change.path.clone() });
+            }
+            match content {
+                Some(bytes) => place.replace(bytes, mode, &temporary_name(&plan.effect_id, number))?,
+                None => place.remove()?,
+            }
+            self.fault.step();
+        }
+        Ok(())
+    }
+
+    /// Puts every file that is at its *after* back to its *before*, last first; a file that is at neither is left alone.
+    fn take_back(&self, ground: &Ground<'_>, plan: &PlanFile) -> Result<(), ToolError> {
+        for (number, change) in plan.receipt.changes.iter().enumerate().rev() {
+            let path = ground.workspace.path(&change.path)?;
+            let temporary = temporary_name(&plan.effect_id, number);
+            if let Some(place) = Place::find(ground.workspace, &path)? {
+                place.discard(&temporary)?;
+                if place.digest()? == change.after {
+                    match &change.before {
+                        Some(before) => {
+                            let bytes = artifacts::read_whole(ground.artifacts, before)?;
+                            place.replace(&bytes, change.before_mode, &temporary)?;
+                        }
+                        None => place.remove()?,
+                    }
+                }
+            }
+            remove_directories(ground.workspace, &change.created_directories);
+            self.fault.step();
+        }
+        remove_if_there(&self.file(&plan.effect_id, BACK))?;
+        self.sync()
+    }
+
+    fn load(&self, effect_id: &EffectId, phase: &str) -> Result<Option<PlanFile>, ToolError> {
+        let path = self.file(effect_id, phase);
+        match path.try_exists() {
+            Ok(true) => PlanFile::read(&path).map(Some),
+            Ok(false) => Ok(None),
+            Err(error) => Err(failed(&path, error)),
+        }
+    }
+
+    fn turn(&self, effect_id: &EffectId, from: &str, to: &str) -> Result<(), ToolError> {
+        let path = self.file(effect_id, from);
+        fs::rename(&path, self.file(effect_id, to)).map_err(|error| failed(&path, error))?;
+        self.sync()
+    }
+
+    fn file(&self, effect_id: &EffectId, phase: &str) -> PathBuf {
+        self.root.join(format!("{}.{phase}", Digest::of(effect_id.as_str().as_bytes()).to_hex()))
+    }
+
+    fn sync(&self) -> Result<(), ToolError> {
+        let synced = fs::File::open(&self.root).and_then(|root| root.sync_all());
+        synced.map_err(|error| failed(&self.root, error))
+    }
+}
+
+/// Removes directories that an effect made, innermost first, as far as they are empty. One that somebody uses stays.
+pub(crate) fn remove_directories(workspace: &Workspace, directories: &[String]) {
+    for directory in directories.iter().rev() {
+        let Ok(path) = workspace.path(directory) else { return };
+        if workspace.dir().remove_dir(path.as_path()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Hidden, and the same after a crash, so that a left-over is found again.
+fn temporary_name(effect_id: &EffectId, number: usize) -> String {
+    let digest = Digest::of(effect_id.as_str().as_bytes()).to_hex();
+    format!(".palyra-{}-{number}.tmp", digest.get(..16).unwrap_or_default())
+}
+
+fn remove_if_there(path: &Path) -> Result<(), ToolError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(path, error)),
+        _ => Ok(()),
+    }
+}
+
+fn failed(path: &Path, error: std::io::Error) -> ToolError {
+    ToolError::io(&path.display().to_string(), error)
+}
+
+/// Where tests pull the plug: nothing at all outside of them.
+#[derive(Debug, Default)]
+struct Fault {
+    #[cfg(test)]
+    steps_left: std::sync::Mutex<Option<usize>>,
+}
+
+impl Fault {
+    #[cfg(not(test))]
+    #[expect(clippy::unused_self, reason = "the test build looks at itself")]
+    fn step(&self) {}
+
+    #[cfg(test)]
+    fn step(&self) {
+        let mut left = self.steps_left.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if *left == Some(0) {
+            *left = None;
+            drop(left);
+            panic!("the plug was pulled");
+        }
+        *left = left.map(|steps| steps - 1);
+    }
+}
+
+#[cfg(test)]
+#[path = "effects_tests.rs"]
+mod tests;

@@ -1,0 +1,249 @@
+//! `palyra.fs.search`: lines that match, over the whole workspace, with ripgrep's own search engine.
+//!
+//! `grep-searcher` and `grep-regex` do the searching; files come from the handle-based walk, one searcher per thread. Results are
+//! sorted by path, so the same question about the same files has the same answer.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use globset::{GlobBuilder, GlobMatcher};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use palyra_common::{Confidentiality, Integrity};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::cancel::{self, Cancel, CancelRead};
+use crate::input::{parse, text};
+use crate::search_hits::{FileHits, Hits, Report};
+use crate::walk::{Flow, Found, Include, Walk};
+use crate::workspace_path::normal_text;
+use crate::{
+    EffectScope, Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace, WorkspacePath,
+};
+
+/// Matches shown when the call does not say how many.
+const DEFAULT_LIMIT: u64 = 200;
+/// Most matches a call may ask for.
+const MAX_LIMIT: u64 = 5_000;
+/// Most lines of context around a match.
+const MAX_CONTEXT: u64 = 20;
+/// Bytes of results kept before the search stops: a pattern that matches everything must not fill memory.
+const MAX_KEPT: usize = 8 << 20;
+/// Largest compiled pattern, against patterns that are small to write and huge to run.
+const MAX_REGEX: usize = 10 << 20;
+
+/// Searches the text files of the workspace for a pattern and shows the matching lines as `path:line:text`. Passes over binary
+/// files, hidden files and what ignore files (.gitignore, .ignore) exclude, unless asked for.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct FsSearchInput {
+    /// What to look for: a regular expression (Rust syntax, one line at a time), or plain text with `literal`.
+    pattern: String,
+    /// Take the pattern as plain text. Default false.
+    #[serde(default)]
+    literal: Option<bool>,
+    /// Treat upper and lower case alike. Default false.
+    #[serde(default)]
+    ignore_case: Option<bool>,
+    /// File or directory to search, relative to the workspace root. Default: the whole workspace.
+    #[serde(default)]
+    path: Option<String>,
+    /// Only files that match this glob: `*.rs` (any directory) or `src/**/*.rs`.
+    #[serde(default)]
+    glob: Option<String>,
+    /// Lines to show before and after each match, at most 20. Default 0.
+    #[serde(default)]
+    context: Option<u64>,
+    /// Most matching lines to show, at most 5000; the rest is counted. Default 200.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    limit: Option<u64>,
+    /// Include files and directories whose names begin with a dot. Default false.
+    #[serde(default)]
+    hidden: Option<bool>,
+    /// Include what ignore files exclude. Default false.
+    #[serde(default)]
+    ignored: Option<bool>,
+}
+
+/// The tool.
+#[derive(Debug)]
+pub(crate) struct FsSearch(ToolDeclaration);
+
+impl FsSearch {
+    pub(crate) fn new() -> Self {
+        let name = ToolName::builtin("palyra.fs.search");
+        Self(
+            ToolDeclaration::of::<FsSearchInput>(name, "Search files", "search for `{pattern}`")
+                .reads(EffectScope::WorkspaceRead)
+                .sink("path", SinkKind::Path)
+                .output(Integrity::ToolTrusted, Confidentiality::Private),
+        )
+    }
+}
+
+#[async_trait]
+impl Tool for FsSearch {
+    fn declaration(&self) -> &ToolDeclaration {
+        &self.0
+    }
+
+    fn resource(&self, arguments: &Value) -> String {
+        format!("directory:{}", normal_text(text(arguments, "path").unwrap_or(".")))
+    }
+
+    async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
+        let input: FsSearchInput = parse(&self.0.name, invocation.arguments)?;
+        let label = self.0.output.clone();
+        let Invocation { workspace, artifacts, limits, cancel: token, .. } = invocation;
+        cancel::read(&token, move |cancel| {
+            search(&workspace, &input, cancel)?.output(label, &limits, artifacts.as_ref())
+        })
+        .await
+    }
+}
+
+fn search(workspace: &Workspace, input: &FsSearchInput, cancel: &Cancel) -> Result<Report, ToolError> {
+    let start = match &input.path {
+        Some(path) => workspace.resolve(&workspace.path(path)?)?,
+        None => WorkspacePath::root(),
+    };
+    let matcher = matcher(input)?;
+    let glob = input.glob.as_deref().map(glob).transpose()?;
+    let context = usize::try_from(input.context.unwrap_or(0).min(MAX_CONTEXT)).unwrap_or(0);
+    let limit = usize::try_from(input.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT)).unwrap_or(1);
+    let walk = Walk {
+        workspace,
+        start: start.clone(),
+        depth: None,
+        hidden: Include::from(input.hidden),
+        ignored: Include::from(input.ignored),
+        cancel,
+    };
+    let files = Mutex::new(Vec::new());
+    let lock = || files.lock().unwrap_or_else(PoisonError::into_inner);
+    let (kept, searched, binary, unreadable) =
+        (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    let end = walk.run(|| {
+        let matcher = matcher.clone();
+        let mut searcher = searcher(context);
+        let glob = glob.as_ref();
+        let (lock, kept, searched, binary, unreadable) = (&lock, &kept, &searched, &binary, &unreadable);
+        move |found: &Found| {
+            if !found.kind.is_file() || glob.is_some_and(|glob| !glob.fits(&found.path)) {
+                return Flow::Continue;
+            }
+            match search_file(workspace, found, &matcher, &mut searcher, limit, cancel) {
+                Searched::Hits(hits) => {
+                    searched.fetch_add(1, Ordering::Relaxed);
+                    if hits.count == 0 {
+                        return Flow::Continue;
+                    }
+                    let total = kept.fetch_add(hits.bytes, Ordering::Relaxed) + hits.bytes;
+                    lock().push(hits);
+                    if total > MAX_KEPT { Flow::Stop } else { Flow::Continue }
+                }
+                Searched::Binary => {
+                    binary.fetch_add(1, Ordering::Relaxed);
+                    Flow::Continue
+                }
+                Searched::Unreadable => {
+                    unreadable.fetch_add(1, Ordering::Relaxed);
+                    Flow::Continue
+                }
+            }
+        }
+    })?;
+    let files: Vec<FileHits> = std::mem::take(&mut *lock());
+    Ok(Report {
+        start,
+        start_excluded: end.start_excluded,
+        unreadable: end.unreadable + unreadable.into_inner(),
+        searched: searched.into_inner(),
+        binary: binary.into_inner(),
+        stopped: kept.into_inner() > MAX_KEPT,
+        files,
+        limit,
+        context,
+    })
+}
+
+enum Searched {
+    Hits(FileHits),
+    Binary,
+    Unreadable,
+}
+
+fn search_file(
+    workspace: &Workspace,
+    found: &Found,
+    matcher: &RegexMatcher,
+    searcher: &mut Searcher,
+    limit: usize,
+    cancel: &Cancel,
+) -> Searched {
+    let Ok(open) = workspace.open_here(&found.directory, &found.name, &found.path) else {
+        return Searched::Unreadable;
+    };
+    let label = workspace.label(&found.path, open.owner());
+    let mut hits = Hits::new(limit);
+    match searcher.search_reader(matcher, CancelRead(open.file, cancel.clone()), &mut hits) {
+        Ok(()) if hits.binary => Searched::Binary,
+        Ok(()) => Searched::Hits(hits.into_file(found.path.clone(), label)),
+        Err(_) => Searched::Unreadable,
+    }
+}
+
+fn searcher(context: usize) -> Searcher {
+    SearcherBuilder::new()
+        .line_number(true)
+        .before_context(context)
+        .after_context(context)
+        .binary_detection(BinaryDetection::quit(0))
+        .heap_limit(Some(64 << 20))
+        .build()
+}
+
+fn matcher(input: &FsSearchInput) -> Result<RegexMatcher, ToolError> {
+    let invalid = |reason: String| {
+        let reason = reason.lines().last().unwrap_or_default().trim().to_owned();
+        ToolError::InvalidPattern { pattern: input.pattern.clone(), reason }
+    };
+    if input.pattern.is_empty() {
+        return Err(invalid("it is empty".to_owned()));
+    }
+    RegexMatcherBuilder::new()
+        .fixed_strings(input.literal == Some(true))
+        .case_insensitive(input.ignore_case == Some(true))
+        .line_terminator(Some(b'\n'))
+        .size_limit(MAX_REGEX)
+        .build(&input.pattern)
+        .map_err(|error| invalid(error.to_string()))
+}
+
+/// A glob for names in any directory, or for paths if it has a slash.
+struct Glob {
+    matcher: GlobMatcher,
+    whole_path: bool,
+}
+
+impl Glob {
+    fn fits(&self, path: &WorkspacePath) -> bool {
+        if self.whole_path {
+            return self.matcher.is_match(path.as_path());
+        }
+        path.file_name().is_some_and(|name| self.matcher.is_match(name))
+    }
+}
+
+fn glob(text: &str) -> Result<Glob, ToolError> {
+    let pattern = text.trim_start_matches("./").trim_start_matches('/');
+    let built = GlobBuilder::new(pattern)
+        .literal_separator(true)
+        .build()
+        .map_err(|error| ToolError::InvalidPattern { pattern: text.to_owned(), reason: error.kind().to_string() })?;
+    Ok(Glob { matcher: built.compile_matcher(), whole_path: text.contains('/') })
+}

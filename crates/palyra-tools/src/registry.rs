@@ -1,0 +1,123 @@
+//! The set of tools a run can call, by name.
+//!
+//! A registry is built once and never changes, so the model's list, the reference page and what can really be called are the
+//! same thing. It finds, describes and checks; it does not execute and does not decide.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::schema;
+use crate::{Tool, ToolDeclaration, ToolError, ToolName, builtin};
+
+/// Tools by name.
+#[derive(Clone, Default)]
+pub struct Registry {
+    tools: BTreeMap<ToolName, Arc<dyn Tool>>,
+}
+
+impl Registry {
+    /// A registry to be filled.
+    #[must_use]
+    pub fn builder() -> RegistryBuilder {
+        RegistryBuilder::default()
+    }
+
+    /// The built-in tools alone.
+    pub fn builtin() -> Result<Self, ToolError> {
+        Self::builder().with_all(builtin()).build()
+    }
+
+    /// The tool of that name, or an error that suggests the nearest one.
+    pub fn get(&self, name: &str) -> Result<&Arc<dyn Tool>, ToolError> {
+        self.tools.iter().find(|(known, _)| known.as_str() == name).map(|(_, tool)| tool).ok_or_else(|| {
+            ToolError::UnknownTool {
+                name: name.to_owned(),
+                suggestion: nearest(name, self.tools.keys().map(ToolName::as_str)),
+            }
+        })
+    }
+
+    /// Checks arguments against the schema of a tool; every wrong field is named.
+    pub fn validate(&self, name: &str, arguments: &Value) -> Result<(), ToolError> {
+        let tool = self.get(name)?;
+        let errors = schema::check(&tool.declaration().input_schema, arguments);
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(ToolError::InvalidArguments { tool: name.to_owned(), errors })
+    }
+
+    /// All declarations, sorted by name.
+    pub fn declarations(&self) -> impl Iterator<Item = &ToolDeclaration> {
+        self.tools.values().map(|tool| tool.declaration())
+    }
+
+    /// How many tools there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// Whether there is no tool at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+}
+
+/// Collects tools; see [`Registry::builder`].
+#[derive(Default)]
+pub struct RegistryBuilder {
+    tools: Vec<Arc<dyn Tool>>,
+}
+
+impl RegistryBuilder {
+    /// Adds a tool.
+    #[must_use]
+    pub fn with(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Adds several tools.
+    #[must_use]
+    pub fn with_all(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// The registry; two tools of one name are an error, never an overwrite.
+    pub fn build(self) -> Result<Registry, ToolError> {
+        let mut tools = BTreeMap::new();
+        for tool in self.tools {
+            let name = tool.declaration().name.clone();
+            if tools.insert(name.clone(), tool).is_some() {
+                return Err(ToolError::DuplicateTool { name: name.to_string() });
+            }
+        }
+        Ok(Registry { tools })
+    }
+}
+
+/// The candidate that is most like `wanted`, if any is like it at all.
+///
+/// The last dotted part counts as well as the whole, since models often call `read_file` or `fs.read`.
+pub(crate) fn nearest<'a>(wanted: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
+    let tail = |name: &str| name.rsplit('.').next().unwrap_or(name).to_owned();
+    let wanted_tail = tail(wanted);
+    candidates
+        .map(|name| {
+            let whole = strsim::jaro_winkler(wanted, name);
+            let last = if wanted_tail.is_empty() { 0.0 } else { strsim::jaro_winkler(&wanted_tail, &tail(name)) };
+            (whole.max(last), name)
+        })
+        .filter(|(score, _)| *score >= 0.8)
+        .max_by(|left, right| left.0.total_cmp(&right.0))
+        .map(|(_, name)| name.to_owned())
+}
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod tests;

@@ -1,0 +1,143 @@
+//! The tool trait and what passes through it.
+//!
+//! A tool is a declaration and one asynchronous function. It gets everything it may touch in its [`Invocation`]; a tool that
+//! reaches for the environment, the system clock or a path of its own is a defect.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use palyra_common::{Clock, Digest, Label, RunId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Artifacts, EffectId, EffectStore, ToolDeclaration, ToolError, Workspace};
+
+/// One tool.
+#[async_trait]
+pub trait Tool: Send + Sync + 'static {
+    /// What the tool says about itself.
+    fn declaration(&self) -> &ToolDeclaration;
+
+    /// The resource a call touches, in one normal form: approvals are bound to it, so two spellings of one path are equal.
+    fn resource(&self, arguments: &Value) -> String;
+
+    /// One line that tells a person what a call would do.
+    fn summarise(&self, arguments: &Value) -> String {
+        self.declaration().summarise(arguments)
+    }
+
+    /// Does the work. Returns within 100 ms of a cancellation, except that a write which has passed its point of no return is
+    /// finished first.
+    async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError>;
+}
+
+/// One call and everything it may touch.
+#[derive(Clone)]
+pub struct Invocation {
+    /// The run that calls.
+    pub run_id: RunId,
+    /// The model's id of the call.
+    pub call_id: String,
+    /// The same after a crash as before it.
+    pub effect_id: EffectId,
+    /// The arguments, already checked against the schema.
+    pub arguments: Value,
+    /// The files it may touch.
+    pub workspace: Arc<Workspace>,
+    /// Where large results and before-images go.
+    pub artifacts: Arc<dyn Artifacts>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Fires when the call shall stop.
+    pub cancel: CancellationToken,
+    /// How much it may produce and take.
+    pub limits: ToolLimits,
+    /// Where writes are staged so that they happen exactly once.
+    pub effects: Arc<EffectStore>,
+}
+
+/// Bounds on one call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolLimits {
+    /// Most bytes of content that go to the model; the rest goes to an artifact.
+    pub inline_bytes: usize,
+    /// Largest file that is written, patched or kept as a before-image.
+    pub file_bytes: u64,
+    /// Largest patch.
+    pub patch_bytes: usize,
+    /// Most files of one patch.
+    pub patch_files: usize,
+}
+
+impl Default for ToolLimits {
+    fn default() -> Self {
+        Self { inline_bytes: 64 << 10, file_bytes: 32 << 20, patch_bytes: 1 << 20, patch_files: 256 }
+    }
+}
+
+/// What a call gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolOutput {
+    /// What the model reads.
+    pub content: String,
+    /// The same facts for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// How far the content may be trusted and shown.
+    pub label: Label,
+    /// The files that were changed, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FileChange>,
+    /// Where the whole content is, when `content` is only its beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<ArtifactRef>,
+    /// Whether there is more than `content` shows.
+    pub truncated: bool,
+}
+
+impl ToolOutput {
+    /// A plain text result.
+    #[must_use]
+    pub fn text(content: impl Into<String>, label: Label) -> Self {
+        Self { content: content.into(), data: None, label, changes: Vec::new(), artifact: None, truncated: false }
+    }
+
+    /// The same result with facts for programs.
+    #[must_use]
+    pub fn with_data(mut self, data: Value) -> Self {
+        self.data = Some(data);
+        self
+    }
+}
+
+/// One file before and after. `None` means that there was, or is, no file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileChange {
+    /// Path inside the workspace, in its escaped text form.
+    pub path: String,
+    /// Content before; kept as an artifact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Digest>,
+    /// Content after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Digest>,
+    /// Permission bits before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_mode: Option<u32>,
+    /// Directories that were made for the file, outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub created_directories: Vec<String>,
+}
+
+/// A stored payload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ArtifactRef {
+    /// What it is found by.
+    pub digest: Digest,
+    /// Its size.
+    pub bytes: u64,
+    /// Its type, such as `text/plain; charset=utf-8`.
+    pub media_type: String,
+}

@@ -1,0 +1,262 @@
+//! A parallel walk of the workspace by directory handles.
+//!
+//! Every directory is opened from the workspace's own handle and never through a link, so a walk cannot leave the workspace even
+//! while somebody moves directories about. Links are reported as links and not followed, `.git` is passed over, and so is what
+//! ignore files exclude unless it is asked for. Order is up to the threads; callers sort.
+
+use std::ffi::{OsStr, OsString};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use cap_fs_ext::DirExt;
+use cap_std::fs::{Dir, FileType};
+
+use crate::cancel::Cancel;
+use crate::ignore_rules::IgnoreRules;
+use crate::{ToolError, Workspace, WorkspacePath};
+
+/// Entries of one directory that are visited in one go.
+const BATCH: usize = 128;
+/// More threads than this do not make a walk faster.
+const MAX_THREADS: usize = 8;
+
+/// What to walk and what to pass over.
+pub(crate) struct Walk<'a> {
+    pub(crate) workspace: &'a Workspace,
+    /// Where to begin: a directory, or one file.
+    pub(crate) start: WorkspacePath,
+    /// How many levels below `start`; `None` is all.
+    pub(crate) depth: Option<usize>,
+    pub(crate) hidden: Include,
+    pub(crate) ignored: Include,
+    pub(crate) cancel: &'a Cancel,
+}
+
+/// Whether a kind of entry is part of the walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Include {
+    Yes,
+    No,
+}
+
+impl From<Option<bool>> for Include {
+    /// An optional flag of a call; absent means no.
+    fn from(flag: Option<bool>) -> Self {
+        if flag == Some(true) { Self::Yes } else { Self::No }
+    }
+}
+
+/// Whether the walk goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    Continue,
+    Stop,
+}
+
+/// An entry, with the handle of the directory it is in.
+pub(crate) struct Found {
+    pub(crate) path: WorkspacePath,
+    pub(crate) kind: FileType,
+    pub(crate) directory: Arc<Dir>,
+    pub(crate) name: OsString,
+}
+
+/// How a walk ended.
+#[derive(Debug, Default)]
+pub(crate) struct WalkEnd {
+    /// Directories that could not be read.
+    pub(crate) unreadable: usize,
+    /// Whether ignore files exclude the very place to begin at.
+    pub(crate) start_excluded: bool,
+}
+
+enum Job {
+    /// Read a directory; the rules are those of its parent.
+    Directory(WorkspacePath, Option<Arc<IgnoreRules>>),
+    /// Visit entries of a large directory, so that one such directory keeps all threads busy.
+    Entries(Vec<Found>),
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: Vec<Job>,
+    /// Threads that may still add jobs.
+    busy: usize,
+    stopped: bool,
+}
+
+struct Shared<'a> {
+    walk: &'a Walk<'a>,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    unreadable: AtomicUsize,
+}
+
+impl Walk<'_> {
+    /// Visits every entry below the start; `make_visitor` is called once per thread.
+    pub(crate) fn run<V>(&self, make_visitor: impl Fn() -> V + Sync) -> Result<WalkEnd, ToolError>
+    where
+        V: FnMut(&Found) -> Flow,
+    {
+        let metadata = self.workspace.metadata(&self.start)?;
+        let Some((parent, rules)) = self.rules_of_start(metadata.is_dir())? else {
+            return Ok(WalkEnd { start_excluded: true, ..WalkEnd::default() });
+        };
+        if !metadata.is_dir() {
+            let name = self.start.file_name().unwrap_or_default().to_owned();
+            let found =
+                Found { path: self.start.clone(), kind: metadata.file_type(), directory: Arc::new(parent), name };
+            make_visitor()(&found);
+            return Ok(WalkEnd::default());
+        }
+        let jobs = vec![Job::Directory(self.start.clone(), rules)];
+        let shared = Shared {
+            walk: self,
+            queue: Mutex::new(Queue { jobs, ..Queue::default() }),
+            changed: Condvar::new(),
+            unreadable: AtomicUsize::new(0),
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(|| shared.work(&mut make_visitor()));
+            }
+            shared.work(&mut make_visitor());
+        });
+        self.cancel.check()?;
+        Ok(WalkEnd { unreadable: shared.unreadable.into_inner(), start_excluded: false })
+    }
+
+    /// The rules that hold for the place the walk begins at, and the directory it lies in; `None` if they exclude it.
+    #[expect(clippy::type_complexity, reason = "two values for one caller")]
+    fn rules_of_start(&self, is_directory: bool) -> Result<Option<(Dir, Option<Arc<IgnoreRules>>)>, ToolError> {
+        let refuse = |error| self.workspace.refuse(&self.start, error);
+        let mut directory = self.workspace.dir().try_clone().map_err(refuse)?;
+        let mut here = WorkspacePath::root();
+        let mut rules = None;
+        let mut names = self.start.as_path().iter().filter(|_| !self.start.is_root()).peekable();
+        while let Some(name) = names.next() {
+            let loaded = IgnoreRules::load(self.workspace, &directory, &here, rules);
+            here = here.join(name);
+            let last = names.peek().is_none();
+            if self.ignored == Include::No && loaded.excludes(&here, is_directory || !last) {
+                return Ok(None);
+            }
+            if !last {
+                directory = directory.open_dir_nofollow(name).map_err(refuse)?;
+            }
+            rules = Some(loaded);
+        }
+        Ok(Some((directory, rules)))
+    }
+
+    fn passes(&self, path: &WorkspacePath, name: &OsStr, is_directory: bool, rules: &IgnoreRules) -> bool {
+        if name == ".git" {
+            return false;
+        }
+        if self.hidden == Include::No && name.as_encoded_bytes().starts_with(b".") {
+            return false;
+        }
+        self.ignored == Include::Yes || !rules.excludes(path, is_directory)
+    }
+}
+
+impl Shared<'_> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // The queue is whole between any two statements.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work<V: FnMut(&Found) -> Flow>(&self, visit: &mut V) {
+        while let Some(job) = self.next() {
+            let done = Done(self);
+            let flow = match job {
+                Job::Directory(path, rules) => self.directory(&path, rules, visit),
+                Job::Entries(entries) => self.visit_all(&entries, visit),
+            };
+            if flow == Flow::Stop || self.walk.cancel.is_set() {
+                self.lock().stopped = true;
+            }
+            drop(done);
+        }
+    }
+
+    /// The next directory; `None` when there will be none.
+    fn next(&self) -> Option<Job> {
+        let mut queue = self.lock();
+        loop {
+            if queue.stopped {
+                return None;
+            }
+            if let Some(job) = queue.jobs.pop() {
+                queue.busy += 1;
+                return Some(job);
+            }
+            if queue.busy == 0 {
+                return None;
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn directory<V: FnMut(&Found) -> Flow>(
+        &self,
+        path: &WorkspacePath,
+        rules: Option<Arc<IgnoreRules>>,
+        visit: &mut V,
+    ) -> Flow {
+        let walk = self.walk;
+        let opened = walk.workspace.dir().open_dir_nofollow(path.as_path());
+        let Ok((entries, directory)) = opened.and_then(|dir| Ok((dir.entries()?, Arc::new(dir)))) else {
+            self.unreadable.fetch_add(1, Ordering::Relaxed);
+            return Flow::Continue;
+        };
+        let rules = IgnoreRules::load(walk.workspace, &directory, path, rules);
+        let mut batch = Vec::new();
+        for entry in entries {
+            if walk.cancel.is_set() {
+                return Flow::Stop;
+            }
+            let Ok((name, kind)) = entry.and_then(|entry| Ok((entry.file_name(), entry.file_type()?))) else {
+                self.unreadable.fetch_add(1, Ordering::Relaxed);
+                continue;
+            };
+            let path = path.join(&name);
+            if !walk.passes(&path, &name, kind.is_dir(), &rules) {
+                continue;
+            }
+            let deeper = path.depth().saturating_sub(walk.start.depth());
+            if kind.is_dir() && walk.depth.is_none_or(|depth| deeper < depth) {
+                self.push(Job::Directory(path.clone(), Some(Arc::clone(&rules))));
+            }
+            batch.push(Found { path, kind, directory: Arc::clone(&directory), name });
+            if batch.len() == BATCH {
+                self.push(Job::Entries(std::mem::take(&mut batch)));
+            }
+        }
+        self.visit_all(&batch, visit)
+    }
+
+    fn visit_all<V: FnMut(&Found) -> Flow>(&self, entries: &[Found], visit: &mut V) -> Flow {
+        let stops = |found: &Found| self.walk.cancel.is_set() || visit(found) == Flow::Stop;
+        if entries.iter().any(stops) { Flow::Stop } else { Flow::Continue }
+    }
+
+    fn push(&self, job: Job) {
+        self.lock().jobs.push(job);
+        self.changed.notify_one();
+    }
+}
+
+/// Says that a thread is through with its directory, even if the visitor panicked: the others must not wait for ever.
+struct Done<'a, 'b>(&'a Shared<'b>);
+
+impl Drop for Done<'_, '_> {
+    fn drop(&mut self) {
+        let mut queue = self.0.lock();
+        queue.busy -= 1;
+        queue.stopped |= std::thread::panicking();
+        drop(queue);
+        self.0.changed.notify_all();
+    }
+}

@@ -1,0 +1,255 @@
+//! A directory that cannot be left.
+//!
+//! The workspace is an open directory handle, and every file is reached from that handle with `openat2(RESOLVE_BENEATH)` or its
+//! equivalent (`cap-std`): a symbolic link, a `..`, an absolute path, a magic link of `/proc` or a directory that is swapped
+//! while we look cannot lead out of it, because no step is ever taken from an ambient path. `cap-std` was chosen because it
+//! does this on kernels without `openat2` too.
+//!
+//! INVARIANT: devices, sockets and named pipes are never read or written. The kind is asked before opening, opening never
+//! blocks (`O_NONBLOCK`), and the kind of what was really opened is asked again.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, FileType, FileTypeExt, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
+use palyra_common::{Confidentiality, Digest, Integrity, Label};
+use sha2::{Digest as _, Sha256};
+
+use crate::cancel::Cancel;
+use crate::registry::nearest;
+use crate::workspace_path::escape;
+use crate::{ToolError, WorkspacePath};
+
+/// How much is read at a time while streaming.
+pub(crate) const CHUNK: usize = 64 << 10;
+
+/// An open workspace.
+#[derive(Debug)]
+pub struct Workspace {
+    dir: Dir,
+    /// The path without links, for showing and for telling which absolute paths lie inside.
+    root: PathBuf,
+    /// The path as it was given.
+    given: PathBuf,
+    /// Who owns the workspace directory.
+    owner: u32,
+}
+
+impl Workspace {
+    /// Opens a directory as workspace; blocks.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ToolError> {
+        let given = path.as_ref();
+        let fail = |reason: String| ToolError::WorkspaceNotFound { path: escape(given.as_os_str()), reason };
+        let explain = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::NotFound => fail("does not exist".to_owned()),
+            std::io::ErrorKind::NotADirectory => fail("is not a directory".to_owned()),
+            std::io::ErrorKind::PermissionDenied => fail("may not be opened".to_owned()),
+            _ => fail(format!("cannot be opened: {error}")),
+        };
+        let root = given.canonicalize().map_err(explain)?;
+        let dir = Dir::open_ambient_dir(&root, ambient_authority()).map_err(explain)?;
+        let owner = dir.dir_metadata().map_err(explain)?.uid();
+        let given = std::path::absolute(given).map_err(explain)?;
+        Ok(Self { dir, root, given, owner })
+    }
+
+    /// Where the workspace is, without links.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Reads a path as a model writes it; an absolute path inside the workspace is made relative.
+    pub fn path(&self, text: &str) -> Result<WorkspacePath, ToolError> {
+        WorkspacePath::parse(text, &[&self.root, &self.given])
+    }
+
+    pub(crate) fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    /// What the system says about a path, as our error; a missing file gets the nearest sibling as a suggestion.
+    pub(crate) fn refuse(&self, path: &WorkspacePath, error: std::io::Error) -> ToolError {
+        match ToolError::io(&path.to_string(), error) {
+            ToolError::PathNotFound { path: shown, .. } => {
+                ToolError::PathNotFound { suggestion: self.similar(path), path: shown }
+            }
+            other => other,
+        }
+    }
+
+    fn similar(&self, path: &WorkspacePath) -> Option<String> {
+        /// Enough to find a misspelt name, small enough not to matter in a huge directory.
+        const LOOKED_AT: usize = 1_000;
+        let parent = path.parent()?;
+        let wanted = escape(path.file_name()?);
+        let entries = self.dir.read_dir(parent.as_path()).ok()?;
+        let names: Vec<_> = entries.take(LOOKED_AT).filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+        let texts: Vec<_> = names.iter().map(|name| escape(name)).collect();
+        let near = nearest(&wanted, texts.iter().map(String::as_str))?;
+        let name = names.iter().zip(&texts).find(|(_, text)| **text == near)?.0;
+        Some(parent.join(name).to_string())
+    }
+
+    /// What is at a path, links followed as long as they stay inside.
+    pub(crate) fn metadata(&self, path: &WorkspacePath) -> Result<Metadata, ToolError> {
+        self.dir.metadata(path.as_path()).map_err(|error| self.refuse(path, error))
+    }
+
+    /// Opens a regular file for reading, links followed as long as they stay inside.
+    pub(crate) fn open_file(&self, path: &WorkspacePath) -> Result<OpenFile, ToolError> {
+        require_regular(path, &self.metadata(path)?)?;
+        self.open_in(&self.dir, path.as_path(), path, FollowSymlinks::Yes)
+    }
+
+    /// Opens a name in a directory of the workspace, if it is a regular file and no link.
+    pub(crate) fn open_here(&self, dir: &Dir, name: &OsStr, path: &WorkspacePath) -> Result<OpenFile, ToolError> {
+        let metadata = dir.symlink_metadata(name).map_err(|error| self.refuse(path, error))?;
+        require_regular(path, &metadata)?;
+        self.open_in(dir, Path::new(name), path, FollowSymlinks::No)
+    }
+
+    fn open_in(
+        &self,
+        dir: &Dir,
+        name: &Path,
+        path: &WorkspacePath,
+        follow: FollowSymlinks,
+    ) -> Result<OpenFile, ToolError> {
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(nonblocking()).follow(follow);
+        let file = dir.open_with(name, &options).map_err(|error| self.refuse(path, error))?;
+        let metadata = file.metadata().map_err(|error| self.refuse(path, error))?;
+        require_regular(path, &metadata)?;
+        Ok(OpenFile { path: path.clone(), metadata, file: file.into_std() })
+    }
+
+    /// The path with all links resolved, so that a file is changed where it really is. What does not exist yet is taken below
+    /// the nearest directory that does.
+    pub(crate) fn resolve(&self, path: &WorkspacePath) -> Result<WorkspacePath, ToolError> {
+        let mut missing = Vec::new();
+        let mut here = path.clone();
+        loop {
+            match self.dir.canonicalize(here.as_path()) {
+                Ok(found) => {
+                    let found = if found == Path::new(".") { PathBuf::new() } else { found };
+                    let resolved = missing
+                        .iter()
+                        .rev()
+                        .fold(WorkspacePath::found(&found), |path, name: &OsString| path.join(name));
+                    return Ok(resolved);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    // A link that points to nothing is refused: writing "through" it would make a file somewhere else.
+                    if self.dir.symlink_metadata(here.as_path()).is_ok_and(|found| found.is_symlink()) {
+                        return Err(ToolError::InvalidPath {
+                            path: path.to_string(),
+                            reason: "it is a symbolic link that leads nowhere",
+                        });
+                    }
+                    let (Some(parent), Some(name)) = (here.parent(), here.file_name()) else {
+                        return Err(self.refuse(path, error));
+                    };
+                    missing.push(name.to_owned());
+                    here = parent;
+                }
+                Err(error) => return Err(self.refuse(path, error)),
+            }
+        }
+    }
+
+    /// How far content of a file may be trusted: a file that the user, root or the owner of the workspace owns was not
+    /// written by a stranger.
+    pub(crate) fn label(&self, path: &WorkspacePath, owner: u32) -> Label {
+        let ours = [rustix::process::geteuid().as_raw(), self.owner, 0];
+        let integrity = if ours.contains(&owner) { Integrity::ToolTrusted } else { Integrity::Untrusted };
+        Label::new(integrity, Confidentiality::Private).from_source(format!("file:{path}"))
+    }
+}
+
+/// A regular file that was opened for reading.
+pub(crate) struct OpenFile {
+    path: WorkspacePath,
+    pub(crate) metadata: Metadata,
+    pub(crate) file: File,
+}
+
+impl OpenFile {
+    pub(crate) fn size(&self) -> u64 {
+        self.metadata.len()
+    }
+
+    pub(crate) fn owner(&self) -> u32 {
+        self.metadata.uid()
+    }
+
+    /// Permission bits, without set-user-id and its like: those never survive a write.
+    pub(crate) fn mode(&self) -> u32 {
+        self.metadata.mode() & 0o777
+    }
+
+    /// All bytes, or `file_too_large`.
+    pub(crate) fn read_whole(mut self, limit: u64) -> Result<Vec<u8>, ToolError> {
+        let too_large = |bytes| ToolError::FileTooLarge { path: self.path.to_string(), bytes, limit };
+        if self.size() > limit {
+            return Err(too_large(self.size()));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(self.size()).unwrap_or_default());
+        let read = (&mut self.file).take(limit.saturating_add(1)).read_to_end(&mut bytes);
+        read.map_err(|error| ToolError::io(&self.path.to_string(), error))?;
+        // The file may have grown since its size was asked.
+        if bytes.len() as u64 > limit { Err(too_large(bytes.len() as u64)) } else { Ok(bytes) }
+    }
+
+    /// Digest of the whole content, streamed.
+    pub(crate) fn digest(&mut self, cancel: &Cancel) -> Result<Digest, ToolError> {
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            cancel.check()?;
+            let count = self.file.read(&mut buffer).map_err(|error| ToolError::io(&self.path.to_string(), error))?;
+            match buffer.get(..count) {
+                Some([]) | None => return Ok(Digest(hasher.finalize().into())),
+                Some(bytes) => hasher.update(bytes),
+            }
+        }
+    }
+}
+
+fn nonblocking() -> i32 {
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    i32::try_from(flags.bits()).unwrap_or_default()
+}
+
+pub(crate) fn require_regular(path: &WorkspacePath, metadata: &Metadata) -> Result<(), ToolError> {
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        return Ok(());
+    }
+    let path = path.to_string();
+    if kind.is_dir() {
+        return Err(ToolError::PathIsDirectory { path });
+    }
+    Err(ToolError::SpecialFile { path, kind: kind_name(kind) })
+}
+
+/// What a directory entry is, in a word.
+pub(crate) fn kind_name(kind: FileType) -> &'static str {
+    if kind.is_dir() {
+        "directory"
+    } else if kind.is_file() {
+        "file"
+    } else if kind.is_symlink() {
+        "symbolic link"
+    } else if kind.is_fifo() {
+        "named pipe"
+    } else if kind.is_socket() {
+        "socket"
+    } else {
+        "device"
+    }
+}

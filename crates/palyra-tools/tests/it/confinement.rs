@@ -1,0 +1,198 @@
+//! Ways out of the workspace, tried with every tool that takes a path.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use palyra_tools::Workspace;
+use serde_json::{Value, json};
+
+use crate::support::{Bench, snapshot};
+
+/// A bench with a secret next to the workspace and links of every kind to it.
+fn surrounded() -> Bench {
+    let bench = Bench::new();
+    let outside = bench.dir.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("secret.txt"), "SECRET\n").unwrap();
+    bench.file("inside.txt", "inside\n");
+    bench.file("sub/file.txt", "sub\n");
+    let root = bench.root();
+    symlink(outside.join("secret.txt"), root.join("abs_file")).unwrap();
+    symlink("../outside/secret.txt", root.join("rel_file")).unwrap();
+    symlink(&outside, root.join("abs_dir")).unwrap();
+    symlink("../outside", root.join("rel_dir")).unwrap();
+    symlink("/", root.join("slash")).unwrap();
+    symlink("/proc/self/root", root.join("magic")).unwrap();
+    symlink("/proc/self/cwd", root.join("magic_cwd")).unwrap();
+    symlink("abs_dir", root.join("chain")).unwrap();
+    symlink("loop_b", root.join("loop_a")).unwrap();
+    symlink("loop_a", root.join("loop_b")).unwrap();
+    symlink("sub/../../outside/secret.txt", root.join("dotted")).unwrap();
+    symlink("sub", root.join("good_dir")).unwrap();
+    symlink("inside.txt", root.join("good_file")).unwrap();
+    bench
+}
+
+fn escapes(bench: &Bench) -> Vec<(String, &'static [&'static str])> {
+    const OUT: &[&str] = &["path_outside_workspace"];
+    const LOOP: &[&str] = &["invalid_path"];
+    let secret = bench.dir.path().join("outside/secret.txt");
+    let mut table: Vec<(String, &[&str])> = [
+        "../outside/secret.txt",
+        "sub/../../outside/secret.txt",
+        "./.././outside/secret.txt",
+        "abs_file",
+        "rel_file",
+        "abs_dir/secret.txt",
+        "rel_dir/secret.txt",
+        "chain/secret.txt",
+        "dotted",
+        "good_dir/../../outside/secret.txt",
+        "/proc/self/root/etc/passwd",
+        "/proc/self/cwd/Cargo.toml",
+        "/etc/passwd",
+        "slash/etc/passwd",
+        "magic/etc/passwd",
+        "magic_cwd/Cargo.toml",
+        "..",
+        "/",
+        "\\x2E\\x2E/outside/secret.txt",
+    ]
+    .into_iter()
+    .map(|path| (path.to_owned(), OUT))
+    .collect();
+    table.push((secret.display().to_string(), OUT));
+    table.push((format!("{}/../outside/secret.txt", bench.root().display()), OUT));
+    table.push((format!("{}x/secret.txt", bench.root().display()), OUT));
+    table.push(("loop_a".to_owned(), LOOP));
+    table.push(("loop_a/x".to_owned(), LOOP));
+    table.push(("inside\0.txt".to_owned(), LOOP));
+    table.push(("inside.txt\\x00".to_owned(), LOOP));
+    table.push((String::new(), LOOP));
+    table
+}
+
+#[test]
+fn no_path_leads_out_and_nothing_is_written_outside() {
+    let bench = surrounded();
+    let outside = bench.dir.path().join("outside");
+    let before = (snapshot(&outside), snapshot(&bench.root()));
+    let mut tried = 0;
+    for (path, expected) in escapes(&bench) {
+        let patch = |body: &str| json!({"patch": format!("*** Begin Patch\n{body}\n*** End Patch")});
+        let mut calls: Vec<(&str, Value)> = vec![
+            ("fs.read", json!({"path": path})),
+            ("fs.list", json!({"path": path})),
+            ("fs.search", json!({"path": path, "pattern": "SECRET"})),
+            ("fs.write", json!({"path": path, "content": "OWNED"})),
+        ];
+        // An empty name or a NUL is a malformed patch before it is a bad path.
+        if !path.is_empty() {
+            calls.push(("fs.apply_patch", patch(&format!("*** Add File: {path}\n+OWNED"))));
+            calls.push(("fs.apply_patch", patch(&format!("*** Delete File: {path}"))));
+            calls.push(("fs.apply_patch", patch(&format!("*** Update File: {path}\n-SECRET\n+OWNED"))));
+            calls.push(("fs.apply_patch", patch(&format!("*** Update File: inside.txt\n*** Move to: {path}"))));
+        }
+        for (tool, arguments) in calls {
+            let code = bench.refusal(tool, arguments.clone());
+            assert!(expected.contains(&code.as_str()), "{tool} {arguments}: {code}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 150, "{tried}");
+    assert_eq!(before, (snapshot(&outside), snapshot(&bench.root())), "nothing was touched");
+}
+
+#[test]
+fn links_that_stay_inside_work_and_are_kept() {
+    let bench = surrounded();
+    assert_eq!(bench.content("fs.read", json!({"path": "good_file"})), "inside\n");
+    assert_eq!(bench.content("fs.read", json!({"path": "good_dir/file.txt"})), "sub\n");
+    let absolute = bench.root().join("sub/file.txt");
+    assert_eq!(bench.content("fs.read", json!({"path": absolute})), "sub\n");
+    let output = bench.call("fs.write", json!({"path": "good_file", "content": "changed\n"})).unwrap();
+    assert_eq!(output.changes[0].path, "inside.txt", "the file is changed where it is");
+    assert_eq!(bench.text("inside.txt").unwrap(), "changed\n");
+    assert!(bench.root().join("good_file").symlink_metadata().unwrap().is_symlink());
+    bench.call("fs.write", json!({"path": "good_dir/new/deep.txt", "content": "x"})).unwrap();
+    assert_eq!(bench.text("sub/new/deep.txt").unwrap(), "x");
+}
+
+#[test]
+fn a_link_to_nothing_is_not_written_through() {
+    let bench = Bench::new();
+    symlink("nowhere", bench.root().join("dangling")).unwrap();
+    assert_eq!(bench.refusal("fs.write", json!({"path": "dangling", "content": "x"})), "invalid_path");
+    assert!(!bench.root().join("nowhere").exists());
+}
+
+#[test]
+fn a_workspace_given_through_a_link_takes_both_spellings() {
+    let bench = Bench::new();
+    bench.file("a", "x");
+    let link = bench.dir.path().join("link");
+    symlink(bench.root(), &link).unwrap();
+    let workspace = Workspace::open(&link).unwrap();
+    for path in [link.join("a"), bench.root().canonicalize().unwrap().join("a")] {
+        assert_eq!(workspace.path(path.to_str().unwrap()).unwrap().to_string(), "a");
+    }
+}
+
+#[test]
+fn a_missing_workspace_says_so() {
+    let bench = Bench::new();
+    bench.file("file", "x");
+    for (path, reason) in [("nowhere", "does not exist"), ("file", "is not a directory")] {
+        let error = Workspace::open(bench.root().join(path)).unwrap_err();
+        assert_eq!(error.code(), "workspace_not_found");
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn swapping_a_directory_for_a_link_never_lets_a_call_out() {
+    let bench = surrounded();
+    let root = bench.root();
+    fs::create_dir(root.join("real")).unwrap();
+    fs::write(root.join("real/secret.txt"), "harmless\n").unwrap();
+    symlink("../outside", root.join("evil")).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let swapper = {
+        let (root, stop) = (root.clone(), Arc::clone(&stop));
+        std::thread::spawn(move || {
+            let mut swaps = 0;
+            while !stop.load(Ordering::Relaxed) {
+                // real and evil take turns at being `dir`.
+                for name in ["real", "evil"] {
+                    fs::rename(root.join(name), root.join("dir")).unwrap();
+                    std::thread::yield_now();
+                    fs::rename(root.join("dir"), root.join(name)).unwrap();
+                    swaps += 1;
+                }
+            }
+            swaps
+        })
+    };
+    let outside = bench.dir.path().join("outside");
+    let before = snapshot(&outside);
+    let mut read = 0;
+    for round in 0..150 {
+        if let Ok(output) = bench.call("fs.read", json!({"path": "dir/secret.txt"})) {
+            assert_eq!(output.content, "harmless\n");
+            read += 1;
+        }
+        if let Ok(output) = bench.call("fs.search", json!({"pattern": "SECRET"})) {
+            assert!(!output.content.contains("SECRET"), "{}", output.content);
+        }
+        if let Ok(output) = bench.call("fs.list", json!({"depth": 4, "hidden": true})) {
+            assert!(!output.content.contains("dir/secret.txt  7"), "{}", output.content);
+        }
+        let _ = bench.call("fs.write", json!({"path": format!("dir/w{}.txt", round % 3), "content": "OWNED"}));
+    }
+    stop.store(true, Ordering::Relaxed);
+    let swaps = swapper.join().unwrap();
+    assert!(swaps > 10 && read <= 150, "{swaps} {read}");
+    assert_eq!(before, snapshot(&outside));
+}
