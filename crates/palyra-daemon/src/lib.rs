@@ -1,1 +1,27 @@
-//! (being written)
+//! The daemon of Palyra: it puts the parts together and opens the doors. Nothing else lives here.
+//!
+//! - [`Composition`]: which tools, decider and provider this daemon has; [`Composition::main`] is the whole of `palyrad`;
+//! - `options`, `provider`: from configuration to resolved parts; `logging`: its log;
+//! - `state`, `token`: the state root, who owns it, what lies in it;
+//! - `listen`, `serve`, `auth`: the Unix socket, loopback HTTP, and who may come in;
+//! - `http`: one file per resource, each handler parses, asks the engine, and answers with a type of `palyra-client`;
+//! - `views`: rows of the engine as wire types; `shutdown`: how it ends.
+
+mod app;
+mod args;
+mod auth;
+mod composition;
+mod error;
+mod http;
+mod listen;
+mod logging;
+mod options;
+mod provider;
+mod serve;
+mod shutdown;
+mod state;
+mod token;
+mod views;
+
+pub use composition::Composition;
+pub use error::DaemonError;

@@ -83,7 +83,19 @@ pub struct VerifyReport {
     pub segments: u64,
     /// Signed checkpoints that were checked.
     pub checkpoints: u64,
-    /// Everything that is wrong, in the order of the log; empty means sound.
+    /// Artifacts whose bytes were checked.
+    #[serde(default)]
+    pub artifacts: u64,
+    /// Derived tables that were rebuilt from the log and compared.
+    #[serde(default)]
+    pub projections: Vec<String>,
+    /// Derived tables that were not compared.
+    #[serde(default)]
+    pub unchecked_projections: Vec<String>,
+    /// Whether there were more problems than are listed.
+    #[serde(default)]
+    pub more_problems: bool,
+    /// Everything that is wrong, in the order it was found; empty means sound.
     pub problems: Vec<ProblemView>,
 }
 
