@@ -5,7 +5,7 @@
 //! window says how much is missing, a summary says how many items it stands for, and all of it is whole on the tape.
 
 use palyra_common::{Digest, Label};
-use palyra_models::{Message, ToolCallRequest};
+use palyra_models::{ATTACHMENT_MARK, Message, ToolCallRequest};
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{ContextItem, RunSpec};
@@ -170,7 +170,7 @@ fn message(spec: &RunSpec, item: &Item) -> Message {
             let mut content = text.clone();
             for attachment in attachments {
                 content.push_str(&format!(
-                    "\n\n[file {}]\n{}\n[end of {}]",
+                    "{ATTACHMENT_MARK}{}]\n{}\n[end of {}]",
                     attachment.source, attachment.text, attachment.source
                 ));
             }

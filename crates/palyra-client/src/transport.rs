@@ -179,10 +179,13 @@ async fn refusal(doing: &'static str, response: Response<Incoming>, patience: Du
 
 /// An envelope's message is one line by contract; it is shown raw on terminals, so the contract is enforced here.
 pub(crate) fn one_line(mut error: StableErrorEnvelope) -> StableErrorEnvelope {
-    let clean = |text: &str| text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
-    error.message = clean(&error.message);
-    error.recovery_hint = error.recovery_hint.as_deref().map(clean);
+    error.message = without_controls(&error.message);
+    error.recovery_hint = error.recovery_hint.as_deref().map(without_controls);
     error
+}
+
+fn without_controls(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 async fn collect(doing: &'static str, mut body: Incoming, patience: Duration) -> Result<Bytes, ClientError> {

@@ -39,9 +39,17 @@ pub struct BackupReport {
     pub path: PathBuf,
 }
 
-/// Copies a state that may be in use.
+/// Copies a state that may be in use; a copy that could not be finished is removed again.
 pub(crate) fn backup(layout: &Layout, key: &JournalKey, dest: &Path) -> Result<BackupReport, JournalError> {
     refuse_if_used(dest)?;
+    let copied = copy_state(layout, key, dest);
+    if copied.is_err() {
+        let _ = fs::remove_dir_all(dest);
+    }
+    copied
+}
+
+fn copy_state(layout: &Layout, key: &JournalKey, dest: &Path) -> Result<BackupReport, JournalError> {
     let target = Layout::new(dest);
     target.create().map_err(|e| JournalError::file("create", dest, e))?;
     copy_database(layout, &target)?;

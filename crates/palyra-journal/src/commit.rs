@@ -81,11 +81,11 @@ impl Committer {
     pub(crate) fn commit(&mut self, group: &mut [Batch]) -> Vec<Result<Appended, JournalError>> {
         match self.transaction(group, Isolation::None) {
             Ok(outcomes) => outcomes,
+            Err(error) if group.len() == 1 => vec![Err(error)],
             Err(error) if error.blame() == Blame::Batch => match self.transaction(group, Isolation::PerBatch) {
                 Ok(outcomes) => outcomes,
                 Err(error) => group.iter().map(|_| Err(error.clone())).collect(),
             },
-            Err(error) if group.len() == 1 => vec![Err(error)],
             Err(_) => group.iter_mut().map(|batch| self.commit_alone(batch)).collect(),
         }
     }

@@ -19,6 +19,7 @@ use crate::block::block_on;
 use crate::checkpoint::SignedCheckpoint;
 use crate::commit::Batch;
 use crate::error::JournalError;
+use crate::health::{Finding, state_health};
 use crate::keys::{JournalKey, PublicKey};
 use crate::layout::{Layout, free_bytes};
 use crate::open;
@@ -154,12 +155,12 @@ impl Journal {
             return Err(JournalError::invalid("a batch needs at least one record"));
         }
         let entries = batch.into_iter().map(Entry::prepare).collect::<Result<Vec<_>, _>>()?;
-        let bytes = entries.iter().map(|entry| entry.record.payload.len()).sum();
+        let bytes: usize = entries.iter().map(|entry| entry.record.payload.len()).sum();
         let records = entries.len() as u64;
-        self.inner.shared.reserve(records)?;
+        self.inner.shared.reserve(records, bytes as u64)?;
         let (reply, answer) = oneshot::channel();
         if self.inner.commands.send(Command::Append(Batch { entries, bytes, reply })).is_err() {
-            self.inner.shared.taken(records);
+            self.inner.shared.taken(records, bytes as u64);
             return Err(JournalError::Closed);
         }
         Ok(answer)
@@ -215,10 +216,13 @@ impl Journal {
     /// and when the store was found damaged.
     ///
     /// # Errors
-    /// `disk_full` or `journal_damaged`.
+    /// `disk_full`, `journal_damaged` or `journal_closed`.
     pub fn admission(&self) -> Result<(), JournalError> {
         if let Some(failure) = self.inner.shared.failure() {
             return Err(failure);
+        }
+        if self.inner.shared.has_ended() {
+            return Err(JournalError::Closed);
         }
         let path = &self.inner.layout.root;
         let free = free_bytes(path).map_err(|e| JournalError::file("look at", path, e))?;
@@ -226,6 +230,12 @@ impl Journal {
             return Err(JournalError::DiskFull { path: path.clone() });
         }
         Ok(())
+    }
+
+    /// What is wrong with the state, and what to do about it.
+    #[must_use]
+    pub fn health(&self) -> Vec<Finding> {
+        state_health(&self.inner.layout.root)
     }
 
     /// Signs the present head and keeps it for ever.

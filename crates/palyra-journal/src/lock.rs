@@ -3,9 +3,13 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::time::Duration;
 
 use crate::error::JournalError;
 use crate::layout::Layout;
+
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Held as long as the writer lives.
 #[derive(Debug)]
@@ -21,7 +25,7 @@ impl WriterLock {
         let mut options = OpenOptions::new();
         let mut file =
             options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
-        match file.try_lock() {
+        match try_lock(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(JournalError::StateInUse { root: layout.root.clone(), holder: holder(layout) });
@@ -35,6 +39,17 @@ impl WriterLock {
         }
         Ok(Self { _file: file })
     }
+}
+
+/// A health check holds the lock for an instant; that must not look like another daemon.
+fn try_lock(file: &File) -> Result<(), TryLockError> {
+    for _ in 0..TRIES {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            other => return other,
+        }
+    }
+    file.try_lock()
 }
 
 /// Whether some process writes this state now.

@@ -67,6 +67,7 @@ fn open_locked(
     };
     let reader = Reader::open(layout)?;
     let chain = Chain::load(&reader, &keys::public_keys(layout)?, &anchored)?;
+    segments::check(layout, &connection)?;
     segments::clean(layout, &connection)?;
     projection::reconcile(&connection, &reader, &projections)?;
     drop(reader);

@@ -114,12 +114,17 @@ impl Projection for RunHeads {
     }
     fn apply(&self, connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
         if let (Some(run), Some(run_seq)) = (record.run_id, record.run_seq) {
-            connection
-                .prepare_cached(
-                    "INSERT INTO run_heads (run_id, last_run_seq, first_seq, last_seq) VALUES (?1, ?2, ?3, ?3)
-                     ON CONFLICT (run_id) DO UPDATE SET last_run_seq = excluded.last_run_seq, last_seq = excluded.last_seq",
-                )?
-                .execute(params![run.to_u128().to_be_bytes(), to_sql(run_seq), to_sql(record.seq)])?;
+            // Tapes begin at 1, so only the first record of a run makes a row.
+            let sql = if run_seq == 1 {
+                "INSERT INTO run_heads (run_id, last_run_seq, first_seq, last_seq) VALUES (?1, ?2, ?3, ?3)"
+            } else {
+                "UPDATE run_heads SET last_run_seq = ?2, last_seq = ?3 WHERE run_id = ?1"
+            };
+            connection.prepare_cached(sql)?.execute(params![
+                run.to_u128().to_be_bytes(),
+                to_sql(run_seq),
+                to_sql(record.seq)
+            ])?;
         }
         Ok(())
     }

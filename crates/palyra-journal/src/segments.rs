@@ -103,6 +103,30 @@ pub(crate) fn all(connection: &Connection) -> Result<Vec<SegmentRow>, JournalErr
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
+/// What can be told at every start: the live table begins right after the sealed records at the latest, and every sealed
+/// file is there with its size.
+pub(crate) fn check(layout: &Layout, connection: &Connection) -> Result<(), JournalError> {
+    let oldest: Option<i64> = connection.query_row("SELECT min(seq) FROM records", [], |row| row.get(0))?;
+    let mut next = 1;
+    for segment in all(connection)? {
+        let position = Position::Records { first: segment.first_seq, last: segment.last_seq };
+        if segment.first_seq != next || !segment.name_is_right() {
+            return Err(JournalError::damaged(position, "the entry of this segment was changed"));
+        }
+        let size = fs::metadata(layout.segment(&segment.file)).map(|metadata| metadata.len());
+        if size.ok() != Some(segment.bytes) {
+            return Err(JournalError::damaged(position, format!("segment `{}` is missing or cut off", segment.file)));
+        }
+        next = segment.last_seq + 1;
+    }
+    match oldest.map(to_u64) {
+        Some(oldest) if oldest > next => {
+            Err(JournalError::damaged(Position::Records { first: next, last: oldest - 1 }, "they are missing"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Makes a segment the truth for its range.
 pub(crate) fn register(connection: &Connection, segment: &SegmentRow) -> Result<(), JournalError> {
     connection.execute(
@@ -228,14 +252,16 @@ pub(crate) fn digest_of_file(path: &Path) -> std::io::Result<(u64, Digest)> {
 pub(crate) fn clean(layout: &Layout, connection: &Connection) -> Result<(), JournalError> {
     let dir = layout.segments_dir();
     let failed = |e| JournalError::file("clean", &dir, e);
+    let oldest: Option<i64> = connection.query_row("SELECT min(seq) FROM records", [], |row| row.get(0))?;
+    let oldest = oldest.map_or(u64::MAX, to_u64);
     let sealed = sealed_through(connection)?;
     for entry in fs::read_dir(&dir).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let spare = match name.strip_suffix(".db").and_then(|stem| stem.split_once('-')) {
-            // Beyond the sealed range the live table still has every record of such a file.
-            Some((first, _)) => first.parse::<u64>().is_ok_and(|first| first > sealed),
+            // Only what the live table still holds is a spare copy.
+            Some((first, _)) => first.parse::<u64>().is_ok_and(|first| first > sealed && first >= oldest),
             None => name.ends_with(".tmp"),
         };
         if spare {

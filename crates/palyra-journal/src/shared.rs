@@ -1,6 +1,6 @@
 //! What the writer thread and the handles both see: the head, how much waits, and whether the store can be relied on.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use crate::error::JournalError;
@@ -8,18 +8,28 @@ use crate::record::Head;
 
 /// Records that may wait in memory; more are refused with `journal_busy`, so a slow disk cannot eat all memory.
 const MAX_WAITING_RECORDS: u64 = 256 * 1024;
+/// Bytes of payload that may wait in memory, for the same reason.
+const MAX_WAITING_BYTES: u64 = 512 * 1024 * 1024;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Shared {
     head: RwLock<Head>,
     waiting: AtomicU64,
+    waiting_bytes: AtomicU64,
+    ended: AtomicBool,
     failure: Mutex<Option<JournalError>>,
 }
 
 impl Shared {
     pub(crate) fn new(head: Head) -> Self {
-        Self { head: RwLock::new(head), waiting: AtomicU64::new(0), failure: Mutex::new(None) }
+        Self {
+            head: RwLock::new(head),
+            waiting: AtomicU64::new(0),
+            waiting_bytes: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+            failure: Mutex::new(None),
+        }
     }
 
     pub(crate) fn head(&self) -> Head {
@@ -31,18 +41,29 @@ impl Shared {
     }
 
     /// Asks for room for some records.
-    pub(crate) fn reserve(&self, records: u64) -> Result<(), JournalError> {
+    pub(crate) fn reserve(&self, records: u64, bytes: u64) -> Result<(), JournalError> {
         let waiting = self.waiting.fetch_add(records, Ordering::Relaxed);
-        if waiting > MAX_WAITING_RECORDS {
-            self.waiting.fetch_sub(records, Ordering::Relaxed);
+        let waiting_bytes = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if waiting > MAX_WAITING_RECORDS || waiting_bytes > MAX_WAITING_BYTES {
+            self.taken(records, bytes);
             return Err(JournalError::Busy { waiting });
         }
         Ok(())
     }
 
     /// Some records no longer wait.
-    pub(crate) fn taken(&self, records: u64) {
+    pub(crate) fn taken(&self, records: u64, bytes: u64) {
         self.waiting.fetch_sub(records, Ordering::Relaxed);
+        self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// The writer is gone, in good order or not.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
     /// Remembers damage found while running: from then on no new work is admitted.

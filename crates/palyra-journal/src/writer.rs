@@ -30,9 +30,11 @@ use crate::shared::Shared;
 const GROUP_RECORDS: usize = 4096;
 /// Bytes in one group, for the same reason.
 const GROUP_BYTES: usize = 8 * 1024 * 1024;
-/// Callers answered by one commit usually come back at once. Waiting this long for them makes full groups out of
-/// alternating small and large ones, and is far below the time of a commit.
-const GATHER: Duration = Duration::from_micros(120);
+/// Callers answered by one commit usually come back at once, one after the other. As long as they keep coming, the group waits
+/// for the next; otherwise small and large groups would alternate. A lone caller is never made to wait.
+const GATHER_PAUSE: Duration = Duration::from_micros(40);
+/// All that waiting together, well below the time of a commit and the work on a full group.
+const GATHER: Duration = Duration::from_micros(500);
 /// Rows trimmed at a time, a few milliseconds of work.
 const TRIM_ROWS: u64 = 512;
 /// Under constant load a trim is done after this many commits.
@@ -71,8 +73,8 @@ pub(crate) struct Writer {
 enum Sealing {
     Idle,
     Running,
-    /// A failed rotation is not tried again before the next start; the log goes on in the live table.
-    GivenUp,
+    /// The last attempt failed; the log goes on in the live table, and the next attempt waits until it has grown.
+    WaitUntil(u64),
 }
 
 /// What the writer takes over from opening.
@@ -155,20 +157,22 @@ impl Writer {
         let mut bytes = first.bytes;
         let mut group = vec![first];
         let mut left_over = None;
-        let deadline = (self.last_group > 2).then(|| Instant::now() + GATHER);
+        let began = Instant::now();
+        let mut arrived = began;
         while records < GROUP_RECORDS && bytes < GROUP_BYTES {
             match self.commands.try_recv() {
                 Ok(Command::Append(batch)) => {
                     records += batch.entries.len();
                     bytes += batch.bytes;
                     group.push(batch);
+                    arrived = Instant::now();
                 }
                 Ok(other) => {
                     left_over = Some(other);
                     break;
                 }
                 Err(TryRecvError::Empty)
-                    if group.len() < self.last_group && deadline.is_some_and(|at| Instant::now() < at) =>
+                    if self.last_group > 1 && arrived.elapsed() < GATHER_PAUSE && began.elapsed() < GATHER =>
                 {
                     std::thread::yield_now();
                 }
@@ -176,7 +180,7 @@ impl Writer {
             }
         }
         self.last_group = group.len();
-        self.shared.taken(records as u64);
+        self.shared.taken(records as u64, bytes as u64);
         self.bytes_since_fold += bytes as u64 + records as u64 * 512 + 16 * 1024;
         let before = self.committer.head();
         let outcomes = self.committer.commit(&mut group);
@@ -228,7 +232,12 @@ impl Writer {
     fn start_sealing(&mut self) {
         let count = self.committer.head().count;
         let limit = self.options.segment_records.max(CHUNK);
-        if self.sealing != Sealing::Idle || count - self.sealed_through <= limit {
+        let ready = match self.sealing {
+            Sealing::Idle => true,
+            Sealing::Running => false,
+            Sealing::WaitUntil(later) => count >= later,
+        };
+        if !ready || count - self.sealed_through <= limit {
             return;
         }
         let length = (limit / 2 / CHUNK).max(1) * CHUNK;
@@ -250,7 +259,7 @@ impl Writer {
         if let Err(error) = registered {
             tracing::error!(%error, "records could not be moved into a segment");
             self.shared.note_failure(&error);
-            self.sealing = Sealing::GivenUp;
+            self.sealing = Sealing::WaitUntil(self.committer.head().count + CHUNK);
         }
     }
 
@@ -279,15 +288,17 @@ impl Writer {
         }
     }
 
-    /// The log grew so long that only a pause of the writer lets it start over.
+    /// The log grew so long that only a pause of the writer lets it start over. Nothing is written meanwhile, so all of it
+    /// can be folded back; readers of an old state are not waited for.
     fn fold_whole_wal(&mut self) {
         let connection = self.committer.connection();
-        let folded = connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()));
+        let folded = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         if let Err(error) = folded {
             tracing::warn!(%error, "the write-ahead log could not be folded back");
         }
     }
 
+    /// Closes the database in good order.
     fn finish(&mut self) -> Result<(), JournalError> {
         self.maintenance.stop();
         // What was appended before closing is committed; what came after is refused when the channel goes.
@@ -296,5 +307,11 @@ impl Writer {
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         checkpoint::read_head(connection, self.committer.id())?;
         Ok(())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.shared.end();
     }
 }

@@ -25,7 +25,7 @@ mod tokens;
 pub use assembler::{AssembledTurn, TurnAssembler};
 pub use error::{ModelError, ModelErrorClass};
 pub use event::{ModelEvent, StopReason, Usage};
-pub use message::{Message, Role, ToolCallRequest, ToolSpec};
+pub use message::{ATTACHMENT_MARK, Message, Role, ToolCallRequest, ToolSpec};
 pub use offline::OfflineProvider;
 pub use openai_compatible::{OpenAiCompatible, OpenAiCompatibleOptions, RetryPolicy, install_crypto_provider};
 pub use provider::{ModelProvider, ModelStream, ProviderInfo};

@@ -21,6 +21,10 @@ runtime_contract_enum! {
     }
 }
 
+/// What stands before the text of a file that a context builder puts behind the person's own words in a user message, as
+/// in `\n\n[file notes.md]\n…`. The offline planner takes nothing from there on for a request.
+pub const ATTACHMENT_MARK: &str = "\n\n[file ";
+
 /// A call that a model asks for. It is a proposal: nothing has been checked yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -69,7 +69,7 @@ impl Tool for ArtifactRead {
             read(artifacts.as_ref(), &input.digest, input.offset.unwrap_or(0), limit)
         })
         .await?;
-        let truncated = !data["next_offset"].is_null();
+        let truncated = data.get("next_offset").is_some_and(Value::is_u64);
         Ok(ToolOutput { truncated, ..ToolOutput::text(content, label).with_data(data) })
     }
 }

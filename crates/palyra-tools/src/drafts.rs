@@ -77,7 +77,7 @@ impl<'a> Drafts<'a> {
                 let bytes = bytes.len() as u64;
                 return Err(ToolError::FileTooLarge { path: path.to_string(), bytes, limit: self.limit });
             }
-            let created_directories = match (&draft.before, &draft.now) {
+            let directories = match (&draft.before, &draft.now) {
                 (None, Some(_)) => missing_directories(self.workspace, &path, &mut made)?,
                 _ => Vec::new(),
             };
@@ -86,7 +86,7 @@ impl<'a> Drafts<'a> {
                 before: draft.before.as_deref().map(|bytes| artifacts.put(bytes)).transpose()?,
                 after: draft.now.as_deref().map(Digest::of),
                 before_mode: draft.before_mode,
-                created_directories,
+                directories,
             });
             contents.push(NewContent { bytes: draft.now, mode: draft.mode });
         }

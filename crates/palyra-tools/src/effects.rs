@@ -16,6 +16,7 @@
 //!
 //! How one file is replaced is the business of `place.rs`; the layout of a plan, of `plan_file.rs`.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
@@ -82,6 +83,13 @@ impl EffectStore {
         let root = root.as_ref().to_path_buf();
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&root);
         made.map_err(|error| failed(&root, error))?;
+        // A plan that was not written to its end never took effect.
+        for entry in fs::read_dir(&root).map_err(|error| failed(&root, error))? {
+            let path = entry.map_err(|error| failed(&root, error))?.path();
+            if path.extension() == Some(OsStr::new("tmp")) {
+                remove_if_there(&path)?;
+            }
+        }
         Ok(Self { root, fault: Fault::default() })
     }
 
@@ -150,55 +158,108 @@ impl EffectStore {
         Ok(plan.receipt)
     }
 
+    /// Removals first, then the directories that go with them, then everything else: so a file can take the place of a
+    /// directory, and the other way round.
     fn replace_all(&self, ground: &Ground<'_>, plan: &PlanFile) -> Result<(), ToolError> {
-        for (number, edit) in plan.edits().enumerate() {
-            let PlannedEdit { change, content, mode } = edit?;
-            let path = ground.workspace.path(&change.path)?;
-            let place = match content {
-                Some(_) => Place::find_or_make(ground.workspace, &path)?,
-                None => match Place::find(ground.workspace, &path)? {
-                    Some(place) => place,
-                    None => continue,
-                },
-            };
-            let now = place.digest()?;
-            if now == change.after && change.after != change.before {
-                continue;
-            }
-            if now != change.before {
-                return Err(ToolError::EffectConflict { path: change.path.clone() });
-            }
-            match content {
-                Some(bytes) => place.replace(bytes, mode, &temporary_name(&plan.effect_id, number))?,
-                None => place.remove()?,
-            }
-            self.fault.step();
+        let edits = plan.edits().collect::<Result<Vec<_>, _>>()?;
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            edits.into_iter().enumerate().partition(|(_, edit)| edit.content.is_none());
+        for (number, edit) in &gone {
+            self.replace(ground, &plan.effect_id, *number, edit)?;
+        }
+        remove_directories(ground.workspace, gone.iter().flat_map(|(_, edit)| &edit.change.directories));
+        for (number, edit) in &kept {
+            self.replace(ground, &plan.effect_id, *number, edit)?;
         }
         Ok(())
     }
 
-    /// Puts every file that is at its *after* back to its *before*, last first; a file that is at neither is left alone.
-    fn take_back(&self, ground: &Ground<'_>, plan: &PlanFile) -> Result<(), ToolError> {
-        for (number, change) in plan.receipt.changes.iter().enumerate().rev() {
-            let path = ground.workspace.path(&change.path)?;
-            let temporary = temporary_name(&plan.effect_id, number);
-            if let Some(place) = Place::find(ground.workspace, &path)? {
-                place.discard(&temporary)?;
-                if place.digest()? == change.after {
-                    match &change.before {
-                        Some(before) => {
-                            let bytes = artifacts::read_whole(ground.artifacts, before)?;
-                            place.replace(&bytes, change.before_mode, &temporary)?;
-                        }
-                        None => place.remove()?,
-                    }
-                }
-            }
-            remove_directories(ground.workspace, &change.created_directories);
-            self.fault.step();
+    fn replace(
+        &self,
+        ground: &Ground<'_>,
+        effect_id: &EffectId,
+        number: usize,
+        edit: &PlannedEdit<'_>,
+    ) -> Result<(), ToolError> {
+        let change = edit.change;
+        let conflict = || ToolError::EffectConflict { path: change.path.clone() };
+        // What cannot be a file any more was changed by somebody, too.
+        let or_conflict = |error: ToolError| if error.is_not_a_file() { conflict() } else { error };
+        let path = ground.workspace.path(&change.path)?;
+        let place = match edit.content {
+            Some(_) => Some(Place::find_or_make(ground.workspace, &path).map_err(or_conflict)?),
+            None => Place::find(ground.workspace, &path).map_err(or_conflict)?,
+        };
+        // No directory, no file: a removal is done.
+        let Some(place) = place else { return Ok(()) };
+        let now = place.digest().map_err(or_conflict)?;
+        let done = now == change.after && change.after != change.before;
+        if !done && now != change.before {
+            return Err(conflict());
         }
+        match edit.content {
+            _ if done => return Ok(()),
+            Some(bytes) => place.replace(bytes, edit.mode, &temporary_name(effect_id, number))?,
+            None if now.is_some() => place.remove()?,
+            None => {}
+        }
+        self.fault.step();
+        Ok(())
+    }
+
+    /// Puts every file that is at its *after* back to its *before*. A file that is at neither is left alone; one that cannot be
+    /// put back now does not keep the others from it, and the plan stays for another attempt.
+    fn take_back(&self, ground: &Ground<'_>, plan: &PlanFile) -> Result<(), ToolError> {
+        let changes = || plan.receipt.changes.iter().enumerate().rev();
+        let mut outcome = Ok(());
+        for (number, change) in changes().filter(|(_, change)| change.before.is_none()) {
+            outcome = outcome.and(self.put_back(ground, &plan.effect_id, number, change));
+        }
+        let made = changes().filter(|(_, change)| change.before.is_none());
+        remove_directories(ground.workspace, made.flat_map(|(_, change)| &change.directories));
+        for (number, change) in changes().filter(|(_, change)| change.before.is_some()) {
+            outcome = outcome.and(self.put_back(ground, &plan.effect_id, number, change));
+        }
+        outcome?;
         remove_if_there(&self.file(&plan.effect_id, BACK))?;
         self.sync()
+    }
+
+    fn put_back(
+        &self,
+        ground: &Ground<'_>,
+        effect_id: &EffectId,
+        number: usize,
+        change: &FileChange,
+    ) -> Result<(), ToolError> {
+        let path = ground.workspace.path(&change.path)?;
+        let temporary = temporary_name(effect_id, number);
+        let attempt = || -> Result<(), ToolError> {
+            // Only a file that was removed may need its directory made again.
+            let place = match (&change.before, &change.after) {
+                (Some(_), None) => Some(Place::find_or_make(ground.workspace, &path)?),
+                _ => Place::find(ground.workspace, &path)?,
+            };
+            let Some(place) = place else { return Ok(()) };
+            place.discard(&temporary)?;
+            if place.digest()? != change.after {
+                return Ok(());
+            }
+            match &change.before {
+                Some(before) => {
+                    let bytes = artifacts::read_whole(ground.artifacts, before)?;
+                    place.replace(&bytes, change.before_mode, &temporary)
+                }
+                None if change.after.is_some() => place.remove(),
+                None => Ok(()),
+            }
+        };
+        let attempted = match attempt() {
+            Err(error) if error.is_not_a_file() => Ok(()),
+            other => other,
+        };
+        self.fault.step();
+        attempted
     }
 
     fn load(&self, effect_id: &EffectId, phase: &str) -> Result<Option<PlanFile>, ToolError> {
@@ -226,12 +287,13 @@ impl EffectStore {
     }
 }
 
-/// Removes directories that an effect made, innermost first, as far as they are empty. One that somebody uses stays.
-pub(crate) fn remove_directories(workspace: &Workspace, directories: &[String]) {
-    for directory in directories.iter().rev() {
-        let Ok(path) = workspace.path(directory) else { return };
-        if workspace.dir().remove_dir(path.as_path()).is_err() {
-            return;
+/// Removes directories, innermost first, as far as they are empty. One that somebody uses stays.
+fn remove_directories<'a>(workspace: &Workspace, directories: impl Iterator<Item = &'a String>) {
+    // A directory sorts before what is in it.
+    for directory in directories.collect::<BTreeSet<_>>().into_iter().rev() {
+        if let Ok(path) = workspace.path(directory) {
+            // Not empty, or gone: either way there is nothing to do.
+            let _ = workspace.dir().remove_dir(path.as_path());
         }
     }
 }

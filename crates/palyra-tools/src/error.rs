@@ -309,6 +309,18 @@ impl ToolError {
         }
     }
 
+    /// Whether it says that a directory, a link or a device stands where a file or one of its directories should be.
+    pub(crate) fn is_not_a_file(&self) -> bool {
+        matches!(
+            self,
+            Self::PathIsDirectory { .. }
+                | Self::PathNotDirectory { .. }
+                | Self::SpecialFile { .. }
+                | Self::InvalidPath { .. }
+                | Self::PathOutsideWorkspace { .. }
+        )
+    }
+
     fn category(&self) -> ErrorCategory {
         match self {
             Self::UnknownTool { .. }
@@ -386,7 +398,7 @@ impl ToStableError for ToolError {
         if let Self::Custom(envelope) = self {
             return (**envelope).clone();
         }
-        let mut envelope = StableErrorEnvelope::new(self.code(), self.category(), self.to_string());
+        let mut envelope = StableErrorEnvelope::new(self.code(), self.category(), one_line(&self.to_string()));
         envelope.recovery_hint = self.recovery_hint();
         if let Self::InvalidArguments { errors, .. } = self {
             envelope.validation_errors.clone_from(errors);
@@ -404,6 +416,15 @@ impl From<StableErrorEnvelope> for ToolError {
 fn describe_fields(tool: &str, errors: &[FieldError]) -> String {
     let errors = errors.iter().map(|error| error.message.as_str()).collect::<Vec<_>>().join("; ");
     format!("arguments of `{tool}`: {errors}")
+}
+
+/// A message is one line, whatever a path or a pattern in it holds.
+fn one_line(message: &str) -> String {
+    let mut line = String::with_capacity(message.len());
+    for c in message.chars() {
+        if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
+    }
+    line
 }
 
 fn list(paths: &[String]) -> String {

@@ -49,7 +49,7 @@ impl FsApplyPatch {
                 .writes_workspace()
                 .sink("patch", SinkKind::Path)
                 .sink("patch", SinkKind::Content)
-                .output(Integrity::System, Confidentiality::Private),
+                .output(Integrity::ToolTrusted, Confidentiality::Private),
         )
     }
 }

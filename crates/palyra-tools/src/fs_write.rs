@@ -54,7 +54,7 @@ impl FsWrite {
                 .writes_workspace()
                 .sink("path", SinkKind::Path)
                 .sink("content", SinkKind::Content)
-                .output(Integrity::System, Confidentiality::Private),
+                .output(Integrity::ToolTrusted, Confidentiality::Private),
         )
     }
 }

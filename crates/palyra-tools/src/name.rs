@@ -1,5 +1,6 @@
 //! The two names of a call: which tool, and which effect.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -62,6 +63,13 @@ impl TryFrom<String> for ToolName {
 impl From<ToolName> for String {
     fn from(name: ToolName) -> Self {
         name.0
+    }
+}
+
+/// Equal, ordered and hashed as its text, so that a map of names is searched by text.
+impl Borrow<str> for ToolName {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

@@ -35,7 +35,9 @@ pub(crate) fn apply(
     cancel: &Cancel,
 ) -> Result<Vec<u8>, ToolError> {
     let lines = split(original, returns);
-    let newline: &[u8] = lines.iter().map(|line| line.end).find(|end| !end.is_empty()).unwrap_or(b"\n");
+    // New lines end as the lines of the file do, if these all end alike.
+    let mut ends = lines.iter().map(|line| line.end).filter(|end| !end.is_empty()).peekable();
+    let newline: &[u8] = if ends.peek().is_some() && ends.all(|end| end == b"\r\n") { b"\r\n" } else { b"\n" };
     let mut closed = lines.last().is_none_or(|line| !line.end.is_empty());
     let open_at_first = !closed;
     let mut result: Vec<Line<'_>> = Vec::with_capacity(lines.len());

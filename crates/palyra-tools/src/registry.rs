@@ -31,11 +31,9 @@ impl Registry {
 
     /// The tool of that name, or an error that suggests the nearest one.
     pub fn get(&self, name: &str) -> Result<&Arc<dyn Tool>, ToolError> {
-        self.tools.iter().find(|(known, _)| known.as_str() == name).map(|(_, tool)| tool).ok_or_else(|| {
-            ToolError::UnknownTool {
-                name: name.to_owned(),
-                suggestion: nearest(name, self.tools.keys().map(ToolName::as_str)),
-            }
+        self.tools.get(name).ok_or_else(|| ToolError::UnknownTool {
+            name: name.to_owned(),
+            suggestion: nearest(name, self.tools.keys().map(ToolName::as_str)),
         })
     }
 

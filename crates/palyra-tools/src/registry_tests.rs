@@ -62,7 +62,7 @@ fn wrong_arguments_are_named_one_by_one() {
         (
             json!({"pth": "x", "limit": "ten"}),
             vec![
-                ("limit", "wrong_type", "`limit` must be a integer, not a string"),
+                ("limit", "wrong_type", "`limit` must be an integer, not a string"),
                 ("pth", "unknown_argument", "there is no argument `pth`; did you mean `path`?"),
                 ("path", "missing_argument", "argument `path` is missing"),
             ],
@@ -70,7 +70,7 @@ fn wrong_arguments_are_named_one_by_one() {
         (json!({"path": 7}), vec![("path", "wrong_type", "`path` must be a string, not an integer")]),
         (json!({"path": "x", "offset": 0}), vec![("offset", "too_small", "`offset` must be at least 1")]),
         (json!({"path": "x", "limit": -1}), vec![("limit", "too_small", "`limit` must be at least 1")]),
-        (json!([]), vec![("arguments", "wrong_type", "the arguments must be a object, not an array")]),
+        (json!([]), vec![("arguments", "wrong_type", "the arguments must be an object, not an array")]),
     ];
     for (arguments, expected) in table {
         let ToolError::InvalidArguments { errors, .. } = registry.validate("palyra.fs.read", &arguments).unwrap_err()

@@ -99,8 +99,9 @@ impl<'a> Checker<'a> {
         if wanted.iter().any(|name| is_type(name, value)) {
             return true;
         }
-        let expected = wanted.iter().copied().filter(|name| *name != "null").collect::<Vec<_>>().join(" or ");
-        self.fail(path, "wrong_type", format!("{} must be a {expected}, not {}", shown(path), type_of(value)));
+        let expected: Vec<_> = wanted.iter().copied().filter(|name| *name != "null").map(with_article).collect();
+        let expected = expected.join(" or ");
+        self.fail(path, "wrong_type", format!("{} must be {expected}, not {}", shown(path), type_of(value)));
         false
     }
 
@@ -179,6 +180,11 @@ fn is_type(name: &str, value: &Value) -> bool {
         "integer" => value.is_i64() || value.is_u64(),
         _ => true,
     }
+}
+
+fn with_article(name: &str) -> String {
+    let article = if name.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
+    format!("{article} {name}")
 }
 
 fn type_of(value: &Value) -> &'static str {

@@ -126,9 +126,9 @@ pub struct FileChange {
     /// Permission bits before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_mode: Option<u32>,
-    /// Directories that were made for the file, outermost first.
+    /// Directories that came, or went, with the file, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub created_directories: Vec<String>,
+    pub directories: Vec<String>,
 }
 
 /// A stored payload.

@@ -4,7 +4,7 @@
 //! run left it, nothing is undone and all such files are named. Undoing is an effect of its own, with its own id, and as
 //! crash-proof as the edits were.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use palyra_common::Digest;
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::artifacts::read_whole;
 use crate::cancel::Cancel;
-use crate::effects::{Ground, NewContent, Plan, Receipt, remove_directories};
+use crate::effects::{Ground, NewContent, Plan, Receipt};
 use crate::place::Place;
 use crate::{Artifacts, EffectId, EffectStore, FileChange, ToolError, Workspace};
 
@@ -41,15 +41,14 @@ pub fn undo(
     let text = serde_json::to_vec(changes).map_err(|error| ToolError::Internal(error.to_string()))?;
     let fingerprint = Digest::of_parts(&[b"undo", &text]);
     let receipt = effects.once(&ground, effect_id, fingerprint, || plan(changes, &ground))?;
-    // Innermost last: a directory that the run made is removed when nothing else is in it.
-    for change in changes.iter().rev() {
-        remove_directories(workspace, &change.created_directories);
-    }
-    let names = |gone: bool| {
-        let fits = |change: &&FileChange| change.after.is_none() == gone;
-        receipt.changes.iter().filter(fits).map(|change| change.path.clone()).collect()
+    let names = |fits: fn(&FileChange) -> bool| {
+        receipt.changes.iter().filter(|change| fits(change)).map(|change| change.path.clone()).collect()
     };
-    Ok(UndoReport { restored: names(false), removed: names(true), changes: receipt.changes })
+    Ok(UndoReport {
+        restored: names(|change| change.after.is_some()),
+        removed: names(|change| change.after.is_none() && change.before.is_some()),
+        changes: receipt.changes,
+    })
 }
 
 /// One file over all changes of the run.
@@ -58,46 +57,59 @@ struct Folded<'a> {
     last: &'a FileChange,
     /// Whether each change began where the one before it ended.
     unbroken: bool,
+    directories: BTreeSet<&'a String>,
+}
+
+fn fold(changes: &[FileChange]) -> BTreeMap<&str, Folded<'_>> {
+    let mut files: BTreeMap<&str, Folded<'_>> = BTreeMap::new();
+    for change in changes {
+        let file = files.entry(&change.path).or_insert(Folded {
+            first: change,
+            last: change,
+            unbroken: true,
+            directories: BTreeSet::new(),
+        });
+        file.unbroken &= std::ptr::eq(file.last, change) || file.last.after == change.before;
+        file.last = change;
+        file.directories.extend(&change.directories);
+    }
+    files
 }
 
 fn plan(changes: &[FileChange], ground: &Ground<'_>) -> Result<Plan, ToolError> {
-    let mut files: BTreeMap<&str, Folded<'_>> = BTreeMap::new();
-    for change in changes {
-        files
-            .entry(&change.path)
-            .and_modify(|file| {
-                file.unbroken &= file.last.after == change.before;
-                file.last = change;
-            })
-            .or_insert(Folded { first: change, last: change, unbroken: true });
-    }
+    let files = fold(changes);
     let mut conflicts = Vec::new();
     let mut inverse = Vec::new();
     let mut contents = Vec::new();
-    for (path, file) in files {
+    for (path, file) in &files {
         let now = match digest_at(ground.workspace, path) {
-            Err(error) if not_a_file(&error) => {
-                conflicts.push(path.to_owned());
+            Err(error) if error.is_not_a_file() && file.last.after.is_none() && makes_way(path, &files) => None,
+            Err(error) if error.is_not_a_file() => {
+                conflicts.push((*path).to_owned());
                 continue;
             }
             other => other?,
         };
         if !file.unbroken || now.map(|(digest, _)| digest) != file.last.after {
-            conflicts.push(path.to_owned());
+            conflicts.push((*path).to_owned());
             continue;
         }
-        if file.first.before == file.last.after && file.first.before_mode == now.map(|(_, mode)| mode) {
+        let mode = now.map(|(_, mode)| mode);
+        let same = file.first.before == file.last.after && file.first.before_mode == mode;
+        if same && file.directories.is_empty() {
             continue;
         }
         let bytes = file.first.before.as_ref().map(|before| read_whole(ground.artifacts, before)).transpose()?;
-        // What the run wrote is kept as well: the undo itself can be taken back.
-        keep_present(ground, path)?;
+        if now.is_some() {
+            // What the run wrote is kept as well: the undo itself can be taken back.
+            keep_present(ground, path)?;
+        }
         inverse.push(FileChange {
-            path: path.to_owned(),
+            path: (*path).to_owned(),
             before: file.last.after,
             after: file.first.before,
-            before_mode: now.map(|(_, mode)| mode),
-            created_directories: Vec::new(),
+            before_mode: mode,
+            directories: file.directories.iter().map(|directory| (*directory).clone()).collect(),
         });
         contents.push(NewContent { bytes, mode: file.first.before_mode });
     }
@@ -108,18 +120,21 @@ fn plan(changes: &[FileChange], ground: &Ground<'_>) -> Result<Plan, ToolError> 
     Ok(Plan { receipt: Receipt { content, data: json!({}), changes: inverse }, contents })
 }
 
-/// What is at the path now; an error of kind [`not_a_file`] if something else is.
+/// Whether what stands at (or above) an absent file is the run's own and goes with this undo: a directory that the run made,
+/// or a file that it made where a directory is needed again.
+fn makes_way(path: &str, files: &BTreeMap<&str, Folded<'_>>) -> bool {
+    let made_here = files.values().any(|file| file.directories.iter().any(|directory| directory.as_str() == path));
+    let above = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
+    made_here || above.into_iter().any(|above| files.get(above).is_some_and(|file| file.first.before.is_none()))
+}
+
+/// What is at the path now.
 fn digest_at(workspace: &Workspace, path: &str) -> Result<Option<(Digest, u32)>, ToolError> {
     let path = workspace.path(path)?;
     match Place::find(workspace, &path)? {
         None => Ok(None),
         Some(place) => place.digest_and_mode(),
     }
-}
-
-/// Whether an error says that a directory, a link or a device now stands where the file or one of its directories was.
-fn not_a_file(error: &ToolError) -> bool {
-    matches!(error.code(), "path_is_directory" | "path_not_directory" | "special_file" | "invalid_path")
 }
 
 fn keep_present(ground: &Ground<'_>, path: &str) -> Result<(), ToolError> {

@@ -192,7 +192,8 @@ impl<'a> Walk<'a> {
             self.report.problem(here(), "chain_broken", "it does not continue the record before it");
         }
         let hash = raw.record.hash;
-        let completed = self.tree.as_mut().map(|tree| (tree.push(merkle::leaf(&hash)), tree.encode()));
+        let completed =
+            self.tree.as_mut().and_then(|tree| tree.push(merkle::leaf(&hash)).map(|root| (root, tree.encode())));
         self.previous = Some(hash);
         self.expected = seq + 1;
         self.report.records += 1;
@@ -210,7 +211,7 @@ impl<'a> Walk<'a> {
                 Err(error) => self.report.problem(here(), "artifact_changed", error.to_string()),
             }
         }
-        if let Some((Some(root), peaks)) = completed {
+        if let Some((root, peaks)) = completed {
             self.chunk(seq / CHUNK - 1, root, &peaks);
         }
         self.statements(seq);

@@ -28,11 +28,9 @@ fn sixty_four_writers_share_one_gapless_log() {
         }
     });
     assert_eq!(journal.head().count, WRITERS * EACH);
-    let mut expected = 1;
     let mut steps: HashMap<RunId, u64> = HashMap::new();
-    for record in journal.read_blocking(|r| r.range(1, usize::MAX)).unwrap() {
+    for (expected, record) in (1..).zip(journal.read_blocking(|r| r.range(1, usize::MAX)).unwrap()) {
         assert_eq!(record.seq, expected);
-        expected += 1;
         let step = steps.entry(record.run_id.unwrap()).or_default();
         *step += 1;
         assert_eq!(record.run_seq, Some(*step));

@@ -13,6 +13,9 @@ fn database(root: &Path) -> std::path::PathBuf {
     root.join("journal/journal.db")
 }
 
+/// Something that happens to a state.
+type Damage = fn(&Path);
+
 /// A closed journal with some records.
 fn state() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
@@ -40,7 +43,7 @@ fn assert_refused(root: &Path, what: &str) -> JournalError {
 
 #[test]
 fn every_kind_of_damage_refuses() {
-    let kinds: Vec<(&str, fn(&Path))> = vec![
+    let kinds: Vec<(&str, Damage)> = vec![
         ("not a database", |root| fs::write(database(root), "something else entirely, not a database").unwrap()),
         ("empty file", |root| fs::write(database(root), "").unwrap()),
         ("missing file", |root| fs::remove_file(database(root)).unwrap()),
@@ -74,6 +77,42 @@ fn every_kind_of_damage_refuses() {
         let dir = state();
         damage(dir.path());
         assert_refused(dir.path(), what);
+    }
+}
+
+#[test]
+fn a_missing_segment_refuses_and_destroys_nothing() {
+    let kinds: Vec<(&str, Damage)> = vec![
+        ("segment file missing", |root| {
+            fs::remove_file(root.join("journal/segments/000000000001-000000001024.db")).unwrap();
+        }),
+        ("segment not registered", |root| {
+            Connection::open(database(root)).unwrap().execute("DELETE FROM segments", []).unwrap();
+        }),
+        ("segment registered otherwise", |root| {
+            Connection::open(database(root)).unwrap().execute("UPDATE segments SET first_seq = 2", []).unwrap();
+        }),
+    ];
+    for (what, damage) in kinds {
+        let dir = tempfile::tempdir().unwrap();
+        let mut rotating = options(dir.path());
+        rotating.segment_records = 1024;
+        let journal = Journal::open(rotating).unwrap();
+        fill(&journal, 1_500);
+        let oldest = || {
+            journal.read_blocking(|r| {
+                Ok(r.connection().query_row("SELECT min(seq) FROM records", [], |row| row.get::<_, i64>(0))?)
+            })
+        };
+        while oldest().unwrap() <= 1024 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        journal.close_blocking().unwrap();
+        let segments = |root: &Path| fs::read_dir(root.join("journal/segments")).unwrap().count();
+        damage(dir.path());
+        let before = segments(dir.path());
+        assert_refused(dir.path(), what);
+        assert_eq!(segments(dir.path()), before, "{what}");
     }
 }
 

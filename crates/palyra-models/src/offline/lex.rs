@@ -58,7 +58,8 @@ pub(super) fn tokens(request: &str) -> Vec<Token<'_>> {
             at += length;
         } else {
             let length = rest.find(char::is_whitespace).unwrap_or(rest.len());
-            let joined = tokens.last().is_some_and(|before: &Token<'_>| before.end == at && before.kind == Kind::Quoted);
+            let joined =
+                tokens.last().is_some_and(|before: &Token<'_>| before.end == at && before.kind == Kind::Quoted);
             let place = if joined { Place::BehindQuotation } else { Place::Free };
             push_word(&mut tokens, rest.get(..length).unwrap_or_default(), at, place);
             at += length;

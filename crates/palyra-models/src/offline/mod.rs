@@ -2,7 +2,7 @@
 //!
 //! It gives a newcomer a working agent without a key and without a network, and tests a run that needs no script. What it
 //! understands is listed in `answer::ABILITIES`, which is also its help text. `lex` cuts a message into words and quotations,
-//! `request` into requests, `phrases` and `writing` know the wordings, `steps` knows the calls that a request takes, `plan`
+//! `request` into requests, `phrases`, `searching` and `writing` know the wordings, `steps` knows the calls that a request takes, `plan`
 //! decides the next turn from the messages alone, `summary` extracts, `answer` speaks.
 //!
 //! INVARIANT: a path in a call was named by the person in the last user message, or is `.`, the workspace itself. Nothing
@@ -13,6 +13,7 @@ mod lex;
 mod phrases;
 mod plan;
 mod request;
+mod searching;
 mod steps;
 mod summary;
 mod writing;

@@ -3,7 +3,7 @@
 
 use super::lex::{Kind, Token};
 use super::request::{Clause, Depth, FILLERS, Request};
-use super::writing;
+use super::{searching, writing};
 
 /// Words that begin a request.
 pub(super) const VERBS: &[&str] = &[
@@ -65,9 +65,9 @@ pub(super) const VERBS: &[&str] = &[
 pub(super) const TEXT_VERBS: &[&str] = &["write", "create", "make", "save", "put", "add", "append"];
 
 /// Words that say nothing about which thing is meant.
-const ARTICLES: &[&str] = &["the", "a", "an", "all", "every", "my", "our", "this", "your", "any", "each"];
+pub(super) const ARTICLES: &[&str] = &["the", "a", "an", "all", "every", "my", "our", "this", "your", "any", "each"];
 /// Words for the workspace as a whole.
-const WHOLE: &[&str] = &[
+pub(super) const WHOLE: &[&str] = &[
     "here",
     "workspace",
     "project",
@@ -90,7 +90,7 @@ const WHOLE: &[&str] = &[
     "root",
 ];
 const DEEP: &[&str] = &["recursively", "recursive", "subfolders", "subdirectories", "tree", "deep", "deeply"];
-const INTO: &[&str] = &["in", "under", "inside", "within", "from", "of", "at", "below"];
+pub(super) const INTO: &[&str] = &["in", "under", "inside", "within", "from", "of", "at", "below"];
 const PRONOUNS: &[&str] = &["it", "that", "this", "them"];
 
 /// Reads one clause. `named` is the file the person spoke of last, for `it`.
@@ -109,7 +109,7 @@ pub(super) fn understand(clause: &Clause<'_>, named: &mut Option<String>) -> Vec
         .or_else(|| writing::text(clause, named.as_deref()))
         .or_else(|| writing::replacement(clause, named.as_deref()))
         .or_else(|| on_files(clause, named.as_deref()))
-        .or_else(|| search(clause))
+        .or_else(|| searching::search(clause))
         .or_else(|| telling(clause));
     let requests = understood.unwrap_or_else(|| vec![Request::Unknown(clause.written().unwrap_or_default())]);
     for request in &requests {
@@ -446,93 +446,4 @@ fn files(tokens: &[Token<'_>], named: Option<&str>, bare: Bare) -> Option<Vec<St
         paths.push(named?.to_owned());
     }
     (!paths.is_empty()).then_some(paths)
-}
-
-/// `search …` and its kin.
-fn search(clause: Clause<'_>) -> Option<Vec<Request>> {
-    let openings: &[&[&str]] = &[
-        &["look", "for"],
-        &["search"],
-        &["grep"],
-        &["find"],
-        &["locate"],
-        &["where", "is"],
-        &["where", "are"],
-        &["which", "files", "contain"],
-        &["which", "files", "mention"],
-        &["which", "files", "have"],
-        &["what", "files", "contain"],
-        &["what", "files", "mention"],
-        &["show", "me", "where"],
-    ];
-    let opening = openings.iter().find(|opening| starts_with(clause.tokens, opening))?;
-    let mut rest = clause.from(opening.len());
-    let mut directory = None;
-    // `search DIR for TEXT`
-    if let Some(at) = rest.tokens.iter().position(|token| token.is("for")) {
-        let (place, text) = (rest.up_to(at), rest.from(at + 1));
-        if !place.tokens.is_empty() {
-            directory = place_of(place.tokens)?;
-        }
-        rest = text;
-    }
-    const EMPTY: &[&str] = &[
-        "all",
-        "every",
-        "any",
-        "the",
-        "occurrences",
-        "occurrence",
-        "mentions",
-        "mention",
-        "uses",
-        "of",
-        "text",
-        "string",
-        "word",
-        "words",
-        "phrase",
-        "files",
-        "lines",
-        "that",
-        "which",
-        "containing",
-        "contain",
-        "mentioning",
-        "me",
-        "where",
-        "each",
-    ];
-    while rest.tokens.len() > 1 && rest.tokens.first().is_some_and(|token| token.is_any(EMPTY)) {
-        rest = rest.from(1);
-    }
-    // `TEXT in DIR`: the last preposition that is followed by a place.
-    let preposition = rest.tokens.iter().rposition(|token| token.is_any(&["in", "under", "inside", "within"]));
-    if let Some(at) = preposition.filter(|at| *at > 0)
-        && let Some(place) = place_of(rest.from(at + 1).tokens)
-    {
-        directory = place.or(directory);
-        rest = rest.up_to(at);
-    }
-    const AFTERWARDS: &[&str] = &["used", "defined", "mentioned", "is", "occurs", "appears"];
-    while rest.tokens.len() > 1 && rest.tokens.last().is_some_and(|token| token.is_any(AFTERWARDS)) {
-        rest = rest.up_to(rest.tokens.len() - 1);
-    }
-    let text = rest.written()?;
-    Some(vec![Request::Search { text, directory }])
-}
-
-/// A place to search in: the whole workspace (`Some(None)`), one directory, or no place at all.
-#[expect(clippy::option_option, reason = "outer: is this a place; inner: which one")]
-fn place_of(tokens: &[Token<'_>]) -> Option<Option<String>> {
-    let mut place = None;
-    for token in tokens {
-        if token.is_any(ARTICLES) || token.is_any(WHOLE) || token.is_any(INTO) || token.is("through") {
-        } else if place.is_none() && (token.kind == Kind::Quoted || is_path(token) || token.kind == Kind::Word) {
-            place = Some(path_of(token));
-        } else {
-            return None;
-        }
-    }
-    (!tokens.is_empty()).then_some(place)
 }

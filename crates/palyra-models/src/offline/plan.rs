@@ -7,12 +7,15 @@
 //! - Requests that only read go together in one turn until one comes that changes something; that one waits for them.
 //! - After a failure, and when part of the message was not understood, nothing is changed any more: a condition or an
 //!   exception may have been in the part that failed.
+//! - Files that were attached to the message are not the person's words and are never read as requests.
+//! - When part of the work has been replaced by a summary, the plan stops: doing a step again because its call is no longer
+//!   in sight could change something twice.
 
 use serde_json::Value;
 
 use super::request::{Request, parse};
 use super::steps::{Finished, Next, Outcome, Verdict, next};
-use crate::message::{Message, Role};
+use crate::message::{ATTACHMENT_MARK, Message, Role};
 use crate::request::ModelRequest;
 
 /// Most requests in one message. More is a list of something else, not a plan.
@@ -40,7 +43,8 @@ pub(super) enum Decision {
 /// Decides the next turn.
 pub(super) fn decide(request: &ModelRequest) -> Decision {
     let message = request.last_user().and_then(|at| request.messages.get(at)).map_or("", |message| &message.content);
-    let requests = parse(message);
+    let own_words = message.split(ATTACHMENT_MARK).next().unwrap_or_default();
+    let requests = parse(own_words);
     let unknown = requests.iter().filter(|request| matches!(request, Request::Unknown(_))).count();
     if unknown == requests.len() {
         return Decision::NotUnderstood;
@@ -49,6 +53,11 @@ pub(super) fn decide(request: &ModelRequest) -> Decision {
         let headline =
             format!("{} requests in one message are too many; I take at most {MAX_REQUESTS}", requests.len());
         return Decision::Answer(vec![Outcome::failed(headline)]);
+    }
+    if request.since_last_user().iter().any(|message| message.role == Role::System) {
+        let headline =
+            "stopped: part of the work has been summarised, and a summary does not tell me which steps are done";
+        return Decision::Answer(vec![Outcome::failed(headline.to_owned())]);
     }
     let mut made = made_calls(request.since_last_user()).into_iter();
     let mut calls = Vec::new();

@@ -16,8 +16,10 @@ const RECURSIVE_DEPTH: u64 = 32;
 /// Lines of a result that the answer repeats.
 const SHOWN_LINES: usize = 40;
 
-/// How a result of a tool begins when a file was not shown whole, and what an empty file looks like.
+/// Notes in a result that is not the whole file: the reader's own, and that of a result shortened to fit the window.
 const CONTINUES: &str = "bytes shown; continue with";
+const LEFT_OUT: &str = "bytes left out here";
+/// What an empty file looks like.
 const EMPTY_FILE: &str = "[the file is empty]";
 
 /// The result of one finished call.
@@ -223,10 +225,7 @@ fn replace(path: &str, old: &str, new: &str, results: &[Finished<'_>], tools: &[
             Ok(_) if old == new => Next::Done(Outcome::done(format!("left `{path}` as it is"), String::new())),
             Ok(text) => patch(path, text, &text.replace(old, new), aim).or_unavailable(tools),
         },
-        [before, result, ..] if result.failed => {
-            debug_assert!(!before.failed, "a failed read ends the step");
-            Next::Done(refused(&aim, result))
-        }
+        [_, result, ..] if result.failed => Next::Done(refused(&aim, result)),
         [before, result, ..] => {
             let count = before.content.matches(old).count();
             let places = if count == 1 { "place" } else { "places" };
@@ -256,7 +255,8 @@ fn text_of(shown: &str) -> &str {
 }
 
 fn is_cut(shown: &str) -> bool {
-    shown.lines().next_back().is_some_and(|line| line.starts_with('[') && line.contains(CONTINUES))
+    let ends_early = shown.lines().next_back().is_some_and(|line| line.starts_with('[') && line.contains(CONTINUES));
+    ends_early || shown.lines().any(|line| line.starts_with("[…") && line.contains(LEFT_OUT))
 }
 
 /// Text files end with a line end.

@@ -5,7 +5,8 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test stops at the first surprise"
+    clippy::needless_pass_by_value,
+    reason = "a test stops at the first surprise and reads best with values at hand"
 )]
 
 mod cancelling;

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixListener;
 
 use palyra_common::{Confidentiality, Digest, Integrity, ToStableError};
 use palyra_tools::Artifacts;
-use proptest::prelude::{any, proptest};
+use proptest::prelude::{ProptestConfig, any, proptest};
 use proptest::{prop_assert, prop_assert_eq};
 use serde_json::json;
 
@@ -193,6 +193,9 @@ fn the_time_is_the_injected_one() {
 }
 
 proptest! {
+    // Each case makes files; more cases find no more.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn reading_on_gives_the_whole_file(
         lines in proptest::collection::vec("[a-zäß ]{0,30}", 0..60),

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use palyra_common::ToStableError;
-use proptest::prelude::{Strategy, any, proptest};
+use proptest::prelude::{ProptestConfig, Strategy, any, proptest};
 use proptest::{prop_assert_eq, prop_oneof};
 use serde_json::json;
 
@@ -108,6 +108,9 @@ fn entry() -> impl Strategy<Value = Entry> {
 }
 
 proptest! {
+    // Each case makes files; more cases find no more.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn a_search_equals_a_naive_scan(entries in proptest::collection::vec(entry(), 0..20), pattern in "(a|b|ab|ba|é|\\.)", hidden in any::<bool>()) {
         let bench = Bench::new();

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 use palyra_tools::{EffectId, FileChange, ToolError, UndoReport, undo};
-use proptest::prelude::{Strategy, proptest};
+use proptest::prelude::{ProptestConfig, Strategy, proptest};
 use proptest::{prop_assert_eq, prop_oneof};
 use serde_json::{Value, json};
 
@@ -107,6 +107,9 @@ fn patch(body: &str) -> Value {
 }
 
 proptest! {
+    // Each case makes files; more cases find no more.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn undo_gives_the_original(edits in proptest::collection::vec(edit(), 1..10)) {
         let bench = Bench::new();

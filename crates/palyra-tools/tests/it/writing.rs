@@ -15,7 +15,7 @@ fn creates_replaces_and_keeps_what_was() {
     let made = bench.call("fs.write", json!({"path": "a/b/c.txt", "content": "one"})).unwrap();
     assert_eq!(made.content, format!("created `a/b/c.txt` (3 bytes, {})", Digest::of(b"one")));
     assert_eq!(made.changes[0].before, None);
-    assert_eq!(made.changes[0].created_directories, ["a", "a/b"]);
+    assert_eq!(made.changes[0].directories, ["a", "a/b"]);
     fs::set_permissions(bench.root().join("a/b/c.txt"), Permissions::from_mode(0o750)).unwrap();
     let replaced = bench.call("fs.write", json!({"path": "a/b/c.txt", "content": "two"})).unwrap();
     let change = &replaced.changes[0];

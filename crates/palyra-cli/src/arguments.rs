@@ -1,0 +1,64 @@
+//! The top of the command tree. Each command's own arguments are beside its code in `commands/`.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{approvals, completions, config, daemon, journal, run, runs, sessions};
+use crate::console::OutputFormat;
+
+const EXAMPLES: &str = "\
+Start here:
+  palyra run \"list the files, then read README.md\"   one task in the current directory
+  palyra runs show last                              what it did, and why it ended
+  palyra runs undo last                              take its file changes back
+
+Without a model configured, a built-in planner answers a few plain requests. For a real model:
+  OPENAI_BASE_URL=http://127.0.0.1:11434/v1 palyra run \"…\"     any OpenAI-compatible server
+  OPENAI_API_KEY=… palyra run \"…\"
+
+Exit codes: 0 ok, 1 internal, 2 wrong input, 3 not authenticated, 4 not reachable, 5 unsupported,
+6 refused by policy, 7 state does not allow it (or a run that did not complete), 8 not found.";
+
+/// Palyra runs agent tasks on your machine, durably: every step is on a journal before it counts.
+#[derive(Debug, Parser)]
+#[command(name = "palyra", version, after_help = EXAMPLES, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Arguments {
+    /// How to print results: text for people, json, or ndjson (one JSON document per line)
+    #[arg(long, global = true, value_enum, default_value_t = OutputFormat::Text, value_name = "FORMAT")]
+    #[arg(hide_possible_values = true)]
+    pub(crate) output: OutputFormat,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a task and follow it to its end
+    Run(run::RunArguments),
+    /// Look at runs, steer them, replay them, undo them
+    #[command(subcommand)]
+    Runs(runs::RunsCommand),
+    /// Look at sessions: conversations made of runs
+    #[command(subcommand)]
+    Sessions(sessions::SessionsCommand),
+    /// Answer questions that runs ask before they act
+    #[command(subcommand)]
+    Approvals(approvals::ApprovalsCommand),
+    /// Read, check, prove and back up the record of everything
+    #[command(subcommand)]
+    Journal(journal::JournalCommand),
+    /// Start, stop and look at the daemon
+    #[command(subcommand)]
+    Daemon(daemon::DaemonCommand),
+    /// Read and change the configuration
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Show the version and how this program was built
+    Version,
+    /// Print a completion script for a shell
+    Completions(completions::CompletionsArguments),
+    /// Print the reference of all commands as markdown
+    #[command(hide = true)]
+    Reference,
+}

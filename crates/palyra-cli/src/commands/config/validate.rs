@@ -1,0 +1,23 @@
+//! `palyra config validate`.
+
+use palyra_common::config;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::error::CliError;
+
+pub(super) fn execute(context: &Context) -> Result<(), CliError> {
+    let loaded = config::load(&context.environment)?;
+    if !context.console.is_text() {
+        return context
+            .console
+            .document(&json!({ "valid": true, "file": loaded.file(), "warnings": loaded.warnings() }));
+    }
+    for warning in loaded.warnings() {
+        context.console.remark(&format!("warning: {warning}"));
+    }
+    context.console.line(&match loaded.file() {
+        Some(file) => format!("`{}` is in order", file.display()),
+        None => "there is no configuration file; environment and defaults are in order".to_owned(),
+    })
+}

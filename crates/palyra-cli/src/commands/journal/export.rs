@@ -1,0 +1,39 @@
+//! `palyra journal export`: a stream of records, one JSON document per line in every output format.
+
+use clap::Args;
+use palyra_common::ExitCode;
+
+use super::offline::record_view;
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Records that are read at a time.
+const PAGE: usize = 1_000;
+
+/// Which records.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    /// Begin at this position
+    #[arg(long, default_value_t = 1, value_name = "SEQ")]
+    from_seq: u64,
+}
+
+pub(super) fn execute(arguments: &ExportArguments, context: &Context) -> Result<ExitCode, CliError> {
+    let reader = palyra_journal::open_read_only(context.state_root()?)?;
+    let total = reader.head()?.count;
+    let mut from = arguments.from_seq.max(1);
+    loop {
+        let page = reader.range(from, PAGE)?;
+        for record in &page {
+            let line = serde_json::to_string(&record_view(record))
+                .map_err(|source| CliError::Output { source: source.into() })?;
+            context.console.line(&line)?;
+            from = record.seq + 1;
+        }
+        if page.len() < PAGE {
+            context.console.wipe_progress();
+            return Ok(ExitCode::Ok);
+        }
+        context.console.progress(&format!("exporting … {} of {total} records", from - 1));
+    }
+}

@@ -1,0 +1,29 @@
+//! `palyra journal restore DIR`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use palyra_common::{Clock as _, ExitCode, SystemClock};
+
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Where from.
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArguments {
+    /// A directory that `palyra journal backup` made
+    #[arg(value_name = "DIR")]
+    from: PathBuf,
+}
+
+pub(super) fn execute(arguments: &RestoreArguments, context: &Context) -> Result<ExitCode, CliError> {
+    let from = context.environment.absolute(&arguments.from);
+    context.console.progress("verifying and restoring …");
+    let report = palyra_journal::restore(&from, context.state_root()?, SystemClock.now())?;
+    if context.console.is_text() {
+        context.console.line(&format!("{} records restored to `{}`", report.records, report.path.display()))?;
+    } else {
+        context.console.document(&report)?;
+    }
+    Ok(ExitCode::Ok)
+}

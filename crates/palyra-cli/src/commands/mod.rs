@@ -1,0 +1,33 @@
+//! The commands, one folder per noun and one file per verb.
+
+pub(crate) mod approvals;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod daemon;
+pub(crate) mod journal;
+pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod sessions;
+mod version;
+
+use palyra_common::ExitCode;
+
+use crate::arguments::Command;
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Runs a command to its end.
+pub(crate) async fn dispatch(command: Command, context: &Context) -> Result<ExitCode, CliError> {
+    match command {
+        Command::Run(arguments) => run::execute(arguments, context).await,
+        Command::Runs(command) => runs::execute(command, context).await,
+        Command::Sessions(command) => sessions::execute(command, context).await,
+        Command::Approvals(command) => approvals::execute(command, context).await,
+        Command::Journal(command) => journal::execute(command, context).await,
+        Command::Daemon(command) => daemon::execute(command, context).await,
+        Command::Config(command) => config::execute(command, context),
+        Command::Version => version::execute(context),
+        Command::Completions(arguments) => completions::execute(&arguments, context),
+        Command::Reference => context.console.piece(&crate::reference()).map(|()| ExitCode::Ok),
+    }
+}

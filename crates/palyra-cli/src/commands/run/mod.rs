@@ -1,0 +1,155 @@
+//! `palyra run TASK`: from a sentence to a finished run.
+//!
+//! The run lives in the daemon; this command only creates and follows it. Closing the terminal loses the view, not the run.
+//! What the model writes goes to standard output, everything else to standard error, so that an answer can be piped on.
+
+mod approval;
+mod follow;
+mod keyboard;
+mod live;
+mod open_calls;
+mod task;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use palyra_client::Client;
+use palyra_client::api::{CreateRunParams, HealthResponse, ListSessionsParams, RunLimitsParams, RunView};
+use palyra_common::{ExitCode, RequestId, SessionId};
+
+use crate::console::{OutputFormat, Style, one_line};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::render::text::shortened;
+use crate::{launcher, render};
+
+const EXAMPLES: &str = "\
+Examples:
+  palyra run \"list the files, then read README.md\"
+  palyra run --workspace ~/notes 'replace \"teh\" with \"the\" in draft.md'
+  git diff | palyra run -                          the task from standard input
+  palyra run --session last \"and now the next file\"
+  palyra run --output ndjson \"…\" | jq .            every event as it happens
+  palyra run --detach \"…\"                          only start it; see `palyra runs tape last -f`
+
+While it runs: Ctrl-C cancels the run, a second Ctrl-C leaves at once. When a run asks before it
+acts, answer with a, d or s; there is no flag that answers for you.";
+
+/// The task and its surroundings.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RunArguments {
+    /// What to do, in plain words; `-` reads it from standard input
+    #[arg(value_name = "TASK")]
+    task: Vec<String>,
+    /// The directory the run may read and write [default: the current one]
+    #[arg(short, long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// Go on in a session: an id, `last`, or any name, which is created when new
+    #[arg(short, long, value_name = "SESSION")]
+    session: Option<String>,
+    /// Another model than the configured one
+    #[arg(short, long, value_name = "NAME")]
+    model: Option<String>,
+    /// Stop after so many model turns
+    #[arg(long, value_name = "COUNT")]
+    max_turns: Option<u32>,
+    /// Stop after so many tool calls
+    #[arg(long, value_name = "COUNT")]
+    max_tool_calls: Option<u32>,
+    /// Stop after so many seconds of work; time waiting for you does not count
+    #[arg(long, value_name = "SECONDS")]
+    wall_clock: Option<u64>,
+    /// Only start the run and print its id
+    #[arg(short, long)]
+    detach: bool,
+}
+
+pub(super) async fn execute(arguments: RunArguments, context: &Context) -> Result<ExitCode, CliError> {
+    let prompt = task::read(&arguments.task, context.console.input())?;
+    let workspace = task::workspace(arguments.workspace.as_deref(), &context.environment)?;
+    let (client, health, _) = launcher::ensure(context).await?;
+    let (session_id, session_key) = session(&client, arguments.session).await?;
+    let params = CreateRunParams {
+        session_id,
+        session_key,
+        prompt,
+        workspace,
+        model: arguments.model,
+        limits: limits(arguments.max_turns, arguments.max_tool_calls, arguments.wall_clock),
+        // Makes it safe to ask again after a broken connection.
+        idempotency_key: Some(RequestId::generate().to_string()),
+    };
+    let run = client.create_run(&params).await?;
+    if arguments.detach {
+        return detached(&run, context);
+    }
+    announce(&run, &health, context);
+    match follow::to_the_end(&client, run.run_id, context).await? {
+        follow::Ending::Left => Ok(ExitCode::Precondition),
+        follow::Ending::Over => conclude(&client, &run, context).await,
+    }
+}
+
+fn limits(max_turns: Option<u32>, max_tool_calls: Option<u32>, seconds: Option<u64>) -> Option<RunLimitsParams> {
+    let limits = RunLimitsParams { max_turns, max_tool_calls, wall_clock_seconds: seconds };
+    (limits != RunLimitsParams::default()).then_some(limits)
+}
+
+/// A session by id or by name; `last` is the one with the newest activity.
+async fn session(client: &Client, wanted: Option<String>) -> Result<(Option<SessionId>, Option<String>), CliError> {
+    let Some(wanted) = wanted else { return Ok((None, None)) };
+    if let Ok(id) = wanted.parse() {
+        return Ok((Some(id), None));
+    }
+    if !wanted.eq_ignore_ascii_case("last") {
+        return Ok((None, Some(wanted)));
+    }
+    let newest = client.sessions(&ListSessionsParams { limit: Some(1), before: None }).await?;
+    match newest.sessions.first() {
+        Some(session) => Ok((Some(session.session_id), None)),
+        None => Err(CliError::NoMatch { kind: "session", wanted }),
+    }
+}
+
+fn detached(run: &RunView, context: &Context) -> Result<ExitCode, CliError> {
+    if context.console.is_text() {
+        context.console.line(&run.run_id.to_string())?;
+        context.console.remark(&format!("follow it with: palyra runs tape {} --follow", run.run_id));
+    } else {
+        context.console.document(run)?;
+    }
+    Ok(ExitCode::Ok)
+}
+
+fn announce(run: &RunView, health: &HealthResponse, context: &Context) {
+    if context.console.is_text() {
+        let text = format!(
+            "run {} · session {} · {} ({})",
+            run.run_id,
+            run.session_id,
+            one_line(&run.model),
+            shortened(&health.provider.reason, 100)
+        );
+        context.console.remark(&context.console.styled(Style::Dim, &text));
+    }
+}
+
+async fn conclude(client: &Client, run: &RunView, context: &Context) -> Result<ExitCode, CliError> {
+    let detail = client.run(run.run_id).await?;
+    let code = render::runs::exit_code(&detail.run);
+    match context.console.output() {
+        OutputFormat::Json => context.console.document(&detail)?,
+        // The events were the output.
+        OutputFormat::Ndjson => {}
+        OutputFormat::Text => {
+            let mut lines = render::runs::summary(&detail).into_iter();
+            if let Some(first) = lines.next() {
+                let style = if code == ExitCode::Ok { Style::Good } else { Style::Bad };
+                context.console.remark(&context.console.styled(style, &first));
+            }
+            lines.for_each(|line| context.console.remark(&line));
+        }
+    }
+    Ok(code)
+}

@@ -1,0 +1,56 @@
+//! `palyra runs list`.
+
+use clap::Args;
+use palyra_client::Client;
+use palyra_client::api::ListRunsParams;
+use palyra_common::{ExitCode, RunLifecyclePhase};
+
+use crate::context::Context;
+use crate::error::CliError;
+use crate::{render, resolve};
+
+/// Which runs.
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// Only runs of this session (id, key or `last`)
+    #[arg(long, value_name = "SESSION")]
+    session: Option<String>,
+    /// Only runs in this phase, such as running or completed
+    #[arg(long)]
+    phase: Option<RunLifecyclePhase>,
+    /// How many at most
+    #[arg(short = 'n', long, default_value_t = 20, value_name = "COUNT")]
+    limit: u32,
+    /// Only runs older than this one
+    #[arg(long, value_name = "RUN")]
+    before: Option<String>,
+}
+
+pub(super) async fn execute(
+    arguments: ListArguments,
+    client: &Client,
+    context: &Context,
+) -> Result<ExitCode, CliError> {
+    let session_id = match &arguments.session {
+        Some(session) => Some(resolve::session(client, session).await?),
+        None => None,
+    };
+    let before = match &arguments.before {
+        Some(run) => Some(resolve::run(client, run).await?),
+        None => None,
+    };
+    let params = ListRunsParams { session_id, phase: arguments.phase, limit: Some(arguments.limit), before };
+    let page = client.runs(&params).await?;
+    let console = &context.console;
+    if !console.is_text() {
+        console.list(&page, &page.runs)?;
+    } else if page.runs.is_empty() {
+        console.remark("no runs yet; start one with: palyra run \"list the files\"");
+    } else {
+        render::runs::list(&page.runs).iter().try_for_each(|line| console.line(line))?;
+        if let Some(before) = page.next_before {
+            console.remark(&format!("older ones: palyra runs list --before {before}"));
+        }
+    }
+    Ok(ExitCode::Ok)
+}

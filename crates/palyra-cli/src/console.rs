@@ -1,0 +1,252 @@
+//! Everything that is printed: results to standard output, remarks and progress to standard error.
+//!
+//! INVARIANT: text that comes from a model, a tool or a file passes through [`plain`] before it reaches a terminal, so that it
+//! can neither move the cursor nor hide what a person is asked to agree to.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::ValueEnum;
+use palyra_common::StableErrorEnvelope;
+use serde::Serialize;
+
+use crate::error::CliError;
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// For people
+    Text,
+    /// One JSON document
+    Json,
+    /// One JSON document per line
+    Ndjson,
+}
+
+/// What standard input is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// A person at a keyboard.
+    Terminal,
+    /// A file, a pipe or nothing.
+    Piped,
+}
+
+/// Emphasis, where the terminal shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// Less important.
+    Dim,
+    /// It went well.
+    Good,
+    /// It did not.
+    Bad,
+    /// Somebody has to act.
+    Ask,
+}
+
+/// The process's standard streams and how to use them.
+#[derive(Debug, Clone)]
+pub(crate) struct Console {
+    output: OutputFormat,
+    input: Input,
+    progress: Progress,
+    colour: Colour,
+    /// Whether the last line of standard error is a progress line that has to be wiped first.
+    progress_shown: Arc<AtomicBool>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Shown,
+    Hidden,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Colour {
+    Used,
+    Avoided,
+}
+
+impl Console {
+    /// The streams of this process.
+    pub(crate) fn of_process(output: OutputFormat) -> Self {
+        let terminal = io::stderr().is_terminal();
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let able = std::env::var_os("TERM").is_none_or(|value| value != "dumb");
+        Self {
+            output,
+            input: if io::stdin().is_terminal() { Input::Terminal } else { Input::Piped },
+            progress: if terminal { Progress::Shown } else { Progress::Hidden },
+            colour: if terminal && io::stdout().is_terminal() && wanted && able {
+                Colour::Used
+            } else {
+                Colour::Avoided
+            },
+            progress_shown: Arc::new(AtomicBool::new(false)),
+        }
+    }
+
+    pub(crate) fn output(&self) -> OutputFormat {
+        self.output
+    }
+
+    pub(crate) fn is_text(&self) -> bool {
+        self.output == OutputFormat::Text
+    }
+
+    pub(crate) fn input(&self) -> Input {
+        self.input
+    }
+
+    /// A line of the result.
+    pub(crate) fn line(&self, text: &str) -> Result<(), CliError> {
+        self.wipe_progress();
+        let mut stdout = io::stdout().lock();
+        writeln!(stdout, "{text}").map_err(|source| CliError::Output { source })
+    }
+
+    /// A piece of the result that appears at once.
+    pub(crate) fn piece(&self, text: &str) -> Result<(), CliError> {
+        self.wipe_progress();
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|source| CliError::Output { source })
+    }
+
+    /// A document as the result: indented for `json`, on one line for `ndjson`.
+    pub(crate) fn document(&self, document: &impl Serialize) -> Result<(), CliError> {
+        let text = match self.output {
+            OutputFormat::Ndjson => serde_json::to_string(document),
+            OutputFormat::Text | OutputFormat::Json => serde_json::to_string_pretty(document),
+        };
+        self.line(&text.map_err(|source| CliError::Output { source: source.into() })?)
+    }
+
+    /// A list as the result: `whole` as one document, or each of `items` on its own line.
+    pub(crate) fn list(&self, whole: &impl Serialize, items: &[impl Serialize]) -> Result<(), CliError> {
+        if self.output == OutputFormat::Ndjson {
+            items.iter().try_for_each(|item| self.document(item))
+        } else {
+            self.document(whole)
+        }
+    }
+
+    /// A remark. If standard error is gone there is nobody to tell.
+    pub(crate) fn remark(&self, text: &str) {
+        self.wipe_progress();
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    /// A remark without its line end, before an answer is typed.
+    pub(crate) fn prompt(&self, text: &str) {
+        self.wipe_progress();
+        let mut stderr = io::stderr().lock();
+        let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+    }
+
+    /// What is going on; replaced by whatever is printed next. Only on a terminal.
+    pub(crate) fn progress(&self, text: &str) {
+        if self.progress == Progress::Shown {
+            let mut stderr = io::stderr().lock();
+            let _ = write!(stderr, "\r\u{1b}[K{}", self.styled(Style::Dim, text)).and_then(|()| stderr.flush());
+            self.progress_shown.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn wipe_progress(&self) {
+        if self.progress_shown.swap(false, Ordering::Relaxed) {
+            let mut stderr = io::stderr().lock();
+            let _ = stderr.write_all(b"\r\x1b[K").and_then(|()| stderr.flush());
+        }
+    }
+
+    /// An error: two lines for people, the envelope for programs.
+    pub(crate) fn error(&self, envelope: &StableErrorEnvelope) {
+        if self.is_text() {
+            self.remark(&render_error(self, envelope));
+        } else {
+            // If standard output is gone too, the exit code still tells.
+            let _ = self.document(&palyra_client::api::ErrorResponse { error: envelope.clone() });
+        }
+    }
+
+    /// Text with emphasis, where that is wanted and can be shown.
+    pub(crate) fn styled(&self, style: Style, text: &str) -> String {
+        if self.colour == Colour::Avoided {
+            return text.to_owned();
+        }
+        let code = match style {
+            Style::Dim => "2",
+            Style::Good => "32",
+            Style::Bad => "31",
+            Style::Ask => "1;33",
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+
+    /// A console for tests: no terminal, no colour.
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> Self {
+        Self {
+            output: OutputFormat::Text,
+            input: Input::Piped,
+            progress: Progress::Hidden,
+            colour: Colour::Avoided,
+            progress_shown: Arc::default(),
+        }
+    }
+}
+
+fn render_error(console: &Console, envelope: &StableErrorEnvelope) -> String {
+    let head = console.styled(Style::Bad, "error:");
+    let mut text = format!("{head} {} [{}]", one_line(&envelope.message), envelope.code);
+    // The message names the first wrong field already.
+    for field in envelope.validation_errors.iter().skip(1) {
+        text.push_str(&format!("\n  also: {}", one_line(&field.message)));
+    }
+    if let Some(hint) = &envelope.recovery_hint {
+        text.push_str(&format!("\n{} {}", console.styled(Style::Dim, "hint:"), one_line(hint)));
+    }
+    text
+}
+
+/// Text in which nothing is left that a terminal would obey: control characters but newline and tab, and the characters
+/// that change the direction of writing, by which a harmful command can be made to look like a harmless one.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\t' => c,
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+/// The same on a single line.
+pub(crate) fn one_line(text: &str) -> String {
+    plain(text).replace(['\n', '\t'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use palyra_common::ErrorCategory;
+
+    use super::*;
+
+    #[test]
+    fn hostile_text_cannot_command_the_terminal() {
+        assert_eq!(plain("a\u{1b}[2Jb\r\nc\td\u{7}"), "a\u{fffd}[2Jb\u{fffd}\nc\td\u{fffd}");
+        assert_eq!(plain("rm \u{202e}txt.exe"), "rm \u{fffd}txt.exe");
+        assert_eq!(plain("naïve 漢字 👍"), "naïve 漢字 👍");
+        assert_eq!(one_line("a\nb"), "a b");
+    }
+
+    #[test]
+    fn an_error_is_one_line_and_a_hint() {
+        let envelope =
+            StableErrorEnvelope::new("task_empty", ErrorCategory::Validation, "there is no\ntask").hint("say");
+        assert_eq!(render_error(&Console::for_tests(), &envelope), "error: there is no task [task_empty]\nhint: say");
+    }
+}

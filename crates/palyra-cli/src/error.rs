@@ -1,0 +1,159 @@
+//! Everything a command can fail with, and how that looks to the outside.
+
+use std::io;
+use std::path::PathBuf;
+
+use palyra_client::ClientError;
+use palyra_common::config::ConfigError;
+use palyra_common::{ErrorCategory, StableErrorEnvelope, ToStableError};
+use palyra_journal::JournalError;
+use thiserror::Error;
+
+/// A command that failed.
+#[derive(Debug, Error)]
+pub(crate) enum CliError {
+    /// Talking to the daemon failed, or the daemon refused.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The journal on disk is wrong or in use.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Standard output cannot be written.
+    #[error("cannot write the output: {source}")]
+    Output {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The runtime could not be set up.
+    #[error("cannot start: {source}")]
+    Runtime {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No task was given.
+    #[error("there is no task to run")]
+    TaskEmpty,
+    /// The task on standard input cannot be used.
+    #[error("cannot read the task from standard input: {reason}")]
+    TaskUnreadable {
+        /// Why.
+        reason: String,
+    },
+    /// The workspace does not exist or cannot be entered.
+    #[error("the workspace `{}` cannot be used: {reason}", path.display())]
+    Workspace {
+        /// What was given.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Nothing has this id.
+    #[error("no {kind} matches `{wanted}`")]
+    NoMatch {
+        /// `run`, `session` or `approval`.
+        kind: &'static str,
+        /// What was given.
+        wanted: String,
+    },
+    /// Several things could be meant.
+    #[error("`{wanted}` could be any of {}: {}", matches.len(), shown(matches))]
+    Ambiguous {
+        /// What was given.
+        wanted: String,
+        /// What it could be.
+        matches: Vec<String>,
+    },
+    /// `palyrad` is not installed.
+    #[error("the daemon's program `palyrad` was not found beside {beside} or on PATH")]
+    DaemonMissing {
+        /// The directory of this program.
+        beside: String,
+    },
+    /// The daemon could not be started.
+    #[error("the daemon could not be started: {reason}")]
+    DaemonStart {
+        /// Why.
+        reason: String,
+        /// How its exit is to be understood.
+        category: ErrorCategory,
+        /// What it said last.
+        log: Vec<String>,
+    },
+    /// The daemon did not do what it was told in time.
+    #[error("the daemon (process {pid}) is still there after {seconds} s")]
+    DaemonLingers {
+        /// Its process.
+        pid: u32,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// A file could not be read or written.
+    #[error("cannot {doing} `{}`: {source}", path.display())]
+    File {
+        /// `read`, `write`, …
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+fn shown(matches: &[String]) -> String {
+    let mut text = matches.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if matches.len() > 3 {
+        text.push_str(", …");
+    }
+    text
+}
+
+impl CliError {
+    /// The envelope that this error is shown as.
+    pub(crate) fn into_envelope(self) -> StableErrorEnvelope {
+        let message = self.to_string();
+        match self {
+            Self::Client(error) => error.to_stable(),
+            Self::Config(error) => error.to_stable(),
+            Self::Journal(error) => error.to_stable(),
+            Self::Output { .. } => StableErrorEnvelope::new("output_failed", ErrorCategory::Conflict, message)
+                .hint("check the free space and permissions of where the output goes"),
+            Self::Runtime { .. } => StableErrorEnvelope::new("start_failed", ErrorCategory::Internal, message)
+                .hint("the system may be out of file handles or threads"),
+            Self::TaskEmpty => StableErrorEnvelope::new("task_empty", ErrorCategory::Validation, message)
+                .hint("say what to do: palyra run \"list the files\", or pipe the task in: … | palyra run -"),
+            Self::TaskUnreadable { .. } => {
+                StableErrorEnvelope::new("task_unreadable", ErrorCategory::Validation, message)
+                    .hint("a task is UTF-8 text of at most 1 MiB; name large files in it with @file:PATH")
+            }
+            Self::Workspace { .. } => {
+                StableErrorEnvelope::new("workspace_not_found", ErrorCategory::Validation, message)
+                    .hint("name an existing directory with --workspace DIR")
+            }
+            Self::NoMatch { kind, .. } => StableErrorEnvelope::new("id_not_found", ErrorCategory::NotFound, message)
+                .hint(format!("see `palyra {kind}s list`; an id, its beginning or its end, or `last` will do")),
+            Self::Ambiguous { matches, .. } => {
+                StableErrorEnvelope::new("id_ambiguous", ErrorCategory::Validation, message)
+                    .hint("give more characters of the id")
+                    .details(serde_json::json!({ "matches": matches }))
+            }
+            Self::DaemonMissing { .. } => {
+                StableErrorEnvelope::new("daemon_not_installed", ErrorCategory::Conflict, message)
+                    .hint("install `palyrad` beside `palyra`")
+            }
+            Self::DaemonStart { category, log, .. } => {
+                StableErrorEnvelope::new("daemon_start_failed", category, message)
+                    .hint("see `palyra daemon logs`; `palyra daemon run` starts it in the foreground")
+                    .details(serde_json::json!({ "log": log }))
+            }
+            Self::DaemonLingers { .. } => {
+                StableErrorEnvelope::new("daemon_lingers", ErrorCategory::Availability, message)
+                    .hint("see `palyra daemon logs`; unfinished runs survive even a kill")
+            }
+            Self::File { .. } => StableErrorEnvelope::new("file_unusable", ErrorCategory::Validation, message)
+                .hint("check the path and its permissions"),
+        }
+    }
+}

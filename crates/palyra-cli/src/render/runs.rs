@@ -1,0 +1,160 @@
+//! Runs as text: one line each in lists, a page for one, and the closing lines of `palyra run`.
+
+use palyra_client::api::{FileChangeKind, FileChangeView, RunDetail, RunTimings, RunView};
+use palyra_common::{ExitCode, RunLifecyclePhase, TerminationReason};
+
+use super::table;
+use super::text::{counted, instant, millis, shortened};
+use crate::console::plain;
+
+/// The exit code that a run's end means.
+pub(crate) fn exit_code(run: &RunView) -> ExitCode {
+    match (run.phase, run.reason) {
+        (RunLifecyclePhase::Completed, _) => ExitCode::Ok,
+        (_, Some(TerminationReason::ApprovalDenied)) => ExitCode::Policy,
+        (_, Some(TerminationReason::ProviderError)) => ExitCode::Connectivity,
+        _ => ExitCode::Precondition,
+    }
+}
+
+/// Phase and reason: `completed`, `failed (max_turns)`, `failed (max_tool_calls: loop_detected)`.
+pub(crate) fn outcome(run: &RunView) -> String {
+    let mut more = Vec::new();
+    // "completed (final_answer)" would say the same twice.
+    if let Some(reason) = run.reason.filter(|reason| *reason != TerminationReason::FinalAnswer) {
+        more.push(reason.as_str().to_owned());
+    }
+    if let Some(detail) = &run.detail {
+        more.push(shortened(&detail.code, 60));
+    }
+    let mut text = run.phase.as_str().to_owned();
+    if !more.is_empty() {
+        text.push_str(&format!(" ({})", more.join(": ")));
+    }
+    if run.undone {
+        text.push_str(", undone");
+    }
+    text
+}
+
+/// What people say about where the time went.
+pub(crate) fn timings(timings: &RunTimings) -> String {
+    let mut text = format!(
+        "{} in all: model {}, tools {}",
+        millis(timings.total_ms),
+        millis(timings.model_ms),
+        millis(timings.tools_ms)
+    );
+    if timings.waiting_ms > 0 {
+        text.push_str(&format!(", waiting for you {}", millis(timings.waiting_ms)));
+    }
+    text
+}
+
+/// One line per changed file.
+pub(crate) fn changes(changes: &[FileChangeView]) -> Vec<String> {
+    changes
+        .iter()
+        .map(|change| {
+            let mark = match change.kind {
+                FileChangeKind::Created => '+',
+                FileChangeKind::Modified => '~',
+                FileChangeKind::Deleted => '-',
+            };
+            format!("{mark} {}", shortened(&change.path, 200))
+        })
+        .collect()
+}
+
+/// The closing lines of `palyra run`.
+pub(crate) fn summary(detail: &RunDetail) -> Vec<String> {
+    let run = &detail.run;
+    let mut lines = vec![format!("{} — {}", outcome(run), timings(&detail.timings))];
+    if let Some(detail) = &run.detail {
+        lines.push(format!("  {}", shortened(&detail.message, 300)));
+    }
+    if !detail.changes.is_empty() {
+        lines.push(format!("{} changed:", counted(detail.changes.len(), "file")));
+        lines.extend(changes(&detail.changes).into_iter().map(|line| format!("  {line}")));
+    }
+    let id = run.run_id;
+    lines.push("where to look next:".to_owned());
+    let mut next = |command: String, what: &str| lines.push(format!("  {command:<43}  {what}"));
+    next(format!("palyra runs show {id}"), "the answer, the changes, the time");
+    next(format!("palyra runs tape {id}"), "every step");
+    if !detail.changes.is_empty() && !run.undone {
+        next(format!("palyra runs undo {id}"), "take its file changes back");
+    }
+    next("palyra journal verify".to_owned(), "check that the record is whole");
+    lines
+}
+
+/// A list of runs.
+pub(crate) fn list(runs: &[RunView]) -> Vec<String> {
+    let rows: Vec<_> = runs
+        .iter()
+        .map(|run| {
+            [
+                run.run_id.to_string(),
+                instant(run.created_at),
+                outcome(run),
+                run.turns.to_string(),
+                run.tool_calls.to_string(),
+                shortened(&run.prompt, 60),
+            ]
+        })
+        .collect();
+    table::lines(["RUN", "CREATED (UTC)", "OUTCOME", "TURNS", "CALLS", "TASK"], &rows)
+}
+
+/// Everything about one run.
+pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
+    let run = &detail.run;
+    let mut lines = vec![
+        format!("run        {}", run.run_id),
+        format!("session    {}", run.session_id),
+        format!("phase      {}", outcome(run)),
+    ];
+    if let Some(detail) = &run.detail {
+        lines.push(format!("because    {}", shortened(&detail.message, 300)));
+    }
+    lines.push(format!("workspace  {}", shortened(&run.workspace, 300)));
+    lines.push(format!("model      {}", shortened(&run.model, 100)));
+    lines.push(format!("created    {} UTC", instant(run.created_at)));
+    if let Some(ended) = run.ended_at {
+        lines.push(format!("ended      {} UTC", instant(ended)));
+    }
+    lines.push(format!("time       {}", timings(&detail.timings)));
+    lines.push(format!(
+        "work       {}, {}, {} tokens in, {} out; tape up to {}",
+        counted(run.turns as usize, "turn"),
+        counted(run.tool_calls as usize, "tool call"),
+        detail.usage.input_tokens,
+        detail.usage.output_tokens,
+        run.last_seq
+    ));
+    lines.push(String::new());
+    lines.push("task".to_owned());
+    lines.extend(indented(&run.prompt));
+    if let Some(answer) = &detail.answer {
+        lines.push("answer".to_owned());
+        lines.extend(indented(answer));
+    }
+    if !detail.changes.is_empty() {
+        lines.push("files changed".to_owned());
+        lines.extend(changes(&detail.changes).into_iter().map(|line| format!("  {line}")));
+    }
+    for approval in &detail.pending_approvals {
+        lines.push(format!("waits for you: {}", shortened(&approval.summary, 200)));
+        lines.push(format!("  palyra approvals decide {} allow|deny", approval.approval_id));
+    }
+    lines
+}
+
+fn indented(text: &str) -> Vec<String> {
+    plain(text).lines().map(|line| format!("  {line}")).collect()
+}
+
+#[cfg(test)]
+#[path = "runs_tests.rs"]
+mod tests;

@@ -1,0 +1,101 @@
+//! Runs as text, as a person sees them.
+
+use palyra_client::api::{FileChangeKind, FileChangeView, RunDetail, RunTimings, RunUsage, RunView};
+use palyra_common::{ExitCode, RunId, RunLifecyclePhase, SessionId, StatusDetail, TerminationReason, Timestamp};
+
+use super::*;
+
+fn run() -> RunView {
+    RunView {
+        run_id: RunId::from_u128(1),
+        session_id: SessionId::from_u128(2),
+        phase: RunLifecyclePhase::Completed,
+        reason: Some(TerminationReason::FinalAnswer),
+        detail: None,
+        prompt: "replace \"a\" with \"b\" in notes.md".to_owned(),
+        workspace: "/home/me/project".to_owned(),
+        created_at: Timestamp(1_794_700_000_123),
+        started_at: None,
+        ended_at: Some(Timestamp(1_794_700_001_123)),
+        turns: 3,
+        tool_calls: 2,
+        last_seq: 17,
+        model: "offline".to_owned(),
+        undone: false,
+    }
+}
+
+fn detail() -> RunDetail {
+    RunDetail {
+        run: run(),
+        answer: Some("Done.\nOne file\u{1b}[2J changed.".to_owned()),
+        changes: vec![FileChangeView {
+            path: "notes.md".to_owned(),
+            kind: FileChangeKind::Modified,
+            before: None,
+            after: None,
+        }],
+        pending_approvals: Vec::new(),
+        usage: RunUsage { input_tokens: 120, output_tokens: 30 },
+        timings: RunTimings { total_ms: 1000, model_ms: 12, tools_ms: 5, waiting_ms: 0 },
+    }
+}
+
+#[test]
+fn the_end_of_a_run() {
+    let id = RunId::from_u128(1);
+    assert_eq!(
+        summary(&detail()).join("\n"),
+        format!(
+            "completed — 1.0 s in all: model 12 ms, tools 5 ms\n1 file changed:\n  ~ notes.md\nwhere to look next:\n  \
+             palyra runs show {id}  the answer, the changes, the time\n  palyra runs tape {id}  every step\n  palyra \
+             runs undo {id}  take its file changes back\n  palyra journal verify                        check that the \
+             record is whole"
+        )
+    );
+}
+
+#[test]
+fn a_page_shows_everything_and_obeys_nothing() {
+    let page = page(&detail()).join("\n");
+    assert!(page.contains("phase      completed\n"), "{page}");
+    assert!(page.contains("work       3 turns, 2 tool calls, 120 tokens in, 30 out; tape up to 17"), "{page}");
+    assert!(page.contains("answer\n  Done.\n  One file\u{fffd}[2J changed.\n"), "{page}");
+}
+
+#[test]
+fn a_list_is_aligned() {
+    let lines = list(&[run()]);
+    assert_eq!(
+        lines,
+        [
+            "RUN                         CREATED (UTC)        OUTCOME    TURNS  CALLS  TASK",
+            "00000000000000000000000001  2026-11-14 23:46:40  completed  3      2      replace \"a\" with \"b\" in notes.md",
+        ]
+    );
+}
+
+#[test]
+fn exit_codes_follow_the_end() {
+    let ended = |phase, reason| exit_code(&RunView { phase, reason, ..run() });
+    use {RunLifecyclePhase as Phase, TerminationReason as Reason};
+    assert_eq!(ended(Phase::Completed, Some(Reason::FinalAnswer)), ExitCode::Ok);
+    assert_eq!(ended(Phase::Failed, Some(Reason::MaxTurns)), ExitCode::Precondition);
+    assert_eq!(ended(Phase::Failed, Some(Reason::ProviderError)), ExitCode::Connectivity);
+    assert_eq!(ended(Phase::Aborted, Some(Reason::ApprovalDenied)), ExitCode::Policy);
+    assert_eq!(ended(Phase::Aborted, Some(Reason::Cancellation)), ExitCode::Precondition);
+    assert_eq!(ended(Phase::Expired, None), ExitCode::Precondition);
+}
+
+#[test]
+fn an_outcome_names_what_went_wrong() {
+    let looped = StatusDetail { code: "loop_detected".to_owned(), message: "the same call".to_owned() };
+    let run = RunView {
+        phase: RunLifecyclePhase::Failed,
+        reason: Some(TerminationReason::MaxToolCalls),
+        detail: Some(looped),
+        undone: true,
+        ..run()
+    };
+    assert_eq!(outcome(&run), "failed (max_tool_calls: loop_detected), undone");
+}

@@ -1,0 +1,67 @@
+//! Small pieces: durations, instants, shortened lines.
+
+use std::time::Duration;
+
+use palyra_common::Timestamp;
+
+use crate::console::one_line;
+
+/// `12 ms`, `1.4 s`, `2 min 3 s`, `3 h 5 min`.
+pub(crate) fn duration(duration: Duration) -> String {
+    let (millis, seconds) = (duration.as_millis(), duration.as_secs());
+    match seconds {
+        0 => format!("{millis} ms"),
+        1..60 => format!("{}.{} s", seconds, duration.subsec_millis() / 100),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+/// The same for a number of milliseconds.
+pub(crate) fn millis(millis: u64) -> String {
+    duration(Duration::from_millis(millis))
+}
+
+/// `2026-11-15 08:09:10`, in UTC.
+pub(crate) fn instant(at: Timestamp) -> String {
+    at.to_rfc3339().chars().take(19).map(|c| if c == 'T' { ' ' } else { c }).collect()
+}
+
+/// One line of at most `width` characters, with an ellipsis where something was left out.
+pub(crate) fn shortened(text: &str, width: usize) -> String {
+    let line = one_line(text);
+    let line = line.trim();
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    let mut short: String = line.chars().take(width.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}
+
+/// `1 file`, `3 files`.
+pub(crate) fn counted(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_well_at_every_size() {
+        let shown: Vec<String> = [0, 12, 999, 1_000, 1_449, 59_999, 60_000, 123_000, 11_100_000].map(millis).to_vec();
+        assert_eq!(
+            shown,
+            ["0 ms", "12 ms", "999 ms", "1.0 s", "1.4 s", "59.9 s", "1 min 0 s", "2 min 3 s", "3 h 5 min"]
+        );
+    }
+
+    #[test]
+    fn shortening_counts_characters_and_keeps_one_line() {
+        assert_eq!(shortened("äöü\nß", 10), "äöü ß");
+        assert_eq!(shortened("äöüß", 3), "äö…");
+        assert_eq!(instant(Timestamp(1_794_700_000_123)), "2026-11-14 23:46:40");
+        assert_eq!((counted(1, "file"), counted(0, "file")), ("1 file".to_owned(), "0 files".to_owned()));
+    }
+}

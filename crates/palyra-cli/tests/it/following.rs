@@ -1,0 +1,219 @@
+//! `palyra run` and the commands about runs, against a played daemon.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use crate::support::{FakeDaemon, Place, Ran, Story, approval_id, run_id};
+
+#[test]
+fn an_answer_goes_to_stdout_and_everything_else_to_stderr() {
+    let place = Place::new();
+    let daemon = FakeDaemon::start(&place, Story::Completes);
+    let ran = place.run(&["run", "read", "notes.md"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.out, "The answer is \u{fffd}[31m42.\n");
+    let id = run_id();
+    assert_eq!(
+        ran.err,
+        format!(
+            "run {id} · session 00000000000000000000000001 · offline (no model is configured)\n\
+             • palyra.fs.read notes.md … 12 ms\n\
+             completed — 120 ms in all: model 100 ms, tools 12 ms\n\
+             1 file changed:\n  ~ notes.md\n\
+             where to look next:\n\
+             \x20 palyra runs show {id}  the answer, the changes, the time\n\
+             \x20 palyra runs tape {id}  every step\n\
+             \x20 palyra runs undo {id}  take its file changes back\n\
+             \x20 palyra journal verify                        check that the record is whole\n"
+        )
+    );
+    let (line, body) = &daemon.requests()[1];
+    assert_eq!(line, "POST /api/v1/runs HTTP/1.1");
+    let body: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert_eq!(body["prompt"], "read notes.md");
+    assert_eq!(body["workspace"], place.path("workspace").canonicalize().unwrap().to_str().unwrap());
+    assert!(body["idempotency_key"].is_string() && body.get("limits").is_none() && body.get("session_key").is_none());
+}
+
+#[test]
+fn a_task_comes_from_standard_input_too() {
+    let place = Place::new();
+    let daemon = FakeDaemon::start(&place, Story::Completes);
+    for arguments in [&["run", "-", "--session", "nightly"][..], &["run", "--session", "nightly"]] {
+        let mut child =
+            place.command(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all("read\nnotes.md\n".as_bytes()).unwrap();
+        assert!(child.wait().unwrap().success());
+        let requests = daemon.requests();
+        let (_, body) = requests.iter().rfind(|(line, _)| line.starts_with("POST /api/v1/runs ")).unwrap();
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!((body["prompt"].as_str(), body["session_key"].as_str()), (Some("read\nnotes.md"), Some("nightly")));
+    }
+}
+
+#[test]
+fn json_is_one_document_and_ndjson_every_event() {
+    let place = Place::new();
+    let _daemon = FakeDaemon::start(&place, Story::Completes);
+    let ran = place.run(&["run", "--output", "json", "x"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert_eq!(ran.json()["answer"], "The answer is 42.");
+
+    let ran = place.run(&["run", "--output", "ndjson", "x"]);
+    let events: Vec<serde_json::Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(events.len(), 7);
+    assert!(events.iter().zip(1..).all(|(event, seq)| event["seq"] == seq));
+    assert_eq!(events[6]["status"]["phase"], "completed");
+}
+
+#[test]
+fn a_run_that_fails_ends_with_seven() {
+    let place = Place::new();
+    let _daemon = FakeDaemon::start(&place, Story::Fails);
+    let ran = place.run(&["run", "x"]);
+    assert_eq!(ran.code, 7);
+    assert!(ran.err.contains("failed (max_turns) — 120 ms in all"), "{}", ran.err);
+}
+
+#[test]
+fn ctrl_c_aborts_the_run_and_shows_that() {
+    let place = Place::new();
+    let daemon = FakeDaemon::start(&place, Story::UntilAborted);
+    let child = place.command(&["run", "x"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    daemon.wait_for("/tape");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 7, "{ran:?}");
+    assert!(ran.err.contains("cancelling the run"), "{}", ran.err);
+    assert!(ran.err.contains("aborted (cancellation)"), "{}", ran.err);
+    assert!(daemon.requests().iter().any(|(_, body)| body.contains("cancelled at the terminal")));
+}
+
+#[test]
+fn a_second_ctrl_c_leaves_at_once() {
+    let place = Place::new();
+    let daemon = FakeDaemon::start(&place, Story::IgnoresAbort);
+    let child = place.command(&["run", "x"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    daemon.wait_for("/tape");
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    daemon.wait_for("/abort");
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 7, "{ran:?}");
+    assert!(ran.err.ends_with(&format!("palyra runs show {}\n", run_id())), "{}", ran.err);
+}
+
+#[test]
+fn without_a_keyboard_a_question_is_left_to_others() {
+    let place = Place::new();
+    let daemon = FakeDaemon::start(&place, Story::Asks);
+    let child = place.command(&["run", "x"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    daemon.wait_for("/tape");
+    let decided = place.run(&["approvals", "decide", &approval_id().to_string(), "allow"]);
+    assert_eq!(decided.code, 0, "{decided:?}");
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("waiting for a decision: write notes.md\n"), "{}", ran.err);
+    assert!(ran.err.contains(&format!("palyra approvals decide {} allow|deny", approval_id())), "{}", ran.err);
+    let bodies: Vec<_> = daemon.requests().into_iter().filter(|(line, _)| line.contains("/decide")).collect();
+    assert_eq!(bodies.len(), 1, "the followed run decided nothing by itself");
+    assert_eq!(bodies[0].1, r#"{"decision":"allow","scope":"once"}"#);
+}
+
+#[test]
+fn runs_are_named_by_parts_of_their_ids() {
+    let place = Place::new();
+    let _daemon = FakeDaemon::start(&place, Story::Completes);
+    let id = run_id().to_string();
+    for name in ["last", &id[..6].to_lowercase(), &id[20..], &id] {
+        let ran = place.run(&["runs", "show", name, "--output", "json"]);
+        assert_eq!(ran.json()["run_id"], id.as_str(), "{name}");
+    }
+    let ran = place.run(&["runs", "show", "zzz"]);
+    assert_eq!(ran.code, 8);
+    assert!(ran.err.starts_with("error: no run matches `zzz` [id_not_found]\nhint: "), "{}", ran.err);
+}
+
+#[test]
+fn lists_tapes_undo_replay_and_detached_runs() {
+    let place = Place::new();
+    let _daemon = FakeDaemon::start(&place, Story::Completes);
+    let id = run_id();
+    let ran = place.run(&["runs", "list"]);
+    assert!(ran.out.lines().nth(1).unwrap().starts_with(&id.to_string()), "{}", ran.out);
+    assert_eq!(place.run(&["runs", "list", "--output", "ndjson"]).out.lines().count(), 1);
+    assert_eq!(place.run(&["runs", "tape", "last"]).out.lines().count(), 7);
+    assert_eq!(place.run(&["runs", "tape", "last", "--from-seq", "3", "-n", "2"]).out.lines().count(), 2);
+    let undone = place.run(&["runs", "undo", "last"]);
+    assert_eq!(undone.out, format!("run {id}: 1 file as before\n  restored notes.md\n"));
+    let replay = place.run(&["runs", "replay", "last"]);
+    assert_eq!(replay.code, 7);
+    assert!(replay.out.contains("differs from the record at position 4\n  recorded: execute a\n"), "{}", replay.out);
+    let detached = place.run(&["run", "--detach", "x"]);
+    assert_eq!((detached.code, detached.out), (0, format!("{id}\n")));
+}
+
+#[test]
+fn a_reader_who_has_seen_enough_is_no_error() {
+    let place = Place::new();
+    let _daemon = FakeDaemon::start(&place, Story::Completes);
+    let mut child =
+        place.command(&["runs", "tape", "last"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+}
+
+/// Runs the program on a terminal of its own, types, and gives what was on the screen.
+fn on_a_terminal(place: &Place, daemon: &FakeDaemon, typed: &str, meanwhile: impl FnOnce()) -> String {
+    let program = place.path("bin/palyra");
+    let mut command = place.command(&[]);
+    let environment: Vec<_> = command.get_envs().map(|(k, v)| (k.to_owned(), v.unwrap().to_owned())).collect();
+    command = std::process::Command::new("script");
+    let mut child = command
+        .args(["-qec", &format!("{} run x", program.display()), "/dev/null"])
+        .current_dir(place.path("workspace"))
+        .env_clear()
+        .envs(environment)
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    daemon.wait_for("/tape");
+    let mut keyboard = child.stdin.take().unwrap();
+    keyboard.write_all(typed.as_bytes()).unwrap();
+    meanwhile();
+    let output = child.wait_with_output().unwrap();
+    drop(keyboard);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_person_at_the_keyboard_sees_everything_and_decides() {
+    let place = Place::new();
+    let daemon = FakeDaemon::start(&place, Story::Asks);
+    let screen = on_a_terminal(&place, &daemon, "yes\ns\na\n", || {});
+    assert!(screen.contains("? write notes.md"), "{screen}");
+    assert!(screen.contains("high risk; listed in run.ask_before"), "{screen}");
+    assert!(screen.contains("\"path\": \"notes.md\""), "{screen}");
+    assert_eq!(screen.matches("[a]llow once, [d]eny").count(), 3, "asked, asked again, asked after showing: {screen}");
+    let decisions: Vec<_> = daemon.requests().into_iter().filter(|(line, _)| line.contains("/decide")).collect();
+    assert_eq!(decisions.len(), 1);
+    assert_eq!(decisions[0].1, r#"{"decision":"allow","scope":"once"}"#);
+}
+
+#[test]
+fn the_end_of_input_decides_nothing() {
+    let place = Place::new();
+    let daemon = FakeDaemon::start(&place, Story::Asks);
+    let screen = on_a_terminal(&place, &daemon, "\u{4}", || {
+        assert_eq!(place.run(&["approvals", "decide", &approval_id().to_string(), "deny"]).code, 0);
+    });
+    let decisions: Vec<_> = daemon.requests().into_iter().filter(|(line, _)| line.contains("/decide")).collect();
+    assert_eq!(decisions.len(), 1, "{screen}");
+    assert_eq!(decisions[0].1, r#"{"decision":"deny","scope":"once"}"#);
+}

@@ -1,0 +1,58 @@
+//! Starting the daemon: missing, broken, dying, found.
+
+use crate::support::{FakeDaemon, Place, Story};
+
+#[test]
+fn a_missing_daemon_program_is_named() {
+    let place = Place::new();
+    let ran = place.run(&["run", "x"]);
+    assert_eq!(ran.code, 7, "{ran:?}");
+    assert!(ran.err.contains("[daemon_not_installed]"), "{}", ran.err);
+}
+
+#[test]
+fn a_daemon_that_dies_shows_its_last_words_and_its_exit_code() {
+    let place = Place::new();
+    place.install_daemon("echo old; for i in 1 2 3; do echo line $i; done; echo 'error: no luck' >&2; exit 3");
+    let ran = place.run(&["daemon", "start"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(ran.err.contains("  palyrad: line 3\n  palyrad: error: no luck\n"), "{}", ran.err);
+    assert!(ran.err.contains("it ended at once (exit status: 3) [daemon_start_failed]"), "{}", ran.err);
+    let logs = place.run(&["daemon", "logs", "-n", "1"]);
+    assert_eq!(logs.out, "error: no luck\n");
+    let json = place.run(&["daemon", "start", "--output", "json"]).json();
+    assert_eq!(json["error"]["details"]["log"][0], "old");
+}
+
+#[test]
+fn the_daemon_gets_a_session_of_its_own_and_the_state_root() {
+    let place = Place::new();
+    // Field 6 of stat is the session; the daemon must lead it.
+    place.install_daemon("echo $PALYRA_STATE_ROOT; cut -d' ' -f1,6 /proc/$$/stat; exit 3");
+    place.run(&["daemon", "start"]);
+    let log = std::fs::read_to_string(place.path("state/logs/palyrad.log")).unwrap();
+    let lines: Vec<_> = log.lines().collect();
+    assert_eq!(lines[0], place.path("state").to_str().unwrap());
+    let (pid, session) = lines[1].split_once(' ').unwrap();
+    assert_eq!(pid, session);
+}
+
+#[test]
+fn a_daemon_that_runs_is_used_and_can_be_stopped() {
+    let place = Place::new();
+    place.install_daemon("touch \"$PALYRA_STATE_ROOT/started\"");
+    let _daemon = FakeDaemon::start(&place, Story::Completes);
+    let ran = place.run(&["daemon", "start"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("runs already"), "{}", ran.err);
+    assert!(ran.out.contains("model     offline (offline)\n          no model is configured\n"), "{}", ran.out);
+    assert!(ran.out.contains("journal   ok: 7 records\n"), "{}", ran.out);
+    assert!(!place.path("state/started").exists());
+    let stopped = place.run(&["daemon", "stop"]);
+    assert_eq!(stopped.code, 0, "{stopped:?}");
+    assert!(
+        stopped.out.ends_with("has stopped; 1 unfinished run will go on after the next start\n"),
+        "{}",
+        stopped.out
+    );
+}

@@ -1,0 +1,15 @@
+//! The real `palyra` program: exit codes, standard output, standard error, against a daemon played by the test or none.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test stops at the first surprise"
+)]
+
+mod configuration;
+mod following;
+mod journal;
+mod launching;
+mod support;
+mod surface;

@@ -1,0 +1,65 @@
+//! What holds for every command: help, suggestions, errors, exit codes.
+
+use crate::support::Place;
+
+#[test]
+fn without_a_daemon_commands_say_so_and_end_with_four() {
+    let place = Place::new();
+    let ran = place.run(&["runs", "list"]);
+    assert_eq!((ran.code, ran.out.as_str()), (4, ""));
+    let lines: Vec<_> = ran.err.lines().collect();
+    assert_eq!(lines.len(), 2, "{}", ran.err);
+    assert!(lines[0].starts_with("error: no daemon answers at `") && lines[0].ends_with("[daemon_unreachable]"));
+    assert!(lines[1].starts_with("hint: start it with `palyra daemon start`"));
+
+    let ran = place.run(&["runs", "list", "--output", "json"]);
+    assert_eq!((ran.code, ran.err.as_str()), (4, ""));
+    assert_eq!(ran.json()["error"]["code"], "daemon_unreachable");
+    assert_eq!(ran.json()["error"]["category"], "availability");
+    assert_eq!(place.run(&["runs", "list", "--output", "ndjson"]).out.lines().count(), 1);
+
+    assert_eq!(place.run(&["daemon", "status"]).code, 4);
+    assert_eq!(place.run(&["daemon", "stop"]).code, 0, "what was asked for is the case");
+}
+
+#[test]
+fn a_mistyped_command_gets_a_suggestion_and_two() {
+    let place = Place::new();
+    let ran = place.run(&["rnus", "list"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("'runs'"), "{}", ran.err);
+    assert_eq!(place.run(&["runs", "list", "--phase", "dancing"]).code, 2);
+    assert_eq!(place.run(&["run", "--yes", "x"]).code, 2, "nothing answers approvals in advance");
+}
+
+#[test]
+fn bad_tasks_and_workspaces_are_refused_before_anything_is_started() {
+    let place = Place::new();
+    place.install_daemon("touch \"$PALYRA_STATE_ROOT/started\"");
+    for (arguments, code) in [
+        (&["run"][..], "task_empty"),
+        (&["run", "  "], "task_empty"),
+        (&["run", "-"], "task_empty"),
+        (&["run", "-w", "nope", "x"], "workspace_not_found"),
+        (&["run", "-w", "../palyra.toml", "x"], "workspace_not_found"),
+    ] {
+        let ran = place.run(arguments);
+        assert_eq!(ran.code, 2, "{arguments:?} {ran:?}");
+        assert!(ran.err.contains(&format!("[{code}]\nhint: ")), "{arguments:?} {}", ran.err);
+    }
+    assert!(!place.path("state/started").exists());
+}
+
+#[test]
+fn version_completions_and_reference_need_nothing() {
+    let place = Place::new();
+    assert!(place.run(&["version"]).out.starts_with("palyra 0."));
+    assert!(place.run(&["version", "--output", "json"]).json()["version"].is_string());
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = place.run(&["completions", shell]);
+        assert!(ran.code == 0 && ran.out.contains("palyra"), "{shell}");
+    }
+    assert_eq!(place.run(&["reference"]).out, palyra_cli::reference());
+    let help = place.run(&["run", "--help"]);
+    assert!(help.code == 0 && help.out.contains("Examples:") && help.out.contains("Ctrl-C"), "{}", help.out);
+}

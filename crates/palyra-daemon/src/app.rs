@@ -1,0 +1,30 @@
+//! What every handler can reach.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use palyra_agent::Engine;
+use palyra_client::api::ProviderView;
+use palyra_common::ComponentHealth;
+use palyra_common::config::LoadedConfig;
+use palyra_journal::Journal;
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::Gate;
+
+/// The daemon as its handlers see it.
+pub(crate) struct App {
+    pub(crate) engine: Engine,
+    pub(crate) journal: Journal,
+    pub(crate) state_root: PathBuf,
+    pub(crate) config: LoadedConfig,
+    pub(crate) provider: ProviderView,
+    /// What health says about the provider; it does not change while the daemon runs.
+    pub(crate) provider_health: ComponentHealth,
+    /// What health says about HTTP; it does not change while the daemon runs.
+    pub(crate) http_health: ComponentHealth,
+    pub(crate) gate: Gate,
+    pub(crate) ready_since: Instant,
+    /// Cancelled when the daemon shall end.
+    pub(crate) closing: CancellationToken,
+}

@@ -1,0 +1,44 @@
+//! The command line of the daemon: where its state and its configuration are. Everything else is configuration.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use palyra_common::{BuildInfo, Environment, env_vars};
+
+/// The daemon that runs agent tasks.
+///
+/// It serves the Unix socket `palyrad.sock` in its state root and, unless switched off, HTTP on the loopback interface.
+/// `palyra run` starts it by itself; in the foreground it logs to standard error and ends in good order on Ctrl-C.
+#[derive(Debug, Parser)]
+#[command(name = "palyrad", version = version(), after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Directory that holds all state; stronger than PALYRA_STATE_ROOT.
+    #[arg(long, value_name = "DIR")]
+    state_root: Option<PathBuf>,
+    /// Configuration file; stronger than PALYRA_CONFIG.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "Examples:
+  palyrad                              state in ~/.local/state/palyra
+  palyrad --state-root /tmp/try        state somewhere else
+  PALYRA_LOG_LEVEL=debug palyrad       every configuration key has a variable";
+
+fn version() -> &'static str {
+    static LINE: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    LINE.get_or_init(|| BuildInfo::current().line())
+}
+
+impl Args {
+    /// The environment as these arguments change it.
+    pub(crate) fn apply(self, mut environment: Environment) -> Environment {
+        if let Some(root) = self.state_root {
+            environment = environment.with(env_vars::PALYRA_STATE_ROOT, root);
+        }
+        if let Some(config) = self.config {
+            environment = environment.with(env_vars::PALYRA_CONFIG, config);
+        }
+        environment
+    }
+}

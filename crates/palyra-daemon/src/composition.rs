@@ -1,0 +1,243 @@
+//! The composition root: which parts this daemon has, the order in which they start and the order in which they end.
+//!
+//! Start: configuration, lock, journal, engine (which takes up unfinished runs), doors. A daemon that answers is therefore
+//! one that works. End: no new connections, drivers, answers under way, journal, lock.
+
+use std::process::ExitCode as ProcessCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Parser as _;
+use palyra_agent::{Decide, Engine, EngineOptions, WorkspaceDecider};
+use palyra_common::config::{self, LoadedConfig};
+use palyra_common::{BuildInfo, Clock, Environment, SystemClock, ToStableError as _, paths};
+use palyra_journal::{FaultInjector, Journal};
+use palyra_models::ModelProvider;
+use palyra_tools::{EffectStore, Registry, Tool, builtin};
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::args::Args;
+use crate::auth::Gate;
+use crate::error::DaemonError;
+use crate::listen::Doors;
+use crate::provider::Chosen;
+use crate::serve::Server;
+use crate::state::StateRoot;
+use crate::token::Token;
+use crate::{http, logging, options, shutdown};
+
+/// How long tools that are under way may take to report when the daemon stops.
+const TOOL_GRACE: Duration = Duration::from_secs(10);
+/// How long clients may take to read answers that are under way.
+const ANSWER_GRACE: Duration = Duration::from_secs(2);
+/// How long work on blocking threads may go on after everything else has ended.
+const THREAD_GRACE: Duration = Duration::from_secs(1);
+
+/// A daemon to be: parts that are given, everything else by configuration.
+pub struct Composition {
+    environment: Environment,
+    tools: Vec<Arc<dyn Tool>>,
+    decider: Option<Arc<dyn Decide>>,
+    provider: Option<Arc<dyn ModelProvider>>,
+    clock: Arc<dyn Clock>,
+    faults: Option<Arc<dyn FaultInjector>>,
+}
+
+impl Default for Composition {
+    /// The shipped daemon in the environment of this process.
+    fn default() -> Self {
+        Self::new(Environment::of_process())
+    }
+}
+
+impl Composition {
+    /// The shipped daemon in some environment.
+    #[must_use]
+    pub fn new(environment: Environment) -> Self {
+        Self {
+            environment,
+            tools: builtin(),
+            decider: None,
+            provider: None,
+            clock: Arc::new(SystemClock),
+            faults: None,
+        }
+    }
+
+    /// Adds a tool to the built-in ones.
+    #[must_use]
+    pub fn with_tool(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Decides by this instead of by the workspace rule and `run.ask_before`.
+    #[must_use]
+    pub fn with_decider(mut self, decider: Arc<dyn Decide>) -> Self {
+        self.decider = Some(decider);
+        self
+    }
+
+    /// Plans with this instead of with the configured provider.
+    #[must_use]
+    pub fn with_provider(mut self, provider: Arc<dyn ModelProvider>) -> Self {
+        self.provider = Some(provider);
+        self
+    }
+
+    /// Takes the time from this instead of from the system.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Lets this make commits of the journal fail.
+    #[must_use]
+    pub fn with_faults(mut self, faults: Arc<dyn FaultInjector>) -> Self {
+        self.faults = Some(faults);
+        self
+    }
+
+    /// A whole `main`: reads the command line, runs until told to stop, and says in one line why it could not.
+    #[must_use]
+    pub fn main(mut self) -> ProcessCode {
+        self.environment = Args::parse().apply(self.environment);
+        match self.run() {
+            Ok(()) => ProcessCode::SUCCESS,
+            Err(error) => {
+                let envelope = error.to_stable();
+                report(&envelope.message, &envelope.code, envelope.recovery_hint.as_deref());
+                ProcessCode::from(envelope.exit_code() as u8)
+            }
+        }
+    }
+
+    /// Runs the daemon on a runtime of its own until it is told to stop; blocks.
+    ///
+    /// # Errors
+    /// Why it could not start, or could not end in good order.
+    pub fn run(self) -> Result<(), DaemonError> {
+        let started = Instant::now();
+        let loaded = config::load(&self.environment)?;
+        logging::start(&loaded.config().log);
+        for warning in loaded.warnings() {
+            tracing::warn!("{warning}");
+        }
+        let root = StateRoot::claim(paths::state_root(&self.environment)?)?;
+        let runtime = runtime()?;
+        let outcome = self.run_claimed(&root, loaded, &runtime, started);
+        runtime.shutdown_timeout(THREAD_GRACE);
+        root.release();
+        outcome
+    }
+
+    fn run_claimed(
+        self,
+        root: &StateRoot,
+        loaded: LoadedConfig,
+        runtime: &Runtime,
+        started: Instant,
+    ) -> Result<(), DaemonError> {
+        let config = loaded.config();
+        let chosen = match self.provider {
+            Some(provider) => Chosen { provider, reason: "it was built into this daemon".to_owned() },
+            None => Chosen::by_config(&config.model, &self.environment)?,
+        };
+        let decider = self
+            .decider
+            .unwrap_or_else(|| Arc::new(WorkspaceDecider::asking_before(config.run.ask_before.iter().cloned())));
+        let registry = Arc::new(Registry::builder().with_all(self.tools).build()?);
+        let effects = Arc::new(EffectStore::open(root.effects())?);
+        let token = if config.daemon.http_enabled { Some(Token::of(root)?) } else { None };
+        let journal =
+            Journal::open(options::journal(config, root.path(), Arc::clone(&self.clock), self.faults.clone()))?;
+        let engine = EngineOptions {
+            journal: journal.clone(),
+            registry,
+            provider: Arc::clone(&chosen.provider),
+            decider,
+            clock: self.clock,
+            effects,
+            limits: options::run_limits(config),
+            tool_limits: options::tool_limits(config),
+            tool_timeout: options::tool_timeout(config),
+            max_concurrent: config.run.max_concurrent as usize,
+            max_output_tokens: Some(config.model.max_output_tokens),
+            project_files: config.context.project_files.clone(),
+        };
+        runtime.block_on(serve(Parts { root, loaded: loaded.clone(), chosen, token, journal, engine, started }))
+    }
+}
+
+/// Everything that is there before the runtime does anything.
+struct Parts<'a> {
+    root: &'a StateRoot,
+    loaded: LoadedConfig,
+    chosen: Chosen,
+    token: Option<Token>,
+    journal: Journal,
+    engine: EngineOptions,
+    started: Instant,
+}
+
+async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
+    let Parts { root, loaded, chosen, token, journal, engine, started } = parts;
+    let closing = CancellationToken::new();
+    shutdown::on_signals(closing.clone())?;
+    let engine = Engine::start(engine).await?;
+    let doors = Doors::open(root, &loaded.config().daemon).await?;
+    let app = Arc::new(App {
+        engine: engine.clone(),
+        journal: journal.clone(),
+        state_root: root.path().to_owned(),
+        config: loaded,
+        provider: chosen.view(),
+        provider_health: chosen.health(),
+        http_health: doors.http_health,
+        gate: Gate::new(token),
+        ready_since: Instant::now(),
+        closing: closing.clone(),
+    });
+    let server = Server::new(http::router(app), closing.clone());
+    server.serve(doors.unix);
+    if let Some(listener) = doors.http {
+        server.serve(listener);
+    }
+    tracing::info!(
+        version = BuildInfo::current().version,
+        state_root = %root.path().display(),
+        provider = chosen.provider.name(),
+        unfinished_runs = engine.unfinished(),
+        start_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "ready"
+    );
+
+    closing.cancelled().await;
+    engine.stop(TOOL_GRACE).await;
+    server.finish(ANSWER_GRACE).await;
+    journal.close().await?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Two threads serve a desktop; more than a few only cost memory, since nothing here computes for long.
+fn runtime() -> Result<Runtime, DaemonError> {
+    let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
+    Builder::new_multi_thread()
+        .worker_threads(threads)
+        .thread_name("palyrad")
+        .enable_all()
+        .build()
+        .map_err(DaemonError::system("start threads"))
+}
+
+#[expect(clippy::print_stderr, reason = "the one line that tells a person why there is no daemon")]
+fn report(message: &str, code: &str, hint: Option<&str>) {
+    eprintln!("error: {message} [{code}]");
+    if let Some(hint) = hint {
+        eprintln!("hint: {hint}");
+    }
+}

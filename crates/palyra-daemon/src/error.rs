@@ -1,0 +1,114 @@
+//! Why the daemon could not start or go on. What goes wrong with a single request is `http/error.rs`.
+
+use std::io;
+use std::path::PathBuf;
+
+use palyra_agent::AgentError;
+use palyra_common::config::ConfigError;
+use palyra_common::{ErrorCategory, StableErrorEnvelope, ToStableError};
+use palyra_journal::JournalError;
+use palyra_tools::ToolError;
+use thiserror::Error;
+
+/// A failure of the daemon as a whole.
+#[derive(Debug, Error)]
+pub enum DaemonError {
+    /// The configuration is not in order.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The journal cannot be opened or closed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The engine cannot start.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// The tools or the effect store cannot be set up.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    /// The model provider cannot be set up.
+    #[error("{}", .0.message)]
+    Provider(Box<StableErrorEnvelope>),
+    /// Another daemon serves this state.
+    #[error("the state in `{root}` is in use by {holder}", root = root.display())]
+    StateInUse {
+        /// The state root.
+        root: PathBuf,
+        /// Who has it, such as `process 4711`.
+        holder: String,
+    },
+    /// The state root belongs to another user.
+    #[error("the state root `{root}` belongs to user {uid}, not to this one", root = root.display())]
+    StateRootForeign {
+        /// The state root.
+        root: PathBuf,
+        /// Whose it is.
+        uid: u32,
+    },
+    /// Other users may replace files in the state root.
+    #[error("other users may write to the state root `{root}` (mode {mode:o})", root = root.display())]
+    StateRootExposed {
+        /// The state root.
+        root: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A file of the state root cannot be used.
+    #[error("cannot {action} `{path}`: {source}", path = path.display())]
+    StateFile {
+        /// What was attempted, such as `write`.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The system refuses something that every daemon needs.
+    #[error("cannot {action}: {source}")]
+    System {
+        /// What was attempted.
+        action: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl DaemonError {
+    /// An error about a file, for `map_err`.
+    pub(crate) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::StateFile { action, path, source }
+    }
+
+    /// An error of the system, for `map_err`.
+    pub(crate) fn system(action: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { action, source }
+    }
+}
+
+impl ToStableError for DaemonError {
+    fn to_stable(&self) -> StableErrorEnvelope {
+        let message = self.to_string();
+        match self {
+            Self::Config(error) => error.to_stable(),
+            Self::Journal(error) => error.to_stable(),
+            Self::Agent(error) => error.to_stable(),
+            Self::Tool(error) => error.to_stable(),
+            Self::Provider(envelope) => (**envelope).clone(),
+            Self::StateInUse { .. } => StableErrorEnvelope::new("state_in_use", ErrorCategory::Conflict, message).hint(
+                "stop the other daemon with `palyra daemon stop`, or point PALYRA_STATE_ROOT at another directory",
+            ),
+            Self::StateRootForeign { .. } => {
+                StableErrorEnvelope::new("state_root_foreign", ErrorCategory::Policy, message)
+                    .hint("run as its owner, or point PALYRA_STATE_ROOT at a directory of your own")
+            }
+            Self::StateRootExposed { root, .. } => {
+                StableErrorEnvelope::new("state_root_exposed", ErrorCategory::Policy, message)
+                    .hint(format!("close it with `chmod go-w {}`", root.display()))
+            }
+            Self::StateFile { .. } => StableErrorEnvelope::new("state_file_unusable", ErrorCategory::Conflict, message)
+                .hint("look at the disk and at the permissions of the state root"),
+            Self::System { .. } => StableErrorEnvelope::new("system_refused", ErrorCategory::Internal, message)
+                .hint("look at the limits of this user: processes, open files, memory"),
+        }
+    }
+}

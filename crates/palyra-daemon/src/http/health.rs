@@ -1,0 +1,43 @@
+//! `GET /healthz`: what each part says about itself.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use palyra_client::api::HealthResponse;
+use palyra_common::{BuildInfo, ComponentHealth, HealthReport, HealthStatus, ToStableError as _};
+
+use crate::app::App;
+
+pub(super) async fn show(State(app): State<Arc<App>>) -> Json<HealthResponse> {
+    let components = vec![journal(&app), app.http_health.clone(), app.provider_health.clone(), runs(&app)];
+    let HealthReport { status, components } = HealthReport::of(components);
+    Json(HealthResponse {
+        status,
+        version: BuildInfo::current().version.to_owned(),
+        pid: std::process::id(),
+        state_root: app.state_root.display().to_string(),
+        provider: app.provider.clone(),
+        uptime_ms: u64::try_from(app.ready_since.elapsed().as_millis()).unwrap_or(u64::MAX),
+        components,
+    })
+}
+
+fn journal(app: &App) -> ComponentHealth {
+    let head = app.journal.head();
+    match app.journal.admission() {
+        Ok(()) => ComponentHealth::new("journal", HealthStatus::Ok, format!("{} records", head.count)),
+        Err(error) => {
+            let envelope = error.to_stable();
+            let health = ComponentHealth::new("journal", HealthStatus::Failing, envelope.message);
+            match envelope.recovery_hint {
+                Some(hint) => health.hint(hint),
+                None => health,
+            }
+        }
+    }
+}
+
+fn runs(app: &App) -> ComponentHealth {
+    ComponentHealth::new("runs", HealthStatus::Ok, format!("{} unfinished", app.engine.unfinished()))
+}

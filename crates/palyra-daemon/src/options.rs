@@ -1,0 +1,66 @@
+//! From configuration, which is what an operator wrote, to options, which are what the parts take.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use palyra_agent::{RunLimits, projections};
+use palyra_common::Clock;
+use palyra_common::config::Config;
+use palyra_journal::{FaultInjector, JournalOptions};
+use palyra_tools::ToolLimits;
+
+/// How the journal is opened.
+pub(crate) fn journal(
+    config: &Config,
+    root: &Path,
+    clock: Arc<dyn Clock>,
+    faults: Option<Arc<dyn FaultInjector>>,
+) -> JournalOptions {
+    JournalOptions {
+        checkpoint_every: config.journal.checkpoint_every,
+        segment_records: config.journal.segment_records,
+        inline_payload_bytes: size(config.journal.inline_payload_bytes),
+        min_free_bytes: config.journal.min_free_bytes,
+        clock,
+        projections: projections(),
+        faults,
+        ..JournalOptions::at(root)
+    }
+}
+
+/// Bounds on a run that asks for no tighter ones.
+pub(crate) fn run_limits(config: &Config) -> RunLimits {
+    RunLimits {
+        max_turns: config.run.max_turns,
+        max_tool_calls: config.run.max_tool_calls,
+        wall_clock_ms: millis(config.run.wall_clock_seconds),
+        expire_after_ms: millis(config.run.expire_after_seconds),
+        loop_repeats: config.run.loop_repeats,
+        max_parallel: config.tool.max_parallel,
+        approval_timeout_ms: millis(config.approval.timeout_seconds),
+        compact_at_percent: config.context.compact_at_percent,
+    }
+}
+
+/// Bounds on a tool call.
+pub(crate) fn tool_limits(config: &Config) -> ToolLimits {
+    ToolLimits {
+        patch_bytes: size(config.patch.max_bytes),
+        patch_files: config.patch.max_files as usize,
+        ..ToolLimits::default()
+    }
+}
+
+/// How long a tool call may take unless its tool says otherwise.
+pub(crate) fn tool_timeout(config: &Config) -> Duration {
+    Duration::from_secs(config.tool.timeout_seconds)
+}
+
+fn millis(seconds: u64) -> u64 {
+    seconds.saturating_mul(1000)
+}
+
+fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}

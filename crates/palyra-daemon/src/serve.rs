@@ -1,0 +1,152 @@
+//! Accepting connections and serving HTTP/1.1 on them, until told to close.
+//!
+//! Every connection is a task of one tracker: shutting down waits for the answers that are under way and for nothing else.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+use crate::auth::Peer;
+
+/// Connections that are served together; more wait in the kernel's queue. A runaway client cannot take all file handles.
+const MAX_CONNECTIONS: usize = 1024;
+/// How long a client may take to send the head of a request, and how long an idle connection is kept.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause after the system refused to accept, typically because file handles ran out; without it the loop would spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Where connections come in.
+pub(crate) trait Door: Send + Sync + 'static {
+    /// What is read from and written to.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// The next connection and who is at its other end. Cancel-safe.
+    fn next(&self) -> impl Future<Output = io::Result<(Self::Stream, Peer)>> + Send;
+}
+
+impl Door for UnixListener {
+    type Stream = UnixStream;
+
+    async fn next(&self) -> io::Result<(UnixStream, Peer)> {
+        let (stream, _) = self.accept().await?;
+        let uid = stream.peer_cred()?.uid();
+        Ok((stream, Peer::Unix { uid }))
+    }
+}
+
+impl Door for TcpListener {
+    type Stream = TcpStream;
+
+    async fn next(&self) -> io::Result<(TcpStream, Peer)> {
+        let (stream, _) = self.accept().await?;
+        // Answers are written whole; waiting to fill a segment only adds latency. Where the system refuses, it still works.
+        let _ = stream.set_nodelay(true);
+        let local = stream.local_addr()?;
+        Ok((stream, Peer::Loopback { local }))
+    }
+}
+
+/// Serves a router at any number of doors.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    router: Router,
+    closing: CancellationToken,
+    slots: Arc<Semaphore>,
+    tasks: TaskTracker,
+}
+
+impl Server {
+    pub(crate) fn new(router: Router, closing: CancellationToken) -> Self {
+        Self { router, closing, slots: Arc::new(Semaphore::new(MAX_CONNECTIONS)), tasks: TaskTracker::new() }
+    }
+
+    /// Serves a door from now on.
+    pub(crate) fn serve(&self, door: impl Door) {
+        let server = self.clone();
+        self.tasks.spawn(async move { server.accept(door).await });
+    }
+
+    /// Waits until every answer that was under way is written, at most so long.
+    pub(crate) async fn finish(&self, grace: Duration) {
+        self.tasks.close();
+        if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {
+            tracing::warn!(open = self.tasks.len(), "some clients did not take their answers in time");
+        }
+    }
+
+    async fn accept(&self, door: impl Door) {
+        loop {
+            let slot = tokio::select! {
+                biased;
+                () = self.closing.cancelled() => return,
+                slot = Arc::clone(&self.slots).acquire_owned() => slot,
+            };
+            let Ok(slot) = slot else { return };
+            let accepted = tokio::select! {
+                biased;
+                () = self.closing.cancelled() => return,
+                accepted = door.next() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    let connection = serve_connection(stream, peer, self.router.clone(), self.closing.clone());
+                    self.tasks.spawn(async move {
+                        connection.await;
+                        drop(slot);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+async fn serve_connection<S>(stream: S, peer: Peer, router: Router, closing: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |mut request: http::Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        let router = router.clone();
+        async move { Ok::<_, Infallible>(answer(router, request.map(Body::new)).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = closing.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        // A client that went away is everyday life.
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+async fn answer(router: Router, request: http::Request<Body>) -> http::Response<Body> {
+    match router.oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
+}

@@ -1,0 +1,173 @@
+//! The state root: one directory, one daemon.
+//!
+//! Owns the directory itself and the small files that tell others about the daemon: `palyrad.lock`, `palyrad.pid`,
+//! `http.addr`. The journal, the effects and the keys below it belong to the crates that write them.
+//!
+//! INVARIANT: a [`StateRoot`] exists only while this process holds the lock, so whoever has one may remove what an earlier
+//! daemon left behind. The kernel drops the lock when the process dies, however it dies.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use palyra_client::SOCKET_NAME;
+
+use crate::error::DaemonError;
+
+const LOCK_NAME: &str = "palyrad.lock";
+const PID_NAME: &str = "palyrad.pid";
+const ADDRESS_NAME: &str = "http.addr";
+const EFFECTS_NAME: &str = "effects";
+
+/// A state root that this process owns.
+#[derive(Debug)]
+pub(crate) struct StateRoot {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl StateRoot {
+    /// Makes the directory if need be, checks who may write to it, and takes the lock.
+    pub(crate) fn claim(path: PathBuf) -> Result<Self, DaemonError> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        made.map_err(DaemonError::file("create", &path))?;
+        check_owner(&path)?;
+        let lock = take_lock(&path)?;
+        let root = Self { path, _lock: lock };
+        // Left by a daemon that was killed; it would send clients to a port that may be anybody's by now.
+        root.forget(ADDRESS_NAME)?;
+        root.replace(PID_NAME, &format!("{}\n", std::process::id()))?;
+        Ok(root)
+    }
+
+    /// The directory.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where writes are staged.
+    pub(crate) fn effects(&self) -> PathBuf {
+        self.path.join(EFFECTS_NAME)
+    }
+
+    /// Tells others where HTTP is served.
+    pub(crate) fn note_address(&self, address: SocketAddr) -> Result<(), DaemonError> {
+        self.replace(ADDRESS_NAME, &format!("{address}\n"))
+    }
+
+    /// Replaces a small file as a whole, readable by its owner alone.
+    pub(crate) fn replace(&self, name: &str, text: &str) -> Result<(), DaemonError> {
+        let path = self.path.join(name);
+        let temporary = self.path.join(format!(".{name}.new"));
+        let written = (|| {
+            remove(&temporary)?;
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+            file.write_all(text.as_bytes())?;
+            fs::rename(&temporary, &path)
+        })();
+        written.map_err(DaemonError::file("write", path))
+    }
+
+    /// Removes a file if it is there.
+    pub(crate) fn forget(&self, name: &str) -> Result<(), DaemonError> {
+        let path = self.path.join(name);
+        remove(&path).map_err(DaemonError::file("remove", path))
+    }
+
+    /// Takes back everything that says a daemon is here, then gives up the lock.
+    pub(crate) fn release(self) {
+        for name in [SOCKET_NAME, ADDRESS_NAME, PID_NAME] {
+            if let Err(error) = self.forget(name) {
+                tracing::warn!(%error, "a file of the stopped daemon stays behind");
+            }
+        }
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Whoever may write here could put another socket or another token in place.
+fn check_owner(path: &Path) -> Result<(), DaemonError> {
+    let metadata = fs::metadata(path).map_err(DaemonError::file("look at", path))?;
+    if !metadata.is_dir() {
+        return Err(DaemonError::file("use", path)(io::ErrorKind::NotADirectory.into()));
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err(DaemonError::StateRootForeign { root: path.to_owned(), uid: metadata.uid() });
+    }
+    let mode = metadata.mode() & 0o7777;
+    if mode & 0o022 != 0 {
+        return Err(DaemonError::StateRootExposed { root: path.to_owned(), mode });
+    }
+    Ok(())
+}
+
+fn take_lock(root: &Path) -> Result<File, DaemonError> {
+    let path = root.join(LOCK_NAME);
+    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let mut file = opened.map_err(DaemonError::file("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let pid = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse::<u32>().ok());
+            let holder = pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+            return Err(DaemonError::StateInUse { root: root.to_owned(), holder });
+        }
+        Err(TryLockError::Error(source)) => return Err(DaemonError::StateFile { action: "lock", path, source }),
+    }
+    // The number is for people; the lock is what excludes. A full disk must not keep a daemon from starting.
+    if let Err(error) = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())) {
+        tracing::debug!(%error, "could not note the process in the lock file");
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use palyra_common::ToStableError as _;
+
+    use super::*;
+
+    #[test]
+    fn a_state_root_has_one_owner_at_a_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("deep/state");
+        let first = StateRoot::claim(path.clone()).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        let second = StateRoot::claim(path.clone()).unwrap_err().to_stable();
+        assert_eq!(second.code, "state_in_use");
+        assert!(second.message.contains(&std::process::id().to_string()), "{}", second.message);
+        first.release();
+        assert!(!path.join(PID_NAME).exists());
+        StateRoot::claim(path).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_others_may_write_to_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let error = StateRoot::claim(directory.path().to_owned()).unwrap_err().to_stable();
+        assert_eq!(error.code, "state_root_exposed");
+        assert!(!directory.path().join(LOCK_NAME).exists());
+    }
+
+    #[test]
+    fn a_stale_address_does_not_survive_a_start() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join(ADDRESS_NAME), "127.0.0.1:1\n").unwrap();
+        let root = StateRoot::claim(directory.path().to_owned()).unwrap();
+        assert!(!directory.path().join(ADDRESS_NAME).exists());
+        root.note_address("127.0.0.1:7142".parse().unwrap()).unwrap();
+        let metadata = fs::metadata(directory.path().join(ADDRESS_NAME)).unwrap();
+        assert_eq!(metadata.mode() & 0o777, 0o600);
+    }
+}

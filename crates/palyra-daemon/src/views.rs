@@ -1,0 +1,207 @@
+//! Rows of the engine as wire types. No decisions here, only shapes.
+
+use std::collections::BTreeMap;
+
+use palyra_agent::replay::Replayed;
+use palyra_agent::{ApprovalRow, RunDetails, RunRow, SessionRow, UndoneRun};
+use palyra_client::api::{
+    ApprovalAnswer, ApprovalView, FileChangeKind, FileChangeView, JournalRecordView, ProblemView, ReplayDifference,
+    ReplayReport, RunDetail, RunTimings, RunUsage, RunView, SessionView, UndoAction, UndoResponse, UndoneFile,
+    VerifyReport,
+};
+use palyra_journal::StoredRecord;
+use palyra_tools::FileChange;
+
+/// A run; its newest position is not in its row.
+pub(crate) fn run(row: RunRow, last_seq: u64) -> RunView {
+    RunView {
+        run_id: row.run_id,
+        session_id: row.session_id,
+        phase: row.phase,
+        reason: row.reason,
+        detail: row.detail,
+        prompt: row.prompt,
+        workspace: row.workspace,
+        created_at: row.created_at,
+        started_at: row.started_at,
+        ended_at: row.ended_at,
+        turns: row.turns,
+        tool_calls: row.tool_calls,
+        last_seq,
+        model: row.model,
+        undone: row.undone,
+    }
+}
+
+/// A run with everything about it.
+pub(crate) fn run_detail(details: RunDetails) -> RunDetail {
+    let mut row = details.row;
+    let answer = row.answer.take();
+    row.prompt = details.prompt;
+    RunDetail {
+        run: run(row, details.last_seq),
+        answer,
+        changes: net_changes(&details.changes),
+        pending_approvals: details.open_approvals.into_iter().map(approval).collect(),
+        usage: RunUsage { input_tokens: details.input_tokens, output_tokens: details.output_tokens },
+        timings: RunTimings {
+            total_ms: details.timings.total_ms,
+            model_ms: details.timings.model_ms,
+            tools_ms: details.timings.tools_ms,
+            waiting_ms: details.timings.waiting_ms,
+        },
+    }
+}
+
+/// From before the first change of each file to after its last; a file that is as it was is left out.
+fn net_changes(changes: &[FileChange]) -> Vec<FileChangeView> {
+    let mut files: BTreeMap<&str, (&FileChange, &FileChange)> = BTreeMap::new();
+    for change in changes {
+        files.entry(&change.path).and_modify(|(_, last)| *last = change).or_insert((change, change));
+    }
+    files
+        .into_iter()
+        .filter_map(|(path, (first, last))| {
+            let (before, after) = (first.before, last.after);
+            let kind = match (before, after) {
+                (before, after) if before == after => return None,
+                (None, _) => FileChangeKind::Created,
+                (_, None) => FileChangeKind::Deleted,
+                _ => FileChangeKind::Modified,
+            };
+            Some(FileChangeView { path: path.to_owned(), kind, before, after })
+        })
+        .collect()
+}
+
+/// A question and its answer.
+pub(crate) fn approval(row: ApprovalRow) -> ApprovalView {
+    let answer = match (row.decision, row.scope, row.by, row.closed_at) {
+        (Some(decision), Some(scope), Some(by), Some(at)) => Some(ApprovalAnswer { decision, scope, by, at }),
+        _ => None,
+    };
+    ApprovalView {
+        approval_id: row.approval_id,
+        run_id: row.run_id,
+        session_id: row.session_id,
+        call_id: Some(row.call_id),
+        subject: row.subject,
+        risk: row.risk,
+        summary: row.summary,
+        reason: row.reason,
+        tool: Some(row.tool),
+        arguments: Some(row.arguments),
+        requested_at: row.requested_at,
+        answer,
+    }
+}
+
+/// A session.
+pub(crate) fn session(row: SessionRow) -> SessionView {
+    SessionView {
+        session_id: row.session_id,
+        session_key: row.key,
+        title: row.title,
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+        run_count: row.runs,
+    }
+}
+
+/// What undoing did.
+pub(crate) fn undone(run: UndoneRun) -> UndoResponse {
+    let file = |change: FileChange| UndoneFile {
+        action: if change.after.is_none() { UndoAction::Removed } else { UndoAction::Restored },
+        path: change.path,
+    };
+    UndoResponse { files: run.changes.into_iter().map(file).collect() }
+}
+
+/// What replaying gave.
+pub(crate) fn replayed(replayed: Replayed) -> ReplayReport {
+    let first_difference = replayed.difference.map(|difference| ReplayDifference {
+        seq: difference.seq,
+        recorded: difference.recorded,
+        replayed: difference.replayed,
+    });
+    ReplayReport {
+        steps: replayed.steps,
+        actions: replayed.actions,
+        identical: first_difference.is_none(),
+        first_difference,
+    }
+}
+
+/// A record of the journal; its payload was JSON when it was accepted.
+pub(crate) fn record(record: StoredRecord) -> serde_json::Result<JournalRecordView> {
+    Ok(JournalRecordView {
+        payload: serde_json::from_slice(&record.payload)?,
+        seq: record.seq,
+        at: record.at,
+        kind: record.kind.into_owned(),
+        session_id: record.session_id,
+        run_id: record.run_id,
+        run_seq: record.run_seq,
+        hash: record.hash,
+    })
+}
+
+/// What verification found.
+pub(crate) fn verified(report: palyra_journal::VerifyReport) -> VerifyReport {
+    let problem = |problem: palyra_journal::Problem| ProblemView {
+        position: problem.position.to_string(),
+        code: problem.code,
+        message: problem.message,
+    };
+    VerifyReport {
+        records: report.records,
+        segments: report.segments,
+        checkpoints: report.checkpoints,
+        artifacts: report.artifacts,
+        projections: report.projections,
+        unchecked_projections: report.unchecked_projections,
+        more_problems: report.more_problems,
+        problems: report.problems.into_iter().map(problem).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use palyra_common::Digest;
+
+    use super::*;
+
+    fn change(path: &str, before: Option<&str>, after: Option<&str>) -> FileChange {
+        FileChange {
+            path: path.to_owned(),
+            before: before.map(|text| Digest::of(text.as_bytes())),
+            after: after.map(|text| Digest::of(text.as_bytes())),
+            before_mode: None,
+            directories: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn changes_are_netted_per_file() {
+        let changes = [
+            change("made", None, Some("1")),
+            change("edited", Some("1"), Some("2")),
+            change("there and back", Some("1"), Some("2")),
+            change("made and gone", None, Some("1")),
+            change("edited", Some("2"), Some("3")),
+            change("gone", Some("1"), None),
+            change("there and back", Some("2"), Some("1")),
+            change("made and gone", Some("1"), None),
+        ];
+        let views = net_changes(&changes);
+        let kinds: Vec<_> = views.iter().map(|view| (view.path.as_str(), view.kind)).collect();
+        let expected = [
+            ("edited", FileChangeKind::Modified),
+            ("gone", FileChangeKind::Deleted),
+            ("made", FileChangeKind::Created),
+        ];
+        assert_eq!(kinds, expected);
+        assert_eq!(views[0].before, Some(Digest::of(b"1")));
+        assert_eq!(views[0].after, Some(Digest::of(b"3")));
+    }
+}

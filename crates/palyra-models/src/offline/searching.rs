@@ -1,0 +1,94 @@
+//! Phrases of searching: what for, and where.
+
+use super::lex::{Kind, Token};
+use super::phrases::{ARTICLES, INTO, WHOLE, is_path, path_of, starts_with};
+use super::request::{Clause, Request};
+
+/// `search …` and its kin.
+pub(super) fn search(clause: Clause<'_>) -> Option<Vec<Request>> {
+    let openings: &[&[&str]] = &[
+        &["look", "for"],
+        &["search"],
+        &["grep"],
+        &["find"],
+        &["locate"],
+        &["where", "is"],
+        &["where", "are"],
+        &["which", "files", "contain"],
+        &["which", "files", "mention"],
+        &["which", "files", "have"],
+        &["what", "files", "contain"],
+        &["what", "files", "mention"],
+        &["show", "me", "where"],
+    ];
+    let opening = openings.iter().find(|opening| starts_with(clause.tokens, opening))?;
+    let mut rest = clause.from(opening.len());
+    let mut directory = None;
+    // `search DIR for TEXT`
+    if let Some(at) = rest.tokens.iter().position(|token| token.is("for")) {
+        let (place, text) = (rest.up_to(at), rest.from(at + 1));
+        if !place.tokens.is_empty() {
+            directory = place_of(place.tokens)?;
+        }
+        rest = text;
+    }
+    const EMPTY: &[&str] = &[
+        "all",
+        "every",
+        "any",
+        "the",
+        "occurrences",
+        "occurrence",
+        "mentions",
+        "mention",
+        "uses",
+        "of",
+        "text",
+        "string",
+        "word",
+        "words",
+        "phrase",
+        "files",
+        "lines",
+        "that",
+        "which",
+        "containing",
+        "contain",
+        "mentioning",
+        "me",
+        "where",
+        "each",
+    ];
+    while rest.tokens.len() > 1 && rest.tokens.first().is_some_and(|token| token.is_any(EMPTY)) {
+        rest = rest.from(1);
+    }
+    // `TEXT in DIR`: the last preposition that is followed by a place.
+    let preposition = rest.tokens.iter().rposition(|token| token.is_any(&["in", "under", "inside", "within"]));
+    if let Some(at) = preposition.filter(|at| *at > 0)
+        && let Some(place) = place_of(rest.from(at + 1).tokens)
+    {
+        directory = place.or(directory);
+        rest = rest.up_to(at);
+    }
+    const AFTERWARDS: &[&str] = &["used", "defined", "mentioned", "is", "occurs", "appears"];
+    while rest.tokens.len() > 1 && rest.tokens.last().is_some_and(|token| token.is_any(AFTERWARDS)) {
+        rest = rest.up_to(rest.tokens.len() - 1);
+    }
+    let text = rest.written()?;
+    Some(vec![Request::Search { text, directory }])
+}
+
+/// A place to search in: the whole workspace (`Some(None)`), one directory, or no place at all.
+#[expect(clippy::option_option, reason = "outer: is this a place; inner: which one")]
+fn place_of(tokens: &[Token<'_>]) -> Option<Option<String>> {
+    let mut place = None;
+    for token in tokens {
+        if token.is_any(ARTICLES) || token.is_any(WHOLE) || token.is_any(INTO) || token.is("through") {
+        } else if place.is_none() && (token.kind == Kind::Quoted || is_path(token) || token.kind == Kind::Word) {
+            place = Some(path_of(token));
+        } else {
+            return None;
+        }
+    }
+    (!tokens.is_empty()).then_some(place)
+}

@@ -1,0 +1,25 @@
+//! The daemon with probe tools: the composition of `palyrad` itself, plus tools whose effects a test counts. For tests only.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use palyra_daemon::Composition;
+use palyra_testkit::probe::{self, ProbeDecider};
+
+fn main() -> ExitCode {
+    palyra_models::install_crypto_provider();
+    let Some(socket) = std::env::var_os(probe::SOCKET_VARIABLE) else {
+        eprintln!("error: {} is not set", probe::SOCKET_VARIABLE);
+        return ExitCode::from(2);
+    };
+    let tools = match probe::tools(PathBuf::from(socket)) {
+        Ok(tools) => tools,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let composition = Composition::default().with_decider(Arc::new(ProbeDecider::default()));
+    tools.into_iter().fold(composition, Composition::with_tool).main()
+}

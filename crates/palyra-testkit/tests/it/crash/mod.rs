@@ -1,0 +1,130 @@
+//! The crash matrix: a daemon is killed at every commit point of a run and must lose nothing, repeat nothing and finish.
+//!
+//! `scenario` says what runs do; `point` kills one run at one place, starts the daemon again and judges; this file sweeps over all
+//! places. A place is "entering the n-th system call of a kind": writing a frame to the log, waiting for the disk (for the log,
+//! or for any file), noting the head, sending an effect, waiting for its acknowledgement. Each sweep goes up from 1 until a whole run is over,
+//! daemon stopped and all, without being killed: so every place that a run has was tried.
+
+mod point;
+mod scenario;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use palyra_figures::{Aim, Report};
+use palyra_testkit::{Kill, strace_is_usable};
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+
+use self::point::{Outcome, try_point};
+use self::scenario::Scenario;
+
+/// Points that are tried at the same time.
+const AT_ONCE: usize = 2;
+/// No sweep is longer: a daemon that dies for ever would otherwise keep the test going.
+const LONGEST_SWEEP: u32 = 2000;
+/// What the matrix must at least cover.
+const POINTS_AT_LEAST: usize = 200;
+
+/// Files of the journal below a state root.
+const LOG: &[&str] = &["journal/journal.db-wal", "journal/journal.db"];
+const ANCHOR: &[&str] = &["journal/anchor"];
+
+/// The kinds of places: a name, the system calls and the files they are about.
+const KINDS: [(&str, &str, &[&str]); 6] = [
+    ("log write", "pwrite64", LOG),
+    ("log sync", "fdatasync,fsync", LOG),
+    ("anchor write", "pwrite64", ANCHOR),
+    ("any sync", "fdatasync,fsync", &[]),
+    ("effect sent", "sendto", &[]),
+    ("effect acknowledged", "recvmsg", &[]),
+];
+
+/// What one sweep gave.
+struct Sweep {
+    name: String,
+    outcomes: Vec<(u32, Outcome)>,
+}
+
+#[test]
+fn a_kill_at_any_commit_point_loses_nothing_and_repeats_nothing() {
+    assert!(strace_is_usable(), "the crash matrix needs strace: apt-get install strace (and ptrace permitted)");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(matrix());
+}
+
+async fn matrix() {
+    let began = Instant::now();
+    let mut sweeps = Vec::new();
+    for scenario in scenario::all().await {
+        let scenario = Arc::new(scenario);
+        for (name, calls, files) in KINDS {
+            let kill = Kill { calls, files, at: 1 };
+            let outcomes = sweep(&scenario, &kill).await;
+            sweeps.push(Sweep { name: format!("{}: {name}", scenario.name), outcomes });
+        }
+    }
+    report(&sweeps, began);
+}
+
+/// Tries the places of one kind, from the first one up, until a run gets by unkilled.
+async fn sweep(scenario: &Arc<Scenario>, kill: &Kill) -> Vec<(u32, Outcome)> {
+    let found: Arc<Mutex<BTreeMap<u32, Outcome>>> = Arc::default();
+    let next = Arc::new(Mutex::new(Some(1_u32)));
+    let mut workers = JoinSet::new();
+    for _ in 0..AT_ONCE {
+        let (scenario, kill, found, next) = (Arc::clone(scenario), kill.clone(), Arc::clone(&found), Arc::clone(&next));
+        workers.spawn(async move {
+            loop {
+                let at = {
+                    let mut next = next.lock().await;
+                    let Some(at) = *next else { return };
+                    *next = (at < LONGEST_SWEEP).then_some(at + 1);
+                    at
+                };
+                let outcome = try_point(&scenario, &Kill { at, ..kill.clone() }).await;
+                if !outcome.killed {
+                    *next.lock().await = None;
+                }
+                found.lock().await.insert(at, outcome);
+            }
+        });
+    }
+    while let Some(worker) = workers.join_next().await {
+        worker.unwrap();
+    }
+    std::mem::take(&mut *found.lock().await).into_iter().collect()
+}
+
+fn report(sweeps: &[Sweep], began: Instant) {
+    let all = || sweeps.iter().flat_map(|sweep| sweep.outcomes.iter().map(move |(at, outcome)| (sweep, at, outcome)));
+    for sweep in sweeps {
+        let killed = sweep.outcomes.iter().filter(|(_, outcome)| outcome.killed).count();
+        println!("  {:<48} {killed:>4} points", sweep.name);
+        assert!(
+            sweep.outcomes.iter().any(|(_, outcome)| !outcome.killed),
+            "{}: no run got by unkilled within {LONGEST_SWEEP} places",
+            sweep.name
+        );
+    }
+    let failures: Vec<String> = all()
+        .filter_map(|(sweep, at, outcome)| Some(format!("{} {at}: {}", sweep.name, outcome.failure.as_ref()?)))
+        .collect();
+    let points = all().filter(|(_, _, outcome)| outcome.killed).count();
+    let lost: usize = all().map(|(_, _, outcome)| outcome.lost).sum();
+    let twice: usize = all().map(|(_, _, outcome)| outcome.twice).sum();
+    println!("crash matrix: {points} points, {} failures ({:.0?})", failures.len(), began.elapsed());
+
+    let mut figures = Report::new("crash");
+    let n = points as u64;
+    figures
+        .figure("crash.points", points as f64, "points", None, Aim::AtLeast(POINTS_AT_LEAST as f64), n, None)
+        .figure("crash.lost", lost as f64, "records", None, Aim::AtMost(0.0), n, None)
+        .figure("crash.twice", twice as f64, "effects", None, Aim::AtMost(0.0), n, None);
+    figures.finish().unwrap();
+
+    assert!(failures.is_empty(), "{} of {points} points failed:\n{}", failures.len(), failures.join("\n"));
+    assert!(points >= POINTS_AT_LEAST, "only {points} points were tried");
+    assert_eq!((lost, twice), (0, 0));
+}

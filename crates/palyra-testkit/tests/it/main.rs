@@ -1,0 +1,14 @@
+//! Rules that hold over the whole workspace, and tests of the real programs.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test stops at the first surprise"
+)]
+
+mod crash;
+mod direction;
+mod error_pages;
+mod system;
+mod tamper;
