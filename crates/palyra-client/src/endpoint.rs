@@ -66,6 +66,14 @@ impl Endpoint {
         Ok(Self::Loopback { address, token_file: state_root.join(TOKEN_NAME) })
     }
 
+    /// What goes into the `Host` header. The daemon refuses any other name on TCP, so that no web page can reach it.
+    pub(crate) fn host(&self) -> String {
+        match self {
+            Self::Unix { .. } => "palyrad".to_owned(),
+            Self::Loopback { address, .. } => address.to_string(),
+        }
+    }
+
     /// The endpoint for people.
     #[must_use]
     pub fn describe(&self) -> String {

@@ -122,7 +122,7 @@ pub(crate) async fn send(endpoint: &Endpoint, call: Call) -> Result<Answer, Clie
     }));
 
     let mut request =
-        Request::builder().method(method).uri(path_and_query).header(HOST, "palyrad").header(ACCEPT, "*/*");
+        Request::builder().method(method).uri(path_and_query).header(HOST, endpoint.host()).header(ACCEPT, "*/*");
     if let Some(authorization) = authorization {
         request = request.header(AUTHORIZATION, authorization);
     }

@@ -58,7 +58,7 @@ fn main() -> Result<(), Failure> {
 
 async fn figures() -> Result<(), Failure> {
     let mut report = Report::new("run");
-    let directory = tempfile::tempdir_in(".")?;
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let place = Place::new(directory.path())?;
     let fdatasync = fdatasync(directory.path())?;
     report.figure("disk.fdatasync", fdatasync.median() * 1e3, "ms", None, Aim::None, 200, Some(fdatasync.spread()));
@@ -92,7 +92,15 @@ async fn latencies(report: &mut Report, daemon: &Daemon, fdatasync: f64) -> Resu
     let per_turn: Vec<f64> = long.iter().map(|seconds| (seconds - plain.median()) / MANY as f64).collect();
     let turn = Samples::from_values(per_turn).ok_or("no samples")?;
     let aim = Aim::AtMost(4.0 * fdatasync * 1e3 + 2.0);
-    report.figure("run.latency1", plain.median() * 1e3, "ms", Some("4 fdatasyncs + 2 ms"), aim, 200, Some(plain.spread()));
+    report.figure(
+        "run.latency1",
+        plain.median() * 1e3,
+        "ms",
+        Some("4 fdatasyncs + 2 ms"),
+        aim,
+        200,
+        Some(plain.spread()),
+    );
     report.figure("run.latency1.p99", plain.p99() * 1e3, "ms", None, Aim::None, 200, None);
     let aim = Aim::AtMost(2.0 * fdatasync * 1e3 + 1.0);
     report.figure("run.overhead", turn.median() * 1e3, "ms", Some("2 fdatasyncs + 1 ms"), aim, 40, Some(turn.spread()));
@@ -114,13 +122,21 @@ async fn rate(report: &mut Report, daemon: &Daemon, at_once: usize) -> Result<()
     let aim = if at_once == 64 { Aim::AtLeast(1_000.0) } else { Aim::None };
     let n = 5 * runs as u64;
     report.figure(&format!("run.rate{at_once}"), rates.median(), "runs/s", None, aim, n, Some(rates.spread()));
-    report.figure(&format!("run.latency{at_once}.one_tool"), added.median() * 1e3, "ms", None, Aim::None, n, Some(added.spread()));
+    report.figure(
+        &format!("run.latency{at_once}.one_tool"),
+        added.median() * 1e3,
+        "ms",
+        None,
+        Aim::None,
+        n,
+        Some(added.spread()),
+    );
     Ok(())
 }
 
 /// A fresh daemon, left alone for a moment.
 async fn idle_memory(report: &mut Report) -> Result<(), Failure> {
-    let directory = tempfile::tempdir_in(".")?;
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let place = Place::new(directory.path())?;
     let mut daemon = place.start().await?;
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -139,27 +155,48 @@ async fn growth(report: &mut Report, place: &Place) -> Result<(), Failure> {
         let starts = starts(place).await?;
         start.push(starts.median());
         let mut daemon = place.start().await?;
-        list.push(timed(30, async || {
-            let listed = daemon.client.runs(&ListRunsParams { limit: Some(50), ..ListRunsParams::default() }).await?;
-            assert_eq!(listed.runs.len(), 50);
-            Ok(())
-        })
-        .await?);
+        list.push(
+            timed(30, async || {
+                let listed =
+                    daemon.client.runs(&ListRunsParams { limit: Some(50), ..ListRunsParams::default() }).await?;
+                assert_eq!(listed.runs.len(), 50);
+                Ok(())
+            })
+            .await?,
+        );
         let runs = daemon.client.runs(&ListRunsParams { limit: Some(200), ..ListRunsParams::default() }).await?;
         let mut next = runs.runs.iter().cycle();
-        tape.push(timed(60, async || {
-            let run = next.next().ok_or("no runs")?;
-            let mut tape = daemon.client.tape(run.run_id, 1, Follow::No);
-            while tape.next().await?.is_some() {}
-            Ok(())
-        })
-        .await?);
+        tape.push(
+            timed(60, async || {
+                let run = next.next().ok_or("no runs")?;
+                let mut tape = daemon.client.tape(run.run_id, 1, Follow::No);
+                while tape.next().await?.is_some() {}
+                Ok(())
+            })
+            .await?,
+        );
         daemon.stop()?;
         if Some(size) == sizes.last() {
             let bare = bare_starts(place).await?;
             let ratio = starts.median() / bare.median();
-            report.figure("start.healthy", ratio, "ratio", Some("an empty server"), Aim::AtMost(3.0), 15, Some(starts.spread()));
-            report.figure("start.healthy.ms", starts.median() * 1e3, "ms", None, Aim::AtMost(50.0), 15, Some(starts.spread()));
+            report.figure(
+                "start.healthy",
+                ratio,
+                "ratio",
+                Some("an empty server"),
+                Aim::AtMost(3.0),
+                15,
+                Some(starts.spread()),
+            );
+            report.figure(
+                "start.healthy.ms",
+                starts.median() * 1e3,
+                "ms",
+                None,
+                Aim::AtMost(50.0),
+                15,
+                Some(starts.spread()),
+            );
         }
     }
     let sizes_f: Vec<f64> = reached.iter().map(|records| *records as f64).collect();
@@ -168,7 +205,15 @@ async fn growth(report: &mut Report, place: &Place) -> Result<(), Failure> {
             report.figure(&format!("daemon.{name}.{size}"), value * 1e3, "ms", None, Aim::None, 1, None);
         }
         if let Some(slope) = exponent(&sizes_f, values) {
-            report.figure(&format!("daemon.{name}.growth"), slope, "exponent", Some("records"), Aim::AtMost(0.2), 3, None);
+            report.figure(
+                &format!("daemon.{name}.growth"),
+                slope,
+                "exponent",
+                Some("records"),
+                Aim::AtMost(0.2),
+                3,
+                None,
+            );
         }
     }
     Ok(())
@@ -251,7 +296,8 @@ struct Place {
 impl Place {
     fn new(root: &Path) -> Result<Self, Failure> {
         std::fs::create_dir_all(root.join("work"))?;
-        let turn = "[[script.turn]]\n[[script.turn.call]]\ntool = \"palyra.fs.read\"\narguments = { path = \"NAME\" }\n";
+        let turn =
+            "[[script.turn]]\n[[script.turn.call]]\ntool = \"palyra.fs.read\"\narguments = { path = \"NAME\" }\n";
         let turns: String = (0..MANY).map(|n| turn.replace("NAME", &format!("{n}.txt"))).collect();
         for n in 0..MANY {
             std::fs::write(root.join("work").join(format!("{n}.txt")), format!("{n}\n"))?;
@@ -274,7 +320,11 @@ impl Place {
             .stdin(Stdio::null())
             .spawn()?;
         answers(&state.join("palyrad.sock")).await?;
-        Ok(Daemon { child, client: Client::connect(&state).await?, workspace: self.root.join("work").display().to_string() })
+        Ok(Daemon {
+            child,
+            client: Client::connect(&state).await?,
+            workspace: self.root.join("work").display().to_string(),
+        })
     }
 }
 
@@ -353,7 +403,11 @@ async fn run(client: &Client, workspace: &str, prompt: &str) -> Result<f64, Fail
         }
     }
     let seconds = began.elapsed().as_secs_f64();
-    if ended == Some(RunLifecyclePhase::Completed) { Ok(seconds) } else { Err(format!("the run ended as {ended:?}").into()) }
+    if ended == Some(RunLifecyclePhase::Completed) {
+        Ok(seconds)
+    } else {
+        Err(format!("the run ended as {ended:?}").into())
+    }
 }
 
 async fn timed(times: usize, mut work: impl AsyncFnMut() -> Result<(), Failure>) -> Result<f64, Failure> {

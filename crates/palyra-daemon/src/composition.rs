@@ -128,7 +128,7 @@ impl Composition {
         }
         let root = StateRoot::claim(paths::state_root(&self.environment)?)?;
         let runtime = runtime()?;
-        let outcome = self.run_claimed(&root, loaded, &runtime, started);
+        let outcome = self.run_claimed(&root, &loaded, &runtime, started);
         runtime.shutdown_timeout(THREAD_GRACE);
         root.release();
         outcome
@@ -137,7 +137,7 @@ impl Composition {
     fn run_claimed(
         self,
         root: &StateRoot,
-        loaded: LoadedConfig,
+        loaded: &LoadedConfig,
         runtime: &Runtime,
         started: Instant,
     ) -> Result<(), DaemonError> {

@@ -80,7 +80,9 @@ pub(crate) fn approval(row: ApprovalRow) -> ApprovalView {
         (Some(decision), Some(scope), Some(by), Some(at)) => Some(ApprovalAnswer { decision, scope, by, at }),
         _ => None,
     };
+    let withdrawn_at = row.closed_at.filter(|_| answer.is_none());
     ApprovalView {
+        withdrawn_at,
         approval_id: row.approval_id,
         run_id: row.run_id,
         session_id: row.session_id,

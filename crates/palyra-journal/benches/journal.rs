@@ -52,7 +52,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 
 /// One writer against one `fdatasync`, alternating so that both see the same disk.
 fn latency(report: &mut Report) -> Result<(), Failure> {
-    let directory = tempfile::tempdir_in(".")?;
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let journal = Journal::open(JournalOptions::at(directory.path().join("state")))?;
     let file = OpenOptions::new().create(true).truncate(true).write(true).open(directory.path().join("raw"))?;
     let runtime = runtime()?;
@@ -144,7 +144,7 @@ fn throughput(report: &mut Report) -> Result<(), Failure> {
 
 /// Rows per second of bare SQLite with the same columns and index, `batch` rows per commit.
 fn raw_rate(rows: usize, batch: usize) -> Result<f64, Failure> {
-    let directory = tempfile::tempdir_in(".")?;
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let mut db = Connection::open(directory.path().join("raw.db"))?;
     db.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
@@ -178,7 +178,7 @@ fn raw_rate(rows: usize, batch: usize) -> Result<f64, Failure> {
 
 /// Appends per second of `writers` tasks that each wait for their own append.
 fn journal_rate(writers: usize) -> Result<f64, Failure> {
-    let directory = tempfile::tempdir_in(".")?;
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let journal = Journal::open(JournalOptions::at(directory.path().join("state")))?;
     let rows = if writers == 1 { ROWS / 8 } else { ROWS };
     let each = rows / writers;
@@ -208,7 +208,7 @@ fn journal_rate(writers: usize) -> Result<f64, Failure> {
 fn growth(report: &mut Report) -> Result<(), Failure> {
     let cap = std::env::var("PALYRA_FIGURES_RECORDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
     let sizes: Vec<usize> = [10_000, 100_000, 1_000_000].into_iter().filter(|size| *size <= cap).collect();
-    let directory = tempfile::tempdir_in(".")?;
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let root = directory.path().join("state");
     let mut filled = 0;
     let mut times: [Vec<f64>; 3] = Default::default();

@@ -68,7 +68,8 @@ pub(crate) fn create(path: &Path, checkpoint: &SignedCheckpoint) -> Result<(), J
 pub(crate) fn read(path: &Path) -> Result<AnchorState, JournalError> {
     match read_slots(path) {
         Ok(Some((_, checkpoint))) => Ok(AnchorState::Says(Box::new(checkpoint))),
-        Ok(None) if path.exists() => Ok(AnchorState::Unreadable),
+        // A crash between making the file and its first write leaves it empty, which says no more than a missing one.
+        Ok(None) if path.metadata().is_ok_and(|metadata| metadata.len() > 0) => Ok(AnchorState::Unreadable),
         Ok(None) => Ok(AnchorState::Missing),
         Err(error) => Err(JournalError::file("read", path, error)),
     }
@@ -134,6 +135,7 @@ mod tests {
         let path = dir.path().join("anchor");
         assert_eq!(read(&path).unwrap(), AnchorState::Missing);
         let (mut anchor, _) = Anchor::open(&path).unwrap();
+        assert_eq!(read(&path).unwrap(), AnchorState::Missing, "made, but never written");
         for count in 1..=5 {
             anchor.write(&checkpoint(count)).unwrap();
         }

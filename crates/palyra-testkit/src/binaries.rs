@@ -33,7 +33,8 @@ impl Binary {
     pub fn path(self) -> Result<PathBuf> {
         let own = std::env::current_exe().context("this test's own path is unknown")?;
         // Tests lie in `<target>/<profile>/deps`, benches and examples beside it.
-        let found = own.ancestors().skip(1).take(3).map(|directory| directory.join(self.name())).find(|path| is_file(path));
+        let found =
+            own.ancestors().skip(1).take(3).map(|directory| directory.join(self.name())).find(|path| is_file(path));
         match found {
             Some(path) => Ok(path),
             None => bail!("`{}` is not built; type: cargo build --workspace --bins", self.name()),

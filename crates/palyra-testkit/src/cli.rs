@@ -156,6 +156,11 @@ impl TestContext {
 impl Drop for TestContext {
     fn drop(&mut self) {
         // A command may have started a daemon; it must not outlive its state.
+        let known = self.environment.iter().find(|(name, _)| name == env_vars::PALYRA_STATE_ROOT);
+        let root = known.map_or_else(|| self.state_root(), |(_, root)| PathBuf::from(root));
+        if !root.join(palyra_client::SOCKET_NAME).exists() {
+            return;
+        }
         if let Ok(mut command) = self.command(["daemon", "stop"]) {
             let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
         }

@@ -18,9 +18,9 @@ use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::Binary;
 use crate::replay::assert_all_runs_replay;
 use crate::strace::Kill;
-use crate::Binary;
 
 /// How long a daemon may take to answer or to go. Generous: machines that run tests are busy.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -165,7 +165,7 @@ impl TestDaemon {
     /// A client of the daemon. Nothing is sent yet.
     #[must_use]
     pub fn client(&self) -> Client {
-        Client::new(Endpoint::unix(&self.seen_root()))
+        Client::new(Endpoint::unix(self.seen_root()))
     }
 
     /// The process that was started: the daemon, or what traces it.
@@ -208,7 +208,9 @@ impl TestDaemon {
     /// # Errors
     /// When the process cannot be waited for.
     pub fn kill9(&mut self) -> Result<()> {
-        if let Some(mut child) = self.child.take() {
+        if let Some(mut child) = self.child.take()
+            && child.try_wait()?.is_none()
+        {
             kill_group(&child, Signal::KILL);
             child.wait()?;
         }
@@ -254,10 +256,18 @@ impl TestDaemon {
     /// # Errors
     /// When it does not come up.
     pub async fn restart(&mut self) -> Result<()> {
-        self.kill9()?;
-        self.options.kill = None;
-        self.spawn()?;
+        self.respawn(None)?;
         self.wait_healthy().await
+    }
+
+    /// Starts the daemon again on the same state without waiting, to die at another system call if one is given.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn respawn(&mut self, kill: Option<Kill>) -> Result<()> {
+        self.kill9()?;
+        self.options.kill = kill;
+        self.spawn()
     }
 
     /// Ends a test: every run replays to the last byte, the daemon stops in good order and its journal verifies.
@@ -354,7 +364,7 @@ fn on_small_disk(state_root: &Path, bytes: u64, program: &Path) -> Result<Comman
     Ok(command)
 }
 
-/// Signals the group that the child leads, unless the child was already waited for and its number may be another's.
+/// Signals the group that the child leads. Not for a child that was waited for: its number may be another's by now.
 fn kill_group(child: &Child, signal: Signal) {
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _ = rustix::process::kill_process_group(pid, signal);

@@ -64,3 +64,30 @@ impl FaultInjector for FailingStore {
         self.commits.fetch_add(1, Ordering::SeqCst);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use palyra_common::{Timestamp, ToStableError as _};
+    use palyra_journal::{Journal, JournalOptions, NewRecord};
+
+    use super::*;
+
+    #[test]
+    fn a_failing_store_refuses_whole_batches_and_loses_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Arc::new(FailingStore::new());
+        let options = JournalOptions { faults: Some(store.clone()), ..JournalOptions::at(directory.path()) };
+        let journal = Journal::open(options).unwrap();
+        let batch = || vec![NewRecord::new("test.record", Timestamp(1), b"{}".to_vec()); 2];
+        assert_eq!(journal.append_blocking(batch()).unwrap().last_seq, 2);
+        store.fail();
+        let error = journal.append_blocking(batch()).unwrap_err().to_stable();
+        assert_eq!(error.code, "disk_full", "{error:?}");
+        assert!(store.refused() > 0);
+        store.recover();
+        assert_eq!(journal.append_blocking(batch()).unwrap().last_seq, 4, "the refused batch left a gap");
+        assert_eq!(store.commits(), 2);
+    }
+}

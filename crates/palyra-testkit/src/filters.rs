@@ -70,7 +70,10 @@ mod tests {
             ("at 2026-11-15T08:09:10.123Z", "at [TIME]"),
             ("took 12 ms, then 1.5 s", "took [DURATION], then [DURATION]"),
             ("in /tmp/x/state and /tmp/x/other", "in [STATE] and [ROOT]/other"),
-            (r#"{"pid":12,"ended_at": 99,"total_ms":3}"#, r#"{"pid": [NUMBER],"ended_at": [NUMBER],"total_ms": [NUMBER]}"#),
+            (
+                r#"{"pid":12,"ended_at": 99,"total_ms":3}"#,
+                r#"{"pid": [NUMBER],"ended_at": [NUMBER],"total_ms": [NUMBER]}"#,
+            ),
             ("http://127.0.0.1:7142/v1 by pid 77", "http://127.0.0.1:[PORT]/v1 by pid [PID]"),
             ("three files, exit 2", "three files, exit 2"),
         ];

@@ -13,9 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use palyra_agent::{Decide, Proposal, Verdict, WorkspaceDecider};
 use palyra_common::{Confidentiality, Integrity, StableErrorEnvelope, ToolVerdict};
-use palyra_tools::{
-    Concurrency, Invocation, Repeatability, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
-};
+use palyra_tools::{Concurrency, Invocation, Repeatability, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendFlags};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -53,13 +51,14 @@ struct Input {
 /// When the sending thread cannot be started or a name is refused.
 pub fn tools(socket: PathBuf) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
     let sender = Sender::start(socket)?;
-    let tool = |(name, concurrency, repeatability): (&str, Concurrency, Repeatability)| -> anyhow::Result<Arc<dyn Tool>> {
-        let mut declaration = ToolDeclaration::of::<Input>(ToolName::new(name)?, "Probe", "report {n}")
-            .output(Integrity::ToolTrusted, Confidentiality::Internal);
-        declaration.concurrency = concurrency;
-        declaration.repeatability = repeatability;
-        Ok(Arc::new(Probe { declaration, sender: sender.clone() }))
-    };
+    let tool =
+        |(name, concurrency, repeatability): (&str, Concurrency, Repeatability)| -> anyhow::Result<Arc<dyn Tool>> {
+            let mut declaration = ToolDeclaration::of::<Input>(ToolName::new(name)?, "Probe", "report {n}")
+                .output(Integrity::ToolTrusted, Confidentiality::Internal);
+            declaration.concurrency = concurrency;
+            declaration.repeatability = repeatability;
+            Ok(Arc::new(Probe { declaration, sender: sender.clone() }))
+        };
     CLASSES.into_iter().map(tool).collect()
 }
 

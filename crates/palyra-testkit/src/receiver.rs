@@ -88,10 +88,11 @@ impl Receiver {
     /// Waits until so many deliveries arrived; says whether they did in time.
     #[must_use]
     pub fn wait_for(&self, count: usize, patience: Duration) -> bool {
-        let waited = self.shared.arrived.wait_timeout_while(locked(&self.shared.deliveries), patience, |deliveries| {
-            deliveries.len() < count
-        });
-        waited.map_or(false, |(deliveries, _)| deliveries.len() >= count)
+        let waited = self
+            .shared
+            .arrived
+            .wait_timeout_while(locked(&self.shared.deliveries), patience, |deliveries| deliveries.len() < count);
+        waited.is_ok_and(|(deliveries, _)| deliveries.len() >= count)
     }
 
     /// The socket's directory, for tests that look at it.

@@ -39,7 +39,7 @@ pub struct Timings {
     pub total_ms: u64,
     /// Model calls.
     pub model_ms: u64,
-    /// Tool calls, added up; parallel calls count each.
+    /// Tool calls; calls that ran together count once.
     pub tools_ms: u64,
     /// Approvals, from question to answer.
     pub waiting_ms: u64,
@@ -149,6 +149,7 @@ impl Engine {
 impl RunDetails {
     fn read(&mut self, records: &[StoredRecord]) -> Result<(), AgentError> {
         let mut asked: Vec<(ApprovalId, Timestamp)> = Vec::new();
+        let mut tools_busy_until = self.row.created_at;
         for record in records {
             match TapeEntry::from_record(record)? {
                 TapeEntry::Input(Input::Accepted(spec)) => self.prompt = spec.prompt,
@@ -158,7 +159,10 @@ impl RunDetails {
                     self.output_tokens += turn.usage.output_tokens;
                 }
                 TapeEntry::Input(Input::ToolFinished { result, .. }) => {
-                    self.timings.tools_ms += result.duration_ms;
+                    // Outcomes are in the order of their ends, so an earlier call can only overlap at the beginning.
+                    let since_last = millis(record.at, tools_busy_until);
+                    self.timings.tools_ms += result.duration_ms.min(since_last);
+                    tools_busy_until = tools_busy_until.max(record.at);
                     self.changes.extend(result.changes);
                 }
                 TapeEntry::Action(Action::RequestApproval(request)) => asked.push((request.approval_id, record.at)),

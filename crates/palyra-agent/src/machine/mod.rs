@@ -109,7 +109,7 @@ impl Machine {
             Input::ApprovalDecided { approval_id, decision, .. } => {
                 self.on_approval_decided(approval_id, decision, at, &mut out)?;
             }
-            Input::ToolFinished { call_id, result, .. } => self.on_tool_finished(&call_id, *result, at, &mut out)?,
+            Input::ToolFinished { call_id, result, .. } => self.on_tool_finished(&call_id, result, at, &mut out)?,
             Input::Compacted { replaces, summary, .. } => self.on_compacted(replaces, summary, at, &mut out)?,
             Input::UserMessage { text, mode } => self.on_user_message(text, mode, at, &mut out)?,
             Input::Cancel { reason, .. } => self.on_cancel(reason, at, &mut out)?,

@@ -42,7 +42,7 @@ impl Machine {
     pub(super) fn on_tool_finished(
         &mut self,
         call_id: &str,
-        result: CallResult,
+        result: Box<CallResult>,
         at: Timestamp,
         out: &mut Vec<Action>,
     ) -> Result<(), Rejected> {
@@ -57,7 +57,7 @@ impl Machine {
         out.push(Action::Attest(result.attestation.clone()));
         let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
         let content = result.content.clone();
-        call.state = CallState::Done(Box::new(CallOutcome::Finished(result)));
+        call.state = CallState::Done(CallOutcome::Finished(result));
         let repeats = looping::note(
             &mut self.seen,
             &FinishedCall { tool: &tool, arguments: &arguments, content: &content, concurrency: facts.concurrency },
@@ -141,7 +141,7 @@ impl Machine {
     fn close_round(&mut self, round: ToolRound) {
         for call in round.calls {
             let (content, failed, label) = match call.state {
-                CallState::Done(outcome) => match *outcome {
+                CallState::Done(outcome) => match outcome {
                     CallOutcome::Finished(result) => (result.content, result.error.is_some(), result.label),
                     CallOutcome::NotRun { message, .. } => (message, true, Label::system()),
                 },
@@ -217,7 +217,7 @@ impl Machine {
 
 /// A call is over without having run.
 pub(super) fn not_run(code: &str, message: String) -> CallState {
-    CallState::Done(Box::new(CallOutcome::NotRun { code: code.to_owned(), message }))
+    CallState::Done(CallOutcome::NotRun { code: code.to_owned(), message })
 }
 
 fn has_undecided(round: &ToolRound) -> bool {

@@ -153,14 +153,14 @@ pub enum CallState {
         attempts: u32,
     },
     /// Over.
-    Done(Box<CallOutcome>),
+    Done(CallOutcome),
 }
 
 /// What the model is told about a call that is over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum CallOutcome {
     /// It ran.
-    Finished(CallResult),
+    Finished(Box<CallResult>),
     /// It did not run, or nobody knows.
     NotRun {
         /// Stable code.

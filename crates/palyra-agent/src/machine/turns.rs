@@ -286,7 +286,7 @@ fn parse_call(call_id: String, request: ToolCallRequest, out: &mut Vec<Action>) 
 }
 
 fn not_run(message: String) -> CallState {
-    CallState::Done(Box::new(CallOutcome::NotRun { code: "tool_arguments_invalid".to_owned(), message }))
+    CallState::Done(CallOutcome::NotRun { code: "tool_arguments_invalid".to_owned(), message })
 }
 
 pub(super) fn detail(code: &str, message: String) -> StatusDetail {

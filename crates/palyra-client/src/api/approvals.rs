@@ -66,9 +66,12 @@ pub struct ApprovalView {
     pub arguments: Option<serde_json::Value>,
     /// When it was asked.
     pub requested_at: Timestamp,
-    /// The answer; absent while pending.
+    /// The answer; absent while pending and when the question was withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<ApprovalAnswer>,
+    /// When the run took the question back, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn_at: Option<Timestamp>,
 }
 
 /// How an approval was answered.

@@ -21,7 +21,7 @@ pub struct ListSessionsParams {
 /// A page of sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ListSessionsResponse {
-    /// Newest activity first.
+    /// Newest first.
     pub sessions: Vec<SessionView>,
     /// Pass as `before` for the next page; absent on the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

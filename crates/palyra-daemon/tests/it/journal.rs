@@ -18,7 +18,7 @@ async fn all<T: DeserializeOwned>(stream: Result<NdjsonStream<T>, ClientError>) 
 
 async fn with_some_runs(place: &Place) -> Daemon {
     let daemon = place.start().await;
-    for _ in 0..8 {
+    for _ in 0..12 {
         let run = daemon.create("say yes").await;
         daemon.follow(run.run_id, 1).await;
     }

@@ -1,5 +1,7 @@
 //! How the daemon ends.
 
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 
 use palyra_common::RunLifecyclePhase;
@@ -49,6 +51,27 @@ async fn a_signal_stops_in_good_order_too() {
         assert!(daemon.ended().await.success(), "{name}");
         check_journal(&place);
     }
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_at_once_and_loses_nothing() {
+    let place = Place::new();
+    let daemon = place.start().await;
+    let run = daemon.create("list the files").await;
+    let events = daemon.follow(run.run_id, 1).await;
+    // A request that never arrives whole holds up a stop in good order.
+    let mut half = UnixStream::connect(place.state_root().join("palyrad.sock")).unwrap();
+    half.write_all(b"POST /api/v1/runs HTTP/1.1\r\nHost: palyrad\r\nContent-Length: 9\r\n\r\n{").unwrap();
+    let pid = daemon.pid();
+    let both = format!("kill -TERM {pid}; kill -INT {pid}");
+    assert!(Command::new("sh").arg("-c").arg(both).status().unwrap().success());
+    let code = daemon.ended().await.code();
+    assert!([Some(130), Some(143)].contains(&code), "{code:?}");
+
+    let daemon = place.start().await;
+    assert_eq!(daemon.follow(run.run_id, 1).await, events);
+    let options = VerifyOptions { projections: palyra_agent::projections(), ..VerifyOptions::default() };
+    assert!(palyra_journal::verify(&place.state_root(), options).unwrap().is_sound());
 }
 
 #[tokio::test]

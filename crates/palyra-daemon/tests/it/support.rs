@@ -67,9 +67,19 @@ impl Place {
         command
     }
 
-    /// Runs the daemon to its end, for starts that must fail.
+    /// Runs the daemon to its end, for starts that must fail; one that starts after all is stopped and reported.
     pub(crate) fn refused(&self) -> Output {
-        self.command().output().unwrap()
+        let mut child = self.command().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let start = Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            if start.elapsed() > PATIENCE {
+                child.kill().unwrap();
+                let output = child.wait_with_output().unwrap();
+                panic!("the daemon started\n{}", String::from_utf8_lossy(&output.stderr));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        child.wait_with_output().unwrap()
     }
 
     /// Starts a daemon and waits until it is healthy.

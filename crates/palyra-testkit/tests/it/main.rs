@@ -7,6 +7,7 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod bad_input;
 mod crash;
 mod direction;
 mod error_pages;

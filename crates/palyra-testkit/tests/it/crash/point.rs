@@ -5,10 +5,10 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use palyra_client::api::CreateRunParams;
-use palyra_client::{Client, Follow};
+use palyra_client::{Client, ClientError, Follow};
 use palyra_common::{RunId, RunLifecyclePhase, RunStreamEvent, TerminationReason};
 use palyra_testkit::{
-    Binary, DaemonOptions, Delivery, Exit, Followed, Kill, Model, Person, Receiver, TestDaemon, Tree,
+    Answers, Binary, DaemonOptions, Delivery, Exit, Followed, Kill, Model, Person, Receiver, TestDaemon, Tree,
     assert_all_runs_replay, copy_tree, probe,
 };
 use tempfile::TempDir;
@@ -16,14 +16,12 @@ use tempfile::TempDir;
 use super::scenario::Scenario;
 
 const SIGKILL: i32 = 9;
-/// More restarts than this mean that the daemon dies without being killed.
-const RESTARTS: u32 = 3;
 
 /// What one point gave.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// Whether the daemon was killed at all: not if the run has fewer places.
-    pub(super) killed: bool,
+    /// How often the daemon was killed: less often than ordered if the run has fewer places.
+    pub(super) deaths: usize,
     /// Acknowledged events that are gone or different.
     pub(super) lost: usize,
     /// Effects that happened more often than they may.
@@ -32,16 +30,16 @@ pub(super) struct Outcome {
     pub(super) failure: Option<String>,
 }
 
-/// Kills one run at one place.
-pub(super) async fn try_point(scenario: &Scenario, kill: &Kill) -> Outcome {
+/// Kills one run at one place, or at several one after the other.
+pub(super) async fn try_point(scenario: &Scenario, kills: &[Kill], answers: Answers) -> Outcome {
     let mut outcome = Outcome::default();
-    if let Err(error) = attempt(scenario, kill, &mut outcome).await {
+    if let Err(error) = attempt(scenario, kills, answers, &mut outcome).await {
         outcome.failure = Some(format!("{error:#}"));
     }
     outcome
 }
 
-async fn attempt(scenario: &Scenario, kill: &Kill, outcome: &mut Outcome) -> Result<()> {
+async fn attempt(scenario: &Scenario, kills: &[Kill], answers: Answers, outcome: &mut Outcome) -> Result<()> {
     let directory = TempDir::with_prefix("palyra-crash-")?;
     let workspace = directory.path().join("workspace");
     let state_root = directory.path().join("state");
@@ -51,18 +49,34 @@ async fn attempt(scenario: &Scenario, kill: &Kill, outcome: &mut Outcome) -> Res
         None => std::fs::create_dir(&state_root)?,
     }
     let receiver = Receiver::start()?;
+    let (first, _) = kills.split_first().context("a point has a kill")?;
     let options = DaemonOptions::new(Model::Scripted(scenario.script.clone()))
         .binary(Binary::PalyradProbe)
         .state_root(&state_root)
         .env(probe::SOCKET_VARIABLE, receiver.socket());
-    let mut daemon = options.killed_at(kill.clone()).spawn()?;
+    let mut life = Life { daemon: options.killed_at(first.clone()).spawn()?, kills };
     let work = async {
-        let seen = drive(&mut daemon, &workspace, outcome).await?;
-        judge(scenario, &daemon, &workspace, &receiver, seen, outcome).await
+        let seen = life.drive(&workspace, answers, outcome).await?;
+        // The kill may still be to come, while we look.
+        while let Err(error) = judge(scenario, &life.daemon, &workspace, &receiver, &seen, outcome).await {
+            if !broken_off(&error) {
+                return Err(error);
+            }
+            life.buried(outcome).await.context(error)?;
+            while life.daemon.wait_healthy().await.is_err() {
+                life.buried(outcome).await?;
+            }
+        }
+        life.stop_and_verify(outcome).await
     }
     .await;
-    work.with_context(|| daemon.log())?;
-    stop_and_verify(&mut daemon, outcome).await
+    work.with_context(|| life.daemon.log())
+}
+
+/// A daemon and the deaths it is to die.
+struct Life<'a> {
+    daemon: TestDaemon,
+    kills: &'a [Kill],
 }
 
 /// What the person at the console was told: which run, and which of its events.
@@ -71,49 +85,58 @@ struct Acknowledged {
     events: Vec<RunStreamEvent>,
 }
 
-/// Creates the run and sees it to its end over as many deaths as it takes.
-async fn drive(daemon: &mut TestDaemon, workspace: &Path, outcome: &mut Outcome) -> Result<Acknowledged> {
-    let client = daemon.client();
-    let mut person: Option<(RunId, Person)> = None;
-    for _ in 0..=RESTARTS {
-        if alive(daemon, outcome).await? {
-            if person.is_none() {
-                // The key makes asking again safe: an acceptance whose answer was lost is found, not repeated.
-                person = create(&client, workspace).await?.map(|run_id| (run_id, Person::new(run_id)));
+impl Life<'_> {
+    /// Creates the run and sees it to its end over as many deaths as it takes.
+    async fn drive(&mut self, workspace: &Path, answers: Answers, outcome: &mut Outcome) -> Result<Acknowledged> {
+        let client = self.daemon.client();
+        let mut person: Option<(RunId, Person)> = None;
+        loop {
+            if self.daemon.wait_healthy().await.is_ok() {
+                if person.is_none() {
+                    // The key makes asking again safe: an acceptance whose answer was lost is found, not repeated.
+                    let created = create(&client, workspace).await?;
+                    person = created.map(|run_id| (run_id, Person::new(run_id).answering(answers)));
+                }
+                if let Some((run_id, person)) = &mut person
+                    && person.follow(&client).await? == Followed::ToItsEnd
+                {
+                    return Ok(Acknowledged { run_id: *run_id, events: person.seen().to_vec() });
+                }
             }
-            if let Some((run_id, person)) = &mut person
-                && person.follow(&client).await? == Followed::ToItsEnd
-            {
-                return Ok(Acknowledged { run_id: *run_id, events: person.seen().to_vec() });
-            }
-        }
-        note_death(daemon, outcome).await?;
-        daemon.restart().await?;
-    }
-    bail!("the daemon died {RESTARTS} times")
-}
-
-/// Whether the daemon became healthy; it may be killed before.
-async fn alive(daemon: &mut TestDaemon, outcome: &mut Outcome) -> Result<bool> {
-    match daemon.wait_healthy().await {
-        Ok(()) => Ok(true),
-        Err(error) => {
-            note_death(daemon, outcome).await.context(error)?;
-            Ok(false)
+            self.buried(outcome).await?;
         }
     }
+
+    /// A death must be one that was ordered. Starts the daemon again, for its next death or to live.
+    async fn buried(&mut self, outcome: &mut Outcome) -> Result<()> {
+        let exit = self.daemon.wait_exit().await?;
+        self.died(exit, outcome)
+    }
+
+    fn died(&mut self, exit: Exit, outcome: &mut Outcome) -> Result<()> {
+        ensure!(exit == Exit::Signal(SIGKILL), "the daemon ended with {exit:?} instead of being killed");
+        outcome.deaths += 1;
+        ensure!(outcome.deaths <= self.kills.len(), "the daemon was killed once more than ordered");
+        self.daemon.respawn(self.kills.get(outcome.deaths).cloned())
+    }
+
+    /// Stopping has commit points too.
+    async fn stop_and_verify(&mut self, outcome: &mut Outcome) -> Result<()> {
+        loop {
+            match self.daemon.stop().await? {
+                Exit::Code(0) => return self.daemon.verify_journal(),
+                exit => self.died(exit, outcome)?,
+            }
+            while self.daemon.wait_healthy().await.is_err() {
+                self.buried(outcome).await?;
+            }
+        }
+    }
 }
 
-/// A death must be the one that was ordered.
-async fn note_death(daemon: &mut TestDaemon, outcome: &mut Outcome) -> Result<()> {
-    if outcome.killed && daemon.pid().is_none() {
-        return Ok(());
-    }
-    let exit = daemon.wait_exit().await?;
-    ensure!(exit == Exit::Signal(SIGKILL), "the daemon ended with {exit:?} instead of being killed");
-    ensure!(!outcome.killed, "the daemon was killed a second time");
-    outcome.killed = true;
-    Ok(())
+/// Whether looking failed because the daemon went away.
+fn broken_off(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<ClientError>().is_some_and(ClientError::is_connection_trouble)
 }
 
 async fn create(client: &Client, workspace: &Path) -> Result<Option<RunId>> {
@@ -139,7 +162,7 @@ async fn judge(
     daemon: &TestDaemon,
     workspace: &Path,
     receiver: &Receiver,
-    acknowledged: Acknowledged,
+    acknowledged: &Acknowledged,
     outcome: &mut Outcome,
 ) -> Result<()> {
     let client = daemon.client();
@@ -179,7 +202,7 @@ fn count_effects(scenario: &Scenario, deliveries: &[Delivery], outcome: &mut Out
         let repeatable = matches!(*tool, "probe.read" | "probe.repeatable");
         match arrived.len() {
             // Killed between intent and effect: the person was asked, and declined to risk a second one.
-            0 if !repeatable && outcome.killed => {}
+            0 if !repeatable && outcome.deaths > 0 => {}
             0 => bail!("effect {n} of {tool} never arrived"),
             1 => {}
             times if repeatable => ensure!(ids.len() == 1, "effect {n} arrived {times} times under the ids {ids:?}"),
@@ -208,22 +231,11 @@ fn compare_files(workspace: &Path, expected: &[(&str, &str)]) -> Result<()> {
     let wanted = TempDir::new()?;
     write_files(wanted.path(), expected)?;
     let (found, wanted) = (Tree::of(workspace)?, Tree::of(wanted.path())?);
-    ensure!(found == wanted, "the workspace is not as it should be: {:?} instead of {:?}", found.names(), wanted.names());
+    ensure!(
+        found == wanted,
+        "the workspace is not as it should be: {:?} instead of {:?}",
+        found.names(),
+        wanted.names()
+    );
     Ok(())
-}
-
-/// Stopping has commit points too: the kill may still be to come.
-async fn stop_and_verify(daemon: &mut TestDaemon, outcome: &mut Outcome) -> Result<()> {
-    match daemon.stop().await? {
-        Exit::Code(0) => {}
-        Exit::Signal(SIGKILL) if !outcome.killed => {
-            outcome.killed = true;
-            daemon.restart().await?;
-            assert_all_runs_replay(&daemon.client()).await?;
-            let exit = daemon.stop().await?;
-            ensure!(exit == Exit::Code(0), "the second stop ended with {exit:?}\n{}", daemon.log());
-        }
-        exit => bail!("stopping ended with {exit:?}\n{}", daemon.log()),
-    }
-    daemon.verify_journal().with_context(|| daemon.log())
 }

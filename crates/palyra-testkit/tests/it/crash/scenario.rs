@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use palyra_testkit::{Binary, DaemonOptions, Exit, Model, Receiver, probe};
+use palyra_testkit::{Binary, DaemonOptions, Exit, Kill, Model, Receiver, probe};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -14,14 +14,24 @@ pub(super) struct Scenario {
     pub(super) after: &'static [(&'static str, &'static str)],
     /// The calls that report to the receiver: tool, number.
     pub(super) effects: &'static [(&'static str, u64)],
+    /// Where the daemon dies before the death that is swept: the sweep then goes over the recovery.
+    pub(super) earlier_kill: Option<Kill>,
+    /// Kinds of places that are not swept, because another scenario has them.
+    pub(super) leaves_out: &'static [&'static str],
     /// A state root to begin with; without one the daemon makes everything anew, and may be killed while it does.
     pub(super) template: Option<(TempDir, PathBuf)>,
 }
 
 pub(super) async fn all() -> Vec<Scenario> {
-    let mut one_by_one = one_by_one();
-    one_by_one.template = Some(template().await);
-    vec![one_by_one, all_in_one_turn()]
+    let existing = one_by_one(Some(template().await));
+    // Dies between the first effect that must not be repeated and its outcome, then again while it recovers from that.
+    let recovering = Scenario {
+        name: "killed again while recovering",
+        earlier_kill: Some(Kill { calls: "recvmsg", files: &[], at: 3 }),
+        leaves_out: &["log write"],
+        ..one_by_one(Some(template().await))
+    };
+    vec![existing, all_in_one_turn(), recovering]
 }
 
 /// A state that a daemon made and left in good order.
@@ -41,7 +51,7 @@ const PATCH: &str = "*** Begin Patch\n*** Update File: notes.md\n first line\n-s
                      *** Add File: docs/new.md\n+made by a patch\n*** Delete File: old.md\n*** End Patch\n";
 
 /// A turn for each class of call: reads together, then writes and effects one after the other.
-fn one_by_one() -> Scenario {
+fn one_by_one(template: Option<(TempDir, PathBuf)>) -> Scenario {
     let call = |tool: &str, arguments: Value| json!({ "call": [{ "tool": tool, "arguments": arguments }] });
     Scenario {
         name: "one by one",
@@ -59,14 +69,20 @@ fn one_by_one() -> Scenario {
             { "text": ["All ", "done."] },
         ] }),
         before: &[("notes.md", NOTES), ("old.md", "goes away\n")],
-        after: &[("notes.md", NOTES_PATCHED), ("docs/new.md", "made by a patch\n"), ("out/result.txt", "written once\n")],
+        after: &[
+            ("notes.md", NOTES_PATCHED),
+            ("docs/new.md", "made by a patch\n"),
+            ("out/result.txt", "written once\n"),
+        ],
         effects: &[("probe.read", 1), ("probe.repeatable", 2), ("probe.once", 3), ("probe.asked", 4)],
-        template: None,
+        earlier_kill: None,
+        leaves_out: &[],
+        template,
     }
 }
 
 /// Everything proposed at once, on a state that does not exist yet: several questions open together, effects waiting in line.
-fn all_in_one_turn() -> Scenario {
+pub(super) fn all_in_one_turn() -> Scenario {
     Scenario {
         name: "all in one turn, fresh state",
         script: json!({ "turn": [
@@ -85,7 +101,11 @@ fn all_in_one_turn() -> Scenario {
             { "text": ["All ", "done."] },
         ] }),
         before: &[("notes.md", NOTES), ("old.md", "goes away\n")],
-        after: &[("notes.md", NOTES_PATCHED), ("docs/new.md", "made by a patch\n"), ("out/result.txt", "written once\n")],
+        after: &[
+            ("notes.md", NOTES_PATCHED),
+            ("docs/new.md", "made by a patch\n"),
+            ("out/result.txt", "written once\n"),
+        ],
         effects: &[
             ("probe.read", 1),
             ("probe.read", 2),
@@ -95,6 +115,8 @@ fn all_in_one_turn() -> Scenario {
             ("probe.repeatable", 6),
             ("probe.once", 7),
         ],
+        earlier_kill: None,
+        leaves_out: &[],
         template: None,
     }
 }

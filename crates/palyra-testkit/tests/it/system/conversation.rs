@@ -9,7 +9,8 @@ use super::{finish, task, workspace};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn earlier_exchanges_are_carried_into_the_next_run_and_no_further() {
     let server =
-        ModelServer::start(vec![Reply::text(&["blue"]), Reply::text(&["I said blue"]), Reply::text(&["who?"])]).unwrap();
+        ModelServer::start(vec![Reply::text(&["blue"]), Reply::text(&["I said blue"]), Reply::text(&["who?"])])
+            .unwrap();
     let daemon = DaemonOptions::new(Model::Server(server.base_url())).start().await.unwrap();
     let (client, workspace) = (daemon.client(), workspace());
     let in_session = |prompt: &str, key: &str| CreateRunParams {
@@ -30,7 +31,9 @@ async fn earlier_exchanges_are_carried_into_the_next_run_and_no_further() {
         .requests()
         .iter()
         .filter(|request| request.method == "POST")
-        .map(|request| request.messages().iter().skip(1).map(|message| message.content.clone()).collect::<Vec<_>>().join("|"))
+        .map(|request| {
+            request.messages().iter().skip(1).map(|message| message.content.clone()).collect::<Vec<_>>().join("|")
+        })
         .collect();
     assert_eq!(said, ["which colour?", "which colour?|blue|what did you say?", "hello"]);
     daemon.finish().await.unwrap();

@@ -4,7 +4,7 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use palyra_client::api::VerifyLine;
@@ -38,7 +38,7 @@ async fn a_full_disk_refuses_new_work_and_loses_nothing() {
     receiver.hold();
     let run = client.create_run(&task("two effects", workspace.path())).await.unwrap();
     assert!(receiver.wait_for(1, PATIENCE), "{}", daemon.log());
-    let filler = fill(daemon.seen_root());
+    let filler = fill(&daemon.seen_root());
     receiver.release();
 
     let refused = client.create_run(&task("more", workspace.path())).await.unwrap_err();
@@ -58,7 +58,7 @@ async fn a_full_disk_refuses_new_work_and_loses_nothing() {
 }
 
 /// Fills the file system to the last byte.
-fn fill(root: PathBuf) -> PathBuf {
+fn fill(root: &Path) -> PathBuf {
     let path = root.join("filler");
     let mut file = File::create(&path).unwrap();
     for size in [MEGABYTE, 4096, 1] {
@@ -68,7 +68,7 @@ fn fill(root: PathBuf) -> PathBuf {
 }
 
 /// Waits until the daemon has noticed that it cannot record.
-async fn wait_until_it_waits(log: &std::path::Path) {
+async fn wait_until_it_waits(log: &Path) {
     let began = Instant::now();
     while !fs::read_to_string(log).unwrap_or_default().contains("waiting for the journal") {
         assert!(began.elapsed() < PATIENCE, "the daemon never noticed:\n{}", fs::read_to_string(log).unwrap());

@@ -12,7 +12,8 @@ use super::PATIENCE;
 #[test]
 fn the_first_interruption_aborts_the_run_and_says_so() {
     let words: Vec<String> = (0..400).map(|number| format!("word {number} ")).collect();
-    let context = TestContext::new().unwrap().scripted(&json!({ "turn": [{ "text": words, "delay_ms": 40 }] })).unwrap();
+    let context =
+        TestContext::new().unwrap().scripted(&json!({ "turn": [{ "text": words, "delay_ms": 40 }] })).unwrap();
     let started = context.run(["daemon", "start"]).unwrap();
     assert_eq!(started.code, 0, "{started}");
     let printed = context.root().join("printed");

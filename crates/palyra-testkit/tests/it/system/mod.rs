@@ -39,7 +39,9 @@ fn task(prompt: &str, workspace: &Path) -> CreateRunParams {
 
 /// A scripted turn that makes one call.
 fn call(tool: &str, arguments: Value) -> Value {
-    json!({ "call": [{ "tool": tool, "arguments": arguments }] })
+    let mut call = json!({ "tool": tool });
+    call["arguments"] = arguments;
+    json!({ "call": [call] })
 }
 
 /// A daemon with probe tools, where they report to, and a workspace with one file.

@@ -29,8 +29,12 @@ async fn a_server_plans_with_streaming_and_tools() {
     assert_eq!(chats.len(), 2);
     assert_eq!(chats[0].header("authorization"), Some("Bearer test-key"));
     assert_eq!(chats[0].body["stream"], true);
-    let offered: Vec<&str> =
-        chats[0].body["tools"].as_array().unwrap().iter().filter_map(|tool| tool["function"]["name"].as_str()).collect();
+    let offered: Vec<&str> = chats[0].body["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|tool| tool["function"]["name"].as_str())
+        .collect();
     assert!(offered.contains(&"palyra__fs__read") && offered.contains(&"palyra__fs__apply_patch"), "{offered:?}");
     let told = chats[1].body["messages"].as_array().unwrap().last().unwrap();
     assert_eq!(told["role"], "tool");
@@ -65,14 +69,18 @@ async fn a_broken_answer_is_asked_for_again_and_a_refusal_ends_the_run() {
 async fn a_full_window_is_summarised_and_the_run_goes_on() {
     let read = |turn: u32| Turn {
         text: vec![format!("Part {turn} is noted.")],
-        ..Turn::calls(vec![Call::new("palyra.fs.read", json!({ "path": "long.md", "offset": turn * 60 + 1, "limit": 60 }))])
+        ..Turn::calls(vec![Call::new(
+            "palyra.fs.read",
+            json!({ "path": "long.md", "offset": turn * 60 + 1, "limit": 60 }),
+        )])
     };
     // A summary is asked for at some point and takes the next of these answers; its text will do as one.
     let mut replies: Vec<Reply> = (0..8).map(|turn| Reply::turn(&read(turn), 0, &[])).collect();
     replies.extend((0..3).map(|_| Reply::text(&["read it all"])));
     let server = ModelServer::start(replies).unwrap();
-    let options = DaemonOptions::new(Model::Server(server.base_url())).env("PALYRA_MODEL_CONTEXT_TOKENS", "4096");
-    let daemon = options.start().await.unwrap();
+    let options = DaemonOptions::new(Model::Server(server.base_url()));
+    let small = options.env("PALYRA_MODEL_CONTEXT_TOKENS", "4096").env("PALYRA_MODEL_MAX_OUTPUT_TOKENS", "512");
+    let daemon = small.start().await.unwrap();
     let (client, workspace) = (daemon.client(), workspace());
     let line = "a line that is long enough to fill a small window quickly\n";
     std::fs::write(workspace.path().join("long.md"), line.repeat(600)).unwrap();

@@ -16,7 +16,8 @@ async fn a_stream_goes_on_by_position_over_a_kill() {
     let mut daemon = DaemonOptions::new(Model::Scripted(script)).start().await.unwrap();
     let (client, workspace) = (daemon.client(), workspace());
     let run = client.create_run(&task("tell a story", workspace.path())).await.unwrap();
-    let patient = Reconnect { attempts: 200, first_wait: Duration::from_millis(10), longest_wait: Duration::from_millis(50) };
+    let patient =
+        Reconnect { attempts: 200, first_wait: Duration::from_millis(10), longest_wait: Duration::from_millis(50) };
     let mut tape = client.tape(run.run_id, 1, Follow::UntilEnd).reconnecting(patient);
     let mut events = Vec::new();
     let mut tokens = 0;

@@ -8,7 +8,8 @@ use super::{Probed, call, finish, names, position, wait_for_phase};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cancelling_stops_a_tool_under_way_and_records_its_outcome() {
-    let probed = Probed::start(json!({ "turn": [call("probe.once", json!({ "n": 1 })), { "text": "never said" }] })).await;
+    let probed =
+        Probed::start(json!({ "turn": [call("probe.once", json!({ "n": 1 })), { "text": "never said" }] })).await;
     probed.receiver.hold();
     let run = probed.create("take long").await;
     probed.wait_for_effects(1);
@@ -58,7 +59,8 @@ async fn a_paused_run_begins_nothing_until_it_is_resumed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pending_pause_survives_a_crash() {
-    let probed = Probed::start(json!({ "turn": [call("probe.repeatable", json!({ "n": 1 })), { "text": "done" }] })).await;
+    let probed =
+        Probed::start(json!({ "turn": [call("probe.repeatable", json!({ "n": 1 })), { "text": "done" }] })).await;
     let Probed { mut daemon, receiver, workspace } = probed;
     receiver.hold();
     let client = daemon.client();

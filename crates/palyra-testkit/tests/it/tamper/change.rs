@@ -60,7 +60,7 @@ kinds! {
     ForgeRow = "append a forged row",
     EditPayload = "edit a payload",
     EditTime = "edit a time",
-    EditKind = "edit a kind",
+    EditType = "edit a kind",
     EditRun = "edit a run id",
     EditHash = "edit a hash",
     EditCheckpoint = "edit a checkpoint",
@@ -69,6 +69,7 @@ kinds! {
     RemoveAnchor = "remove the anchor",
     Rollback = "roll back to an older copy",
     ReplaceForeign = "replace by another journal",
+    ReplaceKeys = "replace the keys",
 }
 
 /// Changes the copy at `root`.
@@ -127,6 +128,12 @@ pub(super) fn apply(kind: Kind, subject: &Subject, root: &Path, random: &mut Ran
             fs::copy(subject.foreign.join("journal/journal.db"), &database)?;
             noticed("another journal put in its place".to_owned())
         }
+        Kind::ReplaceKeys => {
+            for name in ["keys/journal.key", "keys/journal.pub"] {
+                fs::copy(subject.foreign.join(name), root.join(name))?;
+            }
+            noticed("the keys of another journal put in their place".to_owned())
+        }
         rows => change_rows(rows, &database, random),
     }
 }
@@ -181,14 +188,14 @@ fn change_rows(kind: Kind, database: &Path, random: &mut Random) -> Result<Chang
         }
         Kind::EditPayload => {
             let sql = format!(
-                "UPDATE records SET payload = coalesce(payload, x'') || x'20', artifact = NULL WHERE seq = {seq}"
+                "UPDATE records SET payload = CAST(coalesce(payload, x'') || x'20' AS BLOB), artifact = NULL WHERE seq = {seq}"
             );
             one(format!("the payload of {seq} edited"), sql)
         }
         Kind::EditTime => {
             one(format!("the time of {seq} edited"), format!("UPDATE records SET at = at + 1 WHERE seq = {seq}"))
         }
-        Kind::EditKind => {
+        Kind::EditType => {
             one(format!("the kind of {seq} edited"), format!("UPDATE records SET kind = kind || 'x' WHERE seq = {seq}"))
         }
         Kind::EditRun => {
@@ -197,7 +204,10 @@ fn change_rows(kind: Kind, database: &Path, random: &mut Random) -> Result<Chang
         }
         Kind::EditHash => {
             let column = *random.pick(&["hash", "prev_hash"]).context("a column")?;
-            one(format!("{column} of {seq} edited"), format!("UPDATE records SET {column} = randomblob(32) WHERE seq = {seq}"))
+            one(
+                format!("{column} of {seq} edited"),
+                format!("UPDATE records SET {column} = randomblob(32) WHERE seq = {seq}"),
+            )
         }
         other => anyhow::bail!("{other:?} does not change rows"),
     }
@@ -209,14 +219,17 @@ fn unlike(database: &Path, seq: u64, first: u64) -> Result<(String, u64)> {
     let sql = "SELECT a.kind, b.seq FROM records a JOIN records b ON b.seq < a.seq AND b.seq >= ?2
                WHERE a.seq = ?1 AND (a.kind <> b.kind OR a.payload IS NOT b.payload) ORDER BY b.seq DESC LIMIT 1";
     let (kind, other): (String, i64) =
-        connection.query_row(sql, [i64::try_from(seq)?, i64::try_from(first)?], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        connection
+            .query_row(sql, [i64::try_from(seq)?, i64::try_from(first)?], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok((kind, u64::try_from(other)?))
 }
 
 fn edit_checkpoint(database: &Path, random: &mut Random) -> Result<Change> {
     let column = *random.pick(&["head", "merkle_root", "signature", "at"]).context("a column")?;
     let new = if column == "at" { "at + 1".to_owned() } else { format!("randomblob(length({column}))") };
-    let sql = format!("UPDATE checkpoints SET {column} = {new} WHERE count = (SELECT count FROM checkpoints ORDER BY random() LIMIT 1)");
+    let sql = format!(
+        "UPDATE checkpoints SET {column} = {new} WHERE count = (SELECT count FROM checkpoints ORDER BY random() LIMIT 1)"
+    );
     ensure!(execute(database, &sql)? == 1, "there is no checkpoint to edit");
     noticed(format!("{column} of a checkpoint edited"))
 }
@@ -224,23 +237,25 @@ fn edit_checkpoint(database: &Path, random: &mut Random) -> Result<Change> {
 /// Edits a value in one of the tables that are derived from the log.
 fn edit_projection(database: &Path, random: &mut Random) -> Result<Change> {
     let connection = Connection::open(database)?;
+    // Columns of text beside a key of one column.
     let mut statement = connection.prepare(
-        "SELECT t.value, c.name FROM projections p, json_each(p.tables) t, pragma_table_info(t.value) c
-         WHERE c.type = 'TEXT' AND c.pk = 0 ORDER BY 1, 2",
+        "SELECT t.value, c.name, k.name
+         FROM projections p, json_each(p.tables) t, pragma_table_info(t.value) c, pragma_table_info(t.value) k
+         WHERE c.type = 'TEXT' AND c.pk = 0 AND k.pk = 1 ORDER BY 1, 2",
     )?;
-    let columns: Vec<(String, String)> =
-        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
-    let filled: Vec<&(String, String)> = columns
+    let columns: Vec<[String; 3]> =
+        statement.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?.collect::<Result<_, _>>()?;
+    let filled: Vec<&[String; 3]> = columns
         .iter()
-        .filter(|(table, column)| {
+        .filter(|[table, column, _]| {
             let sql = format!("SELECT count(*) FROM \"{table}\" WHERE \"{column}\" IS NOT NULL");
             connection.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap_or_default() > 0
         })
         .collect();
-    let (table, column) = random.pick(&filled).context("no projection has text")?;
+    let [table, column, key] = random.pick(&filled).context("no projection has text")?;
     let sql = format!(
-        "UPDATE \"{table}\" SET \"{column}\" = \"{column}\" || 'x' WHERE rowid =
-           (SELECT rowid FROM \"{table}\" WHERE \"{column}\" IS NOT NULL ORDER BY random() LIMIT 1)"
+        "UPDATE \"{table}\" SET \"{column}\" = \"{column}\" || 'x' WHERE \"{key}\" =
+           (SELECT \"{key}\" FROM \"{table}\" WHERE \"{column}\" IS NOT NULL ORDER BY random() LIMIT 1)"
     );
     ensure!(execute(database, &sql)? > 0, "nothing changed: {sql}");
     noticed(format!("{column} of a row of {table} edited"))
@@ -301,7 +316,8 @@ fn some_file(directory: &Path, random: &mut Random) -> Result<PathBuf> {
 /// An artifact that holds the payload of a live record.
 fn payload_artifact(root: &Path, random: &mut Random) -> Result<PathBuf> {
     let connection = Connection::open(root.join("journal/journal.db"))?;
-    let mut statement = connection.prepare("SELECT lower(hex(artifact)) FROM records WHERE artifact IS NOT NULL ORDER BY seq")?;
+    let mut statement =
+        connection.prepare("SELECT lower(hex(artifact)) FROM records WHERE artifact IS NOT NULL ORDER BY seq")?;
     let digests: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let digest = random.pick(&digests).context("no record has an artifact")?;
     Ok(root.join("artifacts").join(digest.get(..2).context("a digest has two bytes")?).join(digest))
@@ -317,6 +333,8 @@ fn live_range(database: &Path) -> Result<(u64, u64)> {
 /// Runs statements as somebody with the SQLite shell would; returns the rows that the last one changed.
 fn execute(database: &Path, sql: &str) -> Result<u64> {
     let connection = Connection::open(database)?;
+    // Copies are thrown away; waiting for the disk would only make the trials slow.
+    connection.execute_batch("PRAGMA synchronous = OFF")?;
     connection.execute_batch(sql)?;
     let changed = connection.changes();
     // Everything into the one file, so that later changes of bytes hit it.

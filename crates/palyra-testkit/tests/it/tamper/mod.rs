@@ -20,9 +20,9 @@ use tempfile::TempDir;
 use self::change::{Change, KINDS, Kind};
 use self::subject::Subject;
 
-const TRIALS: u64 = 560;
+const TRIALS: u64 = 600;
 /// Trials at the same time.
-const AT_ONCE: u64 = 2;
+const AT_ONCE: u64 = 4;
 
 /// What one kind of change gave.
 #[derive(Debug, Default, Clone, Copy)]

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use super::oracle::{self, Record};
 
 /// Runs before and after the older copy is taken.
-const RUNS_BEFORE: u32 = 3;
-const RUNS_AFTER: u32 = 3;
+const RUNS_BEFORE: u32 = 1;
+const RUNS_AFTER: u32 = 2;
 /// Turns of each run and calls of each turn: enough records for segments to be sealed, within the limit on calls.
 const TURNS: u32 = 8;
 const CALLS: u32 = 15;
@@ -90,7 +90,9 @@ fn script() -> Value {
     let mut turns: Vec<Value> = (0..TURNS)
         .map(|turn| json!({ "text": "Reading.", "call": (1..=CALLS).map(|call| read(turn * CALLS + call)).collect::<Vec<_>>() }))
         .collect();
-    turns.push(json!({ "text": "All of it.", "call": [{ "tool": "palyra.fs.read", "arguments": { "path": "notes.md" } }] }));
+    turns.push(
+        json!({ "text": "All of it.", "call": [{ "tool": "palyra.fs.read", "arguments": { "path": "notes.md" } }] }),
+    );
     turns.push(json!({ "text": ["It is ", "all notes."] }));
     json!({ "turn": turns })
 }
