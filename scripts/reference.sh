@@ -25,7 +25,11 @@ error_index() {
 
 # One line per page: the file, then the command that prints it.
 pages() {
+  local page
   printf 'docs/errors/README.md\terror_index\n'
+  for page in cli config tools; do
+    printf 'docs/reference/%s.md\t%s %s\n' "$page" "$CARGO_TARGET_DIR/debug/palyra-reference" "$page"
+  done
 }
 
 mode=${1:-}
@@ -34,6 +38,7 @@ case $mode in
   *) fail "say what to do" "usage: scripts/reference.sh write|check" ;;
 esac
 
+cargo build --quiet -p palyra-testkit --bin palyra-reference
 fresh=$(mktemp)
 trap 'rm -f "$fresh"' EXIT
 stale=()

@@ -10,6 +10,7 @@ use palyra_journal::StoredRecord;
 
 use crate::error::AgentError;
 use crate::machine::{Action, Input, Machine};
+use crate::spec::MACHINE_VERSION;
 use crate::tape::{EntryRef, TapeEntry};
 
 /// What replaying a tape gave.
@@ -48,6 +49,11 @@ pub fn replay(records: &[StoredRecord]) -> Result<Replayed, AgentError> {
     let TapeEntry::Input(Input::Accepted(spec)) = TapeEntry::from_record(first)? else {
         return Err(bad(1, "the tape does not begin with an acceptance"));
     };
+    if spec.machine_version != MACHINE_VERSION {
+        let version = spec.machine_version;
+        let message = format!("the run was made by machine version {version}, and this is version {MACHINE_VERSION}");
+        return Err(AgentError::BadTape { seq: 1, message });
+    }
     let mut replayed =
         Replayed { machine: Machine::accept(*spec, first.at), steps: 1, actions: 0, last_seq: 1, difference: None };
     // The actions of a step are recorded right after its input.

@@ -4,8 +4,8 @@
 //! [`TapeEntry`]; its kind is a name for queries and people. [`body`] is the one place where records become events.
 
 use palyra_common::{
-    JournalEvent, ModelToken, RunId, RunLifecyclePhase, RunStatus, RunStreamBody, RunStreamEvent, Timestamp,
-    ToolApprovalRequest, ToolApprovalResponse, ToolDecision, ToolProposal, ToolResult,
+    JournalEvent, ModelToken, RunId, RunLifecyclePhase, RunStatus, RunStreamBody, RunStreamEvent, StatusDetail,
+    Timestamp, ToolApprovalRequest, ToolApprovalResponse, ToolDecision, ToolProposal, ToolResult,
 };
 use palyra_journal::StoredRecord;
 use palyra_tools::FileChange;
@@ -129,6 +129,9 @@ impl EntryRef<'_> {
     }
 }
 
+/// Detail code of a run that could not be taken up again.
+pub(crate) const UNRECOVERABLE: &str = "run_unrecoverable";
+
 /// Kinds that projections look at.
 pub(crate) mod kind {
     pub(crate) const SESSION_CREATED: &str = "session.created";
@@ -216,6 +219,11 @@ fn body(entry: EntryRef<'_>) -> RunStreamBody {
             phase: change.phase,
             reason: change.reason,
             detail: change.detail.clone(),
+        }),
+        EntryRef::Note(Note::Unrecoverable { message }) => RunStreamBody::Status(RunStatus {
+            phase: RunLifecyclePhase::Failed,
+            reason: None,
+            detail: Some(StatusDetail { code: UNRECOVERABLE.to_owned(), message: message.clone() }),
         }),
         other => RunStreamBody::JournalEvent(JournalEvent {
             kind: other.kind().to_owned(),

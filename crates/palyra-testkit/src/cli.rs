@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use palyra_common::env_vars;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -108,7 +108,7 @@ impl TestContext {
     /// # Errors
     /// When the program was not built or cannot be started.
     pub fn run<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, arguments: I) -> Result<Run> {
-        self.finish(self.command(arguments)?)
+        self.complete(self.command(arguments)?)
     }
 
     /// Runs `palyra` with these arguments and this text on standard input.
@@ -121,12 +121,12 @@ impl TestContext {
         std::io::Seek::rewind(&mut file)?;
         let mut command = self.command(arguments)?;
         command.stdin(file);
-        self.finish(command)
+        self.complete(command)
     }
 
     /// Output goes through files, not pipes: a daemon that the command starts may outlive it, and must not keep the test
     /// waiting for the end of a pipe.
-    fn finish(&self, mut command: Command) -> Result<Run> {
+    fn complete(&self, mut command: Command) -> Result<Run> {
         let capture = |name: &str| tempfile::Builder::new().prefix(name).tempfile_in(self.directory.path());
         let (stdout, stderr) = (capture("out-")?, capture("err-")?);
         command.stdout(stdout.reopen()?).stderr(stderr.reopen()?);
@@ -140,6 +140,26 @@ impl TestContext {
             stdout: read(stdout.as_file())?,
             stderr: read(stderr.as_file())?,
         })
+    }
+
+    /// Ends a test: every run replays to the last byte, the daemon stops in good order and its journal verifies.
+    ///
+    /// # Errors
+    /// When any of that is not so.
+    pub fn finish(self) -> Result<()> {
+        let listed = self.run(["runs", "list", "--limit", "1000", "--output", "json"])?;
+        let runs = listed.json()?.get("runs").and_then(Value::as_array).cloned().unwrap_or_default();
+        ensure!(!runs.is_empty(), "there is no run to replay: {listed}");
+        for run in &runs {
+            let id = run.get("run_id").and_then(Value::as_str).context("a run has an id")?;
+            let replayed = self.run(["runs", "replay", id])?;
+            ensure!(replayed.code == 0, "run {id} does not replay: {replayed}");
+        }
+        for command in [["daemon", "stop"], ["journal", "verify"]] {
+            let ended = self.run(command)?;
+            ensure!(ended.code == 0, "{command:?}: {ended}");
+        }
+        Ok(())
     }
 
     /// The filters that hide what is particular to this context.
@@ -195,6 +215,14 @@ impl Run {
     pub fn last_json(&self) -> Result<Value> {
         let documents = serde_json::Deserializer::from_str(&self.stdout).into_iter::<Value>();
         documents.last().context("nothing was printed")?.with_context(|| format!("not JSON: {self}"))
+    }
+}
+
+impl Run {
+    /// What it did, with everything hidden that differs from time to time.
+    #[must_use]
+    pub fn snapshot(&self, filters: &Filters) -> String {
+        filters.apply(&self.to_string())
     }
 }
 

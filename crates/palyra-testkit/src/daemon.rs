@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use palyra_client::{Client, Endpoint};
 use palyra_common::env_vars;
+use palyra_journal::VerifyOptions;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -281,12 +282,13 @@ impl TestDaemon {
         self.verify_journal()
     }
 
-    /// Checks the journal on disk.
+    /// Checks the journal on disk, with everything that is derived from it.
     ///
     /// # Errors
     /// When it has a problem.
     pub fn verify_journal(&self) -> Result<()> {
-        let report = palyra_journal::verify(&self.state_root, palyra_journal::VerifyOptions::default())?;
+        let options = VerifyOptions { projections: palyra_agent::projections(), ..VerifyOptions::default() };
+        let report = palyra_journal::verify(&self.state_root, options)?;
         ensure!(report.problems.is_empty(), "the journal does not verify: {:?}", report.problems);
         Ok(())
     }

@@ -26,7 +26,7 @@ use super::{INBOX, LiveRun, Shared};
 use crate::error::AgentError;
 use crate::machine::{Action, Input, Machine, Phase, SteerMode};
 use crate::projections::RunRow;
-use crate::tape::{self, EntryRef, Note};
+use crate::tape::{self, EntryRef};
 
 /// Pause between attempts to append to a journal that cannot take records now.
 const APPEND_RETRY: Duration = Duration::from_millis(250);
@@ -348,13 +348,6 @@ impl Driver {
         let (actions, _) = self.feed(vec![Input::Recovered], at).await?;
         self.commit_patiently().await?;
         Ok(actions)
-    }
-
-    /// Notes that a run cannot be taken up again.
-    pub(super) async fn give_up(mut self, message: String) -> Result<(), AgentError> {
-        let at = self.shared.options.clock.now();
-        self.stage(EntryRef::Note(&Note::Unrecoverable { message }), at)?;
-        self.commit_patiently().await
     }
 
     fn sleep_until(&self, deadline: Option<Timestamp>) -> impl Future<Output = ()> + use<> {

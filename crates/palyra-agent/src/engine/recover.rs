@@ -1,19 +1,21 @@
 //! Taking up unfinished runs after a restart.
 //!
 //! Each one is rebuilt by replaying its tape and told that it was interrupted; its machine knows what to begin again and what to ask a person about. A run
-//! whose tape does not replay is ended with a note instead of being driven by guesswork.
+//! whose tape does not replay, or whose workspace is gone, is ended with a note instead of being driven by guesswork.
 
 use std::sync::Arc;
 
 use palyra_common::RunId;
+use palyra_journal::NewRecord;
 use palyra_tools::Workspace;
 
 use super::Engine;
 use super::driver::Driver;
 use crate::error::AgentError;
-use crate::machine::Phase;
+use crate::machine::{Machine, Phase};
 use crate::projections;
-use crate::replay::{Replayed, replay};
+use crate::replay::replay;
+use crate::tape::{EntryRef, Note};
 
 impl Engine {
     pub(super) async fn recover(&self) -> Result<(), AgentError> {
@@ -24,43 +26,51 @@ impl Engine {
             .read(|reader| projections::unfinished_runs(reader.connection()).map_err(Into::into))
             .await?;
         for run_id in unfinished {
-            if let Err(error) = self.recover_run(run_id).await {
-                tracing::error!(%run_id, %error, "the run could not be taken up again");
+            match self.rebuild(run_id).await {
+                Ok((machine, workspace, last_seq)) => self.take_up(machine, workspace, last_seq).await?,
+                Err(error) => {
+                    tracing::error!(%run_id, %error, "the run cannot be taken up again");
+                    self.give_up(run_id, error.to_string()).await?;
+                }
             }
         }
         Ok(())
     }
 
-    async fn recover_run(&self, run_id: RunId) -> Result<(), AgentError> {
-        let records = self.whole_tape(run_id).await?;
-        let replayed = replay(&records)?;
-        let workspace = open_workspace(&replayed).await;
-        let last_seq = replayed.last_seq;
-        let difference = replayed.difference.clone();
-        let workspace = match (difference, workspace) {
-            (None, Ok(workspace)) => workspace,
-            (Some(difference), _) => {
-                let message = format!("its tape does not replay from record {} on", difference.seq);
-                return self.give_up(replayed, last_seq, message).await;
-            }
-            (None, Err(error)) => return self.give_up(replayed, last_seq, error.to_string()).await,
-        };
-        let queued = matches!(replayed.machine.state(), Phase::Queued);
-        let mut driver = Driver::new(Arc::clone(&self.shared), replayed.machine, workspace, last_seq);
+    async fn rebuild(&self, run_id: RunId) -> Result<(Machine, Arc<Workspace>, u64), AgentError> {
+        let replayed = replay(&self.whole_tape(run_id).await?)?;
+        if let Some(difference) = replayed.difference {
+            return Err(AgentError::BadTape {
+                seq: difference.seq,
+                message: "the machine does not do again what is recorded here".to_owned(),
+            });
+        }
+        let path = replayed.machine.spec().workspace.clone();
+        let workspace = tokio::task::spawn_blocking(move || Workspace::open(path))
+            .await
+            .map_err(|error| AgentError::Internal(error.to_string()))??;
+        Ok((replayed.machine, Arc::new(workspace), replayed.last_seq))
+    }
+
+    async fn take_up(&self, machine: Machine, workspace: Arc<Workspace>, last_seq: u64) -> Result<(), AgentError> {
+        let run_id = machine.spec().run_id;
+        let queued = matches!(machine.state(), Phase::Queued);
+        let mut driver = Driver::new(Arc::clone(&self.shared), machine, workspace, last_seq);
         let actions = if queued { Vec::new() } else { driver.resume_after_restart().await? };
         driver.spawn(run_id, actions);
         Ok(())
     }
 
-    async fn give_up(&self, replayed: Replayed, last_seq: u64, message: String) -> Result<(), AgentError> {
-        let workspace = Arc::new(Workspace::open("/")?);
-        Driver::new(Arc::clone(&self.shared), replayed.machine, workspace, last_seq).give_up(message).await
+    /// Ends a run that cannot be driven, with a note that says why.
+    async fn give_up(&self, run_id: RunId, message: String) -> Result<(), AgentError> {
+        let row = self.run(run_id).await?;
+        let last_seq = self.last_seq(run_id).await?;
+        let note = Note::Unrecoverable { message };
+        let entry = EntryRef::Note(&note);
+        let record = NewRecord::new(entry.kind(), self.shared.options.clock.now(), entry.payload()?)
+            .in_session(row.session_id)
+            .on_tape(run_id, last_seq + 1);
+        self.shared.options.journal.append(vec![record]).await?;
+        Ok(())
     }
-}
-
-async fn open_workspace(replayed: &Replayed) -> Result<Arc<Workspace>, AgentError> {
-    let path = replayed.machine.spec().workspace.clone();
-    tokio::task::spawn_blocking(move || Ok(Arc::new(Workspace::open(path)?)))
-        .await
-        .map_err(|error| AgentError::Internal(error.to_string()))?
 }

@@ -161,6 +161,14 @@ impl Machine {
                     CallState::Executing { facts, attempts }
                 }
                 CallState::Executing { facts, attempts } => self.ask_whether_to_repeat(&call, facts, attempts, at, out),
+                CallState::Proposed => {
+                    out.push(Action::Decide {
+                        call_id: call.call_id.clone(),
+                        tool: call.tool.clone(),
+                        arguments: call.arguments.clone(),
+                    });
+                    CallState::Proposed
+                }
                 other => other,
             };
             if let Some(call) = round.calls.get_mut(index) {

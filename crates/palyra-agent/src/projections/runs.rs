@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::{parse, typed, typed_option};
 use crate::machine::{Action, Input, StatusChange};
-use crate::tape::{Note, TapeEntry, kind};
+use crate::tape::{Note, TapeEntry, UNRECOVERABLE, kind};
 
 /// Characters of a prompt that lists show.
 const PROMPT_CHARS: usize = 200;
@@ -112,7 +112,7 @@ impl Projection for Runs {
             }
             kind::RUN_UNRECOVERABLE => {
                 if let TapeEntry::Note(Note::Unrecoverable { message }) = parse(record)? {
-                    let detail = Some(StatusDetail { code: "run_unrecoverable".to_owned(), message });
+                    let detail = Some(StatusDetail { code: UNRECOVERABLE.to_owned(), message });
                     let change = StatusChange { phase: RunLifecyclePhase::Failed, reason: None, detail, answer: None };
                     set_status(connection, &run_id, record.at, &change)?;
                 }

@@ -134,3 +134,20 @@ async fn a_full_disk_refuses_new_work_and_holds_running_work_without_losing_it()
     disk.0.store(false, Ordering::SeqCst);
     assert_eq!(bench.finish(run.run_id).await.0.phase, RunLifecyclePhase::Completed);
 }
+
+#[test]
+fn a_run_that_cannot_be_rebuilt_is_ended_and_says_why() {
+    let (directory, run_id) = crash_in_the_call(Hang::ForEver);
+    std::fs::remove_dir_all(directory.path().join("work")).unwrap();
+    let (setup, calls) = once(Hang::No);
+    runtime().block_on(async {
+        let bench = setup.start_in(directory).await;
+        let run = bench.engine.run(run_id).await.unwrap();
+        assert_eq!(run.phase, RunLifecyclePhase::Failed);
+        let detail = run.detail.unwrap();
+        assert_eq!(detail.code, "run_unrecoverable");
+        assert!(detail.message.contains("does not exist"), "{}", detail.message);
+        bench.follow_until(run_id, is_phase(RunLifecyclePhase::Failed)).await;
+        assert_eq!(calls.load(Ordering::SeqCst), 0);
+    });
+}

@@ -139,7 +139,7 @@ fn broken_off(error: &anyhow::Error) -> bool {
     error.downcast_ref::<ClientError>().is_some_and(ClientError::is_connection_trouble)
 }
 
-async fn create(client: &Client, workspace: &Path) -> Result<Option<RunId>> {
+pub(super) async fn create(client: &Client, workspace: &Path) -> Result<Option<RunId>> {
     let params = CreateRunParams {
         session_id: None,
         session_key: None,
@@ -217,7 +217,7 @@ fn count_effects(scenario: &Scenario, deliveries: &[Delivery], outcome: &mut Out
     Ok(())
 }
 
-fn write_files(workspace: &Path, files: &[(&str, &str)]) -> Result<()> {
+pub(super) fn write_files(workspace: &Path, files: &[(&str, &str)]) -> Result<()> {
     for (name, content) in files {
         let path = workspace.join(name);
         std::fs::create_dir_all(path.parent().context("a file lies in a directory")?)?;

@@ -16,8 +16,6 @@ pub(super) struct Scenario {
     pub(super) effects: &'static [(&'static str, u64)],
     /// Where the daemon dies before the death that is swept: the sweep then goes over the recovery.
     pub(super) earlier_kill: Option<Kill>,
-    /// Kinds of places that are not swept, because another scenario has them.
-    pub(super) leaves_out: &'static [&'static str],
     /// A state root to begin with; without one the daemon makes everything anew, and may be killed while it does.
     pub(super) template: Option<(TempDir, PathBuf)>,
 }
@@ -28,7 +26,6 @@ pub(super) async fn all() -> Vec<Scenario> {
     let recovering = Scenario {
         name: "killed again while recovering",
         earlier_kill: Some(Kill { calls: "recvmsg", files: &[], at: 3 }),
-        leaves_out: &["log write"],
         ..one_by_one(Some(template().await))
     };
     vec![existing, all_in_one_turn(), recovering]
@@ -76,7 +73,6 @@ fn one_by_one(template: Option<(TempDir, PathBuf)>) -> Scenario {
         ],
         effects: &[("probe.read", 1), ("probe.repeatable", 2), ("probe.once", 3), ("probe.asked", 4)],
         earlier_kill: None,
-        leaves_out: &[],
         template,
     }
 }
@@ -116,7 +112,6 @@ pub(super) fn all_in_one_turn() -> Scenario {
             ("probe.once", 7),
         ],
         earlier_kill: None,
-        leaves_out: &[],
         template: None,
     }
 }
