@@ -23,7 +23,9 @@ type Failure = Box<dyn std::error::Error>;
 
 const ROWS: usize = 6_400;
 const BATCH: usize = 64;
-const REPEATS: usize = 5;
+/// Appends before the clock starts, a multiple of the batch.
+const WARM_UP: usize = 128;
+const REPEATS: usize = 11;
 const SINGLE: usize = 400;
 const PER_RUN: u64 = 20;
 
@@ -93,53 +95,40 @@ fn throughput(report: &mut Report) -> Result<(), Failure> {
     let mut single = Vec::new();
     let mut batched = Vec::new();
     let mut ours: [Vec<f64>; 3] = Default::default();
-    // Interleaved: a slow moment of the disk hits all of them.
+    // Interleaved, and compared pair by pair: a slow moment of the disk hits both sides of a ratio.
     for _ in 0..REPEATS {
         single.push(raw_rate(ROWS / 8, 1)?);
-        batched.push(raw_rate(ROWS, BATCH)?);
         for (samples, writers) in ours.iter_mut().zip([1, 8, 64]) {
             samples.push(journal_rate(writers)?);
         }
+        batched.push(raw_rate(ROWS, BATCH)?);
     }
-    let single = Samples::from_values(single).ok_or("no samples")?;
-    let batched = Samples::from_values(batched).ok_or("no samples")?;
     let n = REPEATS as u64;
-    report.figure("sqlite.fsync_each", single.median(), "appends/s", None, Aim::None, n, Some(single.spread()));
-    report.figure("sqlite.batched", batched.median(), "appends/s", None, Aim::None, n, Some(batched.spread()));
-    for (values, writers) in ours.into_iter().zip([1, 8, 64]) {
-        let samples = Samples::from_values(values).ok_or("no samples")?;
-        report.figure(
-            &format!("journal.rate{writers}"),
-            samples.median(),
-            "appends/s",
-            None,
-            Aim::None,
-            n,
-            Some(samples.spread()),
-        );
-        report.figure(
-            &format!("journal.append{writers}.each"),
-            samples.median() / single.median(),
-            "ratio",
-            Some("raw SQLite, one fsync per append"),
-            Aim::AtLeast(1.0),
-            n,
-            None,
-        );
-        if writers == 64 {
-            let ratio = samples.median() / batched.median();
-            report.figure(
-                "journal.append64",
-                ratio,
-                "ratio",
-                Some("raw SQLite, 64 rows per commit"),
-                Aim::AtLeast(0.6),
-                n,
-                None,
-            );
-        }
+    rate(report, "sqlite.fsync_each", &single)?;
+    rate(report, "sqlite.batched", &batched)?;
+    for (values, writers) in ours.iter().zip([1, 8, 64]) {
+        rate(report, &format!("journal.rate{writers}"), values)?;
+        let each = ratios(values, &single)?;
+        let reference = Some("raw SQLite, one fsync per append");
+        let id = format!("journal.append{writers}.each");
+        report.figure(&id, each.median(), "ratio", reference, Aim::AtLeast(1.0), n, Some(each.spread()));
     }
+    let [_, _, many] = &ours;
+    let ratio = ratios(many, &batched)?;
+    let reference = Some("raw SQLite, 64 rows per commit");
+    report.figure("journal.append64", ratio.median(), "ratio", reference, Aim::AtLeast(0.6), n, Some(ratio.spread()));
     Ok(())
+}
+
+fn rate(report: &mut Report, id: &str, values: &[f64]) -> Result<(), Failure> {
+    let samples = Samples::from_values(values.to_vec()).ok_or("no samples")?;
+    report.figure(id, samples.median(), "appends/s", None, Aim::None, values.len() as u64, Some(samples.spread()));
+    Ok(())
+}
+
+fn ratios(ours: &[f64], theirs: &[f64]) -> Result<Samples, Failure> {
+    Samples::from_values(ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect())
+        .ok_or_else(|| "no samples".into())
 }
 
 /// Rows per second of bare SQLite with the same columns and index, `batch` rows per commit.
@@ -153,10 +142,13 @@ fn raw_rate(rows: usize, batch: usize) -> Result<f64, Failure> {
          CREATE UNIQUE INDEX by_run ON records (run_id, run_seq) WHERE run_id IS NOT NULL;",
     )?;
     let hash = [5_u8; 32];
-    let began = Instant::now();
-    for first in (0..rows).step_by(batch) {
+    let mut began = Instant::now();
+    for first in (0..rows + WARM_UP).step_by(batch) {
+        if first <= WARM_UP {
+            began = Instant::now();
+        }
         let transaction = db.transaction()?;
-        for n in first..(first + batch).min(rows) {
+        for n in first..first + batch {
             transaction.prepare_cached("INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?.execute(
                 params![
                     n as i64 + 1,
@@ -176,33 +168,44 @@ fn raw_rate(rows: usize, batch: usize) -> Result<f64, Failure> {
     Ok(rows as f64 / began.elapsed().as_secs_f64())
 }
 
-/// Appends per second of `writers` tasks that each wait for their own append.
+/// Appends per second of `writers` who each wait for their own append: one on its own thread, more as tasks.
 fn journal_rate(writers: usize) -> Result<f64, Failure> {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let journal = Journal::open(JournalOptions::at(directory.path().join("state")))?;
-    let rows = if writers == 1 { ROWS / 8 } else { ROWS };
-    let each = rows / writers;
+    for n in 0..WARM_UP {
+        journal.append_blocking(vec![record(n, RunId::from_u128(99), n as u64 + 1)])?;
+    }
     let runtime = runtime()?;
-    let rate = runtime.block_on(async {
+    let (rows, seconds) = if writers == 1 {
         let began = Instant::now();
-        let tasks: Vec<_> = (0..writers)
-            .map(|writer| {
-                let journal = journal.clone();
-                tokio::spawn(async move {
-                    for n in 0..each {
-                        journal.append(vec![record(n, RunId::from_u128(100 + writer as u128), n as u64 + 1)]).await?;
-                    }
-                    Ok::<_, palyra_journal::JournalError>(())
-                })
-            })
-            .collect();
-        for task in tasks {
-            task.await??;
+        for n in 0..ROWS / 8 {
+            journal.append_blocking(vec![record(n, RunId::from_u128(100), n as u64 + 1)])?;
         }
-        Ok::<_, Failure>((each * writers) as f64 / began.elapsed().as_secs_f64())
-    })?;
+        (ROWS / 8, began.elapsed().as_secs_f64())
+    } else {
+        (ROWS, runtime.block_on(tasks(&journal, writers))?)
+    };
     runtime.block_on(journal.close())?;
-    Ok(rate)
+    Ok(rows as f64 / seconds)
+}
+
+async fn tasks(journal: &Journal, writers: usize) -> Result<f64, Failure> {
+    let began = Instant::now();
+    let tasks: Vec<_> = (0..writers)
+        .map(|writer| {
+            let journal = journal.clone();
+            tokio::spawn(async move {
+                for n in 0..ROWS / writers {
+                    journal.append(vec![record(n, RunId::from_u128(100 + writer as u128), n as u64 + 1)]).await?;
+                }
+                Ok::<_, palyra_journal::JournalError>(())
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await??;
+    }
+    Ok(began.elapsed().as_secs_f64())
 }
 
 fn growth(report: &mut Report) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! One transaction of the writer: records, chain, projections, checkpoints and signed head change together or not at all.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use palyra_common::{Digest, RunId};
@@ -10,14 +11,16 @@ use tokio::sync::oneshot;
 use crate::artifacts::ArtifactStore;
 use crate::chain::Chain;
 use crate::checkpoint::{self, JournalId, SignedCheckpoint};
+use crate::db;
 use crate::error::{Blame, JournalError};
 use crate::journal::Appended;
 use crate::keys::JournalKey;
 use crate::layout::{Layout, free_bytes};
 use crate::options::JournalOptions;
-use crate::projection::{Projection, RunHeads};
+use crate::projection::Projection;
 use crate::record::{Entry, Head, hash_of};
 use crate::row;
+use crate::run_heads::{RunHeads, last_run_seq};
 
 /// Runs whose last number is remembered; beyond that the database is asked again.
 const REMEMBERED_RUNS: usize = 16 * 1024;
@@ -191,7 +194,10 @@ impl Committer {
         let (Some(run), Some(found)) = (entry.record.run_id, entry.record.run_seq) else { return Ok(()) };
         let last = match self.run_heads.get(&run) {
             Some(last) => *last,
-            None => RunHeads::get(&self.connection, run)?.map_or(0, |head| head.last_run_seq),
+            None if found == 1 && RunHeads::get(&self.connection, run)?.is_none() => 0,
+            None => last_run_seq(&self.connection, run, |segment| {
+                db::open_sealed(&self.layout.segment(&segment.file)).map(Rc::new)
+            })?,
         };
         let expected = last + 1;
         if found != expected {

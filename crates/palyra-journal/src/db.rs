@@ -30,21 +30,11 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, JournalError> {
     harden(&connection)?;
     connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "full")?;
-    // The log is folded back by another thread, so that no append waits for it.
+    // The writer folds the log back between groups, after it has answered, so that no append waits for it.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", WAL_KEEP_BYTES)?;
     connection.pragma_update(None, "cache_size", -8_000)?;
     connection.set_prepared_statement_cache_capacity(256);
-    Ok(connection)
-}
-
-/// A connection that only folds the write-ahead log back and reads what shall be sealed.
-pub(crate) fn open_maintenance(path: &Path) -> Result<Connection, JournalError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    harden(&connection)?;
-    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    connection.pragma_update(None, "cache_size", -1_000)?;
     Ok(connection)
 }
 

@@ -226,7 +226,8 @@ impl Journal {
         }
         let path = &self.inner.layout.root;
         let free = free_bytes(path).map_err(|e| JournalError::file("look at", path, e))?;
-        if free < self.inner.min_free_bytes {
+        // Folding the write-ahead log back may take as much again, and running work still has to record its outcomes.
+        if free < self.inner.min_free_bytes + crate::writer::WAL_BYTES {
             return Err(JournalError::DiskFull { path: path.clone() });
         }
         Ok(())

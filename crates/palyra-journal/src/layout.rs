@@ -23,6 +23,10 @@ impl Layout {
     pub(crate) fn database(&self) -> PathBuf {
         self.journal_dir().join("journal.db")
     }
+    /// What SQLite calls the log that it writes before the database.
+    pub(crate) fn write_ahead_log(&self) -> PathBuf {
+        self.journal_dir().join("journal.db-wal")
+    }
     pub(crate) fn segments_dir(&self) -> PathBuf {
         self.journal_dir().join("segments")
     }

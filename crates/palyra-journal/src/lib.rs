@@ -42,9 +42,11 @@ mod proof;
 mod reader;
 mod record;
 mod row;
+mod run_heads;
 mod segments;
 mod shared;
 mod verify;
+mod wal;
 mod writer;
 
 pub use rusqlite;

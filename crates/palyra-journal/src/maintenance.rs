@@ -1,4 +1,4 @@
-//! The thread that does the slow work beside the writer: folding the write-ahead log back and building segments.
+//! The thread that does the slow work beside the writer: building segments.
 //!
 //! It never writes a table. What it finds or builds it reports to the writer as a command.
 
@@ -16,14 +16,9 @@ use crate::options::JournalOptions;
 use crate::segments;
 use crate::writer::Command;
 
-/// Frames of 4 KiB after which the writer must pause to let the write-ahead log start over. Reached only when commits
-/// follow each other without any gap for a long time, or when a reader keeps an old state open.
-const WAL_FRAMES_LONG: i64 = 16 * 1024;
-
 /// What can be asked.
 #[derive(Debug)]
 pub(crate) enum Task {
-    FoldWal,
     Seal { first: u64, last: u64 },
 }
 
@@ -71,13 +66,6 @@ fn serve(layout: &Layout, clock: &dyn Clock, asked: &Receiver<Task>, writer: &Se
             return;
         }
         match task {
-            Task::FoldWal => match fold_wal(layout) {
-                Ok(frames) if frames > WAL_FRAMES_LONG => {
-                    let _ = writer.send(Command::WalIsLong);
-                }
-                Ok(_) => {}
-                Err(error) => tracing::warn!(%error, "the write-ahead log could not be folded back"),
-            },
             Task::Seal { first, last } => {
                 let sealed = db::open_reader(&layout.database())
                     .and_then(|live| segments::build(layout, &live, (first, last), clock.now(), stop));
@@ -85,10 +73,4 @@ fn serve(layout: &Layout, clock: &dyn Clock, asked: &Receiver<Task>, writer: &Se
             }
         }
     }
-}
-
-/// Copies what it can from the write-ahead log into the database without stopping anybody; returns the frames in the log.
-fn fold_wal(layout: &Layout) -> Result<i64, JournalError> {
-    let connection = db::open_maintenance(&layout.database())?;
-    Ok(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1))?)
 }

@@ -5,15 +5,14 @@
 
 use std::sync::Arc;
 
-use palyra_common::RunId;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 use thiserror::Error;
 
-use crate::convert::{to_sql, to_u64};
 use crate::error::JournalError;
 use crate::position::Position;
 use crate::reader::Reader;
 use crate::record::StoredRecord;
+use crate::run_heads::RunHeads;
 
 /// A set of tables that is a function of the log.
 ///
@@ -65,70 +64,6 @@ impl ProjectionError {
 
 /// Tables that no projection may claim.
 const OWN_TABLES: &[&str] = &["meta", "records", "head", "checkpoints", "merkle_chunks", "projections", "segments"];
-
-/// The journal's own projection: for each run its last number and where in the log its records lie.
-#[derive(Debug)]
-pub(crate) struct RunHeads;
-
-impl RunHeads {
-    /// The last number of a run's tape and the range of the log that holds it.
-    pub(crate) fn get(connection: &Connection, run: RunId) -> rusqlite::Result<Option<RunHead>> {
-        connection
-            .prepare_cached("SELECT last_run_seq, first_seq, last_seq FROM run_heads WHERE run_id = ?1")?
-            .query_row([run.to_u128().to_be_bytes()], |row| {
-                Ok(RunHead {
-                    last_run_seq: to_u64(row.get(0)?),
-                    first_seq: to_u64(row.get(1)?),
-                    last_seq: to_u64(row.get(2)?),
-                })
-            })
-            .optional()
-    }
-}
-
-/// See [`RunHeads`].
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RunHead {
-    pub(crate) last_run_seq: u64,
-    pub(crate) first_seq: u64,
-    pub(crate) last_seq: u64,
-}
-
-impl Projection for RunHeads {
-    fn name(&self) -> &'static str {
-        "run_heads"
-    }
-    fn version(&self) -> u32 {
-        1
-    }
-    fn tables(&self) -> &'static [&'static str] {
-        &["run_heads"]
-    }
-    fn create(&self, connection: &Connection) -> rusqlite::Result<()> {
-        connection.execute_batch(
-            "CREATE TABLE run_heads (
-                run_id BLOB PRIMARY KEY NOT NULL, last_run_seq INTEGER NOT NULL,
-                first_seq INTEGER NOT NULL, last_seq INTEGER NOT NULL
-            ) STRICT, WITHOUT ROWID",
-        )
-    }
-    fn apply(&self, connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
-        if let (Some(run), Some(run_seq)) = (record.run_id, record.run_seq) {
-            // Tapes begin at 1, so only the first record of a run makes a row.
-            let sql = if run_seq == 1 {
-                "INSERT INTO run_heads (run_id, last_run_seq, first_seq, last_seq) VALUES (?1, ?2, ?3, ?3)"
-            } else {
-                "UPDATE run_heads SET last_run_seq = ?2, last_seq = ?3 WHERE run_id = ?1"
-            };
-            connection.prepare_cached(sql)?.execute(params![
-                run.to_u128().to_be_bytes(),
-                to_sql(run_seq),
-                to_sql(record.seq)
-            ])?;
-        }
-        Ok(())
-    }
-}
 
 /// The journal's own projection first, then those of the options.
 pub(crate) fn with_own(projections: &[Arc<dyn Projection>]) -> Vec<Arc<dyn Projection>> {

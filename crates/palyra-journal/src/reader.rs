@@ -16,9 +16,9 @@ use crate::db;
 use crate::error::JournalError;
 use crate::layout::Layout;
 use crate::position::Position;
-use crate::projection::RunHeads;
 use crate::record::{Head, StoredRecord};
 use crate::row::{self, COLUMNS, RawRecord};
+use crate::run_heads::{RunHeads, last_run_seq};
 use crate::segments::{self, SegmentRow};
 
 /// Open segment files that one reader keeps.
@@ -150,10 +150,9 @@ impl Reader {
         let mut next = from_run_seq.max(1);
         let mut from = head.first_seq;
         while found.len() < limit
-            && next <= head.last_run_seq
             && let Some(segment) = segments::holding_or_after(&self.connection, from)?
         {
-            if segment.first_seq > head.last_seq {
+            if segment.first_seq > head.last_seq_at_most {
                 break;
             }
             let connection = self.segment(&segment)?;
@@ -168,7 +167,7 @@ impl Reader {
             self.complete(rows, &mut found)?;
             from = segment.last_seq + 1;
         }
-        if found.len() < limit && next <= head.last_run_seq {
+        if found.len() < limit {
             let rows = select(
                 &self.connection,
                 "WHERE run_id = ?1 AND run_seq >= ?2 ORDER BY run_seq LIMIT ?3",
@@ -184,7 +183,7 @@ impl Reader {
     /// # Errors
     /// What reading failed with.
     pub fn last_run_seq(&self, run: RunId) -> Result<u64, JournalError> {
-        Ok(RunHeads::get(&self.connection, run)?.map_or(0, |head| head.last_run_seq))
+        last_run_seq(&self.connection, run, |segment| self.segment(segment))
     }
 
     /// Calls `each` for every record from a number on, one at a time, in constant memory.

@@ -5,8 +5,9 @@
 //! a savepoint, so that only the batch at fault is refused; if the store is at fault, each batch gets a transaction of its
 //! own, so that what fits is accepted. The hot path pays for neither.
 //!
-//! Between groups the thread registers sealed segments and trims what they hold; folding the write-ahead log back is
-//! [`crate::maintenance`]'s work.
+//! Between groups the thread folds the write-ahead log back, registers sealed segments and trims what they hold. Folding is done here and
+//! not beside the writer, because the log starts over only when a fold has caught up with it; a log that starts over stays short, and
+//! syncing a file that no longer grows takes half the time.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
@@ -19,12 +20,14 @@ use crate::checkpoint::{self, SignedCheckpoint};
 use crate::commit::{Batch, Committer};
 use crate::convert::to_sql;
 use crate::error::JournalError;
+use crate::layout::Layout;
 use crate::lock::WriterLock;
 use crate::maintenance::{self, Maintenance, Task};
 use crate::merkle::CHUNK;
 use crate::options::JournalOptions;
 use crate::segments::{self, SegmentRow};
 use crate::shared::Shared;
+use crate::wal;
 
 /// Records in one group; bounds how long the first caller of a group waits for the last.
 const GROUP_RECORDS: usize = 4096;
@@ -35,12 +38,17 @@ const GROUP_BYTES: usize = 8 * 1024 * 1024;
 const GATHER_PAUSE: Duration = Duration::from_micros(40);
 /// All that waiting together, well below the time of a commit and the work on a full group.
 const GATHER: Duration = Duration::from_micros(500);
+/// How long the writer looks out for the next command before it sleeps.
+const LOOK_OUT: Duration = Duration::from_micros(50);
 /// Rows trimmed at a time, a few milliseconds of work.
 const TRIM_ROWS: u64 = 512;
 /// Under constant load a trim is done after this many commits.
 const TRIM_EVERY_COMMITS: u64 = 16;
 /// Written bytes after which the write-ahead log is folded back.
-const WAL_BYTES: u64 = 4 * 1024 * 1024;
+pub(crate) const WAL_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Length of the log that is made in advance: [`WAL_BYTES`] are an estimate of what is written, so there is some to spare.
+const WAL_ROOM: u64 = 10 * 1024 * 1024;
 
 /// What the writer can be asked.
 #[derive(Debug)]
@@ -48,7 +56,6 @@ pub(crate) enum Command {
     Append(Batch),
     Checkpoint { reply: oneshot::Sender<Result<SignedCheckpoint, JournalError>> },
     Sealed(Result<Option<SegmentRow>, JournalError>),
-    WalIsLong,
     Close { reply: oneshot::Sender<Result<(), JournalError>> },
 }
 
@@ -109,6 +116,10 @@ impl Writer {
 
     /// Serves until told to close or until nobody can ask any more.
     pub(crate) fn run(mut self) {
+        let log = Layout::new(self.options.root.clone()).write_ahead_log();
+        if let Err(error) = wal::make_room(&log, WAL_ROOM) {
+            tracing::warn!(%error, "no room was made for the write-ahead log; commits are slower until it has grown");
+        }
         let mut closing = None;
         while closing.is_none() {
             let command = if self.trimmed_through < self.sealed_through {
@@ -121,7 +132,7 @@ impl Writer {
                     command => command.ok(),
                 }
             } else {
-                self.commands.recv().ok()
+                self.next_command()
             };
             let mut next = command;
             if next.is_none() {
@@ -134,7 +145,6 @@ impl Writer {
                         let _ = reply.send(self.checkpoint());
                     }
                     Command::Sealed(result) => self.sealed(result),
-                    Command::WalIsLong => self.fold_whole_wal(),
                     Command::Close { reply } => closing = Some(reply),
                 }
             }
@@ -149,6 +159,20 @@ impl Writer {
         if let Some(reply) = closing {
             let _ = reply.send(result);
         }
+    }
+
+    /// Waits for the next command. A caller that was just answered often comes back at once, and waking a sleeping thread takes longer than
+    /// looking out for it for a moment.
+    fn next_command(&self) -> Option<Command> {
+        let began = Instant::now();
+        while self.last_group > 0 && began.elapsed() < LOOK_OUT {
+            match self.commands.try_recv() {
+                Ok(command) => return Some(command),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => std::thread::yield_now(),
+            }
+        }
+        self.commands.recv().ok()
     }
 
     /// Gathers a group around a batch and commits it; returns the command that ended the gathering, if one did.
@@ -187,12 +211,6 @@ impl Writer {
         let head = self.committer.head();
         if head != before {
             self.shared.set_head(head);
-            if let Some(signed) = self.committer.signed() {
-                // Not fatal: an older anchor only makes a later rollback harder to see.
-                if let Err(error) = self.anchor.write(signed) {
-                    tracing::warn!(%error, "the anchor could not be written");
-                }
-            }
         }
         for (batch, outcome) in group.into_iter().zip(outcomes) {
             if let Err(error) = &outcome {
@@ -204,8 +222,20 @@ impl Writer {
             }
             let _ = batch.reply.send(outcome);
         }
+        if head != before {
+            self.write_anchor();
+        }
         self.commits_since_trim += 1;
         left_over
+    }
+
+    /// Not fatal when it fails: an older anchor only makes a later rollback harder to see.
+    fn write_anchor(&mut self) {
+        if let Some(signed) = self.committer.signed()
+            && let Err(error) = self.anchor.write(signed)
+        {
+            tracing::warn!(%error, "the anchor could not be written");
+        }
     }
 
     fn checkpoint(&mut self) -> Result<SignedCheckpoint, JournalError> {
@@ -219,7 +249,7 @@ impl Writer {
     fn housekeep(&mut self) {
         if self.bytes_since_fold >= WAL_BYTES {
             self.bytes_since_fold = 0;
-            self.maintenance.ask(Task::FoldWal);
+            self.fold_wal();
         }
         self.start_sealing();
         if self.trimmed_through < self.sealed_through && self.commits_since_trim >= TRIM_EVERY_COMMITS {
@@ -288,9 +318,9 @@ impl Writer {
         }
     }
 
-    /// The log grew so long that only a pause of the writer lets it start over. Nothing is written meanwhile, so all of it
-    /// can be folded back; readers of an old state are not waited for.
-    fn fold_whole_wal(&mut self) {
+    /// Copies the write-ahead log into the database, a few milliseconds for [`WAL_BYTES`]. Readers of an old state are not waited for; what they
+    /// still need is folded back the next time.
+    fn fold_wal(&mut self) {
         let connection = self.committer.connection();
         let folded = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         if let Err(error) = folded {
