@@ -14,6 +14,7 @@ Start here:
 Without a model configured, a built-in planner answers a few plain requests. For a real model:
   OPENAI_BASE_URL=http://127.0.0.1:11434/v1 palyra run \"…\"     any OpenAI-compatible server
   OPENAI_API_KEY=… palyra run \"…\"
+A daemon that already runs keeps the model it was started with; `palyra daemon stop` lets go of it.
 
 Exit codes: 0 ok, 1 internal, 2 wrong input, 3 not authenticated, 4 not reachable, 5 unsupported,
 6 refused by policy, 7 state does not allow it (or a run that did not complete), 8 not found.";

@@ -33,6 +33,14 @@ pub(crate) enum CliError {
         /// What the system said.
         source: io::Error,
     },
+    /// The arguments are not what the command takes.
+    #[error("{reason}")]
+    Usage {
+        /// What is wrong with them.
+        reason: String,
+        /// What the command takes.
+        usage: Option<String>,
+    },
     /// No task was given.
     #[error("there is no task to run")]
     TaskEmpty,
@@ -122,6 +130,13 @@ impl CliError {
                 .hint("check the free space and permissions of where the output goes"),
             Self::Runtime { .. } => StableErrorEnvelope::new("start_failed", ErrorCategory::Internal, message)
                 .hint("the system may be out of file handles or threads"),
+            Self::Usage { usage, .. } => {
+                let hint = usage.map_or_else(
+                    || "add `--help` to see what the command takes".to_owned(),
+                    |usage| format!("usage: {usage}; `--help` says more"),
+                );
+                StableErrorEnvelope::new("command_line_invalid", ErrorCategory::Validation, message).hint(hint)
+            }
             Self::TaskEmpty => StableErrorEnvelope::new("task_empty", ErrorCategory::Validation, message)
                 .hint("say what to do: palyra run \"list the files\", or pipe the task in: … | palyra run -"),
             Self::TaskUnreadable { .. } => {
@@ -133,7 +148,10 @@ impl CliError {
                     .hint("name an existing directory with --workspace DIR")
             }
             Self::NoMatch { kind, .. } => StableErrorEnvelope::new("id_not_found", ErrorCategory::NotFound, message)
-                .hint(format!("see `palyra {kind}s list`; an id, its beginning or its end, or `last` will do")),
+                .hint(match kind {
+                    "approval" => "see `palyra approvals list`; an id, its beginning or its end will do".to_owned(),
+                    _ => format!("see `palyra {kind}s list`; an id, its beginning or its end, or `last` will do"),
+                }),
             Self::Ambiguous { matches, .. } => {
                 StableErrorEnvelope::new("id_ambiguous", ErrorCategory::Validation, message)
                     .hint("give more characters of the id")
@@ -153,7 +171,7 @@ impl CliError {
                     .hint("see `palyra daemon logs`; unfinished runs survive even a kill")
             }
             Self::File { .. } => StableErrorEnvelope::new("file_unusable", ErrorCategory::Validation, message)
-                .hint("check the path and its permissions"),
+                .hint("check the path, its permissions and what is in it"),
         }
     }
 }

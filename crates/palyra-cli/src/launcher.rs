@@ -151,6 +151,7 @@ fn failed(context: &Context, exited: Option<ExitStatus>, log: &Path, log_start: 
 /// The daemon ends with the same exit codes as this program.
 fn category_of(status: ExitStatus) -> ErrorCategory {
     match status.code() {
+        Some(1) => ErrorCategory::Internal,
         Some(2) => ErrorCategory::Validation,
         Some(3) => ErrorCategory::Auth,
         Some(6) => ErrorCategory::Policy,

@@ -12,6 +12,7 @@ mod launcher;
 mod reference;
 mod render;
 mod resolve;
+mod usage;
 
 pub use reference::reference;
 
@@ -28,8 +29,10 @@ use crate::error::CliError;
 /// Runs the command that the process was started with and gives its exit code.
 #[must_use]
 pub fn main() -> process::ExitCode {
-    // clap prints its own errors, with suggestions, and exits with 2: the code for validation.
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse(&error),
+    };
     let console = Console::of_process(arguments.output);
     let code = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
@@ -41,6 +44,13 @@ pub fn main() -> process::ExitCode {
         Err(source) => Err(CliError::Runtime { source }),
     };
     process::ExitCode::from(finish(&console, code) as u8)
+}
+
+fn refuse(error: &clap::Error) -> process::ExitCode {
+    let Some(refusal) = usage::refusal(error) else { error.exit() };
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let console = Console::of_process(usage::wanted_format(words));
+    process::ExitCode::from(finish(&console, Err(refusal)) as u8)
 }
 
 fn finish(console: &Console, result: Result<ExitCode, CliError>) -> ExitCode {

@@ -45,7 +45,7 @@ pub use redaction::{RedactedUrl, Secret, SecretString};
 pub use runtime_contracts::{
     AcpCommand, ApprovalDecision, ApprovalScope, ApprovalSubject, AuxiliaryInputContract, AuxiliaryOutputContract,
     AuxiliaryTaskContract, AuxiliaryTaskKind, AuxiliaryTaskState, DeploymentProfile, HandoffIntent, HandoffSection,
-    HookDecision, HookEvent, ModelPreference, Risk, RunLifecycleHookPhase, RunLifecyclePhase, RunMode, SafetyAction,
-    SandboxTier, SkillStatus, SkillTrust, TelemetrySurface, TerminationReason, ToolVerdict, UxOutcome,
+    HookDecision, HookEvent, InputMode, ModelPreference, Risk, RunLifecycleHookPhase, RunLifecyclePhase, RunMode,
+    SafetyAction, SandboxTier, SkillStatus, SkillTrust, TelemetrySurface, TerminationReason, ToolVerdict, UxOutcome,
 };
 pub use secret_ref::{InvalidSecretRef, SecretError, SecretRef};

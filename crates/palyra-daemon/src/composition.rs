@@ -166,6 +166,7 @@ impl Composition {
             tool_timeout: options::tool_timeout(config),
             max_concurrent: config.run.max_concurrent as usize,
             max_output_tokens: Some(config.model.max_output_tokens),
+            protected: options::protected(root.path(), &self.environment),
             project_files: config.context.project_files.clone(),
         };
         runtime.block_on(serve(Parts { root, loaded: loaded.clone(), chosen, token, journal, engine, started }))

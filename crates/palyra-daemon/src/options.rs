@@ -1,14 +1,25 @@
 //! From configuration, which is what an operator wrote, to options, which are what the parts take.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use palyra_agent::{RunLimits, projections};
-use palyra_common::Clock;
 use palyra_common::config::Config;
+use palyra_common::paths::{self, ConfigSearch};
+use palyra_common::{Clock, Environment};
 use palyra_journal::{FaultInjector, JournalOptions};
 use palyra_tools::ToolLimits;
+
+/// Palyra's own places: its state, and everywhere it looks for its configuration, whether or not there is a file yet.
+pub(crate) fn protected(state_root: &Path, environment: &Environment) -> Vec<PathBuf> {
+    let mut places = vec![state_root.to_owned()];
+    match paths::config_search(environment) {
+        ConfigSearch::Named(file) => places.push(file),
+        ConfigSearch::Places(files) => places.extend(files),
+    }
+    places
+}
 
 /// How the journal is opened.
 pub(crate) fn journal(

@@ -43,7 +43,7 @@ impl Projection for RunHeads {
         "run_heads"
     }
     fn version(&self) -> u32 {
-        1
+        2
     }
     fn tables(&self) -> &'static [&'static str] {
         &["run_heads"]

@@ -54,6 +54,12 @@ pub enum ToolError {
         /// The path as given.
         path: String,
     },
+    /// The path leads to Palyra's own state or configuration.
+    #[error("`{path}` belongs to Palyra itself; tools may not touch it")]
+    PathProtected {
+        /// The path as given.
+        path: String,
+    },
     /// Nothing there.
     #[error("`{path}` does not exist")]
     PathNotFound {
@@ -280,6 +286,7 @@ impl ToolError {
             Self::InvalidArguments { .. } => "invalid_arguments",
             Self::WorkspaceNotFound { .. } => "workspace_not_found",
             Self::PathOutsideWorkspace { .. } => "path_outside_workspace",
+            Self::PathProtected { .. } => "path_protected",
             Self::PathNotFound { .. } => "path_not_found",
             Self::PathIsDirectory { .. } => "path_is_directory",
             Self::PathNotDirectory { .. } => "path_not_directory",
@@ -318,6 +325,7 @@ impl ToolError {
                 | Self::SpecialFile { .. }
                 | Self::InvalidPath { .. }
                 | Self::PathOutsideWorkspace { .. }
+                | Self::PathProtected { .. }
         )
     }
 
@@ -339,7 +347,7 @@ impl ToolError {
             | Self::InvalidPattern { .. }
             | Self::PatchMalformed { .. }
             | Self::PatchTooLarge { .. } => ErrorCategory::Validation,
-            Self::PathOutsideWorkspace { .. } => ErrorCategory::Policy,
+            Self::PathOutsideWorkspace { .. } | Self::PathProtected { .. } => ErrorCategory::Policy,
             Self::PathExists { .. }
             | Self::DigestMismatch { .. }
             | Self::PatchDoesNotApply { .. }
@@ -365,6 +373,7 @@ impl ToolError {
             Self::InvalidArguments { .. } => "correct the named arguments and call again",
             Self::WorkspaceNotFound { .. } => "name an existing directory with `--workspace`",
             Self::PathOutsideWorkspace { .. } => "use a path relative to the workspace root",
+            Self::PathProtected { .. } => "leave it to the person: they can look with the `palyra` command",
             Self::PathNotFound { .. } => "list the directory to see what is there",
             Self::PathIsDirectory { .. } => "use `palyra.fs.list` for a directory",
             Self::PathNotDirectory { .. } => "use a path whose parents are directories",

@@ -26,6 +26,7 @@ mod patch_envelope;
 mod patch_unified;
 mod place;
 mod plan_file;
+mod protected;
 mod reference;
 mod registry;
 mod schema;

@@ -29,6 +29,7 @@ impl<'a> Place<'a> {
     /// The place, with missing directories made.
     pub(crate) fn find_or_make(workspace: &'a Workspace, path: &'a WorkspacePath) -> Result<Self, ToolError> {
         let refuse = |error| workspace.refuse(path, error);
+        workspace.guard(path)?;
         let (name, parent) = split(path)?;
         let mut directory = workspace.dir().try_clone().map_err(refuse)?;
         for part in names(&parent) {
@@ -47,6 +48,7 @@ impl<'a> Place<'a> {
     /// The place, or `None` if its directory does not exist (any more).
     pub(crate) fn find(workspace: &'a Workspace, path: &'a WorkspacePath) -> Result<Option<Self>, ToolError> {
         let refuse = |error| workspace.refuse(path, error);
+        workspace.guard(path)?;
         let (name, parent) = split(path)?;
         let mut directory = workspace.dir().try_clone().map_err(refuse)?;
         for part in names(&parent) {

@@ -222,7 +222,7 @@ impl Shared<'_> {
                 continue;
             };
             let path = path.join(&name);
-            if !walk.passes(&path, &name, kind.is_dir(), &rules) {
+            if walk.workspace.guard(&path).is_err() || !walk.passes(&path, &name, kind.is_dir(), &rules) {
                 continue;
             }
             let deeper = path.depth().saturating_sub(walk.start.depth());

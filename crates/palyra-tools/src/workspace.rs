@@ -20,6 +20,7 @@ use palyra_common::{Confidentiality, Digest, Integrity, Label};
 use sha2::{Digest as _, Sha256};
 
 use crate::cancel::Cancel;
+use crate::protected::Protected;
 use crate::registry::nearest;
 use crate::workspace_path::escape;
 use crate::{ToolError, WorkspacePath};
@@ -37,11 +38,18 @@ pub struct Workspace {
     given: PathBuf,
     /// Who owns the workspace directory.
     owner: u32,
+    protected: Protected,
 }
 
 impl Workspace {
     /// Opens a directory as workspace; blocks.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ToolError> {
+        Self::open_protecting(path, &[])
+    }
+
+    /// Opens a directory as workspace in which some files and directories do not exist for tools, wherever they are; blocks. A workspace
+    /// inside of one of them is refused.
+    pub fn open_protecting(path: impl AsRef<Path>, protected: &[PathBuf]) -> Result<Self, ToolError> {
         let given = path.as_ref();
         let fail = |reason: String| ToolError::WorkspaceNotFound { path: escape(given.as_os_str()), reason };
         let explain = |error: std::io::Error| match error.kind() {
@@ -54,7 +62,9 @@ impl Workspace {
         let dir = Dir::open_ambient_dir(&root, ambient_authority()).map_err(explain)?;
         let owner = dir.dir_metadata().map_err(explain)?.uid();
         let given = std::path::absolute(given).map_err(explain)?;
-        Ok(Self { dir, root, given, owner })
+        let protected =
+            Protected::below(&root, protected).ok_or_else(|| fail("belongs to Palyra itself".to_owned()))?;
+        Ok(Self { dir, root, given, owner, protected })
     }
 
     /// Where the workspace is, without links.
@@ -66,6 +76,14 @@ impl Workspace {
     /// Reads a path as a model writes it; an absolute path inside the workspace is made relative.
     pub fn path(&self, text: &str) -> Result<WorkspacePath, ToolError> {
         WorkspacePath::parse(text, &[&self.root, &self.given])
+    }
+
+    /// Refuses what is protected. The path has to be free of links; see [`Workspace::resolve`].
+    pub(crate) fn guard(&self, path: &WorkspacePath) -> Result<(), ToolError> {
+        if self.protected.covers(path.as_path()) {
+            return Err(ToolError::PathProtected { path: path.to_string() });
+        }
+        Ok(())
     }
 
     pub(crate) fn dir(&self) -> &Dir {
@@ -102,12 +120,16 @@ impl Workspace {
 
     /// Opens a regular file for reading, links followed as long as they stay inside.
     pub(crate) fn open_file(&self, path: &WorkspacePath) -> Result<OpenFile, ToolError> {
+        if !self.protected.is_empty() {
+            self.resolve(path)?;
+        }
         require_regular(path, &self.metadata(path)?)?;
         self.open_in(&self.dir, path.as_path(), path, FollowSymlinks::Yes)
     }
 
     /// Opens a name in a directory of the workspace, if it is a regular file and no link.
     pub(crate) fn open_here(&self, dir: &Dir, name: &OsStr, path: &WorkspacePath) -> Result<OpenFile, ToolError> {
+        self.guard(path)?;
         let metadata = dir.symlink_metadata(name).map_err(|error| self.refuse(path, error))?;
         require_regular(path, &metadata)?;
         self.open_in(dir, Path::new(name), path, FollowSymlinks::No)
@@ -128,7 +150,7 @@ impl Workspace {
         Ok(OpenFile { path: path.clone(), metadata, file: file.into_std() })
     }
 
-    /// The path with all links resolved, so that a file is changed where it really is. What does not exist yet is taken below
+    /// The path with all links resolved and nothing protected, so that a file is changed where it really is. What does not exist yet is taken below
     /// the nearest directory that does.
     pub(crate) fn resolve(&self, path: &WorkspacePath) -> Result<WorkspacePath, ToolError> {
         let mut missing = Vec::new();
@@ -141,6 +163,7 @@ impl Workspace {
                         .iter()
                         .rev()
                         .fold(WorkspacePath::found(&found), |path, name: &OsString| path.join(name));
+                    self.guard(&resolved)?;
                     return Ok(resolved);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

@@ -1,12 +1,12 @@
 //! Steering runs: cancel, hold, go on, write to them, answer their questions.
 
-use palyra_common::{ApprovalDecision, ApprovalId, ApprovalScope, RunId};
+use palyra_common::{ApprovalDecision, ApprovalId, ApprovalScope, InputMode, RunId};
 use tokio::sync::oneshot;
 
 use super::Engine;
 use super::driver::{self, Command};
 use crate::error::AgentError;
-use crate::machine::{Input, SteerMode};
+use crate::machine::Input;
 
 impl Engine {
     /// Ends a run for good.
@@ -37,7 +37,7 @@ impl Engine {
     ///
     /// # Errors
     /// When there is no such run, it is over, or there is no text.
-    pub async fn steer(&self, run_id: RunId, text: String, mode: SteerMode) -> Result<(), AgentError> {
+    pub async fn steer(&self, run_id: RunId, text: String, mode: InputMode) -> Result<(), AgentError> {
         if text.trim().is_empty() {
             return Err(AgentError::EmptyPrompt);
         }

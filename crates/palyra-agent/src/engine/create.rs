@@ -217,8 +217,9 @@ impl Engine {
     ) -> Result<(Arc<Workspace>, Vec<ContextItem>, Vec<ContextItem>), AgentError> {
         let (path, prompt) = (new.workspace.clone(), new.prompt.clone());
         let names = self.shared.options.project_files.clone();
+        let protected = self.shared.options.protected.clone();
         tokio::task::spawn_blocking(move || {
-            let workspace = Arc::new(Workspace::open(&path)?);
+            let workspace = Arc::new(Workspace::open_protecting(&path, &protected)?);
             let project = files::project_files(&workspace, &names);
             let attachments = files::references(&workspace, &prompt)?;
             Ok((workspace, project, attachments))

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use palyra_common::{
-    ApprovalDecision, ApprovalId, ApprovalScope, ErrorCategory, RunId, RunStreamEvent, Timestamp, ToStableError as _,
+    ApprovalDecision, ApprovalId, ApprovalScope, ErrorCategory, InputMode, RunId, RunStreamEvent, Timestamp,
+    ToStableError as _,
 };
 use palyra_journal::NewRecord;
 use palyra_tools::Workspace;
@@ -24,7 +25,7 @@ use super::model_call::{ModelCall, ModelNews};
 use super::tool_call::ToolCalls;
 use super::{INBOX, LiveRun, Shared};
 use crate::error::AgentError;
-use crate::machine::{Action, Input, Machine, Phase, SteerMode};
+use crate::machine::{Action, Input, Machine, Phase};
 use crate::projections::RunRow;
 use crate::tape::{self, EntryRef};
 
@@ -367,6 +368,6 @@ pub(super) fn answer(approval_id: ApprovalId, decision: ApprovalDecision, scope:
 }
 
 /// The input of a person's message.
-pub(super) fn message(text: String, mode: SteerMode) -> Input {
+pub(super) fn message(text: String, mode: InputMode) -> Input {
     Input::UserMessage { text, mode }
 }

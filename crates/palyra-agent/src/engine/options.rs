@@ -1,5 +1,6 @@
 //! What the engine is built from.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub struct EngineOptions {
     pub max_concurrent: usize,
     /// Upper bound of a model's answer.
     pub max_output_tokens: Option<u32>,
+    /// Palyra's own files and directories, which are not there for tools even where a workspace contains them.
+    pub protected: Vec<PathBuf>,
     /// Files of the workspace whose text goes into every context.
     pub project_files: Vec<String>,
 }

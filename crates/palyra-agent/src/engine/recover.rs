@@ -28,10 +28,12 @@ impl Engine {
         for run_id in unfinished {
             match self.rebuild(run_id).await {
                 Ok((machine, workspace, last_seq)) => self.take_up(machine, workspace, last_seq).await?,
-                Err(error) => {
+                // The run itself is at fault, today and tomorrow. Anything else may pass, so the start fails instead.
+                Err(error @ (AgentError::BadTape { .. } | AgentError::Tool(_))) => {
                     tracing::error!(%run_id, %error, "the run cannot be taken up again");
                     self.give_up(run_id, error.to_string()).await?;
                 }
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -46,7 +48,8 @@ impl Engine {
             });
         }
         let path = replayed.machine.spec().workspace.clone();
-        let workspace = tokio::task::spawn_blocking(move || Workspace::open(path))
+        let protected = self.shared.options.protected.clone();
+        let workspace = tokio::task::spawn_blocking(move || Workspace::open_protecting(path, &protected))
             .await
             .map_err(|error| AgentError::Internal(error.to_string()))??;
         Ok((replayed.machine, Arc::new(workspace), replayed.last_seq))

@@ -37,11 +37,12 @@ impl Engine {
         let (changes, path) = (details.changes, details.row.workspace.clone());
         let artifacts = Arc::clone(&self.shared.artifacts);
         let effects = Arc::clone(&self.shared.options.effects);
+        let protected = self.shared.options.protected.clone();
         // The same id for every attempt: an undo that a crash cut short is finished, not done twice.
         let digest = Digest::of_parts(&[b"undo", run_id.to_string().as_bytes()]);
         let effect_id = EffectId::new(format!("eff-{}", digest.to_hex().get(..32).unwrap_or_default()));
         let report = tokio::task::spawn_blocking(move || {
-            let workspace = Workspace::open(path)?;
+            let workspace = Workspace::open_protecting(path, &protected)?;
             undo(&changes, &workspace, artifacts.as_ref(), &effects, &effect_id)
         })
         .await

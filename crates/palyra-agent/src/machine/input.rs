@@ -1,7 +1,7 @@
 //! Everything that can happen to a run.
 
 use palyra_common::{
-    ApprovalDecision, ApprovalId, ApprovalScope, Digest, Label, Risk, StableErrorEnvelope, ToolAttestation,
+    ApprovalDecision, ApprovalId, ApprovalScope, Digest, InputMode, Label, Risk, StableErrorEnvelope, ToolAttestation,
     ToolVerdict, runtime_contract_enum,
 };
 use palyra_models::{StopReason, ToolCallRequest, Usage};
@@ -65,7 +65,7 @@ pub enum Input {
         /// The text.
         text: String,
         /// When it takes effect.
-        mode: SteerMode,
+        mode: InputMode,
     },
     /// Somebody wants the run to stop for good.
     Cancel {
@@ -88,16 +88,6 @@ pub enum Input {
     Tick,
     /// The daemon was restarted: whatever was under way is gone.
     Recovered,
-}
-
-runtime_contract_enum! {
-    /// When a steering message takes effect.
-    pub enum SteerMode("steer_mode") {
-        /// After the present turn and its tools.
-        FollowUp = "follow_up",
-        /// At once: what is under way is stopped.
-        Interrupt = "interrupt",
-    }
 }
 
 /// A finished model turn.

@@ -42,7 +42,7 @@ fn inputs() -> impl Strategy<Value = Move> {
         1 => Just(Move::Raw(Input::Resume { by: "p".into() })),
         1 => any::<bool>().prop_map(|now| Move::Raw(Input::UserMessage {
             text: "m".into(),
-            mode: if now { SteerMode::Interrupt } else { SteerMode::FollowUp },
+            mode: if now { palyra_common::InputMode::Interrupt } else { palyra_common::InputMode::FollowUp },
         })),
         1 => (0_u32..4).prop_map(|replaces| Move::Raw(Input::Compacted {
             replaces, summary: "s".into(), method: "model".into(),

@@ -281,10 +281,10 @@ fn limits_on_turns_and_calls_end_the_run() {
 fn an_interrupt_stops_the_model_and_a_follow_up_waits_for_the_turn() {
     let say = |mode| Input::UserMessage { text: "rather this".into(), mode };
     let mut machine = started();
-    let actions = machine.step(say(SteerMode::Interrupt), AT).unwrap();
+    let actions = machine.step(say(palyra_common::InputMode::Interrupt), AT).unwrap();
     assert!(matches!(actions[..], [Action::StopModel { turn: 1 }, Action::CallModel { turn: 2, .. }]));
     assert!(machine.step(turn(1, 1, "too late", &[]), AT).is_err());
-    assert!(machine.step(say(SteerMode::FollowUp), AT).unwrap().is_empty());
+    assert!(machine.step(say(palyra_common::InputMode::FollowUp), AT).unwrap().is_empty());
     let actions = machine.step(turn(2, 1, "first answer", &[]), AT).unwrap();
     assert!(matches!(actions[..], [Action::CallModel { turn: 3, .. }]), "an answer does not end a run with mail");
     machine.step(turn(3, 1, "second answer", &[]), AT).unwrap();

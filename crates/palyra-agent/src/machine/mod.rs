@@ -25,7 +25,7 @@ mod state;
 mod turns;
 
 pub use action::{Action, ApprovalRequest, Question, StatusChange};
-pub use input::{CallFacts, CallResult, Decided, Input, ModelFailure, ModelTurn, Remedy, SteerMode};
+pub use input::{CallFacts, CallResult, Decided, Input, ModelFailure, ModelTurn, Remedy};
 pub use state::{Activity, Call, CallOutcome, CallState, Counters, Ending, Phase, ToolRound};
 
 use std::time::Duration;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use palyra_common::{ApprovalId, Digest, RunLifecyclePhase, StatusDetail, TerminationReason, Timestamp};
+use palyra_common::{ApprovalId, Digest, InputMode, RunLifecyclePhase, StatusDetail, TerminationReason, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::action::Question;
-use super::input::{CallFacts, CallResult, SteerMode};
+use super::input::{CallFacts, CallResult};
 use crate::context::Item;
 
 /// Where a run stands.
@@ -193,7 +193,7 @@ pub(super) struct QueuedMessage {
     /// The text.
     pub text: String,
     /// When it takes effect.
-    pub mode: SteerMode,
+    pub mode: InputMode,
 }
 
 /// How often each (call, result) pair was seen; see `looping.rs`.

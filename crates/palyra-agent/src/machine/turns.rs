@@ -1,10 +1,10 @@
 //! Beginning and ending model turns, compaction, and messages that arrive while the run is at work.
 
-use palyra_common::{Label, StatusDetail, TerminationReason, Timestamp};
+use palyra_common::{InputMode, Label, StatusDetail, TerminationReason, Timestamp};
 use palyra_models::{StopReason, ToolCallRequest};
 
 use super::action::Action;
-use super::input::{ModelFailure, ModelTurn, Remedy, SteerMode};
+use super::input::{ModelFailure, ModelTurn, Remedy};
 use super::state::{Activity, Call, CallOutcome, CallState, Ending, Phase, QueuedMessage, ToolRound};
 use super::{Machine, Rejected};
 use crate::context::{self, Item};
@@ -104,7 +104,7 @@ impl Machine {
     pub(super) fn on_user_message(
         &mut self,
         text: String,
-        mode: SteerMode,
+        mode: InputMode,
         at: Timestamp,
         out: &mut Vec<Action>,
     ) -> Result<(), Rejected> {
@@ -112,7 +112,7 @@ impl Machine {
             return Err(self.reject("it is ending"));
         }
         self.queued.push(QueuedMessage { text, mode });
-        if mode == SteerMode::Interrupt {
+        if mode == InputMode::Interrupt {
             self.interrupt(at, out);
         }
         Ok(())

@@ -9,7 +9,7 @@ use palyra_models::{
     ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream, ProviderInfo, Purpose, StopReason,
 };
 
-use crate::support::Setup;
+use crate::support::{Setup, tool_result};
 
 #[tokio::test]
 async fn referenced_and_project_files_are_part_of_the_run() {
@@ -58,6 +58,49 @@ async fn a_small_window_is_kept_by_summaries_that_are_on_the_tape() {
     assert!(compacted[0].contains("files were read") && compacted[0].contains("\"method\":\"model\""));
     let replayed = bench.engine.replay(run.run_id).await.unwrap();
     assert!(matches!(&replayed.machine.items()[0], Item::User { text, .. } if text == "read them all"));
+}
+
+#[tokio::test]
+async fn what_belongs_to_palyra_is_not_there_for_tools() {
+    let script = r#"
+[[turn]]
+[[turn.call]]
+tool = "palyra.fs.read"
+arguments = { path = ".palyra/key" }
+[[turn.call]]
+tool = "palyra.fs.read"
+arguments = { path = "innocent" }
+[[turn.call]]
+tool = "palyra.fs.list"
+arguments = { hidden = true, depth = 5 }
+[[turn.call]]
+tool = "palyra.fs.search"
+arguments = { pattern = "topsecret", hidden = true }
+[[turn.call]]
+tool = "palyra.fs.write"
+arguments = { path = ".palyra/palyra.toml", content = "version = 1" }
+[[turn.call]]
+tool = "palyra.fs.write"
+arguments = { path = "door/palyra.toml", content = "version = 1" }
+[[turn]]
+text = "done"
+"#;
+    let bench = Setup::script(script).start().await;
+    std::fs::create_dir(bench.file(".palyra")).unwrap();
+    std::fs::write(bench.file(".palyra/key"), "topsecret").unwrap();
+    std::os::unix::fs::symlink(".palyra/key", bench.file("innocent")).unwrap();
+    std::os::unix::fs::symlink(".palyra", bench.file("door")).unwrap();
+    let (_, events) = bench.run("look").await;
+    for call in ["t1c1", "t1c2", "t1c5", "t1c6"] {
+        assert_eq!(tool_result(&events, call).error.unwrap().code, "path_protected", "{call}");
+    }
+    let tape = serde_json::to_string(&events).unwrap();
+    assert!(!tape.contains("topsecret\\n") && !tool_result(&events, "t1c4").content.contains("key"));
+    let listed = tool_result(&events, "t1c3").content;
+    assert!(listed.contains("innocent") && !listed.lines().any(|line| line.trim().starts_with(".palyra")), "{listed}");
+    assert!(!bench.file(".palyra/palyra.toml").exists());
+    let inside = palyra_agent::NewRun { workspace: bench.file(".palyra").display().to_string(), ..bench.task("x") };
+    assert_eq!(bench.engine.create_run(inside).await.unwrap_err().to_stable().code, "workspace_not_found");
 }
 
 const FILES: u32 = 14;

@@ -171,7 +171,7 @@ delay_ms = 300
     bench.engine.pause(run.run_id, "me").await.unwrap();
     assert_eq!(bench.engine.run(run.run_id).await.unwrap().phase, RunLifecyclePhase::Paused);
     bench.engine.resume(run.run_id, "me").await.unwrap();
-    bench.engine.steer(run.run_id, "more please".into(), palyra_agent::machine::SteerMode::FollowUp).await.unwrap();
+    bench.engine.steer(run.run_id, "more please".into(), palyra_common::InputMode::FollowUp).await.unwrap();
     let (row, events) = bench.finish(run.run_id).await;
     assert_eq!(row.answer.as_deref(), Some("second"));
     assert!(events.iter().any(is_phase(RunLifecyclePhase::Paused)));
@@ -184,6 +184,6 @@ async fn an_interrupt_replaces_what_the_model_was_saying() {
     let script = "[[script]]\nwhen = \"stop\"\n[[script.turn]]\ntext = \"stopped\"\n[[script]]\n[[script.turn]]\ntext = \"never said\"\ndelay_ms = 60000";
     let bench = Setup::script(script).start().await;
     let run = bench.engine.create_run(bench.task("begin")).await.unwrap();
-    bench.engine.steer(run.run_id, "stop that".into(), palyra_agent::machine::SteerMode::Interrupt).await.unwrap();
+    bench.engine.steer(run.run_id, "stop that".into(), palyra_common::InputMode::Interrupt).await.unwrap();
     assert_eq!(bench.finish(run.run_id).await.0.answer.as_deref(), Some("stopped"));
 }

@@ -71,6 +71,7 @@ impl Setup {
             tool_timeout: Duration::from_secs(5),
             max_concurrent: self.max_concurrent,
             max_output_tokens: None,
+            protected: vec![directory.path().join("work/.palyra")],
             project_files: vec!["PALYRA.md".into()],
         })
         .await

@@ -3,4 +3,5 @@
 pub(crate) mod calls;
 pub(crate) mod runs;
 pub(crate) mod table;
+pub(crate) mod tape;
 pub(crate) mod text;

@@ -16,7 +16,7 @@ fn an_answer_goes_to_stdout_and_everything_else_to_stderr() {
     assert_eq!(
         ran.err,
         format!(
-            "run {id} · session 00000000000000000000000001 · offline (no model is configured)\n\
+            "run {id} · session 00000000000000000000000001 · offline\n  no model is configured\n\
              • palyra.fs.read notes.md … 12 ms\n\
              completed — 120 ms in all: model 100 ms, tools 12 ms\n\
              1 file changed:\n  ~ notes.md\n\
@@ -147,7 +147,7 @@ fn lists_tapes_undo_replay_and_detached_runs() {
     assert_eq!(place.run(&["runs", "tape", "last"]).out.lines().count(), 7);
     assert_eq!(place.run(&["runs", "tape", "last", "--from-seq", "3", "-n", "2"]).out.lines().count(), 2);
     let undone = place.run(&["runs", "undo", "last"]);
-    assert_eq!(undone.out, format!("run {id}: 1 file as before\n  restored notes.md\n"));
+    assert_eq!(undone.out, format!("run {id}: 1 file put back\n  restored notes.md\n"));
     let replay = place.run(&["runs", "replay", "last"]);
     assert_eq!(replay.code, 7);
     assert!(replay.out.contains("differs from the record at position 4\n  recorded: execute a\n"), "{}", replay.out);

@@ -27,7 +27,10 @@ fn a_mistyped_command_gets_a_suggestion_and_two() {
     let place = Place::new();
     let ran = place.run(&["rnus", "list"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("'runs'"), "{}", ran.err);
+    assert!(ran.err.contains("`runs` [command_line_invalid]\nhint: usage: "), "{}", ran.err);
+    let ran = place.run(&["rnus", "--output", "json"]);
+    assert_eq!((ran.code, ran.err.as_str()), (2, ""));
+    assert_eq!(ran.json()["error"]["code"], "command_line_invalid");
     assert_eq!(place.run(&["runs", "list", "--phase", "dancing"]).code, 2);
     assert_eq!(place.run(&["run", "--yes", "x"]).code, 2, "nothing answers approvals in advance");
 }

@@ -30,7 +30,7 @@ pub use journal::{
     VerifyLine, VerifyProgress, VerifyReport,
 };
 pub use run_control::{
-    AbortRunParams, InputMode, ReplayDifference, ReplayReport, RunInputParams, UndoAction, UndoResponse, UndoneFile,
+    AbortRunParams, ReplayDifference, ReplayReport, RunInputParams, UndoAction, UndoResponse, UndoneFile,
 };
 pub use runs::{
     CreateRunParams, FileChangeKind, FileChangeView, ListRunsParams, ListRunsResponse, RunDetail, RunLimitsParams,

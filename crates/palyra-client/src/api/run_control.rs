@@ -3,7 +3,7 @@
 //! Pause and resume take no parameters. Abort, pause, resume, input and decide answer with the run's new
 //! [`RunView`](super::RunView).
 
-use palyra_common::runtime_contract_enum;
+use palyra_common::{InputMode, runtime_contract_enum};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,16 +14,6 @@ pub struct AbortRunParams {
     /// Why, for the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-}
-
-runtime_contract_enum! {
-    /// When a steering message reaches the model.
-    pub enum InputMode("input_mode") {
-        /// With the next turn; what is under way is finished first.
-        FollowUp = "follow_up",
-        /// At once; what is under way is cancelled.
-        Interrupt = "interrupt",
-    }
 }
 
 /// A further message for a run that is not over.

@@ -1,8 +1,9 @@
 //! Each method sends the request that the contract names.
 
 use palyra_client::api::{
-    AbortRunParams, BackupJournalParams, DecideApprovalParams, InputMode, ListRunsParams, RunInputParams, VerifyLine,
+    AbortRunParams, BackupJournalParams, DecideApprovalParams, ListRunsParams, RunInputParams, VerifyLine,
 };
+use palyra_common::InputMode;
 use palyra_common::{ApprovalDecision, ApprovalId, ApprovalScope, RunId, RunLifecyclePhase};
 
 use crate::support::{Ending, FakeDaemon, RUN, json, run_view, stream};

@@ -22,7 +22,7 @@ pub use auxiliary::{
 };
 pub use deployment::DeploymentProfile;
 pub use hooks::{HookDecision, HookEvent};
-pub use run::{RunLifecycleHookPhase, RunLifecyclePhase, RunMode, TerminationReason, ToolVerdict};
+pub use run::{InputMode, RunLifecycleHookPhase, RunLifecyclePhase, RunMode, TerminationReason, ToolVerdict};
 pub use safety::SafetyAction;
 pub use sandbox::SandboxTier;
 pub use skills::{SkillStatus, SkillTrust};

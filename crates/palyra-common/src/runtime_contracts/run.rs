@@ -95,3 +95,13 @@ runtime_contract_enum! {
         Deny = "deny",
     }
 }
+
+runtime_contract_enum! {
+    /// When a message to a run at work takes effect.
+    pub enum InputMode("input_mode") {
+        /// After the present turn and its tools.
+        FollowUp = "follow_up",
+        /// At once: what is under way is stopped.
+        Interrupt = "interrupt",
+    }
+}

@@ -98,6 +98,7 @@ fn every_contract_enum_reads_all_spellings_and_writes_one() {
         ModelPreference,
         ModelProviderChoice,
         Risk,
+        InputMode,
         RunLifecycleHookPhase,
         RunLifecyclePhase,
         RunMode,

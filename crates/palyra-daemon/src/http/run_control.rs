@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use palyra_agent::machine::SteerMode;
-use palyra_client::api::{AbortRunParams, InputMode, ReplayReport, RunInputParams, RunView, UndoResponse};
+use palyra_client::api::{AbortRunParams, ReplayReport, RunInputParams, RunView, UndoResponse};
 use palyra_common::RunId;
 
 use super::error::ApiResult;
@@ -58,11 +57,7 @@ pub(super) async fn input(
     JsonBody(params): JsonBody<RunInputParams>,
 ) -> ApiResult<Json<RunView>> {
     let id = run_id(&id)?;
-    let mode = match params.mode {
-        InputMode::FollowUp => SteerMode::FollowUp,
-        InputMode::Interrupt => SteerMode::Interrupt,
-    };
-    app.engine.steer(id, params.text, mode).await?;
+    app.engine.steer(id, params.text, params.mode).await?;
     view(&app, id).await
 }
 

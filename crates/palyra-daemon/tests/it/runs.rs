@@ -1,8 +1,9 @@
 //! Runs through the API: with the offline planner, with a script, and what survives a restart.
 
 use palyra_client::api::{AbortRunParams, DecideApprovalParams, ListApprovalsParams, ListRunsParams, RunInputParams};
-use palyra_client::api::{FileChangeKind, InputMode, UndoAction};
+use palyra_client::api::{FileChangeKind, UndoAction};
 use palyra_client::{Client, Follow};
+use palyra_common::InputMode;
 use palyra_common::{ApprovalDecision, ApprovalScope, RunLifecyclePhase, RunStreamBody, TerminationReason};
 
 use crate::support::{Place, code};

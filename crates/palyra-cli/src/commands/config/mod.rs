@@ -72,6 +72,9 @@ fn report(edit: &palyra_common::config::ConfigEdit, context: &Context) -> Result
             "overridden_by": edit.overridden_by,
         }));
     }
+    if edit.before == edit.after {
+        return console.line(&format!("{} stays {} in `{}`", edit.key, edit.after, edit.path.display()));
+    }
     console.line(&format!("{}: {} → {} in `{}`", edit.key, edit.before, edit.after, edit.path.display()))?;
     if let Some(variable) = &edit.overridden_by {
         console.remark(&format!("note: the environment variable {variable} still overrides it"));

@@ -56,8 +56,11 @@ fn lines(health: &HealthResponse) -> Vec<String> {
         format!("version   {}", one_line(&health.version)),
         format!("state     {}", one_line(&health.state_root)),
         format!("model     {} ({})", one_line(&health.provider.model), one_line(&health.provider.name)),
-        format!("          {}", one_line(&health.provider.reason)),
     ];
+    // The part of the daemon that looks after the provider usually gives the reason itself.
+    if !health.components.iter().any(|part| part.summary.contains(&health.provider.reason)) {
+        lines.push(format!("          {}", one_line(&health.provider.reason)));
+    }
     for part in &health.components {
         lines.push(format!("{:<9} {}: {}", one_line(&part.component), part.status, one_line(&part.summary)));
         if let Some(hint) = &part.hint {

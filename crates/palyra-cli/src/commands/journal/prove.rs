@@ -33,7 +33,11 @@ pub(super) fn execute(arguments: &ProveArguments, context: &Context) -> Result<E
 fn check(file: &Path, context: &Context) -> Result<ExitCode, CliError> {
     let unreadable = |source| CliError::File { doing: "read", path: file.to_owned(), source };
     let text = std::fs::read(file).map_err(unreadable)?;
-    let proof: InclusionProof = serde_json::from_slice(&text).map_err(|error| unreadable(error.into()))?;
+    let proof: InclusionProof = serde_json::from_slice(&text).map_err(|error| CliError::File {
+        doing: "find a proof in",
+        path: file.to_owned(),
+        source: error.into(),
+    })?;
     proof.verify()?;
     if context.console.is_text() {
         context.console.line(&format!(

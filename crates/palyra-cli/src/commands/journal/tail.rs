@@ -14,7 +14,7 @@ use crate::render::text::{instant, shortened};
 #[derive(Debug, Args)]
 pub(crate) struct TailArguments {
     /// How many of the newest records
-    #[arg(short = 'n', long, default_value_t = 10, value_name = "COUNT")]
+    #[arg(short = 'n', long, alias = "limit", default_value_t = 10, value_name = "COUNT")]
     count: u32,
     /// Wait for records that are yet to come; needs the daemon
     #[arg(short, long)]

@@ -31,6 +31,10 @@ pub(crate) struct VerifyArguments {
 }
 
 pub(super) async fn execute(arguments: VerifyArguments, context: &Context) -> Result<ExitCode, CliError> {
+    if let Some(anchor) = &arguments.anchor {
+        let unreadable = |source| CliError::File { doing: "read", path: anchor.clone(), source };
+        std::fs::File::open(anchor).map_err(unreadable)?;
+    }
     let report = if arguments.offline || arguments.anchor.is_some() {
         directly(context.state_root()?, arguments.anchor, &context.console).await?
     } else {

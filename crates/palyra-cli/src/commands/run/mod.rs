@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use clap::Args;
 use palyra_client::Client;
 use palyra_client::api::{CreateRunParams, HealthResponse, ListSessionsParams, RunLimitsParams, RunView};
-use palyra_common::{ExitCode, RequestId, SessionId};
+use palyra_common::{ExitCode, RequestId, SessionId, config, env_vars};
 
 use crate::console::{OutputFormat, Style, one_line};
 use crate::context::Context;
@@ -46,19 +46,19 @@ pub(crate) struct RunArguments {
     #[arg(short, long, value_name = "DIR")]
     workspace: Option<PathBuf>,
     /// Go on in a session: an id, `last`, or any name, which is created when new
-    #[arg(short, long, value_name = "SESSION")]
+    #[arg(short, long, value_name = "SESSION", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     session: Option<String>,
     /// Another model than the configured one
     #[arg(short, long, value_name = "NAME")]
     model: Option<String>,
     /// Stop after so many model turns
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     max_turns: Option<u32>,
     /// Stop after so many tool calls
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     max_tool_calls: Option<u32>,
     /// Stop after so many seconds of work; time waiting for you does not count
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     wall_clock: Option<u64>,
     /// Only start the run and print its id
     #[arg(short, long)]
@@ -68,7 +68,10 @@ pub(crate) struct RunArguments {
 pub(super) async fn execute(arguments: RunArguments, context: &Context) -> Result<ExitCode, CliError> {
     let prompt = task::read(&arguments.task, context.console.input())?;
     let workspace = task::workspace(arguments.workspace.as_deref(), &context.environment)?;
-    let (client, health, _) = launcher::ensure(context).await?;
+    let (client, health, started) = launcher::ensure(context).await?;
+    if started == launcher::Started::Already {
+        not_seen_by_the_daemon(&health, context).iter().for_each(|note| context.console.remark(note));
+    }
     let (session_id, session_key) = session(&client, arguments.session).await?;
     let params = CreateRunParams {
         session_id,
@@ -89,6 +92,24 @@ pub(super) async fn execute(arguments: RunArguments, context: &Context) -> Resul
         follow::Ending::Left => Ok(ExitCode::Precondition),
         follow::Ending::Over => conclude(&client, &run, context).await,
     }
+}
+
+/// What the person set here and a daemon that was started earlier does not know.
+fn not_seen_by_the_daemon(health: &HealthResponse, context: &Context) -> Vec<String> {
+    let mut notes = Vec::new();
+    let named = [env_vars::OPENAI_BASE_URL, env_vars::OPENAI_API_KEY];
+    if health.provider.name == "offline"
+        && let Some(variable) = named.iter().find(|name| context.environment.get(name).is_some())
+    {
+        notes.push(format!(
+            "note: {variable} is set, but the daemon was started without it; to use it: palyra daemon stop, then run again"
+        ));
+    }
+    if let Err(error) = config::load(&context.environment) {
+        let message = one_line(&error.to_string());
+        notes.push(format!("note: the daemon goes on with the settings of its start, because now: {message}"));
+    }
+    notes
 }
 
 fn limits(max_turns: Option<u32>, max_tool_calls: Option<u32>, seconds: Option<u64>) -> Option<RunLimitsParams> {
@@ -125,11 +146,11 @@ fn detached(run: &RunView, context: &Context) -> Result<ExitCode, CliError> {
 fn announce(run: &RunView, health: &HealthResponse, context: &Context) {
     if context.console.is_text() {
         let text = format!(
-            "run {} · session {} · {} ({})",
+            "run {} · session {} · {}\n  {}",
             run.run_id,
             run.session_id,
             one_line(&run.model),
-            shortened(&health.provider.reason, 100)
+            shortened(&health.provider.reason, 200)
         );
         context.console.remark(&context.console.styled(Style::Dim, &text));
     }

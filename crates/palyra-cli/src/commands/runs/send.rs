@@ -2,8 +2,9 @@
 
 use clap::Args;
 use palyra_client::Client;
-use palyra_client::api::{InputMode, RunInputParams};
+use palyra_client::api::RunInputParams;
 use palyra_common::ExitCode;
+use palyra_common::InputMode;
 
 use super::{RunArgument, report};
 use crate::context::Context;

@@ -1,4 +1,4 @@
-//! `palyra runs tape RUN`: the events themselves, which is why even the text form is one JSON document per line.
+//! `palyra runs tape RUN`: every event, one per line.
 
 use clap::Args;
 use palyra_client::{Client, Follow};
@@ -8,6 +8,7 @@ use super::RunArgument;
 use crate::console::OutputFormat;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::render;
 
 /// Which part of which tape.
 #[derive(Debug, Args)]
@@ -39,11 +40,10 @@ pub(super) async fn execute(
         && let Some(event) = tape.next().await?
     {
         left -= 1;
-        if context.console.output() == OutputFormat::Json {
-            all.push(event);
-        } else {
-            let line = serde_json::to_string(&event).map_err(|source| CliError::Output { source: source.into() })?;
-            context.console.line(&line)?;
+        match context.console.output() {
+            OutputFormat::Json => all.push(event),
+            OutputFormat::Ndjson => context.console.document(&event)?,
+            OutputFormat::Text => context.console.line(&render::tape::line(&event))?,
         }
     }
     if context.console.output() == OutputFormat::Json {

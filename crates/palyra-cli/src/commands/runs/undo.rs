@@ -20,7 +20,7 @@ pub(super) async fn execute(run: &RunArgument, client: &Client, context: &Contex
     if undone.files.is_empty() {
         console.line(&format!("run {id} changed no files; there is nothing to take back"))?;
     } else {
-        console.line(&format!("run {id}: {} as before", counted(undone.files.len(), "file")))?;
+        console.line(&format!("run {id}: {} put back", counted(undone.files.len(), "file")))?;
     }
     for file in &undone.files {
         let what = match file.action {

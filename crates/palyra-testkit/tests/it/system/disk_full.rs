@@ -29,7 +29,7 @@ async fn a_full_disk_refuses_new_work_and_loses_nothing() {
         .binary(Binary::PalyradProbe)
         .env(probe::SOCKET_VARIABLE, receiver.socket())
         .env("PALYRA_JOURNAL_MIN_FREE_BYTES", (2 * MEGABYTE).to_string())
-        .on_a_disk_of(12 * MEGABYTE as u64)
+        .on_a_disk_of(24 * MEGABYTE as u64)
         .spawn()
         .unwrap();
     daemon.wait_healthy().await.unwrap();

@@ -1,6 +1,7 @@
 //! Steering a run at work: cancel, pause and resume, follow up, interrupt. A tool that waits for its receiver keeps the run busy.
 
-use palyra_client::api::{AbortRunParams, InputMode, RunInputParams};
+use palyra_client::api::{AbortRunParams, RunInputParams};
+use palyra_common::InputMode;
 use palyra_common::{RunLifecyclePhase, TerminationReason};
 use serde_json::json;
 

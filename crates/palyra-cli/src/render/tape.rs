@@ -1,0 +1,103 @@
+//! One line about one event of a tape, for people. Programs ask for `--output ndjson` and get the events themselves.
+
+use palyra_common::{RunStreamBody, RunStreamEvent};
+
+use super::calls;
+use super::text::{instant, millis, shortened};
+
+const WIDTH: usize = 120;
+
+/// `   7  2026-11-15 07:11:48  decided         t1c1 permit: it reads inside the workspace`.
+pub(crate) fn line(event: &RunStreamEvent) -> String {
+    let Told { what, about } = told(&event.body);
+    format!("{:>4}  {}  {:<16} {}", event.seq, instant(event.at), shortened(what, 24), shortened(&about, WIDTH))
+        .trim_end()
+        .to_owned()
+}
+
+/// What happened, and the rest of the line.
+struct Told<'a> {
+    what: &'a str,
+    about: String,
+}
+
+impl<'a> Told<'a> {
+    fn new(what: &'a str, about: String) -> Self {
+        Self { what, about }
+    }
+}
+
+fn told(body: &RunStreamBody) -> Told<'_> {
+    match body {
+        RunStreamBody::Status(status) => {
+            let mut about = status.phase.to_string();
+            if let Some(reason) = status.reason {
+                about.push_str(&format!(": {reason}"));
+            }
+            if let Some(detail) = &status.detail {
+                about.push_str(&format!(", {} [{}]", detail.message, detail.code));
+            }
+            Told::new("status", about)
+        }
+        RunStreamBody::ModelToken(token) => Told::new("model", token.text.clone()),
+        RunStreamBody::ToolProposal(proposal) => Told::new(
+            "proposed",
+            format!("{} {} {}", proposal.call_id, proposal.tool, calls::subject(&proposal.arguments)),
+        ),
+        RunStreamBody::ToolDecision(decision) => {
+            Told::new("decided", format!("{} {}: {}", decision.call_id, decision.verdict, decision.reasons.join("; ")))
+        }
+        RunStreamBody::ToolApprovalRequest(request) => {
+            Told::new("asked", format!("{} ({} risk, approval {})", request.summary, request.risk, request.approval_id))
+        }
+        RunStreamBody::ToolApprovalResponse(response) => {
+            Told::new("answered", format!("{} by {}", response.decision, response.by))
+        }
+        RunStreamBody::ToolResult(result) => {
+            let outcome = match &result.error {
+                Some(error) => format!("failed: {} [{}]", error.message, error.code),
+                None => format!("gave {}", result.content),
+            };
+            Told::new("result", format!("{} {outcome}", result.call_id))
+        }
+        RunStreamBody::ToolAttestation(attestation) => {
+            let used = millis(attestation.limits_used.wall_ms);
+            Told::new("attested", format!("{} {used}, {}", attestation.call_id, attestation.execution_sha256))
+        }
+        RunStreamBody::A2uiUpdate(_) => Told::new("view", String::new()),
+        // What it holds is for machines; its kind says what happened.
+        RunStreamBody::JournalEvent(event) => Told::new(&event.kind, String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use palyra_common::{RunId, Timestamp};
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(body: &serde_json::Value) -> String {
+        let mut event = json!({ "run_id": RunId::from_u128(1), "seq": 7, "at": Timestamp(1_794_700_000_123) });
+        event.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+        line(&serde_json::from_value(event).unwrap())
+    }
+
+    #[test]
+    fn an_event_is_one_harmless_line() {
+        assert_eq!(
+            shown(&json!({ "status": { "phase": "completed", "reason": "final_answer" } })),
+            "   7  2026-11-14 23:46:40  status           completed: final_answer"
+        );
+        assert_eq!(
+            shown(&json!({ "model_token": { "turn": 1, "text": "one\ntwo\u{1b}[2J" } })),
+            "   7  2026-11-14 23:46:40  model            one two\u{fffd}[2J"
+        );
+        assert_eq!(
+            shown(&json!({ "journal_event": { "kind": "model.call", "payload": { "a": 1 } } })),
+            "   7  2026-11-14 23:46:40  model.call"
+        );
+        let proposal = json!({ "call_id": "t1c1", "tool": "palyra.fs.read", "arguments": { "path": "a.md" } });
+        assert!(shown(&json!({ "tool_proposal": proposal })).ends_with("proposed         t1c1 palyra.fs.read a.md"));
+    }
+}
