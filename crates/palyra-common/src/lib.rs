@@ -44,8 +44,9 @@ pub use labels::{Confidentiality, Integrity, Label};
 pub use redaction::{RedactedUrl, Secret, SecretString};
 pub use runtime_contracts::{
     AcpCommand, ApprovalDecision, ApprovalScope, ApprovalSubject, AuxiliaryInputContract, AuxiliaryOutputContract,
-    AuxiliaryTaskContract, AuxiliaryTaskKind, AuxiliaryTaskState, DeploymentProfile, HandoffIntent, HandoffSection,
-    HookDecision, HookEvent, InputMode, ModelPreference, Risk, RunLifecycleHookPhase, RunLifecyclePhase, RunMode,
-    SafetyAction, SandboxTier, SkillStatus, SkillTrust, TelemetrySurface, TerminationReason, ToolVerdict, UxOutcome,
+    AuxiliaryTaskContract, AuxiliaryTaskKind, AuxiliaryTaskState, DeploymentProfile, EffectScope, HandoffIntent,
+    HandoffSection, HookDecision, HookEvent, InputMode, ModelPreference, Risk, RunLifecycleHookPhase,
+    RunLifecyclePhase, RunMode, SafetyAction, SandboxTier, SinkKind, SkillStatus, SkillTrust, TelemetrySurface,
+    TerminationReason, ToolVerdict, UxOutcome,
 };
 pub use secret_ref::{InvalidSecretRef, SecretError, SecretRef};

@@ -71,7 +71,7 @@ async fn figures() -> Result<(), Failure> {
         daemon.stop()?;
     }
     idle_memory(&mut report).await?;
-    growth(&mut report, &place).await?;
+    growth(&mut report).await?;
     report.finish()?;
     Ok(())
 }
@@ -145,7 +145,10 @@ async fn idle_memory(report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn growth(report: &mut Report, place: &Place) -> Result<(), Failure> {
+/// A state of its own, which the loads above have not filled.
+async fn growth(report: &mut Report) -> Result<(), Failure> {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let place = &Place::new(directory.path())?;
     let cap = std::env::var("PALYRA_FIGURES_RECORDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
     let sizes: Vec<u64> = [10_000, 100_000, 1_000_000].into_iter().filter(|size| *size <= cap).collect();
     let (mut start, mut list, mut tape) = (Vec::new(), Vec::new(), Vec::new());
@@ -201,7 +204,7 @@ async fn growth(report: &mut Report, place: &Place) -> Result<(), Failure> {
     }
     let sizes_f: Vec<f64> = reached.iter().map(|records| *records as f64).collect();
     for (name, values) in [("start", &start), ("list", &list), ("tape", &tape)] {
-        for (size, value) in reached.iter().zip(values) {
+        for (size, value) in sizes.iter().zip(values) {
             report.figure(&format!("daemon.{name}.{size}"), value * 1e3, "ms", None, Aim::None, 1, None);
         }
         if let Some(slope) = exponent(&sizes_f, values) {

@@ -74,10 +74,14 @@ fn open_locked(
     let sealed_through = segments::sealed_through(&connection)?;
     let (mut anchor, _) = Anchor::open(&layout.anchor())?;
     let key = Arc::new(key);
-    anchor
-        .write(&chain.sign(&key, options.clock.as_ref()))
-        .and_then(|()| anchor.sync())
-        .map_err(|e| JournalError::file("write", layout.anchor(), e))?;
+    // After an orderly stop the anchor says all there is to say, and starting costs no sync.
+    let up_to_date = matches!(&anchored, AnchorState::Says(said) if said.count == chain.head.count);
+    if !up_to_date {
+        anchor
+            .write(&chain.sign(&key, options.clock.as_ref()))
+            .and_then(|()| anchor.sync())
+            .map_err(|e| JournalError::file("write", layout.anchor(), e))?;
+    }
     let shared = Arc::new(Shared::new(chain.head));
     let committer = Committer::new(connection, chain, Arc::clone(&key), options.clone(), projections);
     Ok((Parts { committer, anchor, options: options.clone(), shared, lock, sealed_through }, key))

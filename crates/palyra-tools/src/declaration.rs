@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use palyra_common::{Confidentiality, Integrity, Label, Risk, runtime_contract_enum};
+use palyra_common::{Confidentiality, EffectScope, Integrity, Label, Risk, SinkKind, runtime_contract_enum};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
@@ -14,20 +14,6 @@ use crate::ToolName;
 
 /// How long a tool may work unless it says otherwise (contracts: tool, 120 s by default).
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
-
-runtime_contract_enum! {
-    /// How far an effect reaches. Ordered: a greater value reaches further.
-    pub enum EffectScope("effect_scope") {
-        /// Nothing outside the call.
-        Pure = "pure",
-        /// Reads files of the workspace or what the run itself stored.
-        WorkspaceRead = "workspace_read",
-        /// Changes files of the workspace.
-        WorkspaceWrite = "workspace_write",
-        /// Anything beyond the workspace.
-        External = "external",
-    }
-}
 
 runtime_contract_enum! {
     /// Whether calls may run at the same time.
@@ -46,24 +32,6 @@ runtime_contract_enum! {
         Repeatable = "repeatable",
         /// A second run could be a second effect; a person decides.
         NonRepeatable = "non_repeatable",
-    }
-}
-
-runtime_contract_enum! {
-    /// What an argument decides, for the rules on where its value may come from.
-    pub enum SinkKind("sink_kind") {
-        /// Where something goes: a host, a recipient, an account.
-        Destination = "destination",
-        /// What is executed.
-        Command = "command",
-        /// Which file is touched.
-        Path = "path",
-        /// What opens a door.
-        Credential = "credential",
-        /// How much.
-        Amount = "amount",
-        /// What is written or sent.
-        Content = "content",
     }
 }
 

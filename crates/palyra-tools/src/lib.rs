@@ -41,10 +41,11 @@ mod workspace_path;
 
 pub use artifacts::{Artifacts, MemoryArtifacts};
 pub use builtin::builtin;
-pub use declaration::{Concurrency, DEFAULT_TIMEOUT, EffectScope, Repeatability, Sink, SinkKind, ToolDeclaration};
+pub use declaration::{Concurrency, DEFAULT_TIMEOUT, Repeatability, Sink, ToolDeclaration};
 pub use effects::EffectStore;
 pub use error::ToolError;
 pub use name::{EffectId, ToolName};
+pub use palyra_common::{EffectScope, SinkKind};
 pub use reference::tool_reference;
 pub use registry::{Registry, RegistryBuilder};
 pub use text_prefix::TextPrefix;

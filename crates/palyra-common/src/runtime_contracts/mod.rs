@@ -7,6 +7,7 @@ mod acp;
 mod approval;
 mod auxiliary;
 mod deployment;
+mod effects;
 mod hooks;
 mod run;
 mod safety;
@@ -21,6 +22,7 @@ pub use auxiliary::{
     ModelPreference,
 };
 pub use deployment::DeploymentProfile;
+pub use effects::{EffectScope, SinkKind};
 pub use hooks::{HookDecision, HookEvent};
 pub use run::{InputMode, RunLifecycleHookPhase, RunLifecyclePhase, RunMode, TerminationReason, ToolVerdict};
 pub use safety::SafetyAction;

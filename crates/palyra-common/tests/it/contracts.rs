@@ -99,6 +99,8 @@ fn every_contract_enum_reads_all_spellings_and_writes_one() {
         ModelProviderChoice,
         Risk,
         InputMode,
+        EffectScope,
+        SinkKind,
         RunLifecycleHookPhase,
         RunLifecyclePhase,
         RunMode,

@@ -1,0 +1,38 @@
+//! The policies that ship: their cases hold, the linter has nothing to say, and they decide what the first decider decided.
+
+use palyra_common::ToolVerdict;
+use palyra_policy::{ActionKind, Asking, EffectScope, KnownEntities, PolicySet, Resource, lint, run_tests};
+
+use crate::support::{call, facts, path};
+
+#[test]
+fn every_shipped_case_holds() {
+    let report = run_tests(&PolicySet::shipped().unwrap()).unwrap();
+    assert!(report.cases >= 80, "only {} cases ran", report.cases);
+    assert!(report.passed(), "{:#?}", report.failures);
+}
+
+#[test]
+fn the_linter_has_nothing_to_say() {
+    let findings = lint(&PolicySet::shipped().unwrap(), &KnownEntities::new()).unwrap();
+    assert!(findings.is_empty(), "{findings:#?}");
+}
+
+/// Pure calls, reads and writes inside the workspace are permitted, listed tools are asked about, everything else is denied.
+#[test]
+fn scopes_are_decided_as_before_there_were_policies() {
+    let set = PolicySet::shipped().unwrap();
+    let table = [
+        (ActionKind::Compute, Resource::Tool, EffectScope::Pure, ToolVerdict::Permit, ToolVerdict::NeedsApproval),
+        (ActionKind::Read, path("a"), EffectScope::WorkspaceRead, ToolVerdict::Permit, ToolVerdict::NeedsApproval),
+        (ActionKind::Read, Resource::Tool, EffectScope::WorkspaceRead, ToolVerdict::Permit, ToolVerdict::NeedsApproval),
+        (ActionKind::Write, path("a"), EffectScope::WorkspaceWrite, ToolVerdict::Permit, ToolVerdict::NeedsApproval),
+        (ActionKind::Execute, Resource::Tool, EffectScope::External, ToolVerdict::Deny, ToolVerdict::Deny),
+    ];
+    for (action, resource, scope, unlisted, listed) in table {
+        let mut request = call(action, resource, scope);
+        assert_eq!(set.decide(&request).verdict, unlisted, "{action}");
+        facts(&mut request).asking = Asking::AskBefore;
+        assert_eq!(set.decide(&request).verdict, listed, "{action}, listed");
+    }
+}
