@@ -10,6 +10,21 @@ pub fn canonical_json(value: &Value) -> String {
     out
 }
 
+/// The same value with the keys of all its objects in sorted order, so that its JSON is the same bytes whether or not the JSON library keeps the order
+/// in which keys were written. What the machine emits has to be the same for every build of it.
+#[must_use]
+pub(crate) fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<(String, Value)> = map.into_iter().collect();
+            entries.sort_by(|left, right| left.0.cmp(&right.0));
+            Value::Object(entries.into_iter().map(|(key, value)| (key, sorted(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        scalar => scalar,
+    }
+}
+
 fn write(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {
@@ -45,6 +60,13 @@ fn write(value: &Value, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sorting_gives_the_canonical_bytes_to_the_ordinary_writer() {
+        let text = r#"{"b":[{"y":1,"x":{"d":0,"c":0}}],"a":"z"}"#;
+        let value: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(sorted(value.clone()).to_string(), canonical_json(&value));
+    }
 
     #[test]
     fn key_order_does_not_matter_but_values_do() {

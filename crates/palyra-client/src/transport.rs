@@ -61,6 +61,9 @@ impl Call {
         let Some(fields) = value.as_object() else {
             return Err(refuse("query parameters must be a record".to_owned()));
         };
+        // By name: the order of a record's fields is nobody's contract.
+        let mut fields: Vec<_> = fields.iter().collect();
+        fields.sort_by_key(|(name, _)| name.as_str());
         let mut separator = '?';
         for (name, value) in fields {
             let text = match value {

@@ -7,6 +7,7 @@ use super::action::Action;
 use super::input::{ModelFailure, ModelTurn, Remedy};
 use super::state::{Activity, Call, CallOutcome, CallState, Ending, Phase, QueuedMessage, ToolRound};
 use super::{Machine, Rejected};
+use crate::canonical::sorted;
 use crate::context::{self, Item};
 
 /// Attempts at one turn before a failing provider ends the run.
@@ -272,6 +273,7 @@ fn parse_call(call_id: String, request: ToolCallRequest, out: &mut Vec<Action>) 
     let text = if request.arguments.trim().is_empty() { "{}" } else { request.arguments.as_str() };
     let (arguments, state) = match serde_json::from_str::<serde_json::Value>(text) {
         Ok(arguments) if arguments.is_object() => {
+            let arguments = sorted(arguments);
             out.push(Action::Decide {
                 call_id: call_id.clone(),
                 tool: request.name.clone(),
