@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test figures reference deny
+.PHONY: help run test figures eval reference deny
 
 help: ## Show the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -19,6 +19,10 @@ test: ## Check formatting, lints, all tests and the generated pages
 figures: ## Measure (ONLY=name measures one) and print each figure with its aim
 	@bash scripts/setup.sh run
 	@bash scripts/figures.sh $(ONLY)
+
+eval: ## Measure what a hostile model can do, and how often an honest user is asked
+	@bash scripts/setup.sh run
+	@bash evals/agentdojo/run.sh $(ARGS)
 
 reference: ## Write the generated pages of docs/ anew
 	@bash scripts/setup.sh run

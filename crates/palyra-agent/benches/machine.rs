@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use palyra_agent::machine::{CallFacts, CallResult, Decided, Input, Machine, ModelTurn};
+use palyra_agent::machine::{CallFacts, CallResult, Decided, Input, Machine, ModelTurn, Showing};
 use palyra_agent::{MACHINE_VERSION, ModelChoice, RunLimits, RunSpec};
 use palyra_common::{Digest, Label, LimitsUsed, Risk, RunId, SessionId, Timestamp, ToolAttestation, ToolVerdict};
 use palyra_figures::{Aim, Report, measure};
@@ -40,6 +40,9 @@ fn spec() -> RunSpec {
         run_id: RunId::from_u128(1),
         session_id: SessionId::from_u128(2),
         machine_version: MACHINE_VERSION,
+        owner: "local".into(),
+        mode: palyra_common::RunMode::Guarded,
+        frame_seed: Digest::of(b"seed"),
         prompt: "measure".into(),
         attachments: Vec::new(),
         workspace: "/".into(),
@@ -91,13 +94,19 @@ fn decided(turn: u32, call: u32) -> Input {
         call_id: format!("t{turn}c{call}"),
         verdict: ToolVerdict::Permit,
         reasons: vec!["it reads inside the workspace".into()],
+        told: Vec::new(),
         policies: vec!["builtin.workspace_read".into()],
+        requests: Vec::new(),
         facts: CallFacts {
             concurrency: Concurrency::Shared,
             repeatability: Repeatability::Repeatable,
             risk: Risk::Low,
             summary: "read a file".into(),
             resource: "file".into(),
+            evidence: Vec::new(),
+            offer: None,
+            source: palyra_flow::SourceNaming::ChosenOtherwise,
+            seen: Label::system(),
         },
     })
 }
@@ -110,6 +119,12 @@ fn finished(turn: u32, call: u32) -> Input {
             content: format!("content of {call_id}"),
             error: None,
             label: Label::system(),
+            data: None,
+            class: None,
+            server: None,
+            safety: Vec::new(),
+            suspicions: Vec::new(),
+            showing: Showing::ByMode,
             truncated: false,
             artifact: None,
             changes: Vec::new(),

@@ -8,6 +8,7 @@ use palyra_common::{Digest, Label};
 use palyra_models::{ATTACHMENT_MARK, Message, ToolCallRequest};
 use serde::{Deserialize, Serialize};
 
+use crate::machine::withheld_answer;
 use crate::spec::{ContextItem, RunSpec};
 
 /// Bytes per token that budgeting assumes. Part of the machine's behaviour: changing it needs a new `MACHINE_VERSION`.
@@ -83,9 +84,10 @@ impl Item {
 #[must_use]
 pub fn messages(spec: &RunSpec, items: &[Item]) -> Vec<Message> {
     let mut messages = vec![Message::system(system_text(spec))];
-    for exchange in &spec.history {
+    for (index, exchange) in spec.history.iter().enumerate() {
         messages.push(Message::user(&exchange.prompt));
-        messages.push(Message::assistant(&exchange.answer, Vec::new()));
+        let withheld = withheld_answer(spec, index);
+        messages.push(Message::assistant(withheld.as_deref().unwrap_or(&exchange.answer), Vec::new()));
     }
     messages.extend(items.iter().map(|item| message(spec, item)));
     messages

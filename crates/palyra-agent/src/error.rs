@@ -25,6 +25,23 @@ pub enum AgentError {
     /// No such open approval.
     #[error("there is no open approval `{0}`")]
     ApprovalNotFound(String),
+    /// No such agreed pattern.
+    #[error("there is no agreed pattern `{0}` that still counts")]
+    PatternNotFound(String),
+    /// Whoever answered may not.
+    #[error("`{by}` may not answer this: {reason}")]
+    AnswerRefused {
+        /// Who answered.
+        by: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The answer reaches further than what was shown.
+    #[error("approval `{0}` offers no pattern, so it can only be allowed once")]
+    NothingOffered(String),
+    /// What people agreed to cannot be put in force.
+    #[error("the agreed patterns cannot be put in force: {0}")]
+    Patterns(StableErrorEnvelope),
     /// The run's phase does not allow it.
     #[error("run `{run_id}` is {phase}: {why}")]
     WrongPhase {
@@ -95,6 +112,17 @@ impl ToStableError for AgentError {
                 StableErrorEnvelope::new("approval_not_found", ErrorCategory::NotFound, message)
                     .hint("`palyra approvals list` shows what is waiting for you")
             }
+            Self::PatternNotFound(_) => StableErrorEnvelope::new("pattern_not_found", ErrorCategory::NotFound, message)
+                .hint("`palyra approvals patterns` shows what was agreed to"),
+            Self::AnswerRefused { .. } => {
+                StableErrorEnvelope::new("approval_not_permitted", ErrorCategory::Policy, message)
+                    .hint("the owner of the run can answer")
+            }
+            Self::NothingOffered(_) => {
+                StableErrorEnvelope::new("approval_scope_unavailable", ErrorCategory::Validation, message)
+                    .hint("answer with scope `once`")
+            }
+            Self::Patterns(error) => error.clone(),
             Self::WrongPhase { run_id, .. } => {
                 StableErrorEnvelope::new("run_wrong_phase", ErrorCategory::Conflict, message)
                     .hint(format!("`palyra runs show {run_id}` shows where it stands"))

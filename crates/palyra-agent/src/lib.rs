@@ -16,13 +16,18 @@ mod canonical;
 mod decide;
 mod engine;
 mod error;
+mod own_tools;
 mod projections;
 mod prompt;
 mod spec;
 
 pub use canonical::canonical_json;
-pub use decide::{Decide, Proposal, Verdict, WorkspaceDecider};
-pub use engine::{Engine, EngineOptions, NewRun, RunDetails, TapeFollower, Timings, UndoneRun};
+pub use decide::{AnswerProposal, Decide, PolicyDecider, Proposal, Verdict};
+pub use engine::{
+    Answer, Engine, EngineOptions, NewRun, PatternFilter, RunDetails, Safety, TapeFollower, Timings, UndoneRun,
+};
 pub use error::AgentError;
-pub use projections::{ApprovalFilter, ApprovalRow, RunFilter, RunRow, SessionRow, projections};
+pub use own_tools::engine_tools;
+pub use palyra_flow::Intent;
+pub use projections::{ApprovalFilter, ApprovalRow, PatternRow, RunFilter, RunRow, SessionRow, projections};
 pub use spec::{ContextItem, Exchange, Idempotency, MACHINE_VERSION, ModelChoice, RunLimits, RunSpec};

@@ -3,11 +3,11 @@
 //! A [`RunSpec`] is journaled whole as the run's first record, so that a run can be rebuilt from its tape alone. Nothing in it is
 //! looked up again later: project files, attachments and session history are taken once, at acceptance.
 
-use palyra_common::{Digest, Label, RunId, SessionId};
+use palyra_common::{Digest, Label, RunId, RunMode, SessionId};
 use serde::{Deserialize, Serialize};
 
 /// Raised whenever the same inputs would give other actions, so that replaying an older tape can say so.
-pub const MACHINE_VERSION: u32 = 1;
+pub const MACHINE_VERSION: u32 = 2;
 
 /// A person's task with the context it was given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,6 +18,12 @@ pub struct RunSpec {
     pub session_id: SessionId,
     /// Version of the machine that accepted it; see [`MACHINE_VERSION`].
     pub machine_version: u32,
+    /// Whose run it is.
+    pub owner: String,
+    /// How untrusted results are treated.
+    pub mode: RunMode,
+    /// Drawn at random when the run was accepted; makes the frames around untrusted text unforgeable.
+    pub frame_seed: Digest,
     /// What the person wrote.
     pub prompt: String,
     /// Files the person referred to with `@file:`.
@@ -74,6 +80,8 @@ pub struct Exchange {
     pub prompt: String,
     /// What came of it.
     pub answer: String,
+    /// Label of the answer: what the model had read when it wrote it.
+    pub label: Label,
 }
 
 /// Bounds that end a run when reached. All of them count work, not waiting for people.

@@ -103,6 +103,7 @@ impl EntryRef<'_> {
                 Input::ToolFinished { .. } => kind::TOOL_FINISHED,
                 Input::Compacted { .. } => "context.compacted",
                 Input::UserMessage { .. } => "run.user_message",
+                Input::EnvelopeEdited { .. } => "run.envelope_edited",
                 Input::Cancel { .. } => "run.cancel",
                 Input::Pause { .. } => "run.pause",
                 Input::Resume { .. } => "run.resume",
@@ -144,6 +145,7 @@ pub(crate) mod kind {
     pub(crate) const TOOL_FINISHED: &str = "tool.finished";
     pub(crate) const APPROVAL_REQUESTED: &str = "approval.requested";
     pub(crate) const APPROVAL_DECIDED: &str = "approval.decided";
+    pub(crate) const APPROVAL_REVOKED: &str = "approval.revoked";
     pub(crate) const APPROVAL_WITHDRAWN: &str = "approval.withdrawn";
 }
 
@@ -175,7 +177,7 @@ fn body(entry: EntryRef<'_>) -> RunStreamBody {
             reasons: decided.reasons.clone(),
             policies: decided.policies.clone(),
         }),
-        EntryRef::Input(Input::ApprovalDecided { approval_id, decision, scope, by }) => {
+        EntryRef::Input(Input::ApprovalDecided { approval_id, decision, scope, by, .. }) => {
             RunStreamBody::ToolApprovalResponse(ToolApprovalResponse {
                 approval_id: *approval_id,
                 decision: *decision,
@@ -212,6 +214,8 @@ fn body(entry: EntryRef<'_>) -> RunStreamBody {
                 tool: Some(request.tool.clone()),
                 arguments: Some(request.arguments.clone()),
                 reason: request.reasons.join("; "),
+                evidence: request.evidence.clone(),
+                offer: request.offer.as_ref().map(|offer| offer.pattern.sentence()),
             })
         }
         EntryRef::Action(Action::Attest(attestation)) => RunStreamBody::ToolAttestation(attestation.clone()),

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{approvals, completions, config, daemon, journal, run, runs, sessions};
+use crate::commands::{approvals, completions, config, daemon, journal, mcp, policy, run, runs, sessions};
 use crate::console::OutputFormat;
 
 const EXAMPLES: &str = "\
@@ -49,9 +49,15 @@ pub(crate) enum Command {
     /// Read, check, prove and back up the record of everything
     #[command(subcommand)]
     Journal(journal::JournalCommand),
+    /// Check, explain, test, compare and prove what the policies permit
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
     /// Start, stop and look at the daemon
     #[command(subcommand)]
     Daemon(daemon::DaemonCommand),
+    /// Use tools of outside servers (Model Context Protocol)
+    #[command(subcommand)]
+    Mcp(mcp::McpCommand),
     /// Read and change the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),

@@ -7,6 +7,9 @@ use palyra_client::ClientError;
 use palyra_common::config::ConfigError;
 use palyra_common::{ErrorCategory, StableErrorEnvelope, ToStableError};
 use palyra_journal::JournalError;
+use palyra_mcp::McpError;
+use palyra_policy::PolicyError;
+use palyra_policy_prove::ProveError;
 use thiserror::Error;
 
 /// A command that failed.
@@ -21,6 +24,15 @@ pub(crate) enum CliError {
     /// The journal on disk is wrong or in use.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// A policy is faulty.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// Nothing could be shown about policies.
+    #[error(transparent)]
+    Prove(#[from] ProveError),
+    /// An outside server or one of its files is wrong.
+    #[error(transparent)]
+    Mcp(#[from] McpError),
     /// Standard output cannot be written.
     #[error("cannot write the output: {source}")]
     Output {
@@ -126,6 +138,9 @@ impl CliError {
             Self::Client(error) => error.to_stable(),
             Self::Config(error) => error.to_stable(),
             Self::Journal(error) => error.to_stable(),
+            Self::Mcp(error) => error.to_stable(),
+            Self::Policy(error) => error.to_stable(),
+            Self::Prove(error) => error.to_stable(),
             Self::Output { .. } => StableErrorEnvelope::new("output_failed", ErrorCategory::Conflict, message)
                 .hint("check the free space and permissions of where the output goes"),
             Self::Runtime { .. } => StableErrorEnvelope::new("start_failed", ErrorCategory::Internal, message)
@@ -150,6 +165,7 @@ impl CliError {
             Self::NoMatch { kind, .. } => StableErrorEnvelope::new("id_not_found", ErrorCategory::NotFound, message)
                 .hint(match kind {
                     "approval" => "see `palyra approvals list`; an id, its beginning or its end will do".to_owned(),
+                    "decision" => "see `palyra runs tape RUN` for the calls of a run; give RUN/CALL".to_owned(),
                     _ => format!("see `palyra {kind}s list`; an id, its beginning or its end, or `last` will do"),
                 }),
             Self::Ambiguous { matches, .. } => {

@@ -11,8 +11,9 @@ use palyra_common::{ApprovalId, RunId, SessionId};
 use serde_json::{Value, json};
 
 use crate::api::{
-    AbortRunParams, BackupJournalParams, BackupJournalResponse, ConfigResponse, CreateRunParams, DecideApprovalParams,
-    ExportJournalParams, HealthResponse, JournalRecordView, ListApprovalsParams, ListApprovalsResponse, ListRunsParams,
+    AbortRunParams, ApprovalView, BackupJournalParams, BackupJournalResponse, ConfigResponse, CreateRunParams,
+    DecideApprovalParams, EditEnvelopeParams, ExportJournalParams, HealthResponse, JournalRecordView,
+    ListApprovalsParams, ListApprovalsResponse, ListPatternsParams, ListPatternsResponse, ListRunsParams,
     ListRunsResponse, ListSessionsParams, ListSessionsResponse, ReplayReport, RunDetail, RunInputParams, RunView,
     SessionDetail, StopDaemonResponse, TailJournalParams, UndoResponse, VerifyLine, paths,
 };
@@ -140,7 +141,31 @@ impl Client {
 
     /// Answers a question.
     pub async fn decide_approval(&self, id: ApprovalId, params: &DecideApprovalParams) -> Result<RunView, ClientError> {
-        exchange(&self.endpoint, Call::post("deciding an approval", paths::for_approval(id), params)?).await
+        let path = paths::for_approval(paths::APPROVAL_DECIDE, id);
+        exchange(&self.endpoint, Call::post("deciding an approval", path, params)?).await
+    }
+
+    /// One question.
+    pub async fn approval(&self, id: ApprovalId) -> Result<ApprovalView, ClientError> {
+        let path = paths::for_approval(paths::APPROVAL, id);
+        exchange(&self.endpoint, Call::get("looking at an approval", path)).await
+    }
+
+    /// What people agreed to for longer than once.
+    pub async fn patterns(&self, params: &ListPatternsParams) -> Result<ListPatternsResponse, ClientError> {
+        exchange(&self.endpoint, Call::get("listing agreed patterns", paths::PATTERNS).query(params)?).await
+    }
+
+    /// Takes back what was agreed to; returns what still counts.
+    pub async fn revoke_pattern(&self, id: ApprovalId) -> Result<ListPatternsResponse, ClientError> {
+        let path = paths::for_approval(paths::PATTERN_REVOKE, id);
+        exchange(&self.endpoint, Call::post("taking back a pattern", path, &json!({}))?).await
+    }
+
+    /// Changes what a run is meant to do.
+    pub async fn edit_envelope(&self, id: RunId, params: &EditEnvelopeParams) -> Result<RunDetail, ClientError> {
+        let path = paths::for_run(paths::RUN_ENVELOPE, id);
+        exchange(&self.endpoint, Call::post("changing what a run is meant to do", path, params)?).await
     }
 
     /// Lists sessions, newest activity first.

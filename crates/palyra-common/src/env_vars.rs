@@ -8,6 +8,8 @@ pub const PALYRA_CONFIG: &str = "PALYRA_CONFIG";
 pub const PALYRA_STATE_ROOT: &str = "PALYRA_STATE_ROOT";
 /// Second of the two acknowledgements that a public bind needs.
 pub const PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK: &str = "PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK";
+/// Names the SMT solver that `palyra policy prove` uses.
+pub const PALYRA_SMT_SOLVER: &str = "PALYRA_SMT_SOLVER";
 /// Base address of an OpenAI-compatible server.
 pub const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 /// Key for an OpenAI-compatible server.
@@ -37,6 +39,10 @@ pub const VARIABLES: &[EnvVariable] = &[
     EnvVariable {
         name: PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK,
         doc: "Set to `true`, together with `deployment.dangerous_remote_bind_ack`, to allow a bind that other machines can reach.",
+    },
+    EnvVariable {
+        name: PALYRA_SMT_SOLVER,
+        doc: "Path of the z3 or cvc5 that `palyra policy prove` uses; without it the first one on PATH is taken.",
     },
     EnvVariable {
         name: OPENAI_BASE_URL,

@@ -5,6 +5,7 @@
 //! profiles. It does no I/O beyond reading configuration and the one write of `palyra config set`.
 
 mod build_info;
+mod classification;
 mod clock;
 pub mod config;
 mod contract_enum;
@@ -18,11 +19,13 @@ mod health;
 mod ids;
 mod labels;
 pub mod paths;
+mod provenance;
 mod redaction;
 mod runtime_contracts;
 mod secret_ref;
 
 pub use build_info::BuildInfo;
+pub use classification::{Consequence, FieldClass, FieldRole, OutputClass, ToolClassification};
 pub use clock::{Clock, FixedClock, SystemClock, Timestamp};
 pub use contract_enum::{ContractEnum, UnknownContractValue};
 pub use deployment_profiles::{
@@ -31,16 +34,17 @@ pub use deployment_profiles::{
 };
 pub use digest::{Digest, InvalidDigest};
 pub use envelopes::{
-    A2uiUpdate, AcpCommandEnvelope, AcpCommandResultEnvelope, CrossSurfaceHandoff, InconsistentResult, InvalidHandoff,
-    InvalidTelemetry, JournalEvent, LimitsUsed, ModelToken, RunStatus, RunStreamBody, RunStreamEvent, StatusDetail,
-    SystemEventRecord, TelemetrySummary, ToolApprovalRequest, ToolApprovalResponse, ToolAttestation, ToolDecision,
-    ToolProposal, ToolResult, UxEventName, UxTelemetryEvent,
+    A2uiUpdate, AcpCommandEnvelope, AcpCommandResultEnvelope, ApprovalEvidence, CrossSurfaceHandoff,
+    InconsistentResult, InvalidHandoff, InvalidTelemetry, JournalEvent, LimitsUsed, ModelToken, RunStatus,
+    RunStreamBody, RunStreamEvent, StatusDetail, SystemEventRecord, TelemetrySummary, ToolApprovalRequest,
+    ToolApprovalResponse, ToolAttestation, ToolDecision, ToolProposal, ToolResult, UxEventName, UxTelemetryEvent,
 };
 pub use environment::Environment;
 pub use error::{ErrorCategory, ExitCode, FieldError, Retry, StableErrorEnvelope, ToStableError};
 pub use health::{ComponentHealth, HealthReport, HealthStatus};
 pub use ids::{ApprovalId, AuxiliaryTaskId, CanvasId, DeviceId, InvalidId, ObjectiveId, RequestId, RunId, SessionId};
 pub use labels::{Confidentiality, Integrity, Label};
+pub use provenance::Provenance;
 pub use redaction::{RedactedUrl, Secret, SecretString};
 pub use runtime_contracts::{
     AcpCommand, ApprovalDecision, ApprovalScope, ApprovalSubject, AuxiliaryInputContract, AuxiliaryOutputContract,

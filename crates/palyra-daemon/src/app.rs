@@ -1,6 +1,7 @@
 //! What every handler can reach.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use palyra_agent::Engine;
@@ -8,13 +9,19 @@ use palyra_client::api::ProviderView;
 use palyra_common::ComponentHealth;
 use palyra_common::config::LoadedConfig;
 use palyra_journal::Journal;
+use palyra_policy::PolicyStore;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Gate;
+use crate::outside::OutsideTools;
 
 /// The daemon as its handlers see it.
 pub(crate) struct App {
     pub(crate) engine: Engine,
+    /// The policies in force.
+    pub(crate) policies: Arc<PolicyStore>,
+    /// The tools of outside servers.
+    pub(crate) outside: OutsideTools,
     pub(crate) journal: Journal,
     pub(crate) state_root: PathBuf,
     pub(crate) config: LoadedConfig,

@@ -37,13 +37,22 @@ pub(crate) enum Access {
     Known,
 }
 
-/// Somebody whom the gate knows; the text goes into the journal.
+/// Somebody whom the gate knows, and how they came; both go into the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Principal(String);
+pub(crate) struct Principal {
+    user: String,
+    via: String,
+}
 
 impl Principal {
+    /// Who it is: whoever the daemon belongs to, by whichever door they came.
     pub(crate) fn as_str(&self) -> &str {
-        &self.0
+        &self.user
+    }
+
+    /// The door, and who the system says is behind it.
+    pub(crate) fn via(&self) -> &str {
+        &self.via
     }
 }
 
@@ -68,7 +77,9 @@ impl Gate {
         access: Access,
     ) -> Result<Option<Principal>, StableErrorEnvelope> {
         match peer {
-            Some(Peer::Unix { uid }) if uid == self.own_uid || uid == 0 => Ok(Some(Principal(format!("uid:{uid}")))),
+            Some(Peer::Unix { uid }) if uid == self.own_uid || uid == 0 => {
+                Ok(Some(self.owner(format!("unix socket, uid {uid}"))))
+            }
             Some(Peer::Unix { .. }) if access == Access::Open => Ok(None),
             Some(Peer::Unix { uid }) => Err(StableErrorEnvelope::new(
                 "peer_refused",
@@ -88,12 +99,17 @@ impl Gate {
         }
     }
 
+    /// The one person of this daemon. Root acts for them, which the journal shows.
+    fn owner(&self, via: String) -> Principal {
+        Principal { user: format!("uid:{}", self.own_uid), via }
+    }
+
     fn check_token(&self, headers: &HeaderMap) -> Result<Principal, StableErrorEnvelope> {
         let Some(shown) = only(headers, &AUTHORIZATION).and_then(bearer) else {
             return Err(token_refused("the request carries no bearer token"));
         };
         match &self.token {
-            Some(token) if token.is(shown) => Ok(Principal(format!("token:{}", self.own_uid))),
+            Some(token) if token.is(shown) => Ok(self.owner("http, local token".to_owned())),
             _ => Err(token_refused("the bearer token is wrong")),
         }
     }
@@ -164,7 +180,7 @@ mod tests {
         let peer = Some(Peer::Loopback { local: "127.0.0.1:7142".parse().unwrap() });
         gate()
             .admit(peer, &headers(pairs), access)
-            .map(|principal| principal.map(|principal| principal.0))
+            .map(|principal| principal.map(|principal| principal.via().to_owned()))
             .map_err(|envelope| envelope.code)
     }
 
@@ -172,7 +188,8 @@ mod tests {
     fn the_unix_socket_is_for_its_owner_and_root() {
         let admit = |uid| gate().admit(Some(Peer::Unix { uid }), &HeaderMap::new(), Access::Known);
         assert_eq!(admit(1000).unwrap().unwrap().as_str(), "uid:1000");
-        assert_eq!(admit(0).unwrap().unwrap().as_str(), "uid:0");
+        assert_eq!(admit(0).unwrap().unwrap().as_str(), "uid:1000", "root acts for the owner");
+        assert_eq!(admit(0).unwrap().unwrap().via(), "unix socket, uid 0");
         assert_eq!(admit(1001).unwrap_err().code, "peer_refused");
         assert_eq!(gate().admit(None, &HeaderMap::new(), Access::Open).unwrap_err().code, "token_refused");
     }
@@ -181,8 +198,14 @@ mod tests {
     fn loopback_needs_the_token() {
         let host = ("host", "127.0.0.1:7142");
         assert_eq!(loopback(&[host], Access::Open), Ok(None));
-        assert_eq!(loopback(&[host, ("authorization", "Bearer right")], Access::Known), Ok(Some("token:1000".into())));
-        assert_eq!(loopback(&[host, ("authorization", "bearer right")], Access::Known), Ok(Some("token:1000".into())));
+        assert_eq!(
+            loopback(&[host, ("authorization", "Bearer right")], Access::Known),
+            Ok(Some("http, local token".into()))
+        );
+        assert_eq!(
+            loopback(&[host, ("authorization", "bearer right")], Access::Known),
+            Ok(Some("http, local token".into()))
+        );
         for wrong in ["Bearer wrong", "Bearer ", "Basic right", "right", "Bearer right right"] {
             let answer = loopback(&[host, ("authorization", wrong)], Access::Known);
             assert_eq!(answer, Err("token_refused".into()), "{wrong}");

@@ -8,12 +8,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Parser as _;
-use palyra_agent::{Decide, Engine, EngineOptions, WorkspaceDecider};
+use palyra_agent::{Decide, Engine, EngineOptions, PolicyDecider, Safety, engine_tools};
 use palyra_common::config::{self, LoadedConfig};
 use palyra_common::{BuildInfo, Clock, Environment, SystemClock, ToStableError as _, paths};
 use palyra_journal::{FaultInjector, Journal};
+use palyra_mcp::{McpOptions, McpRegistry};
 use palyra_models::ModelProvider;
-use palyra_tools::{EffectStore, Registry, Tool, builtin};
+use palyra_policy::PolicyStore;
+use palyra_safety::Scanner;
+use palyra_tools::{EffectStore, Registry, SharedRegistry, Tool, builtin};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
@@ -22,11 +25,12 @@ use crate::args::Args;
 use crate::auth::Gate;
 use crate::error::DaemonError;
 use crate::listen::Doors;
+use crate::outside::OutsideTools;
 use crate::provider::Chosen;
 use crate::serve::Server;
 use crate::state::StateRoot;
 use crate::token::Token;
-use crate::{http, logging, options, shutdown};
+use crate::{http, logging, options, policy_watch, shutdown};
 
 /// How long tools that are under way may take to report when the daemon stops.
 const TOOL_GRACE: Duration = Duration::from_secs(10);
@@ -73,7 +77,7 @@ impl Composition {
         self
     }
 
-    /// Decides by this instead of by the workspace rule and `run.ask_before`.
+    /// Decides by this instead of by the policies and `run.ask_before`.
     #[must_use]
     pub fn with_decider(mut self, decider: Arc<dyn Decide>) -> Self {
         self.decider = Some(decider);
@@ -146,10 +150,16 @@ impl Composition {
             Some(provider) => Chosen { provider, reason: "it was built into this daemon".to_owned() },
             None => Chosen::by_config(&config.model, &self.environment)?,
         };
-        let decider = self
-            .decider
-            .unwrap_or_else(|| Arc::new(WorkspaceDecider::asking_before(config.run.ask_before.iter().cloned())));
-        let registry = Arc::new(Registry::builder().with_all(self.tools).build()?);
+        let policies = Arc::new(PolicyStore::open(options::policy_sources(config))?);
+        let decider = self.decider.unwrap_or_else(|| {
+            Arc::new(PolicyDecider::new(Arc::clone(&policies), config.run.ask_before.iter().cloned()))
+        });
+        let mut tools = self.tools;
+        tools.extend(engine_tools()?);
+        let registry = SharedRegistry::new(Registry::builder().with_all(tools.iter().cloned()).build()?);
+        let servers =
+            McpRegistry::open(McpRegistry::directory_in(root.path()), self.environment.clone(), McpOptions::default())?;
+        let outside = OutsideTools::new(servers, tools, registry.clone());
         let effects = Arc::new(EffectStore::open(root.effects())?);
         let token = if config.daemon.http_enabled { Some(Token::of(root)?) } else { None };
         let journal =
@@ -159,7 +169,9 @@ impl Composition {
             registry,
             provider: Arc::clone(&chosen.provider),
             decider,
+            safety: Safety::new(Scanner::new(&[])?),
             clock: self.clock,
+            mode: config.run.mode,
             effects,
             limits: options::run_limits(config),
             tool_limits: options::tool_limits(config),
@@ -169,7 +181,17 @@ impl Composition {
             protected: options::protected(root.path(), &self.environment),
             project_files: config.context.project_files.clone(),
         };
-        runtime.block_on(serve(Parts { root, loaded: loaded.clone(), chosen, token, journal, engine, started }))
+        runtime.block_on(serve(Parts {
+            root,
+            loaded: loaded.clone(),
+            chosen,
+            token,
+            journal,
+            engine,
+            policies,
+            outside,
+            started,
+        }))
     }
 }
 
@@ -181,17 +203,24 @@ struct Parts<'a> {
     token: Option<Token>,
     journal: Journal,
     engine: EngineOptions,
+    policies: Arc<PolicyStore>,
+    outside: OutsideTools,
     started: Instant,
 }
 
 async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
-    let Parts { root, loaded, chosen, token, journal, engine, started } = parts;
+    let Parts { root, loaded, chosen, token, journal, engine, policies, outside, started } = parts;
     let closing = CancellationToken::new();
     shutdown::on_signals(closing.clone())?;
+    let watched = loaded.config().policy.directory.clone();
+    let watching =
+        watched.map(|directory| tokio::spawn(policy_watch::follow(Arc::clone(&policies), directory, closing.clone())));
     let engine = Engine::start(engine).await?;
     let doors = Doors::open(root, &loaded.config().daemon).await?;
     let app = Arc::new(App {
         engine: engine.clone(),
+        policies,
+        outside,
         journal: journal.clone(),
         state_root: root.path().to_owned(),
         config: loaded,
@@ -202,7 +231,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         ready_since: Instant::now(),
         closing: closing.clone(),
     });
-    let server = Server::new(http::router(app), closing.clone());
+    let server = Server::new(http::router(Arc::clone(&app)), closing.clone());
     server.serve(doors.unix);
     if let Some(listener) = doors.http {
         server.serve(listener);
@@ -217,7 +246,13 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     );
 
     closing.cancelled().await;
+    if let Some(watching) = watching {
+        watching
+            .await
+            .map_err(|error| DaemonError::system("stop watching the policies")(std::io::Error::other(error)))?;
+    }
     engine.stop(TOOL_GRACE).await;
+    app.outside.shutdown().await;
     server.finish(ANSWER_GRACE).await;
     journal.close().await?;
     tracing::info!("stopped");

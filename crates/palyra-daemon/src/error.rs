@@ -7,6 +7,9 @@ use palyra_agent::AgentError;
 use palyra_common::config::ConfigError;
 use palyra_common::{ErrorCategory, StableErrorEnvelope, ToStableError};
 use palyra_journal::JournalError;
+use palyra_mcp::McpError;
+use palyra_policy::PolicyError;
+use palyra_safety::SafetyError;
 use palyra_tools::ToolError;
 use thiserror::Error;
 
@@ -25,6 +28,15 @@ pub enum DaemonError {
     /// The tools or the effect store cannot be set up.
     #[error(transparent)]
     Tool(#[from] ToolError),
+    /// The policies cannot be loaded: nothing may start without them.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The scanner cannot be built: nothing passes unscanned.
+    #[error(transparent)]
+    Safety(#[from] SafetyError),
+    /// The outside servers cannot be read.
+    #[error(transparent)]
+    Mcp(#[from] McpError),
     /// The model provider cannot be set up.
     #[error("{}", .0.message)]
     Provider(Box<StableErrorEnvelope>),
@@ -93,6 +105,9 @@ impl ToStableError for DaemonError {
             Self::Journal(error) => error.to_stable(),
             Self::Agent(error) => error.to_stable(),
             Self::Tool(error) => error.to_stable(),
+            Self::Policy(error) => error.to_stable(),
+            Self::Mcp(error) => error.to_stable(),
+            Self::Safety(error) => error.to_stable(),
             Self::Provider(envelope) => (**envelope).clone(),
             Self::StateInUse { .. } => StableErrorEnvelope::new("state_in_use", ErrorCategory::Conflict, message).hint(
                 "stop the other daemon with `palyra daemon stop`, or point PALYRA_STATE_ROOT at another directory",

@@ -16,6 +16,8 @@ mod http;
 mod listen;
 mod logging;
 mod options;
+mod outside;
+mod policy_watch;
 mod provider;
 mod serve;
 mod shutdown;

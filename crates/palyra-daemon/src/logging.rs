@@ -19,7 +19,8 @@ pub(crate) fn start(config: &LogConfig) {
     };
     // Libraries speak at `debug` about every byte they move; only `trace` asks for that.
     let others = if config.level == LogLevel::Trace { LevelFilter::TRACE } else { own.min(LevelFilter::WARN) };
-    let targets = ["palyra_agent", "palyra_daemon", "palyra_journal", "palyra_models", "palyra_tools", "palyrad"];
+    let targets =
+        ["palyra_agent", "palyra_daemon", "palyra_journal", "palyra_mcp", "palyra_models", "palyra_tools", "palyrad"];
     let filter = Targets::new().with_targets(targets.map(|target| (target, own))).with_default(others);
     let lines = match config.format {
         LogFormat::Text => fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal()).boxed(),

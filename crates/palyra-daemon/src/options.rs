@@ -9,6 +9,7 @@ use palyra_common::config::Config;
 use palyra_common::paths::{self, ConfigSearch};
 use palyra_common::{Clock, Environment};
 use palyra_journal::{FaultInjector, JournalOptions};
+use palyra_policy::PolicySources;
 use palyra_tools::ToolLimits;
 
 /// Palyra's own places: its state, and everywhere it looks for its configuration, whether or not there is a file yet.
@@ -37,6 +38,15 @@ pub(crate) fn journal(
         projections: projections(),
         faults,
         ..JournalOptions::at(root)
+    }
+}
+
+/// The shipped policies and the operator's own.
+pub(crate) fn policy_sources(config: &Config) -> PolicySources {
+    let sources = PolicySources::shipped();
+    match &config.policy.directory {
+        Some(directory) => sources.with_directory(directory),
+        None => sources,
     }
 }
 

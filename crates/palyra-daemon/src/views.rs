@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use palyra_agent::replay::Replayed;
-use palyra_agent::{ApprovalRow, RunDetails, RunRow, SessionRow, UndoneRun};
+use palyra_agent::{ApprovalRow, Intent, PatternRow, RunDetails, RunRow, SessionRow, UndoneRun};
 use palyra_client::api::{
-    ApprovalAnswer, ApprovalView, FileChangeKind, FileChangeView, JournalRecordView, ProblemView, ReplayDifference,
-    ReplayReport, RunDetail, RunTimings, RunUsage, RunView, SessionView, UndoAction, UndoResponse, UndoneFile,
-    VerifyReport,
+    ApprovalAnswer, ApprovalView, FileChangeKind, FileChangeView, IntentView, JournalRecordView, PatternView,
+    ProblemView, ReplayDifference, ReplayReport, RunDetail, RunTimings, RunUsage, RunView, SessionView, UndoAction,
+    UndoResponse, UndoneFile, VerifyReport,
 };
 use palyra_journal::StoredRecord;
 use palyra_tools::FileChange;
@@ -41,6 +41,8 @@ pub(crate) fn run_detail(details: RunDetails) -> RunDetail {
     RunDetail {
         run: run(row, details.last_seq),
         answer,
+        mode: details.mode,
+        envelope: details.envelope.into_iter().map(intent_view).collect(),
         changes: net_changes(&details.changes),
         pending_approvals: details.open_approvals.into_iter().map(approval).collect(),
         usage: RunUsage { input_tokens: details.input_tokens, output_tokens: details.output_tokens },
@@ -51,6 +53,15 @@ pub(crate) fn run_detail(details: RunDetails) -> RunDetail {
             waiting_ms: details.timings.waiting_ms,
         },
     }
+}
+
+fn intent_view(intent: Intent) -> IntentView {
+    IntentView { tool: intent.tool, destinations: intent.destinations }
+}
+
+/// An intent that a person adds.
+pub(crate) fn intent(view: IntentView) -> Intent {
+    Intent { tool: view.tool, destinations: view.destinations }
 }
 
 /// From before the first change of each file to after its last; a file that is as it was is left out.
@@ -77,7 +88,9 @@ fn net_changes(changes: &[FileChange]) -> Vec<FileChangeView> {
 /// A question and its answer.
 pub(crate) fn approval(row: ApprovalRow) -> ApprovalView {
     let answer = match (row.decision, row.scope, row.by, row.closed_at) {
-        (Some(decision), Some(scope), Some(by), Some(at)) => Some(ApprovalAnswer { decision, scope, by, at }),
+        (Some(decision), Some(scope), Some(by), Some(at)) => {
+            Some(ApprovalAnswer { decision, scope, by, via: row.via, at })
+        }
         _ => None,
     };
     let withdrawn_at = row.closed_at.filter(|_| answer.is_none());
@@ -93,8 +106,25 @@ pub(crate) fn approval(row: ApprovalRow) -> ApprovalView {
         reason: row.reason,
         tool: Some(row.tool),
         arguments: Some(row.arguments),
+        evidence: row.evidence,
+        offer: row.offer.map(|offer| offer.pattern.sentence()),
         requested_at: row.requested_at,
         answer,
+    }
+}
+
+/// An agreed pattern.
+pub(crate) fn pattern(row: PatternRow) -> PatternView {
+    PatternView {
+        sentence: row.grant().sentence(),
+        approval_id: row.approval_id,
+        session_id: row.session_id,
+        tool: row.pattern.tool,
+        scope: row.scope,
+        until: row.until,
+        by: row.by,
+        at: row.at,
+        revoked_at: row.revoked_at,
     }
 }
 

@@ -148,6 +148,8 @@ fn request() -> Request {
         label: Label::new(Integrity::User, Confidentiality::Public),
         value: Some(value.into()),
         location: None,
+        source: None,
+        sentence: None,
     };
     Request {
         principal: Principal::Run(RunPrincipal {

@@ -2,7 +2,8 @@
 //!
 //! - `@id("name")`: required; with the name of the file it is the policy's stable id.
 //! - `@approval("required")` on a permit: it permits only if a person agrees. `@approval("waived")`: it permits even where a guard
-//!   would ask; this is how an approved pattern or an operator's explicit trust is written down.
+//!   would ask; this is how an operator's explicit trust is written down. `@approval("agreed")`: a person agreed to calls like these; it
+//!   answers the question of a guard, and permits nothing by itself.
 //! - `@guard("approval")` on a forbid: it forbids unless a person agrees. Read by plain Cedar it is a forbid, so a program that does
 //!   not know the annotation errs on the safe side.
 //! - `@reason_person`, `@reason_model`: why, in plain words. `@note`: for whoever reads the file.
@@ -24,6 +25,8 @@ pub enum Approval {
     Required,
     /// It permits even where a guard would ask.
     Waived,
+    /// A person agreed to calls like these; it permits nothing by itself.
+    Agreed,
 }
 
 /// What part a policy has in a decision.
@@ -36,6 +39,8 @@ pub enum Role {
     PermitIfApproved,
     /// It permits even where a guard would ask.
     PermitUnasked,
+    /// It answers the question of a guard, and permits nothing by itself.
+    Agreed,
     /// It turns a permission into a question.
     Guard,
     /// It forbids, whatever else permits.
@@ -73,7 +78,11 @@ impl Annotations {
                     approval = Some(match value {
                         "required" => Approval::Required,
                         "waived" => Approval::Waived,
-                        other => return Err(bad(format!("`@approval` is \"required\" or \"waived\", not `{other}`"))),
+                        "agreed" => Approval::Agreed,
+                        other => {
+                            let known = "\"required\", \"waived\" or \"agreed\"";
+                            return Err(bad(format!("`@approval` is {known}, not `{other}`")));
+                        }
                     });
                 }
                 "guard" if value == "approval" => guard = Some(()),
@@ -89,6 +98,7 @@ impl Annotations {
             (Effect::Permit, None, None) => Role::Permit,
             (Effect::Permit, Some(Approval::Required), None) => Role::PermitIfApproved,
             (Effect::Permit, Some(Approval::Waived), None) => Role::PermitUnasked,
+            (Effect::Permit, Some(Approval::Agreed), None) => Role::Agreed,
             (Effect::Permit, _, Some(())) => return Err(bad("`@guard` belongs on a forbid".to_owned())),
             // An approval cannot soften a forbid; the linter says that the annotation does nothing.
             (Effect::Forbid, _, None) => Role::Forbid,

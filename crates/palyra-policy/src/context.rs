@@ -7,18 +7,18 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use cedar_policy::{Entity, EntityUid, RestrictedExpression};
-use palyra_common::{Confidentiality, Integrity, Label, Risk};
+use palyra_common::{Confidentiality, Consequence, Integrity, Label, Risk};
 
 use crate::entities;
 use crate::names::{Names, uid, word};
-use crate::request::{AnswerFacts, Argument, Asking, Consequence, Context, EffectFacts, Envelope, Location, ToolFacts};
+use crate::request::{AnswerFacts, Argument, Asking, Context, EffectFacts, Envelope, Location, ToolFacts};
 use crate::vocabulary::Rank;
 use crate::{ActionKind, PolicyError, Provenance, SinkKind};
 
 /// Most arguments a call may bring; a tool's schema has a few dozen, a flood of them is an attack on the evaluator.
 const MAX_ARGUMENTS: usize = 256;
 /// Longest value that patterns look at. A longer one is refused rather than cut: a cut value could match what the whole would not.
-const MAX_VALUE_BYTES: usize = 16_384;
+pub(crate) const MAX_VALUE_BYTES: usize = 16_384;
 
 type Pairs = Vec<(String, RestrictedExpression)>;
 
@@ -161,11 +161,19 @@ fn arguments(names: &Names, arguments: &[Argument]) -> Result<Entity, PolicyErro
     Entity::new_with_tags(uid(&names.arguments, "call"), [], HashSet::new(), tags).map_err(PolicyError::bad_request)
 }
 
+/// What an argument's provenance is worth among others. Untrusted bytes are no better than a variable, whatever else was said about
+/// them; otherwise a pointed value beside such an argument would hide it from guards that excuse the integrity of what is pointed.
+pub(crate) fn counted(argument: &Argument) -> Provenance {
+    let untrusted = argument.label.integrity == Integrity::Untrusted;
+    if untrusted && argument.provenance < Provenance::Pointed { Provenance::Variable } else { argument.provenance }
+}
+
 /// All arguments of one kind, joined.
 struct Joined<'a> {
     provenance: Provenance,
     integrity: Integrity,
     confidentiality: Confidentiality,
+    names: BTreeSet<&'a str>,
     values: BTreeSet<&'a str>,
     readers: Option<BTreeSet<&'a str>>,
     outside_workspace: bool,
@@ -177,16 +185,18 @@ impl<'a> Joined<'a> {
         for argument in arguments.iter().filter(|argument| argument.sink == Some(kind)) {
             let label = &argument.label;
             let into = joined.get_or_insert_with(|| Self {
-                provenance: argument.provenance,
+                provenance: counted(argument),
                 integrity: label.integrity,
                 confidentiality: label.confidentiality,
+                names: BTreeSet::new(),
                 values: BTreeSet::new(),
                 readers: None,
                 outside_workspace: false,
             });
-            into.provenance = into.provenance.max(argument.provenance);
+            into.provenance = into.provenance.max(counted(argument));
             into.integrity = into.integrity.max(label.integrity);
             into.confidentiality = into.confidentiality.max(label.confidentiality);
+            into.names.insert(&argument.name);
             into.values.extend(argument.value.as_deref());
             into.outside_workspace |= argument.location != Some(Location::InsideWorkspace);
             if let Some(readers) = &label.readers {
@@ -204,6 +214,7 @@ impl<'a> Joined<'a> {
         let mut fields = Vec::from(provenance(names, self.provenance));
         fields.push(pair("integrity_rank", RestrictedExpression::new_long(self.integrity.rank())));
         fields.push(pair("confidentiality_rank", RestrictedExpression::new_long(self.confidentiality.rank())));
+        fields.push(pair("names", strings(self.names)));
         fields.push(pair("values", strings(self.values)));
         if kind == SinkKind::Path {
             fields.push(pair("outside_workspace", RestrictedExpression::new_bool(self.outside_workspace)));

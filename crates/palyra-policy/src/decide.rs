@@ -1,7 +1,8 @@
 //! The decision procedure.
 //!
-//! Cedar answers twice. First the rules: without a permit, or with any forbid, the answer is no. Then, for what the rules permit, the
-//! guards: each one that applies turns the permission into a question. A policy that fails while it is evaluated denies, whatever
+//! Cedar answers up to three times. First the rules: without a permit, or with any forbid, the answer is no. Then, for what the rules
+//! permit, the guards: each one that applies turns the permission into a question. Then, for what would be asked, what a person agreed
+//! to before: that answers the question, and is looked at for nothing else. A policy that fails while it is evaluated denies, whatever
 //! the others say: a forbid that could not be evaluated might have been the one that mattered.
 
 use cedar_policy::{
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::one_line;
 use crate::names::Names;
-use crate::reasons::{fill, resource_name, shown};
+use crate::reasons::{Reader, fill, resource_name, shown};
 use crate::{PolicyError, PolicySet, Request, Role, context, entities};
 
 /// What was decided, by which policies, and why.
@@ -118,8 +119,18 @@ impl PolicySet {
             return self.failure(&guards);
         }
         let asks = guards.diagnostics().reason().next().is_some() || self.any(&rules, Role::PermitIfApproved);
-        let verdict = if asks { ToolVerdict::NeedsApproval } else { ToolVerdict::Permit };
-        self.answer(verdict, prepared.request, &[&rules, &guards])
+        if !asks {
+            return self.answer(ToolVerdict::Permit, prepared.request, &[&rules]);
+        }
+
+        let agreed = prepared.ask(&slice.agreed);
+        if agreed.diagnostics().errors().next().is_some() {
+            return self.failure(&agreed);
+        }
+        if agreed.diagnostics().reason().next().is_some() {
+            return self.answer(ToolVerdict::Permit, prepared.request, &[&rules, &agreed]);
+        }
+        self.answer(ToolVerdict::NeedsApproval, prepared.request, &[&rules, &guards])
     }
 
     fn any(&self, response: &Response, role: Role) -> bool {
@@ -143,9 +154,11 @@ impl PolicySet {
         let (mut person, mut model) = (Vec::new(), Vec::new());
         for entry in &determining {
             let otherwise = || format!("policy `{}` says so", entry.id);
-            let filled = |reason: &Option<String>| reason.as_ref().map_or_else(otherwise, |text| fill(text, request));
-            person.push(filled(&entry.annotations.reason_person));
-            model.push(filled(&entry.annotations.reason_model));
+            let filled = |reason: &Option<String>, reader| {
+                reason.as_ref().map_or_else(otherwise, |text| fill(text, request, reader))
+            };
+            person.push(filled(&entry.annotations.reason_person, Reader::Person));
+            model.push(filled(&entry.annotations.reason_model, Reader::Model));
         }
         if determining.is_empty() {
             let what = format!("no policy permits `{}` on `{}`", request.action, shown(&resource_name(request)));

@@ -50,7 +50,7 @@ impl Change {
     #[must_use]
     pub fn may_widen(&self) -> bool {
         let permits = |entry: &PolicyEntry| {
-            matches!(entry.annotations.role, Role::Permit | Role::PermitIfApproved | Role::PermitUnasked)
+            matches!(entry.annotations.role, Role::Permit | Role::PermitIfApproved | Role::PermitUnasked | Role::Agreed)
         };
         match self {
             // A permit that asks can also narrow, because it makes other permits ask; it is still counted as widening.

@@ -53,12 +53,22 @@ pub(crate) fn resource(names: &Names, resource: &Resource, tool_facts: &ToolFact
 }
 
 pub(crate) fn tool(names: &Names, tool: &ToolFacts) -> Result<Entity, PolicyError> {
-    let parents = match &tool.origin {
-        None => HashSet::new(),
-        Some(Origin::Skill(skill)) => HashSet::from([named(&names.skill, skill)?]),
-        Some(Origin::Server(server)) => HashSet::from([named(&names.server, server)?]),
-    };
-    destination(&names.tool, &tool.name, tool.clearance.rank(), parents)
+    let clearance = tool.clearance.rank();
+    match &tool.origin {
+        None => destination(&names.tool, &tool.name, clearance, HashSet::new()),
+        Some(Origin::Skill(skill)) => {
+            destination(&names.tool, &tool.name, clearance, HashSet::from([named(&names.skill, skill)?]))
+        }
+        Some(Origin::Server(server)) => {
+            let server = named(&names.server, server)?;
+            let attributes = [
+                ("name", text(&tool.name)),
+                ("clearance", RestrictedExpression::new_long(clearance)),
+                ("server", RestrictedExpression::new_entity_uid(server.clone())),
+            ];
+            entity(named(&names.tool, &tool.name)?, attributes, HashSet::from([server]))
+        }
+    }
 }
 
 /// A host stands in its parent domains: `api.example.org` in `example.org` and `org`. An address stands alone.

@@ -145,6 +145,12 @@ pub enum PolicyError {
         /// What is wrong.
         reason: String,
     },
+    /// A pattern that nobody may agree to.
+    #[error("the pattern cannot be agreed to: {reason}")]
+    BadPattern {
+        /// What is wrong.
+        reason: String,
+    },
     /// A file of test cases that cannot be understood.
     #[error("{at}: {reason}")]
     BadTestFile {
@@ -170,6 +176,11 @@ impl PolicyError {
     #[expect(clippy::needless_pass_by_value, reason = "handed to `map_err` as it is")]
     pub(crate) fn bad_request(reason: impl ToString) -> Self {
         Self::BadRequest { reason: one_line(&reason.to_string()) }
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "handed to `map_err` as it is")]
+    pub(crate) fn bad_pattern(reason: impl ToString) -> Self {
+        Self::BadPattern { reason: one_line(&reason.to_string()) }
     }
 
     pub(crate) fn unreadable(path: impl Into<PathBuf>, source: io::Error) -> Self {
@@ -242,6 +253,9 @@ impl ToStableError for PolicyError {
                 ("policy_grant_invalid", Validation, "give exactly the slots of the template, as `Type::\"id\"`")
             }
             Self::BadRequest { .. } => ("policy_request_invalid", Policy, "what does not fit the schema is denied"),
+            Self::BadPattern { .. } => {
+                ("policy_pattern_invalid", Validation, "approve the call once, or agree to a narrower pattern")
+            }
             Self::BadTestFile { .. } => {
                 ("policy_test_malformed", Validation, "compare the file with the shipped cases")
             }

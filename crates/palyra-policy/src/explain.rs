@@ -61,7 +61,7 @@ impl PolicySet {
     fn weigh(&self, prepared: &Prepared<'_>) -> Result<Vec<PolicyExplanation>, PolicyError> {
         let slice = self.slices.get(&prepared.request.action).ok_or_else(|| PolicyError::broken("no slice"))?;
         let mut policies = Vec::new();
-        for policy in slice.rules.policies().chain(slice.guards.policies()) {
+        for policy in slice.rules.policies().chain(slice.guards.policies()).chain(slice.agreed.policies()) {
             let Some(entry) = self.entries.get::<str>(policy.id().as_ref()) else { continue };
             policies.push(PolicyExplanation {
                 id: entry.id.clone(),

@@ -13,6 +13,7 @@
 //! Cedar was chosen because its language is small and total, has a validator that catches misspelt names, and can be analysed.
 
 mod annotations;
+mod cedar_text;
 mod compile;
 mod complexity;
 mod context;
@@ -25,6 +26,8 @@ mod explain;
 mod grants;
 mod lint;
 mod names;
+mod narrowest;
+mod pattern;
 mod place;
 mod policy_set;
 mod reasons;
@@ -44,16 +47,19 @@ pub use error::PolicyError;
 pub use explain::{Explanation, Outcome, PolicyExplanation};
 pub use grants::Grant;
 pub use lint::{Finding, KnownEntities, LintRule, lint};
-pub use palyra_common::{EffectScope, SinkKind};
+pub use names::schema;
+pub use narrowest::narrowest_pattern;
+pub use palyra_common::{Consequence, EffectScope, Provenance, SinkKind};
+pub use pattern::{APPROVED_FILE, ObservedCall, Pattern, PatternGrant, PatternScope, ValuePattern, pattern_policy};
 pub use place::Place;
 pub use policy_set::{PolicyEntry, PolicySet, PolicySources};
 pub use request::{
-    AnswerFacts, Argument, Asking, Connection, Consequence, Context, Destination, EffectFacts, Envelope, Location,
-    Origin, Principal, Request, Resource, RunPrincipal, ToolFacts,
+    AnswerFacts, Argument, Asking, Connection, Context, Destination, EffectFacts, Envelope, Location, Origin,
+    Principal, Request, Resource, RunPrincipal, ToolFacts,
 };
 pub use shipped::{SCHEMA, SHIPPED_POLICIES, SHIPPED_TESTS, ShippedFile};
 pub use simulate::{ChangedDecision, PastDecision, Simulation, simulate};
 pub use source::{MAX_FILE_BYTES, MAX_POLICIES, MAX_SET_BYTES, PolicySource};
 pub use store::PolicyStore;
 pub use test_runner::{CaseFailure, TestReport, run_test_file, run_test_text, run_tests};
-pub use vocabulary::{ActionKind, Provenance};
+pub use vocabulary::ActionKind;

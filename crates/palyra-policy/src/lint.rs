@@ -15,7 +15,7 @@ use crate::compile::REACH;
 use crate::deep_stack::on_deep_stack;
 use crate::error::one_line;
 use crate::names::Names;
-use crate::reasons::unknown_placeholders;
+use crate::reasons::{Reader, unknown_placeholders};
 use crate::{Approval, Place, PolicyEntry, PolicyError, PolicySet};
 
 runtime_contract_enum! {
@@ -80,7 +80,7 @@ fn look(set: &PolicySet, known: &KnownEntities) -> Result<Vec<Finding>, PolicyEr
                 let message = "permits every principal every action on every resource";
                 findings.push(finding(LintRule::OverBroadPermit, entry, message));
             }
-            if entry.annotations.approval == Some(Approval::Waived) {
+            if matches!(entry.annotations.approval, Some(Approval::Waived | Approval::Agreed)) {
                 let message = "waives every question for everybody, without a condition";
                 findings.push(finding(LintRule::UnconditionalWaiver, entry, message));
             }
@@ -117,11 +117,14 @@ fn finding(rule: LintRule, entry: &PolicyEntry, message: &str) -> Finding {
 
 fn annotations(entry: &PolicyEntry, findings: &mut Vec<Finding>) {
     let annotations = &entry.annotations;
-    for (name, reason) in [("@reason_person", &annotations.reason_person), ("@reason_model", &annotations.reason_model)]
-    {
+    let reasons = [
+        ("@reason_person", Reader::Person, &annotations.reason_person),
+        ("@reason_model", Reader::Model, &annotations.reason_model),
+    ];
+    for (name, reader, reason) in reasons {
         match reason {
             None => findings.push(finding(LintRule::MissingReason, entry, &format!("has no `{name}`"))),
-            Some(text) => findings.extend(unknown_placeholders(text).into_iter().map(|placeholder| {
+            Some(text) => findings.extend(unknown_placeholders(text, reader).into_iter().map(|placeholder| {
                 finding(LintRule::UnknownPlaceholder, entry, &format!("`{name}` has no value for `{{{placeholder}}}`"))
             })),
         }

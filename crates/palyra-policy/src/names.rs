@@ -95,6 +95,14 @@ impl Names {
     }
 }
 
+/// The schema as Cedar has it, for programs that analyse policies.
+///
+/// # Errors
+/// Never, unless the program was built from a broken schema.
+pub fn schema() -> Result<&'static Schema, PolicyError> {
+    Names::get().map(Names::schema)
+}
+
 pub(crate) fn uid(name: &EntityTypeName, id: &str) -> EntityUid {
     EntityUid::from_type_name_and_id(name.clone(), EntityId::new(id))
 }

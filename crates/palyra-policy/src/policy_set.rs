@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use cedar_policy::{PolicySet as CedarSet, ValidationMode};
+use cedar_policy::{Policy, PolicySet as CedarSet, ValidationMode};
 use palyra_common::Digest;
 use serde::Serialize;
 
@@ -22,12 +22,16 @@ use crate::{ActionKind, Grant, Place, PolicyError, SHIPPED_POLICIES};
 /// Where the policies of a set come from.
 #[derive(Debug, Clone, Default)]
 pub struct PolicySources {
-    /// Texts: the shipped ones, patterns that people approved.
+    /// Texts: the shipped ones and others that hold beside the operator's.
     pub texts: Vec<PolicySource>,
     /// The operator's directory; it is read anew at each load.
     pub directory: Option<PathBuf>,
+    /// Texts that stand in for files of the directory with the same stem, or beside them.
+    pub overrides: Vec<PolicySource>,
     /// Grants besides those of the directory.
     pub grants: Vec<Grant>,
+    /// The patterns that people agreed to.
+    pub agreed: Option<PolicySource>,
 }
 
 impl PolicySources {
@@ -42,6 +46,13 @@ impl PolicySources {
     #[must_use]
     pub fn with_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
+        self
+    }
+
+    /// The same with a text that stands in for the directory's file of that name, if there is one.
+    #[must_use]
+    pub fn with_override(mut self, text: PolicySource) -> Self {
+        self.overrides.push(text);
         self
     }
 
@@ -101,10 +112,14 @@ impl PolicySet {
         let mut tests = Vec::new();
         if let Some(directory) = all.directory.take() {
             let found = read_directory(&directory)?;
-            all.texts.extend(found.policies);
+            let stands = |file: &PolicySource| all.overrides.iter().all(|other| other.stem != file.stem);
+            let kept: Vec<PolicySource> = found.policies.into_iter().filter(stands).collect();
+            all.texts.extend(kept);
             all.grants.extend(found.grants);
             tests = found.tests;
         }
+        all.texts.append(&mut all.overrides);
+        all.texts.extend(all.agreed.take());
         on_deep_stack(|| Self::empty(tests).and(&all.texts, all.grants))
     }
 
@@ -229,6 +244,21 @@ impl PolicySet {
     /// All templates, in the order of their ids.
     pub fn templates(&self) -> impl Iterator<Item = &PolicyEntry> {
         self.templates.values()
+    }
+
+    /// The policies as Cedar has them, for programs that analyse them.
+    #[must_use]
+    pub fn cedar(&self) -> &CedarSet {
+        &self.cedar
+    }
+
+    /// The policies that can matter for an action, for programs that analyse them.
+    pub fn concerning(&self, action: ActionKind) -> impl Iterator<Item = (&PolicyEntry, &Policy)> {
+        let slice = self.slices.get(&action);
+        let policies = slice
+            .into_iter()
+            .flat_map(|slice| slice.rules.policies().chain(slice.guards.policies()).chain(slice.agreed.policies()));
+        policies.filter_map(|policy| self.entries.get::<str>(policy.id().as_ref()).map(|entry| (entry, policy)))
     }
 
     /// The test files that stand in the operator's directory.

@@ -1,26 +1,89 @@
 //! Reasons in plain words: what a policy's annotations say, with the facts of the request filled in.
 //!
-//! Values come from outside and end on somebody's screen: they are cut, and stripped of line breaks and control characters. There
-//! is no placeholder for a credential, so no reason can show one.
+//! Values come from outside and end on somebody's screen: they are cut, and stripped of line breaks, control characters and the marks
+//! that a reason sets around them, so that a value cannot pretend to be part of the reason. No reason shows a credential or what
+//! stands around it. The model is never told sources: what an attacker wrote must not come back to it as Palyra's own words.
 
-use crate::context::tool_of;
-use crate::{Context, Request, Resource, SinkKind};
+use palyra_common::Integrity;
 
-/// The placeholders a reason may use.
-pub(crate) const PLACEHOLDERS: [&str; 7] = ["tool", "resource", "action", "destination", "command", "path", "user"];
+use crate::context::{counted, tool_of};
+use crate::{Argument, Context, Provenance, Request, Resource, SinkKind};
 
 /// Longest value shown inside a reason, in characters.
 const SHOWN_CHARACTERS: usize = 120;
+/// Longest piece of the text around a value.
+const SENTENCE_CHARACTERS: usize = 160;
+/// How many arguments a reason speaks about; the approval itself shows all of them.
+const SHOWN_ARGUMENTS: usize = 4;
 
-pub(crate) fn fill(template: &str, request: &Request) -> String {
+/// For whom a reason is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Person,
+    Model,
+}
+
+/// What a reason may fill in. `…Source` says of each doubtful argument of that kind where its value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Placeholder {
+    Tool,
+    Resource,
+    Action,
+    User,
+    Destination,
+    Command,
+    Path,
+    DestinationSource,
+    CommandSource,
+    PathSource,
+    CredentialSource,
+}
+
+impl Placeholder {
+    fn named(name: &str, reader: Reader) -> Option<Self> {
+        match (name, reader) {
+            ("tool", _) => Some(Self::Tool),
+            ("resource", _) => Some(Self::Resource),
+            ("action", _) => Some(Self::Action),
+            ("user", _) => Some(Self::User),
+            ("destination", _) => Some(Self::Destination),
+            ("command", _) => Some(Self::Command),
+            ("path", _) => Some(Self::Path),
+            ("destination_source", Reader::Person) => Some(Self::DestinationSource),
+            ("command_source", Reader::Person) => Some(Self::CommandSource),
+            ("path_source", Reader::Person) => Some(Self::PathSource),
+            ("credential_source", Reader::Person) => Some(Self::CredentialSource),
+            _ => None,
+        }
+    }
+
+    fn value(self, request: &Request) -> String {
+        match self {
+            Self::Tool => shown(&tool_of(&request.context).name),
+            Self::Resource => shown(&resource_name(request)),
+            Self::Action => request.action.to_string(),
+            Self::User => shown(user(request)),
+            Self::Destination => values(request, SinkKind::Destination),
+            Self::Command => values(request, SinkKind::Command),
+            Self::Path => values(request, SinkKind::Path),
+            Self::DestinationSource => origins(request, SinkKind::Destination),
+            Self::CommandSource => origins(request, SinkKind::Command),
+            Self::PathSource => origins(request, SinkKind::Path),
+            Self::CredentialSource => origins(request, SinkKind::Credential),
+        }
+    }
+}
+
+pub(crate) fn fill(template: &str, request: &Request, reader: Reader) -> String {
     let mut line = String::with_capacity(template.len() + 32);
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
         line.push_str(before);
-        let value = after.split_once('}').and_then(|(name, tail)| value(name, request).map(|value| (value, tail)));
-        match value {
-            Some((value, tail)) => {
-                line.push_str(&shown(&value));
+        let found =
+            after.split_once('}').and_then(|(name, tail)| Placeholder::named(name, reader).map(|name| (name, tail)));
+        match found {
+            Some((placeholder, tail)) => {
+                line.push_str(&placeholder.value(request));
                 rest = tail;
             }
             None => {
@@ -34,26 +97,13 @@ pub(crate) fn fill(template: &str, request: &Request) -> String {
 }
 
 /// The placeholders in a template that would stay as they are.
-pub(crate) fn unknown_placeholders(template: &str) -> Vec<&str> {
+pub(crate) fn unknown_placeholders(template: &str, reader: Reader) -> Vec<&str> {
     template
         .split('{')
         .skip(1)
         .filter_map(|part| part.split_once('}').map(|(name, _)| name))
-        .filter(|name| !PLACEHOLDERS.contains(name))
+        .filter(|name| Placeholder::named(name, reader).is_none())
         .collect()
-}
-
-fn value(name: &str, request: &Request) -> Option<String> {
-    match name {
-        "tool" => Some(tool_of(&request.context).name.clone()),
-        "resource" => Some(resource_name(request)),
-        "action" => Some(request.action.to_string()),
-        "destination" => Some(sink_values(request, SinkKind::Destination)),
-        "command" => Some(sink_values(request, SinkKind::Command)),
-        "path" => Some(sink_values(request, SinkKind::Path)),
-        "user" => Some(user(request)),
-        _ => None,
-    }
 }
 
 /// What a request acts on, for a person.
@@ -68,36 +118,122 @@ pub(crate) fn resource_name(request: &Request) -> String {
     }
 }
 
-fn sink_values(request: &Request, kind: SinkKind) -> String {
-    let Context::Effect(facts) = &request.context else { return "…".to_owned() };
-    let values: Vec<&str> = facts
-        .arguments
-        .iter()
-        .filter(|argument| argument.sink == Some(kind))
-        .map(|argument| argument.value.as_deref().unwrap_or("…"))
-        .collect();
-    if values.is_empty() { "…".to_owned() } else { values.join(", ") }
+/// The arguments of a kind that a reason is about: those whose value nobody trustworthy gave, or all if there are none.
+fn concerned(request: &Request, kind: SinkKind) -> Vec<&Argument> {
+    let Context::Effect(facts) = &request.context else { return Vec::new() };
+    let all: Vec<&Argument> = facts.arguments.iter().filter(|argument| argument.sink == Some(kind)).collect();
+    let doubtful: Vec<&Argument> = all.iter().copied().filter(|argument| is_doubtful(argument)).collect();
+    if doubtful.is_empty() { all } else { doubtful }
 }
 
-fn user(request: &Request) -> String {
+fn is_doubtful(argument: &Argument) -> bool {
+    match counted(argument) {
+        Provenance::Trusted | Provenance::ToolTrusted => false,
+        Provenance::Variable => argument.label.integrity == Integrity::Untrusted,
+        Provenance::Pointed | Provenance::Invented | Provenance::Untrusted => true,
+    }
+}
+
+fn values(request: &Request, kind: SinkKind) -> String {
+    let shown =
+        concerned(request, kind).into_iter().map(|argument| argument.value.as_deref().map_or("…".into(), shown));
+    joined(shown.collect(), ", ")
+}
+
+fn origins(request: &Request, kind: SinkKind) -> String {
+    let each = concerned(request, kind).into_iter().map(|argument| origin(argument, kind));
+    joined(each.collect(), "; ")
+}
+
+fn joined(mut parts: Vec<String>, between: &str) -> String {
+    parts.dedup();
+    let more = parts.len().saturating_sub(SHOWN_ARGUMENTS);
+    parts.truncate(SHOWN_ARGUMENTS);
+    if parts.is_empty() {
+        return "…".to_owned();
+    }
+    let mut line = parts.join(between);
+    if more > 0 {
+        line.push_str(&format!("{between}and {more} more"));
+    }
+    line
+}
+
+/// "`US13…` comes from the result of mcp.bank.read_file (call t1c1): «…IBAN: US13…»".
+fn origin(argument: &Argument, kind: SinkKind) -> String {
+    let value = argument.value.as_deref().filter(|_| kind != SinkKind::Credential);
+    let mut line = String::new();
+    if kind != SinkKind::Credential {
+        line = value.map_or_else(|| "… ".to_owned(), |value| format!("`{}` ", shown(value)));
+    }
+    let source = argument.source.as_deref().map(shown);
+    match (counted(argument), source) {
+        (Provenance::Invented, _) => line.push_str("was made up by the model"),
+        (Provenance::Trusted, None) => line.push_str("was given by the user or the operator"),
+        (Provenance::ToolTrusted, None) => line.push_str("comes from a tool's own field"),
+        (Provenance::Variable, None) => line.push_str("comes from a variable"),
+        (Provenance::Pointed | Provenance::Untrusted, None) => line.push_str("comes from untrusted text"),
+        (Provenance::Pointed, Some(source)) => line.push_str(&format!("stands in {source}, where the user pointed")),
+        (_, Some(source)) => line.push_str(&format!("comes from {source}")),
+    }
+    if let Some(sentence) = argument.sentence.as_deref().filter(|_| kind != SinkKind::Credential) {
+        line.push_str(&format!(": «{}»", around(sentence, value.unwrap_or_default())));
+    }
+    line
+}
+
+/// The part of a sentence that holds the value, or its beginning.
+fn around(sentence: &str, value: &str) -> String {
+    let letters: Vec<char> = sentence.chars().collect();
+    if letters.len() <= SENTENCE_CHARACTERS {
+        return cleaned(letters.into_iter());
+    }
+    let at = if value.is_empty() { None } else { sentence.find(value) };
+    let before = at.map_or(0, |offset| sentence.char_indices().take_while(|(place, _)| *place < offset).count());
+    let room = SENTENCE_CHARACTERS.saturating_sub(value.chars().count()) / 2;
+    let start = before.saturating_sub(room);
+    let piece = letters.iter().copied().skip(start).take(SENTENCE_CHARACTERS);
+    let mut line = String::new();
+    if start > 0 {
+        line.push('…');
+    }
+    line.push_str(&cleaned(piece));
+    if start + SENTENCE_CHARACTERS < letters.len() {
+        line.push('…');
+    }
+    line
+}
+
+fn user(request: &Request) -> &str {
     match &request.principal {
-        crate::Principal::Run(run) => run.user.clone(),
-        crate::Principal::User(user) => user.clone(),
-        crate::Principal::Device { owner, .. } => owner.clone(),
-        crate::Principal::Channel(channel) => channel.clone(),
+        crate::Principal::Run(run) => &run.user,
+        crate::Principal::User(user) => user,
+        crate::Principal::Device { owner, .. } => owner,
+        crate::Principal::Channel(channel) => channel,
     }
 }
 
 /// One line without control characters, cut where it becomes unreadable.
 pub(crate) fn shown(text: &str) -> String {
-    let invisible = |letter: char| {
-        letter.is_control()
-            || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-    };
-    let mut line: String =
-        text.chars().map(|letter| if invisible(letter) { ' ' } else { letter }).take(SHOWN_CHARACTERS).collect();
+    let mut line = cleaned(text.chars().take(SHOWN_CHARACTERS));
     if text.chars().nth(SHOWN_CHARACTERS).is_some() {
         line.push('…');
     }
     line
+}
+
+/// Nothing that moves the cursor, hides letters, turns the direction or closes the quotation.
+fn cleaned(letters: impl Iterator<Item = char>) -> String {
+    let clean = |letter: char| match letter {
+        '`' => '\'',
+        '«' | '»' => '"',
+        '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{e0000}'..='\u{e007f}' => ' ',
+        letter if letter.is_control() => ' ',
+        letter => letter,
+    };
+    letters.map(clean).collect()
 }

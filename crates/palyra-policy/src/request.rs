@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use palyra_common::{ApprovalScope, Confidentiality, Label, Risk, RunMode, Timestamp};
+use palyra_common::{ApprovalScope, Confidentiality, Consequence, Label, Risk, RunMode, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{ActionKind, EffectScope, Provenance, SinkKind};
@@ -214,6 +214,12 @@ pub struct Argument {
     /// For a path: on which side of the border. A path that does not say counts as outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<Location>,
+    /// Where the value was found, for the person: `the result of mcp.bank.read_file (call t1c1)`. Policies cannot see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// What stands around the value there, for the person. Policies cannot see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sentence: Option<String>,
 }
 
 /// A connection that is about to be opened.
@@ -251,16 +257,6 @@ pub enum Asking {
     AskBefore,
     /// The operator does not.
     NotListed,
-}
-
-/// Whether an effect matters outside the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Consequence {
-    /// It does.
-    Consequential,
-    /// It can be undone or stays inside.
-    Contained,
 }
 
 /// Whether a run's stated intent covers a call.

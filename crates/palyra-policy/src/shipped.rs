@@ -20,13 +20,14 @@ pub const SCHEMA: &str = include_str!("schema.cedarschema");
 
 /// The default policies.
 pub const SHIPPED_POLICIES: &[ShippedFile] =
-    shipped!["asking.cedar", "grants.cedar", "people.cedar", "sinks.cedar", "workspace.cedar"];
+    shipped!["asking.cedar", "grants.cedar", "people.cedar", "servers.cedar", "sinks.cedar", "workspace.cedar"];
 
 /// The cases of the default policies.
 pub const SHIPPED_TESTS: &[ShippedFile] = shipped![
     "asking.policy-test.toml",
     "grants.policy-test.toml",
     "people.policy-test.toml",
+    "servers.policy-test.toml",
     "sinks.policy-test.toml",
     "workspace.policy-test.toml",
 ];

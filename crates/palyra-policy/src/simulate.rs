@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Decision, PolicySet, Request};
 
-/// A decision that was made, with the request it answered.
+/// A decision that was made, with the requests it answered: the effects of one call are decided together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastDecision {
     /// Where it is found, such as a record number and a call.
     pub reference: String,
     /// What was asked.
-    pub request: Request,
+    pub requests: Vec<Request>,
     /// What was answered.
     pub verdict: ToolVerdict,
 }
@@ -49,7 +49,7 @@ pub fn simulate(past: impl IntoIterator<Item = PastDecision>, proposed: &PolicyS
     let mut simulation = Simulation::default();
     for decision in past {
         simulation.considered += 1;
-        let now = proposed.decide(&decision.request);
+        let now = proposed.decide_all(&decision.requests);
         if now.verdict != decision.verdict {
             simulation.changed.push(ChangedDecision { reference: decision.reference, was: decision.verdict, now });
         }

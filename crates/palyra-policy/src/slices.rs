@@ -18,6 +18,8 @@ pub(crate) struct Slice {
     pub(crate) rules: CedarSet,
     /// What turns a permission into a question.
     pub(crate) guards: CedarSet,
+    /// What a person agreed to before: the answer to such a question.
+    pub(crate) agreed: CedarSet,
 }
 
 pub(crate) fn slice(
@@ -34,6 +36,7 @@ pub(crate) fn slice(
             let entry = entries.get(id).ok_or_else(|| PolicyError::broken(format!("policy `{id}` has no entry")))?;
             match entry.annotations.role {
                 Role::Guard => add(&mut slice.guards, whole, policy)?,
+                Role::Agreed => add(&mut slice.agreed, whole, policy)?,
                 Role::Permit | Role::PermitIfApproved | Role::PermitUnasked | Role::Forbid => {
                     add(&mut slice.rules, whole, policy)?;
                 }

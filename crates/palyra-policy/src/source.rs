@@ -41,6 +41,17 @@ impl PolicySource {
         let stem = name.strip_suffix(POLICY_ENDING).unwrap_or(name).to_owned();
         Self { stem, text: text.into(), file }
     }
+
+    /// Reads a file of policies within the limit.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no text or is too large.
+    pub fn read(path: &Path) -> Result<Self, PolicyError> {
+        if !path.to_string_lossy().ends_with(POLICY_ENDING) {
+            return Err(PolicyError::UnknownFile { path: path.to_owned() });
+        }
+        Ok(Self::new(path.display().to_string(), read_file(path)?))
+    }
 }
 
 /// What an operator's directory holds.

@@ -53,7 +53,7 @@ impl PolicyStore {
         self.reload_with(|_| {})
     }
 
-    /// Puts other texts and grants beside the operator's directory in force, such as the patterns that people approved.
+    /// Puts other texts and grants beside the operator's directory in force. They take the place of all texts, the shipped ones too.
     ///
     /// # Errors
     /// When anything is wrong; the old set and the old texts stay.
@@ -62,6 +62,14 @@ impl PolicyStore {
             sources.texts = texts;
             sources.grants = grants;
         })
+    }
+
+    /// Puts the patterns that people agreed to in force, in place of those that were; everything else stays.
+    ///
+    /// # Errors
+    /// When anything is wrong; the old set stays, so whoever takes a pattern back must not rely on it alone.
+    pub fn agree(&self, patterns: Option<PolicySource>) -> Result<PolicyDiff, PolicyError> {
+        self.reload_with(|sources| sources.agreed = patterns)
     }
 
     fn reload_with(&self, change: impl FnOnce(&mut PolicySources)) -> Result<PolicyDiff, PolicyError> {

@@ -1,8 +1,8 @@
-//! The words of the schema that Rust code uses too: actions, reach of an effect, kinds of sinks, provenance.
+//! The words of the schema that Rust code uses too: actions, and the order of the vocabularies that policies compare.
 //!
 //! INVARIANT: each canonical name here is a name in `schema.cedarschema`; a test compares them.
 
-use palyra_common::{Confidentiality, Integrity, Risk, runtime_contract_enum};
+use palyra_common::{Confidentiality, Integrity, Provenance, Risk, runtime_contract_enum};
 
 runtime_contract_enum! {
     /// What kind of effect is asked for; one Cedar action each.
@@ -38,22 +38,6 @@ runtime_contract_enum! {
     }
 }
 
-runtime_contract_enum! {
-    /// Where the value of an argument comes from. Ordered: a *greater* value is *less* trusted, so combining is `max`.
-    pub enum Provenance("provenance") {
-        /// The user, the operator or Palyra itself wrote it.
-        Trusted = "trusted",
-        /// A field of a tool's result that no attacker can write.
-        ToolTrusted = "tool_trusted",
-        /// A reference to a variable; its label says how far to trust it.
-        Variable = "variable",
-        /// Found nowhere: the model made it up.
-        Invented = "invented",
-        /// Only untrusted material contains it.
-        Untrusted = "untrusted",
-    }
-}
-
 /// The order of a vocabulary as a number that policies compare.
 pub(crate) trait Rank {
     fn rank(self) -> i64;
@@ -85,7 +69,8 @@ mod tests {
         assert_eq!(Confidentiality::Public.rank(), 0);
         assert_eq!(Confidentiality::Secret.rank(), 3);
         assert_eq!(Risk::Critical.rank(), 3);
-        assert_eq!(Provenance::Untrusted.rank(), 4);
+        assert_eq!(Provenance::Pointed.rank(), 2);
+        assert_eq!(Provenance::Untrusted.rank(), 5);
     }
 
     #[test]

@@ -11,8 +11,9 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use palyra_agent::{Decide, Proposal, Verdict, WorkspaceDecider};
+use palyra_agent::{AnswerProposal, Decide, PolicyDecider, Proposal, Verdict};
 use palyra_common::{Confidentiality, Integrity, StableErrorEnvelope, ToolVerdict};
+use palyra_policy::{PatternGrant, PolicyError, PolicySources, PolicyStore};
 use palyra_tools::{Concurrency, Invocation, Repeatability, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendFlags};
 use schemars::JsonSchema;
@@ -146,9 +147,19 @@ fn deliver(socket: &PathBuf, delivery: &Delivery, done: &mut oneshot::Sender<io:
 }
 
 /// Permits the probe tools, asks about `probe.asked`, and leaves everything else to the decider of the product.
-#[derive(Debug, Default)]
 pub struct ProbeDecider {
-    otherwise: WorkspaceDecider,
+    otherwise: PolicyDecider,
+}
+
+impl ProbeDecider {
+    /// A decider over the shipped policies.
+    ///
+    /// # Errors
+    /// When the shipped policies do not load.
+    pub fn new() -> Result<Self, PolicyError> {
+        let store = Arc::new(PolicyStore::open(PolicySources::shipped())?);
+        Ok(Self { otherwise: PolicyDecider::new(store, []) })
+    }
 }
 
 #[async_trait]
@@ -162,7 +173,17 @@ impl Decide for ProbeDecider {
         Ok(Verdict {
             verdict,
             reasons: vec!["a probe of the test".to_owned()],
+            told: Vec::new(),
             policies: vec!["testkit.probe".to_owned()],
+            requests: Vec::new(),
         })
+    }
+
+    async fn decide_answer(&self, answer: AnswerProposal<'_>) -> Result<Verdict, StableErrorEnvelope> {
+        self.otherwise.decide_answer(answer).await
+    }
+
+    fn agreed(&self, patterns: Vec<PatternGrant>) -> Result<(), StableErrorEnvelope> {
+        self.otherwise.agreed(patterns)
     }
 }

@@ -4,7 +4,10 @@
 
 use std::time::Duration;
 
-use palyra_common::{Confidentiality, EffectScope, Integrity, Label, Risk, SinkKind, runtime_contract_enum};
+use palyra_common::{
+    Confidentiality, Consequence, EffectScope, FieldClass, Integrity, Label, OutputClass, Risk, SinkKind,
+    ToolClassification, runtime_contract_enum,
+};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
@@ -57,6 +60,10 @@ pub struct ToolDeclaration {
     pub input_schema: Value,
     /// How far its effect reaches.
     pub scope: EffectScope,
+    /// Whether its effect matters outside the run.
+    pub consequence: Consequence,
+    /// The outside server that offers it; built-in tools have none.
+    pub server: Option<String>,
     /// Whether it may run beside others.
     pub concurrency: Concurrency,
     /// Whether it may run again after a crash.
@@ -67,6 +74,8 @@ pub struct ToolDeclaration {
     pub sinks: Vec<Sink>,
     /// The label its output gets unless the call says more.
     pub output: Label,
+    /// Fields of its structured output that have a role of their own.
+    pub fields: Vec<FieldClass>,
     /// How long it may work; the engine cancels it then.
     pub timeout: Duration,
     /// One line for a person, with `{argument}` where an argument's value goes.
@@ -87,11 +96,14 @@ impl ToolDeclaration {
             description,
             input_schema,
             scope: EffectScope::External,
+            consequence: Consequence::Consequential,
+            server: None,
             concurrency: Concurrency::Exclusive,
             repeatability: Repeatability::NonRepeatable,
             risk: Risk::High,
             sinks: Vec::new(),
             output: Label::new(Integrity::Untrusted, Confidentiality::Private),
+            fields: Vec::new(),
             timeout: DEFAULT_TIMEOUT,
             summary: summary.to_owned(),
         }
@@ -101,6 +113,7 @@ impl ToolDeclaration {
     #[must_use]
     pub fn reads(mut self, scope: EffectScope) -> Self {
         self.scope = scope;
+        self.consequence = Consequence::Contained;
         self.concurrency = Concurrency::Shared;
         self.repeatability = Repeatability::Repeatable;
         self.risk = Risk::Low;
@@ -111,6 +124,7 @@ impl ToolDeclaration {
     #[must_use]
     pub fn writes_workspace(mut self) -> Self {
         self.scope = EffectScope::WorkspaceWrite;
+        self.consequence = Consequence::Contained;
         self.concurrency = Concurrency::Exclusive;
         self.repeatability = Repeatability::Repeatable;
         self.risk = Risk::Medium;
@@ -129,6 +143,38 @@ impl ToolDeclaration {
     pub fn output(mut self, integrity: Integrity, confidentiality: Confidentiality) -> Self {
         self.output = Label::new(integrity, confidentiality);
         self
+    }
+
+    /// Takes consequence, sinks, repeatability and labels from a classification; the scope stays external.
+    #[must_use]
+    pub fn classified(mut self, class: &ToolClassification) -> Self {
+        self.scope = EffectScope::External;
+        self.consequence = class.consequence;
+        (self.concurrency, self.risk) = match class.consequence {
+            Consequence::Contained => (Concurrency::Shared, Risk::Low),
+            Consequence::Consequential => (Concurrency::Exclusive, Risk::High),
+        };
+        self.repeatability = if class.repeatable { Repeatability::Repeatable } else { Repeatability::NonRepeatable };
+        self.sinks =
+            class.sinks.iter().map(|(argument, kind)| Sink { argument: argument.clone(), kind: *kind }).collect();
+        self.output = Label::new(class.output.integrity, class.output.confidentiality);
+        self.fields.clone_from(&class.output.fields);
+        self
+    }
+
+    /// How the information-flow rule treats the tool.
+    #[must_use]
+    pub fn classification(&self) -> ToolClassification {
+        ToolClassification {
+            consequence: self.consequence,
+            output: OutputClass {
+                integrity: self.output.integrity,
+                confidentiality: self.output.confidentiality,
+                fields: self.fields.clone(),
+            },
+            sinks: self.sinks.iter().map(|sink| (sink.argument.clone(), sink.kind)).collect(),
+            repeatable: self.repeatability == Repeatability::Repeatable,
+        }
     }
 
     /// Fills the summary template from the arguments; an argument that is absent becomes `…`.

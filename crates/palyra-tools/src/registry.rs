@@ -1,10 +1,11 @@
 //! The set of tools a run can call, by name.
 //!
 //! A registry is built once and never changes, so the model's list, the reference page and what can really be called are the
-//! same thing. It finds, describes and checks; it does not execute and does not decide.
+//! same thing. It finds, describes and checks; it does not execute and does not decide. When outside servers come and go, a whole new
+//! registry takes the place of the old one in a [`SharedRegistry`].
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
 
@@ -62,6 +63,29 @@ impl Registry {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
+    }
+}
+
+/// The registry in force.
+#[derive(Clone)]
+pub struct SharedRegistry(Arc<RwLock<Arc<Registry>>>);
+
+impl SharedRegistry {
+    /// Begins with this one.
+    #[must_use]
+    pub fn new(registry: Registry) -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(registry))))
+    }
+
+    /// The registry in force now.
+    #[must_use]
+    pub fn current(&self) -> Arc<Registry> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts another one in force; calls that are under way keep the tool they have.
+    pub fn replace(&self, registry: Registry) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(registry);
     }
 }
 

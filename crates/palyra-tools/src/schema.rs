@@ -13,7 +13,7 @@ use crate::registry::nearest;
 const MAX_DEPTH: usize = 32;
 
 /// Everything wrong with `value`; empty when it fits.
-pub(crate) fn check(schema: &Value, value: &Value) -> Vec<FieldError> {
+pub fn check(schema: &Value, value: &Value) -> Vec<FieldError> {
     let mut checker = Checker { root: schema, errors: Vec::new() };
     checker.visit(schema, value, "", 0);
     checker.errors

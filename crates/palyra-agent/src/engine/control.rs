@@ -1,6 +1,7 @@
-//! Steering runs: cancel, hold, go on, write to them, answer their questions.
+//! Steering runs: cancel, hold, go on, write to them, change what they are meant to do.
 
-use palyra_common::{ApprovalDecision, ApprovalId, ApprovalScope, InputMode, RunId};
+use palyra_common::{InputMode, RunId};
+use palyra_flow::Intent;
 use tokio::sync::oneshot;
 
 use super::Engine;
@@ -44,26 +45,21 @@ impl Engine {
         self.send(run_id, driver::message(text, mode)).await
     }
 
-    /// Answers an approval; returns the run that asked.
+    /// Changes what a run is meant to do.
     ///
     /// # Errors
-    /// When there is no such approval or it is closed.
-    pub async fn decide_approval(
+    /// When there is no such run or it is over.
+    pub async fn edit_envelope(
         &self,
-        approval_id: ApprovalId,
-        decision: ApprovalDecision,
-        scope: ApprovalScope,
+        run_id: RunId,
         by: &str,
-    ) -> Result<RunId, AgentError> {
-        let not_open = || AgentError::ApprovalNotFound(approval_id.to_string());
-        let approval = self.approval(approval_id).await?.ok_or_else(not_open)?;
-        match self.send(approval.run_id, driver::answer(approval_id, decision, scope, by)).await {
-            Err(AgentError::WrongPhase { .. }) => Err(not_open()),
-            other => other.map(|()| approval.run_id),
-        }
+        add: Vec<Intent>,
+        remove: Vec<String>,
+    ) -> Result<(), AgentError> {
+        self.send(run_id, Input::EnvelopeEdited { by: by.to_owned(), add, remove }).await
     }
 
-    async fn send(&self, run_id: RunId, input: Input) -> Result<(), AgentError> {
+    pub(super) async fn send(&self, run_id: RunId, input: Input) -> Result<(), AgentError> {
         let over = async || match self.run(run_id).await {
             Ok(row) => AgentError::WrongPhase { run_id, phase: row.phase, why: "it is over" },
             Err(error) => error,

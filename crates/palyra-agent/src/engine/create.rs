@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use palyra_common::{Digest, RunId, SessionId};
+use palyra_common::{Confidentiality, Digest, Integrity, Label, RunId, RunMode, SessionId};
 use palyra_journal::{JournalError, NewRecord};
 use palyra_tools::Workspace;
 
@@ -19,6 +19,8 @@ use crate::tape::{EntryRef, kind};
 const HISTORY_WINDOW_SHARE: usize = 4;
 /// Exchanges of a session that are looked at.
 const HISTORY_RUNS: u32 = 50;
+/// The person of a daemon that serves one person.
+pub(super) const LOCAL_USER: &str = "local";
 /// Characters of a task that name its session.
 const TITLE_CHARS: usize = 80;
 
@@ -41,6 +43,10 @@ pub struct NewRun {
     pub max_tool_calls: Option<u32>,
     /// See `max_turns`.
     pub wall_clock_ms: Option<u64>,
+    /// How untrusted results are treated, if not as configured.
+    pub mode: Option<RunMode>,
+    /// Whose run it is; the local user if nobody else is named.
+    pub owner: Option<String>,
     /// The same key gives the same run.
     pub idempotency_key: Option<String>,
 }
@@ -56,6 +62,8 @@ impl NewRun {
             optional(self.session_key.clone()).as_bytes(),
             optional(self.model.clone()).as_bytes(),
             format!("{:?} {:?} {:?}", self.max_turns, self.max_tool_calls, self.wall_clock_ms).as_bytes(),
+            optional(self.mode.map(|mode| mode.to_string())).as_bytes(),
+            optional(self.owner.clone()).as_bytes(),
         ])
     }
 }
@@ -102,6 +110,11 @@ impl Engine {
             run_id: RunId::generate(),
             session_id: known.session_id,
             machine_version: MACHINE_VERSION,
+            owner: new.owner.clone().unwrap_or_else(|| LOCAL_USER.to_owned()),
+            mode: new.mode.unwrap_or(options.mode),
+            frame_seed: Digest::of_parts(
+                &[RunId::generate(), RunId::generate()].map(|id| id.to_string()).each_ref().map(|id| id.as_bytes()),
+            ),
             prompt: new.prompt.clone(),
             attachments,
             workspace: workspace.root().display().to_string(),
@@ -252,7 +265,10 @@ fn history(newest_first: Vec<RunRow>, window: usize) -> Vec<Exchange> {
         };
         let Some(left) = budget.checked_sub(run.prompt.len() + answer.len()) else { break };
         budget = left;
-        exchanges.push(Exchange { run_id: run.run_id, prompt: run.prompt, answer });
+        // An answer whose label nobody knows could have been written by anybody.
+        let unknown = || Label::new(Integrity::Untrusted, Confidentiality::Private);
+        let label = run.answer_label.unwrap_or_else(unknown);
+        exchanges.push(Exchange { run_id: run.run_id, prompt: run.prompt, answer, label });
     }
     exchanges.reverse();
     exchanges

@@ -11,21 +11,20 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use palyra_common::{
-    ApprovalDecision, ApprovalId, ApprovalScope, ErrorCategory, InputMode, RunId, RunStreamEvent, Timestamp,
-    ToStableError as _,
-};
+use palyra_common::{ErrorCategory, InputMode, RunId, RunStreamEvent, Timestamp, ToStableError as _};
 use palyra_journal::NewRecord;
 use palyra_tools::Workspace;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use super::compaction::Compaction;
+use super::flow::Flow;
 use super::live_tape::LiveTape;
 use super::model_call::{ModelCall, ModelNews};
 use super::tool_call::ToolCalls;
 use super::{INBOX, LiveRun, Shared};
 use crate::error::AgentError;
 use crate::machine::{Action, Input, Machine, Phase};
+use crate::own_tools::INSPECT;
 use crate::projections::RunRow;
 use crate::tape::{self, EntryRef};
 
@@ -51,6 +50,7 @@ pub(super) struct Driver {
     model: Option<ModelCall>,
     tools: ToolCalls,
     compaction: Option<Compaction>,
+    flow: Flow,
     slot: Option<OwnedSemaphorePermit>,
     started_at: Option<Timestamp>,
 }
@@ -69,6 +69,7 @@ impl Driver {
             model: None,
             tools: ToolCalls::default(),
             compaction: None,
+            flow: Flow::default(),
             slot: None,
             started_at: None,
         }
@@ -106,6 +107,7 @@ impl Driver {
             turns: 0,
             tool_calls: 0,
             answer: None,
+            answer_label: None,
             undone: false,
         }
     }
@@ -235,14 +237,8 @@ impl Driver {
                 self.stage(EntryRef::Action(&action), at)?;
                 match action {
                     Action::Decide { call_id, tool, arguments } => {
-                        let decided = super::tool_call::decide(
-                            &self.shared.options,
-                            self.machine.spec(),
-                            &call_id,
-                            &tool,
-                            &arguments,
-                        )
-                        .await;
+                        let options = &self.shared.options;
+                        let decided = self.flow.decide(options, &self.machine, at, &call_id, &tool, &arguments).await;
                         queue.push_back(Input::Decided(decided));
                     }
                     other => to_do.push(other),
@@ -258,7 +254,6 @@ impl Driver {
                 Action::CallModel { turn, attempt, delay_ms, .. } => {
                     self.model = Some(ModelCall::begin(
                         &self.shared.options,
-                        &self.shared.tool_specs,
                         &self.machine,
                         turn,
                         attempt,
@@ -266,6 +261,9 @@ impl Driver {
                     ));
                 }
                 Action::StopModel { .. } => self.model = None,
+                Action::Execute { call_id, tool, arguments, .. } if tool == INSPECT => {
+                    self.tools.inspect(&self.shared.options, &self.machine, call_id, arguments);
+                }
                 Action::Execute { call_id, effect_id, tool, arguments } => {
                     self.tools.begin(
                         &self.shared,
@@ -360,11 +358,6 @@ impl Driver {
             }
         }
     }
-}
-
-/// The input of a person's answer.
-pub(super) fn answer(approval_id: ApprovalId, decision: ApprovalDecision, scope: ApprovalScope, by: &str) -> Input {
-    Input::ApprovalDecided { approval_id, decision, scope, by: by.to_owned() }
 }
 
 /// The input of a person's message.

@@ -4,20 +4,24 @@
 //! happen to a run is sent to its driver. Finished runs are read from the journal.
 //!
 //! `create` accepts runs, `driver` drives them (`model_call`, `tool_call` and `compaction` carry out what its machine asks for), `recover` takes them up
-//! again after a restart, `query` and `follow` read, `control` steers, `undo` takes changes back.
+//! again after a restart, `query` and `follow` read, `control` steers, `approvals` takes answers, `undo` takes changes back.
 
+mod approvals;
 mod artifacts;
 mod compaction;
 mod control;
 mod create;
 mod driver;
 mod files;
+mod flow;
 mod follow;
+mod inspect_call;
 mod live_tape;
 mod model_call;
 mod options;
 mod query;
 mod recover;
+mod safety;
 mod tool_call;
 mod undo;
 
@@ -30,10 +34,12 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use approvals::{Answer, PatternFilter};
 pub use create::NewRun;
 pub use follow::TapeFollower;
 pub use options::EngineOptions;
 pub use query::{RunDetails, Timings};
+pub use safety::Safety;
 pub use undo::UndoneRun;
 
 use self::driver::Command;
@@ -57,8 +63,6 @@ struct Shared {
     live: Mutex<HashMap<RunId, LiveRun>>,
     drivers: TaskTracker,
     stopping: CancellationToken,
-    /// What the model is offered; the registry never changes.
-    tool_specs: Vec<palyra_models::ToolSpec>,
 }
 
 /// A run that has a driver.
@@ -74,25 +78,16 @@ impl Engine {
     /// # Errors
     /// When the journal cannot be read.
     pub async fn start(options: EngineOptions) -> Result<Self, AgentError> {
-        let tool_specs = options
-            .registry
-            .declarations()
-            .map(|tool| palyra_models::ToolSpec {
-                name: tool.name.to_string(),
-                description: tool.description.clone(),
-                input_schema: tool.input_schema.clone(),
-            })
-            .collect();
         let shared = Arc::new(Shared {
             artifacts: Arc::new(artifacts::JournalArtifacts::new(&options.journal)),
             slots: Arc::new(Semaphore::new(options.max_concurrent.clamp(1, Semaphore::MAX_PERMITS))),
             live: Mutex::default(),
             drivers: TaskTracker::new(),
             stopping: CancellationToken::new(),
-            tool_specs,
             options,
         });
         let engine = Self { shared };
+        engine.put_patterns_in_force().await?;
         engine.recover().await?;
         Ok(engine)
     }

@@ -11,7 +11,10 @@ use palyra_models::{
     ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, Purpose, ToolSpec, TurnAssembler,
 };
 
+use palyra_safety::StreamScanner;
+
 use super::EngineOptions;
+use super::safety::Safety;
 use crate::context;
 use crate::machine::{Input, Machine, ModelFailure, ModelTurn, Remedy};
 
@@ -33,24 +36,19 @@ pub(super) struct ModelCall {
     began: Instant,
     stream: ModelStream,
     assembler: TurnAssembler,
+    safety: Safety,
+    scanner: Option<StreamScanner>,
     gathered: String,
     gather_until: Option<tokio::time::Instant>,
 }
 
 impl ModelCall {
-    pub(super) fn begin(
-        options: &EngineOptions,
-        tools: &[ToolSpec],
-        machine: &Machine,
-        turn: u32,
-        attempt: u32,
-        delay: Duration,
-    ) -> Self {
+    pub(super) fn begin(options: &EngineOptions, machine: &Machine, turn: u32, attempt: u32, delay: Duration) -> Self {
         let spec = machine.spec();
         let request = ModelRequest {
             model: spec.model.name.clone(),
             messages: context::messages(spec, machine.items()),
-            tools: tools.to_vec(),
+            tools: offered(options),
             max_output_tokens: options.max_output_tokens,
             purpose: Purpose::Turn,
             run_id: spec.run_id,
@@ -62,6 +60,8 @@ impl ModelCall {
             began: Instant::now(),
             stream: open(options, request, delay),
             assembler: TurnAssembler::new(),
+            safety: options.safety.clone(),
+            scanner: Some(options.safety.stream()),
             gathered: String::new(),
             gather_until: None,
         }
@@ -90,8 +90,7 @@ impl ModelCall {
             match event {
                 Some(Ok(event)) => {
                     if let ModelEvent::TextDelta(text) = &event {
-                        self.gathered.push_str(text);
-                        self.gather_until.get_or_insert_with(|| tokio::time::Instant::now() + GATHER);
+                        self.gather(text);
                     }
                     if let Err(error) = self.assembler.push(&event) {
                         return ModelNews::Over(self.failed(&error));
@@ -103,11 +102,25 @@ impl ModelCall {
         }
     }
 
+    /// Takes in text as it comes; what could still turn out to be part of a secret is held back.
+    fn gather(&mut self, text: &str) {
+        let Some(scanner) = &mut self.scanner else { return };
+        let released = scanner.push(text.as_bytes());
+        self.gathered.push_str(&String::from_utf8_lossy(&released.bytes));
+        if !self.gathered.is_empty() {
+            self.gather_until.get_or_insert_with(|| tokio::time::Instant::now() + GATHER);
+        }
+    }
+
     fn delta(&mut self) -> Input {
         Input::ModelDelta { turn: self.turn, text: std::mem::take(&mut self.gathered) }
     }
 
     fn rest(&mut self) -> Vec<Input> {
+        if let Some(scanner) = self.scanner.take() {
+            let (released, _) = scanner.finish();
+            self.gathered.push_str(&String::from_utf8_lossy(&released.bytes));
+        }
         if self.gathered.is_empty() { Vec::new() } else { vec![self.delta()] }
     }
 
@@ -128,7 +141,7 @@ impl ModelCall {
         inputs.push(Input::ModelTurnFinished(ModelTurn {
             turn: self.turn,
             attempt: self.attempt,
-            text: turn.text,
+            text: self.safety.before_export(turn.text),
             tool_calls: turn.tool_calls,
             usage: turn.usage,
             stop_reason: turn.stop_reason,
@@ -136,6 +149,20 @@ impl ModelCall {
         }));
         inputs
     }
+}
+
+/// The tools that the model may call now.
+fn offered(options: &EngineOptions) -> Vec<ToolSpec> {
+    options
+        .registry
+        .current()
+        .declarations()
+        .map(|tool| ToolSpec {
+            name: tool.name.to_string(),
+            description: tool.description.clone(),
+            input_schema: tool.input_schema.clone(),
+        })
+        .collect()
 }
 
 /// The stream of a call that is opened when it is first polled, after `delay`.

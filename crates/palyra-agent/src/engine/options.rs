@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use palyra_common::Clock;
+use palyra_common::{Clock, RunMode};
 use palyra_journal::Journal;
 use palyra_models::ModelProvider;
-use palyra_tools::{EffectStore, Registry, ToolLimits};
+use palyra_tools::{EffectStore, SharedRegistry, ToolLimits};
 
+use super::safety::Safety;
 use crate::decide::Decide;
 use crate::spec::RunLimits;
 
@@ -18,15 +19,19 @@ pub struct EngineOptions {
     /// Where everything is recorded. Has to be opened with [`crate::projections`].
     pub journal: Journal,
     /// The tools there are.
-    pub registry: Arc<Registry>,
+    pub registry: SharedRegistry,
     /// The model that plans.
     pub provider: Arc<dyn ModelProvider>,
     /// What every effect has to pass.
     pub decider: Arc<dyn Decide>,
+    /// What scans every text that changes hands.
+    pub safety: Safety,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// Where writes are staged.
     pub effects: Arc<EffectStore>,
+    /// How runs that ask for nothing else treat untrusted results.
+    pub mode: RunMode,
     /// Bounds on a run that asks for no others.
     pub limits: RunLimits,
     /// Bounds on a tool call.

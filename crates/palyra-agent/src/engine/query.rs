@@ -1,6 +1,7 @@
 //! Looking at runs, sessions and approvals.
 
-use palyra_common::{ApprovalId, RunId, SessionId, Timestamp};
+use palyra_common::{ApprovalId, RunId, RunMode, SessionId, Timestamp};
+use palyra_flow::Intent;
 use palyra_journal::{Reader, StoredRecord};
 use palyra_tools::FileChange;
 
@@ -30,6 +31,10 @@ pub struct RunDetails {
     pub timings: Timings,
     /// What waits for a person.
     pub open_approvals: Vec<ApprovalRow>,
+    /// How untrusted results are treated.
+    pub mode: RunMode,
+    /// What the run set out to do.
+    pub envelope: Vec<Intent>,
 }
 
 /// Where the time of a run went, in milliseconds.
@@ -98,7 +103,11 @@ impl Engine {
         self.query(move |reader| projections::approvals(reader.connection(), filter)).await
     }
 
-    pub(super) async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, AgentError> {
+    /// One approval.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, AgentError> {
         self.query(move |reader| projections::approval(reader.connection(), id)).await
     }
 
@@ -120,8 +129,14 @@ impl Engine {
             output_tokens: 0,
             timings: Timings::default(),
             open_approvals,
+            mode: RunMode::Guarded,
+            envelope: Vec::new(),
         };
         details.read(&records)?;
+        // A tape of an older machine does not replay; it had no envelope either.
+        if let Ok(replayed) = replay(&records) {
+            details.envelope = replayed.machine.envelope().intents().to_vec();
+        }
         Ok(details)
     }
 
@@ -138,7 +153,7 @@ impl Engine {
         Ok(self.shared.options.journal.read(move |reader| reader.run_tape(run_id, 1, usize::MAX)).await?)
     }
 
-    async fn query<T: Send + 'static>(
+    pub(super) async fn query<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Reader) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, AgentError> {
@@ -152,7 +167,10 @@ impl RunDetails {
         let mut tools_busy_until = self.row.created_at;
         for record in records {
             match TapeEntry::from_record(record)? {
-                TapeEntry::Input(Input::Accepted(spec)) => self.prompt = spec.prompt,
+                TapeEntry::Input(Input::Accepted(spec)) => {
+                    self.prompt = spec.prompt;
+                    self.mode = spec.mode;
+                }
                 TapeEntry::Input(Input::ModelTurnFinished(turn)) => {
                     self.timings.model_ms += turn.duration_ms;
                     self.input_tokens += turn.usage.input_tokens;

@@ -1,4 +1,4 @@
-//! Deciding on and executing tool calls.
+//! Executing tool calls.
 //!
 //! Every call runs in a task of its own with a cancellation token. When it is stopped, or takes too long, it gets a short grace; after that the driver
 //! no longer waits, and the outcome says that nobody knows.
@@ -8,80 +8,25 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use palyra_common::{
-    Digest, ErrorCategory, Label, LimitsUsed, Risk, RunId, StableErrorEnvelope, ToStableError as _, ToolAttestation,
-    ToolVerdict,
+    Digest, ErrorCategory, Label, LimitsUsed, OutputClass, RunId, StableErrorEnvelope, ToStableError as _,
+    ToolAttestation,
 };
-use palyra_tools::{
-    Concurrency, EffectId, EffectStore, Invocation, Repeatability, Tool, ToolError, ToolOutput, Workspace,
-};
+use palyra_tools::{EffectId, EffectStore, Invocation, Tool, ToolError, ToolOutput, Workspace};
 use serde_json::Value;
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use super::inspect_call::{self, Inspected};
+use super::safety::Safety;
 use super::{EngineOptions, Shared};
 use crate::canonical::canonical_json;
-use crate::decide::{Proposal, Verdict};
-use crate::machine::{CallFacts, CallResult, Decided, Input};
-use crate::spec::RunSpec;
+use crate::machine::{CallResult, Input, Machine, Showing};
+use crate::own_tools::INSPECT;
 
 /// How long a stopped tool may take to report. Cancellation is felt within 100 ms, so this is less.
 const GRACE: Duration = Duration::from_millis(60);
 /// Who executes built-in tools.
 const EXECUTOR: &str = "builtin";
-
-/// Decides on a proposal. Whatever goes wrong is a denial.
-pub(super) async fn decide(
-    options: &EngineOptions,
-    run: &RunSpec,
-    call_id: &str,
-    tool: &str,
-    arguments: &Value,
-) -> Decided {
-    let found = match options.registry.get(tool) {
-        Ok(found) => found,
-        Err(error) => return denied(call_id, &error.to_stable()),
-    };
-    if let Err(error) = options.registry.validate(tool, arguments) {
-        return denied(call_id, &error.to_stable());
-    }
-    let declaration = found.declaration();
-    let resource = found.resource(arguments);
-    let proposal = Proposal { run, call_id, tool: declaration, arguments, resource: &resource };
-    let verdict = match options.decider.decide(proposal).await {
-        Ok(verdict) => verdict,
-        Err(error) => Verdict { verdict: ToolVerdict::Deny, reasons: vec![error.to_string()], policies: Vec::new() },
-    };
-    Decided {
-        call_id: call_id.to_owned(),
-        verdict: verdict.verdict,
-        reasons: verdict.reasons,
-        policies: verdict.policies,
-        facts: CallFacts {
-            concurrency: declaration.concurrency,
-            repeatability: declaration.repeatability,
-            risk: declaration.risk,
-            summary: found.summarise(arguments),
-            resource,
-        },
-    }
-}
-
-/// A proposal that names no tool or the wrong arguments. The facts are the cautious ones; nothing runs by them.
-fn denied(call_id: &str, error: &StableErrorEnvelope) -> Decided {
-    Decided {
-        call_id: call_id.to_owned(),
-        verdict: ToolVerdict::Deny,
-        reasons: vec![error.to_string()],
-        policies: vec![format!("engine.{}", error.code)],
-        facts: CallFacts {
-            concurrency: Concurrency::Exclusive,
-            repeatability: Repeatability::NonRepeatable,
-            risk: Risk::High,
-            summary: String::new(),
-            resource: String::new(),
-        },
-    }
-}
 
 /// The calls of one run that are executing.
 #[derive(Default)]
@@ -117,8 +62,8 @@ impl ToolCalls {
         let cancel = CancellationToken::new();
         let options = &shared.options;
         let execution =
-            Execution { call_id: call_id.clone(), tool: tool.clone(), arguments: canonical_json(&arguments) };
-        let found = options.registry.get(&tool).cloned();
+            Execution::new(call_id.clone(), tool.clone(), canonical_json(&arguments)).scanned(&options.safety);
+        let found = options.registry.current().get(&tool).cloned();
         let effect_id = EffectId::new(effect_id);
         let running = Running { call_id: call_id.clone(), tool, effect_id: effect_id.clone(), cancel: cancel.clone() };
         let handle = match found {
@@ -136,11 +81,34 @@ impl ToolCalls {
                     limits: options.tool_limits.clone(),
                     effects: Arc::clone(&options.effects),
                 };
+                let execution = execution.of(&found);
                 self.tasks.spawn(run(found, invocation, execution, limit))
             }
             Err(error) => self.tasks.spawn(async move { execution.over(Err(error), Duration::ZERO, Stop::None) }),
         };
         self.running.insert(handle.id(), running);
+    }
+
+    /// Looks into a variable of the run.
+    pub(super) fn inspect(&mut self, options: &EngineOptions, machine: &Machine, call_id: String, arguments: Value) {
+        let cancel = CancellationToken::new();
+        let execution =
+            Execution::new(call_id.clone(), INSPECT.to_owned(), canonical_json(&arguments)).scanned(&options.safety);
+        let inspection = inspect_call::begin(options, machine, arguments);
+        let stopped = cancel.clone();
+        let handle = self.tasks.spawn(async move {
+            let began = Instant::now();
+            tokio::select! {
+                biased;
+                () = stopped.cancelled() => execution.over(Err(ToolError::Cancelled), began.elapsed(), Stop::Cancelled),
+                inspected = inspection => match inspected {
+                    Ok(inspected) => execution.inspected(inspected, began.elapsed()),
+                    Err(error) => execution.over(Err(error), began.elapsed(), Stop::None),
+                },
+            }
+        });
+        let effect_id = EffectId::new(format!("inspect-{call_id}"));
+        self.running.insert(handle.id(), Running { call_id, tool: INSPECT.to_owned(), effect_id, cancel });
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -188,7 +156,7 @@ impl ToolCalls {
             Some(Err(error)) => {
                 let running = self.running.remove(&error.id());
                 let (call_id, tool) = running.map(|running| (running.call_id, running.tool)).unwrap_or_default();
-                let execution = Execution { call_id, tool, arguments: String::new() };
+                let execution = Execution::new(call_id, tool, String::new());
                 execution.over(Err(ToolError::Internal(error.to_string())), Duration::ZERO, Stop::None)
             }
             None => std::future::pending().await,
@@ -226,9 +194,50 @@ struct Execution {
     call_id: String,
     tool: String,
     arguments: String,
+    /// How the tool's results are classified, if it says more than a label.
+    class: Option<OutputClass>,
+    server: Option<String>,
+    /// Absent only where a call never ran.
+    safety: Option<Safety>,
 }
 
 impl Execution {
+    fn new(call_id: String, tool: String, arguments: String) -> Self {
+        Self { call_id, tool, arguments, class: None, server: None, safety: None }
+    }
+
+    fn scanned(mut self, safety: &Safety) -> Self {
+        self.safety = Some(safety.clone());
+        self
+    }
+
+    fn of(mut self, tool: &Arc<dyn Tool>) -> Self {
+        let declaration = tool.declaration();
+        self.server.clone_from(&declaration.server);
+        self.class = (!declaration.fields.is_empty()).then(|| declaration.classification().output);
+        self
+    }
+
+    fn inspected(self, inspected: Inspected, took: Duration) -> Input {
+        let result = CallResult {
+            attestation: self.attest(&inspected.content, took, Stop::None),
+            content: inspected.content,
+            error: None,
+            label: inspected.label,
+            data: inspected.data,
+            class: None,
+            server: inspected.server,
+            safety: Vec::new(),
+            suspicions: Vec::new(),
+            showing: inspected.showing,
+            truncated: false,
+            artifact: None,
+            changes: Vec::new(),
+            duration_ms: millis(took),
+        };
+        self.finish(result)
+    }
+
     fn over(self, result: Result<ToolOutput, ToolError>, took: Duration, stop: Stop) -> Input {
         match result {
             Ok(output) => {
@@ -237,6 +246,13 @@ impl Execution {
                     content: output.content,
                     error: None,
                     label: output.label,
+                    // What built-in tools tell programs repeats their text; only classified data is kept.
+                    data: self.server.as_ref().and(output.data),
+                    class: self.class.clone(),
+                    server: self.server.clone(),
+                    safety: Vec::new(),
+                    suspicions: Vec::new(),
+                    showing: Showing::ByMode,
                     truncated: output.truncated,
                     artifact: output.artifact.map(|artifact| artifact.digest),
                     changes: output.changes,
@@ -266,6 +282,12 @@ impl Execution {
             content,
             error: Some(error),
             label: Label::system(),
+            data: None,
+            class: None,
+            server: None,
+            safety: Vec::new(),
+            suspicions: Vec::new(),
+            showing: Showing::ByMode,
             truncated: false,
             artifact: None,
             changes: Vec::new(),
@@ -289,7 +311,10 @@ impl Execution {
         }
     }
 
-    fn finish(self, result: CallResult) -> Input {
+    fn finish(self, mut result: CallResult) -> Input {
+        if let Some(safety) = &self.safety {
+            safety.before_prompt(&mut result);
+        }
         Input::ToolFinished { call_id: self.call_id, tool: self.tool, result: Box::new(result) }
     }
 }

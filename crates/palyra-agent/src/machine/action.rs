@@ -4,10 +4,12 @@
 //! carries them out. Replay compares them byte for byte, so nothing in here may depend on anything but the inputs.
 
 use palyra_common::{
-    ApprovalId, ApprovalSubject, Digest, Risk, RunLifecyclePhase, StatusDetail, TerminationReason, Timestamp,
-    ToolAttestation,
+    ApprovalEvidence, ApprovalId, ApprovalSubject, Digest, Label, Risk, RunLifecyclePhase, StatusDetail,
+    TerminationReason, Timestamp, ToolAttestation,
 };
 use serde::{Deserialize, Serialize};
+
+use super::input::Offer;
 
 /// One thing for the driver to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,6 +81,8 @@ pub enum Action {
 pub struct ApprovalRequest {
     /// The approval.
     pub approval_id: ApprovalId,
+    /// Whose run asks.
+    pub owner: String,
     /// The call it is about.
     pub call_id: String,
     /// What kind of thing is asked.
@@ -95,7 +99,13 @@ pub struct ApprovalRequest {
     pub summary: String,
     /// Why, in plain words.
     pub reasons: Vec<String>,
-    /// Digest of tool, normalised arguments and resource: the answer holds for exactly this.
+    /// The arguments that steer the effect and were not chosen by a trusted person.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<ApprovalEvidence>,
+    /// What could be agreed to for longer than once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offer: Option<Offer>,
+    /// Digest of tool, normalised arguments, resource and labels: the answer holds for exactly this.
     pub binding: Digest,
     /// When it lapses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,4 +136,7 @@ pub struct StatusChange {
     /// The answer, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+    /// Label of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
 }

@@ -1,6 +1,6 @@
 //! Questions to people, and what their answers mean.
 //!
-//! An approval is bound to the digest of tool, normalised arguments and resource. Its id is derived from the run, the call and the attempt, so that
+//! An approval is bound to the digest of tool, normalised arguments, resource and the labels of what the planner had seen. Its id is derived from the run, the call and the attempt, so that
 //! a replayed run asks the very same question. A refusal is told to the model, which may find another way; proposing exactly what was refused
 //! once more ends the run.
 
@@ -59,6 +59,8 @@ impl Machine {
             call.tool.as_bytes(),
             canonical_json(&call.arguments).as_bytes(),
             facts.resource.as_bytes(),
+            facts.seen.integrity.as_str().as_bytes(),
+            facts.seen.confidentiality.as_str().as_bytes(),
         ]);
         let approval_id = approval_id(self.spec.run_id, &call.call_id, self.counters.approvals, at);
         self.counters.approvals += 1;
@@ -66,6 +68,7 @@ impl Machine {
         let expires_at = (timeout > 0).then(|| at.plus(std::time::Duration::from_millis(timeout)));
         out.push(Action::RequestApproval(ApprovalRequest {
             approval_id,
+            owner: self.spec.owner.clone(),
             call_id: call.call_id.clone(),
             subject: ApprovalSubject::Tool,
             risk: facts.risk,
@@ -74,6 +77,8 @@ impl Machine {
             arguments: call.arguments.clone(),
             summary: facts.summary.clone(),
             reasons,
+            evidence: facts.evidence.clone(),
+            offer: facts.offer.clone().filter(|_| question == Question::MayItRun),
             binding,
             expires_at,
         }));
@@ -94,6 +99,11 @@ impl Machine {
         let CallState::AwaitingApproval { question, binding, facts, attempts, .. } = call.state.clone() else {
             return Err(self.reject("no such approval is open"));
         };
+        let approved = match decision {
+            // A person saw exactly these values and agreed: from now on they are that person's choice.
+            ApprovalDecision::Allow => facts.evidence.iter().map(|shown| shown.value.clone()).collect(),
+            _ => Vec::new(),
+        };
         call.state = match (decision, question) {
             (ApprovalDecision::Allow, _) => CallState::Ready { facts, attempts },
             (_, Question::RunAgain) => not_run(
@@ -110,6 +120,7 @@ impl Machine {
                 not_run("approval_error", "the approval could not be asked for".to_owned())
             }
         };
+        self.trusted.extend(approved);
         if decision != ApprovalDecision::Allow && question == Question::MayItRun {
             if self.refused.contains(&binding) {
                 let message = "a person had already refused exactly this call".to_owned();

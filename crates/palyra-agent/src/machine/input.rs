@@ -1,9 +1,10 @@
 //! Everything that can happen to a run.
 
 use palyra_common::{
-    ApprovalDecision, ApprovalId, ApprovalScope, Digest, InputMode, Label, Risk, StableErrorEnvelope, ToolAttestation,
-    ToolVerdict, runtime_contract_enum,
+    ApprovalDecision, ApprovalEvidence, ApprovalId, ApprovalScope, Digest, InputMode, Label, OutputClass, Risk,
+    StableErrorEnvelope, Timestamp, ToolAttestation, ToolVerdict, runtime_contract_enum,
 };
+use palyra_flow::{Intent, SourceNaming};
 use palyra_models::{StopReason, ToolCallRequest, Usage};
 use palyra_tools::{Concurrency, FileChange, Repeatability};
 use serde::{Deserialize, Serialize};
@@ -39,8 +40,14 @@ pub enum Input {
         decision: ApprovalDecision,
         /// How far it reaches.
         scope: ApprovalScope,
+        /// When a timeboxed answer ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
         /// Who answered.
         by: String,
+        /// Where they answered, such as `unix` or `http`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        via: Option<String>,
     },
     /// A tool call ended, one way or another.
     ToolFinished {
@@ -66,6 +73,15 @@ pub enum Input {
         text: String,
         /// When it takes effect.
         mode: InputMode,
+    },
+    /// A person changed what the run is meant to do.
+    EnvelopeEdited {
+        /// Who.
+        by: String,
+        /// What is meant from now on as well.
+        add: Vec<Intent>,
+        /// Tools that are no longer meant.
+        remove: Vec<String>,
     },
     /// Somebody wants the run to stop for good.
     Cancel {
@@ -142,10 +158,16 @@ pub struct Decided {
     pub call_id: String,
     /// Permit, ask a person, or deny.
     pub verdict: ToolVerdict,
-    /// Why, in plain words.
+    /// Why, in plain words, for the person.
     pub reasons: Vec<String>,
+    /// Why, for the model; empty means the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub told: Vec<String>,
     /// The policies that determined it.
     pub policies: Vec<String>,
+    /// What the policies were asked, so that past decisions can be simulated against another set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<serde_json::Value>,
     /// How the call may be scheduled and repeated, and how it reads to a person.
     pub facts: CallFacts,
 }
@@ -163,6 +185,27 @@ pub struct CallFacts {
     pub summary: String,
     /// The normalised thing it acts on.
     pub resource: String,
+    /// Label of everything the planner had seen when it proposed the call.
+    #[serde(default = "Label::system")]
+    pub seen: Label,
+    /// Whether the user named the place that the call reads.
+    #[serde(default)]
+    pub source: SourceNaming,
+    /// The arguments that steer the effect and were not chosen by a trusted person.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<ApprovalEvidence>,
+    /// What a person could agree to once and for longer, if the call needs a person and any pattern covers it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offer: Option<Offer>,
+}
+
+/// A pattern that covers a call, with what later patterns are made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// The narrowest pattern that covers this call and those approved before.
+    pub pattern: palyra_policy::Pattern,
+    /// The steering arguments of this call.
+    pub observed: Vec<palyra_policy::Argument>,
 }
 
 /// What came of one tool call.
@@ -175,6 +218,24 @@ pub struct CallResult {
     pub error: Option<StableErrorEnvelope>,
     /// How far the content may be trusted and shown.
     pub label: Label,
+    /// The same result for programs, where its tool is classified field by field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<serde_json::Value>,
+    /// How its fields are classified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<OutputClass>,
+    /// The outside server it came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// What scans found and cut out of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub safety: Vec<String>,
+    /// Signs that it tries to give orders.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suspicions: Vec<String>,
+    /// What the planner is shown of it.
+    #[serde(default, skip_serializing_if = "Showing::is_by_mode")]
+    pub showing: Showing,
     /// Whether `content` is only a part.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
@@ -188,4 +249,23 @@ pub struct CallResult {
     pub attestation: ToolAttestation,
     /// How long it took.
     pub duration_ms: u64,
+}
+
+/// What the planner is shown of an untrusted result.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Showing {
+    /// As the run's mode says: as it is, or held in a variable with a preview.
+    #[default]
+    ByMode,
+    /// As it is, because the planner asked to read a variable.
+    Revealed,
+    /// These values, which are numbers, flags or out of a closed list and no text; the rest is held in a variable.
+    Values(String),
+}
+
+impl Showing {
+    fn is_by_mode(&self) -> bool {
+        *self == Self::ByMode
+    }
 }

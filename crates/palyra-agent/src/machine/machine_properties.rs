@@ -79,7 +79,7 @@ proptest! {
             let wanted = match step {
                 Move::Raw(input) => vec![input],
                 Move::Answer(index, decision) => open_approvals(&machine).get(index).map(|approval_id| {
-                    Input::ApprovalDecided { approval_id: *approval_id, decision, scope: ApprovalScope::Once, by: "p".into() }
+                    Input::ApprovalDecided { approval_id: *approval_id, decision, scope: ApprovalScope::Once, until: None, by: "p".into(), via: None }
                 }).into_iter().collect(),
                 Move::Time(millis) => {
                     at = at.plus(Duration::from_millis(millis));

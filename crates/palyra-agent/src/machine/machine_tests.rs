@@ -12,6 +12,9 @@ pub(super) fn spec() -> RunSpec {
         run_id: RunId::from_u128(7),
         session_id: SessionId::from_u128(8),
         machine_version: crate::spec::MACHINE_VERSION,
+        owner: "local".into(),
+        mode: palyra_common::RunMode::Guarded,
+        frame_seed: Digest::of(b"seed"),
         prompt: "do it".into(),
         attachments: vec![],
         workspace: "/w".into(),
@@ -45,13 +48,19 @@ pub(super) fn decided(call_id: &str, verdict: ToolVerdict, concurrency: Concurre
         call_id: call_id.into(),
         verdict,
         reasons: vec!["because".into()],
+        told: Vec::new(),
         policies: vec![],
+        requests: Vec::new(),
         facts: CallFacts {
             concurrency,
             repeatability: repeat,
             risk: Risk::Low,
             summary: "s".into(),
             resource: "r".into(),
+            evidence: Vec::new(),
+            offer: None,
+            source: palyra_flow::SourceNaming::ChosenOtherwise,
+            seen: Label::system(),
         },
     })
 }
@@ -64,6 +73,12 @@ pub(super) fn finished(call_id: &str, content: &str) -> Input {
             content: content.into(),
             error: None,
             label: Label::system(),
+            data: None,
+            class: None,
+            server: None,
+            safety: Vec::new(),
+            suspicions: Vec::new(),
+            showing: Showing::ByMode,
             truncated: false,
             artifact: None,
             changes: vec![],
@@ -180,7 +195,14 @@ fn asked(machine: &mut Machine, turn_no: u32) -> palyra_common::ApprovalId {
 }
 
 fn answered(approval_id: palyra_common::ApprovalId, decision: ApprovalDecision) -> Input {
-    Input::ApprovalDecided { approval_id, decision, scope: ApprovalScope::Once, by: "me".into() }
+    Input::ApprovalDecided {
+        approval_id,
+        decision,
+        scope: ApprovalScope::Once,
+        until: None,
+        by: "me".into(),
+        via: None,
+    }
 }
 
 #[test]

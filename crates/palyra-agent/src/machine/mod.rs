@@ -13,24 +13,27 @@
 //! question). A run ends only when no call is executing, so that every intent has an outcome on the tape.
 //!
 //! The files: `input`, `action`, `state` are the vocabulary; `turns` begins and ends model turns; `round` schedules calls; `approvals` asks
-//! people; `ending` ends runs; `looping` notices circles.
+//! people; `ending` ends runs; `looping` notices circles; `readings` keeps what was read, with its labels.
 
 mod action;
 mod approvals;
 mod ending;
 mod input;
 mod looping;
+mod readings;
 mod round;
 mod state;
 mod turns;
 
 pub use action::{Action, ApprovalRequest, Question, StatusChange};
-pub use input::{CallFacts, CallResult, Decided, Input, ModelFailure, ModelTurn, Remedy};
+pub use input::{CallFacts, CallResult, Decided, Input, ModelFailure, ModelTurn, Offer, Remedy, Showing};
+pub(crate) use readings::withheld_answer;
 pub use state::{Activity, Call, CallOutcome, CallState, Counters, Ending, Phase, ToolRound};
 
 use std::time::Duration;
 
 use palyra_common::{ApprovalDecision, ApprovalScope, Label, RunLifecyclePhase, Timestamp};
+use palyra_flow::{Envelope, Reading};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -59,6 +62,12 @@ pub struct Machine {
     queued: Vec<QueuedMessage>,
     /// Bindings that a person refused.
     refused: Vec<palyra_common::Digest>,
+    /// What tools gave back. Never forgotten, also when the context is summarised.
+    readings: Vec<Reading>,
+    /// What people wrote to the run while it was at work, and the values they approved.
+    trusted: Vec<String>,
+    /// What the run set out to do.
+    envelope: Envelope,
     created_at: Timestamp,
     /// When the present phase began.
     phase_since: Timestamp,
@@ -71,7 +80,6 @@ impl Machine {
         let first =
             Item::User { text: spec.prompt.clone(), attachments: spec.attachments.clone(), label: Label::user() };
         Self {
-            spec,
             phase: Phase::Queued,
             items: vec![first],
             counters: Counters {
@@ -85,6 +93,10 @@ impl Machine {
             seen: SeenCalls::new(),
             queued: Vec::new(),
             refused: Vec::new(),
+            readings: readings::of_history(&spec),
+            trusted: Vec::new(),
+            envelope: Envelope::default(),
+            spec,
             created_at: at,
             phase_since: at,
         }
@@ -111,6 +123,7 @@ impl Machine {
             }
             Input::ToolFinished { call_id, result, .. } => self.on_tool_finished(&call_id, result, at, &mut out)?,
             Input::Compacted { replaces, summary, .. } => self.on_compacted(replaces, summary, at, &mut out)?,
+            Input::EnvelopeEdited { add, remove, .. } => self.on_envelope_edited(add, &remove),
             Input::UserMessage { text, mode } => self.on_user_message(text, mode, at, &mut out)?,
             Input::Cancel { reason, .. } => self.on_cancel(reason, at, &mut out)?,
             Input::Pause { .. } => self.on_pause(at, &mut out)?,
@@ -139,7 +152,9 @@ impl Machine {
                     approval_id,
                     decision: ApprovalDecision::Timeout,
                     scope: ApprovalScope::Once,
+                    until: None,
                     by: "palyra".to_owned(),
+                    via: None,
                 })
                 .collect();
         }
@@ -231,9 +246,10 @@ impl Machine {
                 phase: self.phase(),
                 reason: Some(end.reason),
                 detail: end.detail.clone(),
-                answer: end.answer.clone(),
+                answer: end.answer.as_ref().map(|(answer, _)| answer.clone()),
+                label: end.answer.as_ref().map(|(_, label)| label.clone()),
             },
-            _ => StatusChange { phase: self.phase(), reason: None, detail: None, answer: None },
+            _ => StatusChange { phase: self.phase(), reason: None, detail: None, answer: None, label: None },
         }
     }
 }

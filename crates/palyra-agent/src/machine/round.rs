@@ -29,7 +29,10 @@ impl Machine {
             .ok_or_else(|| self.reject("no such proposal waits for a decision"))?;
         let state = match decided.verdict {
             ToolVerdict::Permit => CallState::Ready { facts: decided.facts, attempts: 0 },
-            ToolVerdict::Deny => not_run("denied", format!("denied: {}", decided.reasons.join("; "))),
+            ToolVerdict::Deny => {
+                let told = if decided.told.is_empty() { &decided.reasons } else { &decided.told };
+                not_run("denied", format!("denied: {}", told.join("; ")))
+            }
             ToolVerdict::NeedsApproval => self.ask_person(index, Question::MayItRun, decided, at, out),
         };
         if let Some(call) = self.round_mut().and_then(|round| round.calls.get_mut(index)) {
@@ -42,7 +45,7 @@ impl Machine {
     pub(super) fn on_tool_finished(
         &mut self,
         call_id: &str,
-        result: Box<CallResult>,
+        mut result: Box<CallResult>,
         at: Timestamp,
         out: &mut Vec<Action>,
     ) -> Result<(), Rejected> {
@@ -57,7 +60,11 @@ impl Machine {
         out.push(Action::Attest(result.attestation.clone()));
         let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
         let content = result.content.clone();
-        call.state = CallState::Done(CallOutcome::Finished(result));
+        let finished = call.clone();
+        self.absorb(&finished, &facts, &mut result);
+        if let Some(call) = self.round_mut().and_then(|round| round.call_mut(call_id)) {
+            call.state = CallState::Done(CallOutcome::Finished(result));
+        }
         let repeats = looping::note(
             &mut self.seen,
             &FinishedCall { tool: &tool, arguments: &arguments, content: &content, concurrency: facts.concurrency },

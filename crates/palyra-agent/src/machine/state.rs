@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use palyra_common::{ApprovalId, Digest, InputMode, RunLifecyclePhase, StatusDetail, TerminationReason, Timestamp};
+use palyra_common::{
+    ApprovalId, Digest, InputMode, Label, RunLifecyclePhase, StatusDetail, TerminationReason, Timestamp,
+};
+use palyra_flow::Reference;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -80,8 +83,8 @@ pub struct Ending {
     pub reason: TerminationReason,
     /// What exactly.
     pub detail: Option<StatusDetail>,
-    /// The answer, if there is one.
-    pub answer: Option<String>,
+    /// The answer, if there is one, with its label.
+    pub answer: Option<(String, Label)>,
 }
 
 /// The calls of one model turn, in the model's order.
@@ -112,8 +115,11 @@ pub struct Call {
     pub call_id: String,
     /// The tool.
     pub tool: String,
-    /// Its arguments.
+    /// Its arguments, references to variables resolved.
     pub arguments: Value,
+    /// What was taken from variables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<Reference>,
     /// How far it got.
     pub state: CallState,
 }

@@ -112,6 +112,7 @@ impl Machine {
         if matches!(self.phase, Phase::Running(Activity::Stopping { .. }) | Phase::Paused(Activity::Stopping { .. })) {
             return Err(self.reject("it is ending"));
         }
+        self.trusted.push(text.clone());
         self.queued.push(QueuedMessage { text, mode });
         if mode == InputMode::Interrupt {
             self.interrupt(at, out);
@@ -230,7 +231,7 @@ impl Machine {
         let detail = (turn.stop_reason == StopReason::MaxTokens)
             .then(|| detail("answer_cut_off", "the model reached the limit on the length of its answer".to_owned()));
         self.items.push(Item::Assistant { text: turn.text.clone(), calls: Vec::new() });
-        let ending = Ending { reason: TerminationReason::FinalAnswer, detail, answer: Some(turn.text) };
+        let ending = Ending { reason: TerminationReason::FinalAnswer, detail, answer: Some(self.answer(&turn.text)) };
         self.enter(Phase::Completed(ending), at, out);
     }
 
@@ -260,31 +261,35 @@ impl Machine {
                 name: request.name.clone(),
                 arguments: request.arguments.clone(),
             });
-            calls.push(parse_call(call_id, request, out));
+            calls.push(self.parse_call(call_id, request, out));
         }
         self.items.push(Item::Assistant { text: turn.text, calls: requests });
         self.phase = Phase::Running(Activity::Tools(ToolRound { calls }));
         self.advance(at, out);
     }
-}
 
-/// A call whose arguments are no JSON object is answered at once; the model can repair it.
-fn parse_call(call_id: String, request: ToolCallRequest, out: &mut Vec<Action>) -> Call {
-    let text = if request.arguments.trim().is_empty() { "{}" } else { request.arguments.as_str() };
-    let (arguments, state) = match serde_json::from_str::<serde_json::Value>(text) {
-        Ok(arguments) if arguments.is_object() => {
-            let arguments = sorted(arguments);
-            out.push(Action::Decide {
-                call_id: call_id.clone(),
-                tool: request.name.clone(),
-                arguments: arguments.clone(),
-            });
-            (arguments, CallState::Proposed)
-        }
-        Ok(_) => (serde_json::Value::Null, not_run("the arguments have to be a JSON object".to_owned())),
-        Err(error) => (serde_json::Value::Null, not_run(format!("the arguments are not valid JSON: {error}"))),
-    };
-    Call { call_id, tool: request.name, arguments, state }
+    /// A call whose arguments are no JSON object, or refer to no variable, is answered at once; the model can repair it.
+    fn parse_call(&self, call_id: String, request: ToolCallRequest, out: &mut Vec<Action>) -> Call {
+        let text = if request.arguments.trim().is_empty() { "{}" } else { request.arguments.as_str() };
+        let refused = |message: String| Call {
+            call_id: call_id.clone(),
+            tool: request.name.clone(),
+            arguments: serde_json::Value::Null,
+            references: Vec::new(),
+            state: not_run(message),
+        };
+        let arguments = match serde_json::from_str::<serde_json::Value>(text) {
+            Ok(arguments) if arguments.is_object() => sorted(arguments),
+            Ok(_) => return refused("the arguments have to be a JSON object".to_owned()),
+            Err(error) => return refused(format!("the arguments are not valid JSON: {error}")),
+        };
+        let (arguments, references) = match self.resolved(&request.name, arguments) {
+            Ok(resolved) => resolved,
+            Err(message) => return refused(message),
+        };
+        out.push(Action::Decide { call_id: call_id.clone(), tool: request.name.clone(), arguments: arguments.clone() });
+        Call { call_id, tool: request.name, arguments, references, state: CallState::Proposed }
+    }
 }
 
 fn not_run(message: String) -> CallState {

@@ -1,12 +1,14 @@
 //! Approvals: what waits for a person, and what people answered.
 
-use palyra_common::{ApprovalDecision, ApprovalId, ApprovalScope, ApprovalSubject, Risk, RunId, SessionId, Timestamp};
+use palyra_common::{
+    ApprovalDecision, ApprovalEvidence, ApprovalId, ApprovalScope, ApprovalSubject, Risk, RunId, SessionId, Timestamp,
+};
 use palyra_journal::{Projection, ProjectionError, StoredRecord};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::Value;
 
 use super::{parse, typed, typed_option};
-use crate::machine::{Action, Input, Question};
+use crate::machine::{Action, Input, Offer, Question};
 use crate::tape::{TapeEntry, kind};
 
 /// One approval.
@@ -18,6 +20,8 @@ pub struct ApprovalRow {
     pub run_id: RunId,
     /// Its session.
     pub session_id: SessionId,
+    /// Whose run asks.
+    pub owner: String,
     /// The call it is about.
     pub call_id: String,
     /// What kind of thing is asked.
@@ -34,6 +38,10 @@ pub struct ApprovalRow {
     pub tool: String,
     /// Its arguments.
     pub arguments: Value,
+    /// The values that steer the effect and were chosen by nobody the person trusts.
+    pub evidence: Vec<ApprovalEvidence>,
+    /// What could be agreed to for longer than once.
+    pub offer: Option<Offer>,
     /// When it was asked.
     pub requested_at: Timestamp,
     /// The answer.
@@ -42,6 +50,8 @@ pub struct ApprovalRow {
     pub scope: Option<ApprovalScope>,
     /// Who answered.
     pub by: Option<String>,
+    /// Where they answered.
+    pub via: Option<String>,
     /// When it was answered or taken back.
     pub closed_at: Option<Timestamp>,
 }
@@ -62,7 +72,7 @@ impl Projection for Approvals {
         "approvals"
     }
     fn version(&self) -> u32 {
-        1
+        2
     }
     fn tables(&self) -> &'static [&'static str] {
         &["approvals"]
@@ -73,8 +83,9 @@ impl Projection for Approvals {
                 approval_id TEXT PRIMARY KEY NOT NULL, run_id TEXT NOT NULL, session_id TEXT NOT NULL, call_id TEXT NOT NULL,
                 subject TEXT NOT NULL, risk TEXT NOT NULL, question TEXT NOT NULL, summary TEXT NOT NULL, reason TEXT NOT NULL,
                 tool TEXT NOT NULL, arguments TEXT NOT NULL, requested_at INTEGER NOT NULL,
-                decision TEXT, scope TEXT, decided_by TEXT, closed_at INTEGER
+                owner TEXT NOT NULL, evidence TEXT NOT NULL, offer TEXT, decision TEXT, scope TEXT, decided_by TEXT, decided_via TEXT, closed_at INTEGER
             ) STRICT, WITHOUT ROWID;
+            CREATE INDEX approvals_allowed ON approvals (session_id, tool) WHERE decision = 'allow';
             CREATE INDEX approvals_by_run ON approvals (run_id);
             CREATE INDEX approvals_open ON approvals (approval_id) WHERE closed_at IS NULL",
         )
@@ -83,10 +94,13 @@ impl Projection for Approvals {
         match record.kind.as_ref() {
             kind::APPROVAL_REQUESTED => request(connection, record)?,
             kind::APPROVAL_DECIDED => {
-                if let TapeEntry::Input(Input::ApprovalDecided { approval_id, decision, scope, by }) = parse(record)? {
+                if let TapeEntry::Input(Input::ApprovalDecided { approval_id, decision, scope, by, via, .. }) =
+                    parse(record)?
+                {
                     connection
                         .prepare_cached(
-                            "UPDATE approvals SET decision = ?2, scope = ?3, decided_by = ?4, closed_at = ?5
+                            "UPDATE approvals SET decision = ?2, scope = ?3, decided_by = ?4, closed_at = ?5,
+                                decided_via = ?6
                              WHERE approval_id = ?1",
                         )?
                         .execute(params![
@@ -94,7 +108,8 @@ impl Projection for Approvals {
                             decision.as_str(),
                             scope.as_str(),
                             by,
-                            record.at.0
+                            record.at.0,
+                            via
                         ])?;
                 }
             }
@@ -118,7 +133,8 @@ fn request(connection: &Connection, record: &StoredRecord) -> Result<(), Project
     connection
         .prepare_cached(
             "INSERT INTO approvals (approval_id, run_id, session_id, call_id, subject, risk, question, summary, reason, tool,
-                arguments, requested_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                arguments, requested_at, evidence, offer, owner)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         )?
         .execute(params![
             request.approval_id.to_string(),
@@ -132,7 +148,10 @@ fn request(connection: &Connection, record: &StoredRecord) -> Result<(), Project
             request.reasons.join("; "),
             request.tool,
             request.arguments.to_string(),
-            record.at.0
+            record.at.0,
+            json(&request.evidence)?,
+            request.offer.as_ref().map(json).transpose()?,
+            request.owner,
         ])?;
     Ok(())
 }
@@ -149,7 +168,7 @@ fn close_with_run(connection: &Connection, record: &StoredRecord) -> Result<(), 
 }
 
 const COLUMNS: &str = "approval_id, run_id, session_id, call_id, subject, risk, question, summary, reason, tool, arguments, \
-                       requested_at, decision, scope, decided_by, closed_at";
+                       requested_at, decision, scope, decided_by, closed_at, evidence, offer, owner, decided_via";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
     Ok(ApprovalRow {
@@ -169,7 +188,44 @@ fn read(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
         scope: typed_option(row, 13)?,
         by: row.get(14)?,
         closed_at: row.get::<_, Option<i64>>(15)?.map(Timestamp),
+        evidence: from_json(row, 16)?.unwrap_or_default(),
+        offer: from_json(row, 17)?,
+        owner: row.get(18)?,
+        via: row.get(19)?,
     })
+}
+
+/// How many earlier approvals a pattern is made from.
+const LOOKED_AT: u32 = 8;
+
+/// The steering arguments of the calls of a tool that people allowed in a session, newest first.
+pub(crate) fn approved_calls(
+    connection: &Connection,
+    session: SessionId,
+    tool: &str,
+) -> rusqlite::Result<Vec<Vec<palyra_policy::Argument>>> {
+    let offers: Vec<Option<Offer>> = connection
+        .prepare_cached(&format!(
+            "SELECT offer FROM approvals WHERE session_id = ?1 AND tool = ?2 AND decision = 'allow'
+             ORDER BY approval_id DESC LIMIT {LOOKED_AT}"
+        ))?
+        .query_map(params![session.to_string(), tool], |row| from_json(row, 0))?
+        .collect::<Result<_, _>>()?;
+    Ok(offers.into_iter().flatten().map(|offer| offer.observed).collect())
+}
+
+fn json<T: serde::Serialize>(value: &T) -> Result<String, ProjectionError> {
+    serde_json::to_string(value).map_err(|error| ProjectionError::Refused(error.to_string()))
+}
+
+fn from_json<T: serde::de::DeserializeOwned>(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<T>> {
+    row.get::<_, Option<String>>(index)?
+        .map(|text| {
+            serde_json::from_str(&text).map_err(|error| {
+                rusqlite::Error::FromSqlConversionFailure(index, rusqlite::types::Type::Text, Box::new(error))
+            })
+        })
+        .transpose()
 }
 
 pub(crate) fn approval(connection: &Connection, id: ApprovalId) -> rusqlite::Result<Option<ApprovalRow>> {

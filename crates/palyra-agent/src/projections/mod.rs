@@ -1,8 +1,9 @@
-//! Tables that answer "what is there?" without reading the log: sessions, runs and approvals.
+//! Tables that answer "what is there?" without reading the log: sessions, runs, approvals and agreed patterns.
 //!
 //! They are functions of the records alone (see [`palyra_journal::Projection`]) and can be dropped at any time.
 
 mod approvals;
+mod patterns;
 mod runs;
 mod sessions;
 
@@ -12,17 +13,24 @@ use palyra_journal::{Projection, ProjectionError, StoredRecord};
 use serde::de::DeserializeOwned;
 
 pub use approvals::{ApprovalFilter, ApprovalRow};
+pub use patterns::PatternRow;
 pub use runs::{RunFilter, RunRow};
 pub use sessions::SessionRow;
 
-pub(crate) use approvals::{approval, approvals};
+pub(crate) use approvals::{approval, approvals, approved_calls};
+pub(crate) use patterns::{Revoked, pattern, patterns};
 pub(crate) use runs::{idempotent_run, run, runs, unfinished_runs};
 pub(crate) use sessions::{SessionCreated, session, session_by_key, sessions};
 
 /// All projections of the engine, for [`palyra_journal::JournalOptions`] and verification.
 #[must_use]
 pub fn projections() -> Vec<Arc<dyn Projection>> {
-    vec![Arc::new(sessions::Sessions), Arc::new(runs::Runs), Arc::new(approvals::Approvals)]
+    vec![
+        Arc::new(sessions::Sessions),
+        Arc::new(runs::Runs),
+        Arc::new(approvals::Approvals),
+        Arc::new(patterns::Patterns),
+    ]
 }
 
 fn parse<T: DeserializeOwned>(record: &StoredRecord) -> Result<T, ProjectionError> {

@@ -1,6 +1,6 @@
 //! Runs: where each stands, for lists, for recovery and for the next run of a session.
 
-use palyra_common::{Digest, RunId, RunLifecyclePhase, SessionId, StatusDetail, TerminationReason, Timestamp};
+use palyra_common::{Digest, Label, RunId, RunLifecyclePhase, SessionId, StatusDetail, TerminationReason, Timestamp};
 use palyra_journal::{Projection, ProjectionError, StoredRecord};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -42,6 +42,8 @@ pub struct RunRow {
     pub tool_calls: u32,
     /// Its answer.
     pub answer: Option<String>,
+    /// Label of the answer: what the model had read when it wrote it.
+    pub answer_label: Option<Label>,
     /// Whether its changes were taken back.
     pub undone: bool,
 }
@@ -66,7 +68,7 @@ impl Projection for Runs {
         "runs"
     }
     fn version(&self) -> u32 {
-        1
+        2
     }
     fn tables(&self) -> &'static [&'static str] {
         &["runs", "idempotency"]
@@ -77,7 +79,7 @@ impl Projection for Runs {
                 run_id TEXT PRIMARY KEY NOT NULL, session_id TEXT NOT NULL, phase TEXT NOT NULL, reason TEXT,
                 detail_code TEXT, detail_message TEXT, prompt TEXT NOT NULL, workspace TEXT NOT NULL, model TEXT NOT NULL,
                 created_at INTEGER NOT NULL, started_at INTEGER, ended_at INTEGER,
-                turns INTEGER NOT NULL DEFAULT 0, tool_calls INTEGER NOT NULL DEFAULT 0, answer TEXT,
+                turns INTEGER NOT NULL DEFAULT 0, tool_calls INTEGER NOT NULL DEFAULT 0, answer TEXT, answer_label TEXT,
                 undone INTEGER NOT NULL DEFAULT 0
             ) STRICT, WITHOUT ROWID;
             CREATE INDEX runs_by_session ON runs (session_id, run_id);
@@ -113,7 +115,13 @@ impl Projection for Runs {
             kind::RUN_UNRECOVERABLE => {
                 if let TapeEntry::Note(Note::Unrecoverable { message }) = parse(record)? {
                     let detail = Some(StatusDetail { code: UNRECOVERABLE.to_owned(), message });
-                    let change = StatusChange { phase: RunLifecyclePhase::Failed, reason: None, detail, answer: None };
+                    let change = StatusChange {
+                        phase: RunLifecyclePhase::Failed,
+                        reason: None,
+                        detail,
+                        answer: None,
+                        label: None,
+                    };
                     set_status(connection, &run_id, record.at, &change)?;
                 }
             }
@@ -159,7 +167,8 @@ fn set_status(
 ) -> Result<(), ProjectionError> {
     connection
         .prepare_cached(
-            "UPDATE runs SET phase = ?2, reason = ?3, detail_code = ?4, detail_message = ?5, answer = ?6, ended_at = ?7
+            "UPDATE runs SET phase = ?2, reason = ?3, detail_code = ?4, detail_message = ?5, answer = ?6, ended_at = ?7,
+                answer_label = ?8
              WHERE run_id = ?1",
         )?
         .execute(params![
@@ -170,6 +179,7 @@ fn set_status(
             change.detail.as_ref().map(|detail| &detail.message),
             change.answer,
             change.phase.is_terminal().then_some(at.0),
+            change.label.as_ref().map(serde_json::to_string).transpose().map_err(|error| ProjectionError::Refused(error.to_string()))?,
         ])?;
     Ok(())
 }
@@ -182,7 +192,7 @@ fn shorten(prompt: &str) -> String {
 }
 
 const COLUMNS: &str = "run_id, session_id, phase, reason, detail_code, detail_message, prompt, workspace, model, \
-                       created_at, started_at, ended_at, turns, tool_calls, answer, undone";
+                       created_at, started_at, ended_at, turns, tool_calls, answer, undone, answer_label";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     let detail = match (row.get::<_, Option<String>>(4)?, row.get::<_, Option<String>>(5)?) {
@@ -205,6 +215,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         tool_calls: row.get(13)?,
         answer: row.get(14)?,
         undone: row.get(15)?,
+        // A label that does not read is one that nobody knows.
+        answer_label: row.get::<_, Option<String>>(16)?.and_then(|text| serde_json::from_str(&text).ok()),
     })
 }
 

@@ -1,9 +1,9 @@
 //! Questions to a person, inside the engine.
 
 use palyra_agent::ApprovalFilter;
-use palyra_common::{ApprovalDecision, ApprovalScope, RunLifecyclePhase, RunStreamBody, TerminationReason};
+use palyra_common::{ApprovalDecision, RunLifecyclePhase, RunStreamBody, TerminationReason};
 
-use crate::support::{Bench, Setup, is_phase};
+use crate::support::{Bench, Setup, answer, is_phase};
 
 const WRITE: &str = r#"
 [[turn]]
@@ -35,8 +35,7 @@ fn asking() -> Setup {
 async fn an_allowed_call_runs_and_the_answer_counts_once() {
     let bench = asking().start().await;
     let (run_id, approval) = asked(&bench).await;
-    let decide =
-        async || bench.engine.decide_approval(approval, ApprovalDecision::Allow, ApprovalScope::Once, "me").await;
+    let decide = async || bench.engine.decide_approval(approval, answer(ApprovalDecision::Allow)).await;
     assert_eq!(decide().await.unwrap(), run_id);
     let (run, events) = bench.finish(run_id).await;
     assert_eq!(run.phase, RunLifecyclePhase::Completed);
@@ -46,14 +45,14 @@ async fn an_allowed_call_runs_and_the_answer_counts_once() {
         RunStreamBody::ToolApprovalResponse(response) => Some(response.by.clone()),
         _ => None,
     });
-    assert_eq!(by.as_deref(), Some("me"));
+    assert_eq!(by.as_deref(), Some("local"));
 }
 
 #[tokio::test]
 async fn a_refused_call_does_not_run_and_the_model_is_told() {
     let bench = asking().start().await;
     let (run_id, approval) = asked(&bench).await;
-    bench.engine.decide_approval(approval, ApprovalDecision::Deny, ApprovalScope::Once, "me").await.unwrap();
+    bench.engine.decide_approval(approval, answer(ApprovalDecision::Deny)).await.unwrap();
     let (run, _) = bench.finish(run_id).await;
     assert!(run.answer.unwrap().contains("refused"));
     assert!(!bench.file("a.txt").exists());
@@ -83,6 +82,6 @@ async fn a_cancelled_run_takes_its_question_back() {
     assert_eq!(bench.finish(run_id).await.0.phase, RunLifecyclePhase::Aborted);
     let open = bench.engine.approvals(ApprovalFilter { run_id: None, open: Some(true) }).await.unwrap();
     assert!(open.is_empty());
-    let late = bench.engine.decide_approval(approval, ApprovalDecision::Allow, ApprovalScope::Once, "me").await;
+    let late = bench.engine.decide_approval(approval, answer(ApprovalDecision::Allow)).await;
     assert!(late.is_err());
 }

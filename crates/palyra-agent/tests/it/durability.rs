@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use palyra_agent::ApprovalFilter;
-use palyra_common::{ApprovalDecision, ApprovalScope, RunLifecyclePhase, ToStableError as _};
+use palyra_common::{ApprovalDecision, RunLifecyclePhase, ToStableError as _};
 use palyra_journal::FaultInjector;
 
-use crate::support::{Hang, Setup, TestTool, is_phase, tool_result};
+use crate::support::{Hang, Setup, TestTool, answer, is_phase, tool_result};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
@@ -51,7 +51,7 @@ fn an_effect_that_may_have_happened_is_not_repeated_without_asking() {
             assert_eq!(calls.load(Ordering::SeqCst), 0);
             let open = bench.engine.approvals(ApprovalFilter { run_id: Some(run_id), open: Some(true) }).await.unwrap();
             assert!(open[0].reason.contains("outcome is unknown"), "{}", open[0].reason);
-            bench.engine.decide_approval(open[0].approval_id, decision, ApprovalScope::Once, "me").await.unwrap();
+            bench.engine.decide_approval(open[0].approval_id, answer(decision)).await.unwrap();
             let (run, events) = bench.finish(run_id).await;
             assert_eq!(run.phase, RunLifecyclePhase::Completed);
             assert_eq!(calls.load(Ordering::SeqCst), calls_after);

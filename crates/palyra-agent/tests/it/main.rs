@@ -8,8 +8,11 @@
 )]
 
 mod approvals;
+mod brain;
 mod cancel;
 mod context;
 mod durability;
+mod flow;
 mod lifecycle;
+mod non_interference;
 mod support;

@@ -5,16 +5,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use palyra_agent::{Decide, Proposal};
-use palyra_agent::{Engine, EngineOptions, NewRun, RunLimits, RunRow, Verdict, WorkspaceDecider, projections};
+use palyra_agent::{
+    Answer, AnswerProposal, Decide, Engine, EngineOptions, NewRun, PolicyDecider, Proposal, RunLimits, RunRow, Safety,
+    Verdict, engine_tools, projections,
+};
 use palyra_common::{
-    Label, RunId, RunLifecyclePhase, RunStreamBody, RunStreamEvent, StableErrorEnvelope, SystemClock, ToolVerdict,
+    ApprovalDecision, ApprovalScope, Label, RunId, RunLifecyclePhase, RunMode, RunStreamBody, RunStreamEvent,
+    StableErrorEnvelope, SystemClock, ToolVerdict,
 };
 use palyra_journal::{FaultInjector, Journal, JournalOptions};
 use palyra_models::{ModelProvider, ScriptedProvider};
+use palyra_policy::{PatternGrant, PolicySources, PolicyStore};
+use palyra_safety::Scanner;
 use palyra_tools::{
-    EffectScope, EffectStore, Invocation, Registry, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName, ToolOutput,
-    builtin,
+    EffectScope, EffectStore, Invocation, Registry, SharedRegistry, Tool, ToolDeclaration, ToolError, ToolLimits,
+    ToolName, ToolOutput, builtin,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,6 +35,7 @@ pub(crate) struct Setup {
     pub(crate) ask_before: Vec<String>,
     pub(crate) faults: Option<Arc<dyn FaultInjector>>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) mode: RunMode,
 }
 
 impl Setup {
@@ -42,6 +48,7 @@ impl Setup {
             ask_before: Vec::new(),
             faults: None,
             tools: Vec::new(),
+            mode: RunMode::Guarded,
         }
     }
 
@@ -61,9 +68,18 @@ impl Setup {
         let provider = self.provider.unwrap_or_else(|| Arc::new(ScriptedProvider::from_str(&self.script).unwrap()));
         let engine = Engine::start(EngineOptions {
             journal: journal.clone(),
-            registry: Arc::new(Registry::builder().with_all(builtin()).with_all(self.tools).build().unwrap()),
+            registry: SharedRegistry::new(
+                Registry::builder()
+                    .with_all(builtin())
+                    .with_all(engine_tools().unwrap())
+                    .with_all(self.tools)
+                    .build()
+                    .unwrap(),
+            ),
             provider,
-            decider: Arc::new(Permissive(WorkspaceDecider::asking_before(self.ask_before))),
+            decider: Arc::new(Permissive(PolicyDecider::new(shipped_policies(), self.ask_before))),
+            mode: self.mode,
+            safety: Safety::new(Scanner::new(&[]).unwrap()),
             clock: Arc::new(SystemClock),
             effects: Arc::new(EffectStore::open(directory.path().join("effects")).unwrap()),
             limits: self.limits,
@@ -155,16 +171,29 @@ impl Bench {
     }
 }
 
+/// The answer of the person whose runs these are, for one call.
+pub(crate) fn answer(decision: ApprovalDecision) -> Answer {
+    Answer { decision, scope: ApprovalScope::Once, until: None, by: "local".into(), via: None }
+}
+
 /// Asks and permits like the product, and lets the tools of the tests pass.
-struct Permissive(WorkspaceDecider);
+struct Permissive(PolicyDecider);
+
+fn shipped_policies() -> Arc<PolicyStore> {
+    Arc::new(PolicyStore::open(PolicySources::shipped()).unwrap())
+}
 
 #[async_trait]
 impl Decide for Permissive {
     async fn decide(&self, proposal: Proposal<'_>) -> Result<Verdict, StableErrorEnvelope> {
         match proposal.tool.name.as_str() {
-            "test.once" | "test.slow" => {
-                Ok(Verdict { verdict: ToolVerdict::Permit, reasons: vec![], policies: vec!["test".into()] })
-            }
+            "test.once" | "test.slow" => Ok(Verdict {
+                verdict: ToolVerdict::Permit,
+                reasons: vec![],
+                told: vec![],
+                policies: vec!["test".into()],
+                requests: vec![],
+            }),
             "test.broken_policy" => Err(StableErrorEnvelope::new(
                 "policy_unreadable",
                 palyra_common::ErrorCategory::Internal,
@@ -172,6 +201,14 @@ impl Decide for Permissive {
             )),
             _ => self.0.decide(proposal).await,
         }
+    }
+
+    async fn decide_answer(&self, answer: AnswerProposal<'_>) -> Result<Verdict, StableErrorEnvelope> {
+        self.0.decide_answer(answer).await
+    }
+
+    fn agreed(&self, patterns: Vec<PatternGrant>) -> Result<(), StableErrorEnvelope> {
+        self.0.agreed(patterns)
     }
 }
 

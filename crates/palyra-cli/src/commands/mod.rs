@@ -5,6 +5,8 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod daemon;
 pub(crate) mod journal;
+pub(crate) mod mcp;
+pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod sessions;
@@ -24,7 +26,9 @@ pub(crate) async fn dispatch(command: Command, context: &Context) -> Result<Exit
         Command::Sessions(command) => sessions::execute(command, context).await,
         Command::Approvals(command) => approvals::execute(command, context).await,
         Command::Journal(command) => journal::execute(command, context).await,
+        Command::Policy(command) => policy::execute(&command, context),
         Command::Daemon(command) => daemon::execute(command, context).await,
+        Command::Mcp(command) => mcp::execute(command, context).await,
         Command::Config(command) => config::execute(command, context),
         Command::Version => version::execute(context),
         Command::Completions(arguments) => completions::execute(&arguments, context),

@@ -1,6 +1,9 @@
-//! How things look as text: times, tables, runs, tool calls. Pure; printing is left to the console.
+//! How things look as text: times, tables, runs, tool calls, approvals. Pure; printing is left to the console.
 
+pub(crate) mod approvals;
 pub(crate) mod calls;
+pub(crate) mod evidence;
+pub(crate) mod question;
 pub(crate) mod runs;
 pub(crate) mod table;
 pub(crate) mod tape;

@@ -1,8 +1,9 @@
-//! Runs as text: one line each in lists, a page for one, and the closing lines of `palyra run`.
+//! Runs as text: one line each in lists, a page for one, what one set out to do, and the closing lines of `palyra run`.
 
-use palyra_client::api::{FileChangeKind, FileChangeView, RunDetail, RunTimings, RunView};
+use palyra_client::api::{FileChangeKind, FileChangeView, IntentView, RunDetail, RunTimings, RunView};
 use palyra_common::{ExitCode, RunLifecyclePhase, TerminationReason};
 
+use super::evidence::{self, Extent};
 use super::table;
 use super::text::{counted, instant, millis, shortened};
 use crate::console::plain;
@@ -107,6 +108,26 @@ pub(crate) fn list(runs: &[RunView]) -> Vec<String> {
     table::lines(["RUN", "CREATED (UTC)", "OUTCOME", "TURNS", "CALLS", "TASK"], &rows)
 }
 
+/// What a run set out to do, one line per tool. Whatever else it tries outside the workspace after it has read untrusted
+/// text is asked about first.
+pub(crate) fn envelope(intents: &[IntentView]) -> Vec<String> {
+    if intents.is_empty() {
+        return vec!["set out to: nothing outside the workspace".to_owned()];
+    }
+    intents
+        .iter()
+        .map(|intent| {
+            let tool = shortened(&intent.tool, 100);
+            let named: Vec<String> = intent.destinations.iter().map(|named| evidence::cell(named, 200)).collect();
+            if named.is_empty() {
+                format!("set out to: {tool} → wherever the work shows")
+            } else {
+                format!("set out to: {tool} → {}", named.join(", "))
+            }
+        })
+        .collect()
+}
+
 /// Everything about one run.
 pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
     let run = &detail.run;
@@ -120,6 +141,8 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
     }
     lines.push(format!("workspace  {}", shortened(&run.workspace, 300)));
     lines.push(format!("model      {}", shortened(&run.model, 100)));
+    lines.push(format!("mode       {}", detail.mode));
+    lines.extend(envelope(&detail.envelope));
     lines.push(format!("created    {} UTC", instant(run.created_at)));
     if let Some(ended) = run.ended_at {
         lines.push(format!("ended      {} UTC", instant(ended)));
@@ -146,6 +169,8 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
     }
     for approval in &detail.pending_approvals {
         lines.push(format!("waits for you: {}", shortened(&approval.summary, 200)));
+        lines.extend(evidence::lines(&approval.evidence, Extent::Glance).into_iter().map(|line| format!("  {line}")));
+        lines.push(format!("  palyra approvals show {}", approval.approval_id));
         lines.push(format!("  palyra approvals decide {} allow|deny", approval.approval_id));
     }
     lines

@@ -1,7 +1,9 @@
 //! Runs as text, as a person sees them.
 
-use palyra_client::api::{FileChangeKind, FileChangeView, RunDetail, RunTimings, RunUsage, RunView};
-use palyra_common::{ExitCode, RunId, RunLifecyclePhase, SessionId, StatusDetail, TerminationReason, Timestamp};
+use palyra_client::api::{FileChangeKind, FileChangeView, IntentView, RunDetail, RunTimings, RunUsage, RunView};
+use palyra_common::{
+    ExitCode, RunId, RunLifecyclePhase, RunMode, SessionId, StatusDetail, TerminationReason, Timestamp,
+};
 
 use super::*;
 
@@ -29,6 +31,8 @@ fn detail() -> RunDetail {
     RunDetail {
         run: run(),
         answer: Some("Done.\nOne file\u{1b}[2J changed.".to_owned()),
+        mode: RunMode::Guarded,
+        envelope: Vec::new(),
         changes: vec![FileChangeView {
             path: "notes.md".to_owned(),
             kind: FileChangeKind::Modified,
@@ -61,6 +65,24 @@ fn a_page_shows_everything_and_obeys_nothing() {
     assert!(page.contains("phase      completed\n"), "{page}");
     assert!(page.contains("work       3 turns, 2 tool calls, 120 tokens in, 30 out; tape up to 17"), "{page}");
     assert!(page.contains("answer\n  Done.\n  One file\u{fffd}[2J changed.\n"), "{page}");
+}
+
+#[test]
+fn a_page_says_what_the_run_set_out_to_do() {
+    let intent = |tool: &str, destinations: &[&str]| IntentView {
+        tool: tool.to_owned(),
+        destinations: destinations.iter().map(|&name| name.to_owned()).collect(),
+    };
+    let envelope = vec![intent("mcp.bank.send_money", &["GB29", "with » and \u{200b}"]), intent("mcp.chat.post", &[])];
+    let text = page(&RunDetail { envelope, ..detail() }).join("\n");
+    assert!(
+        text.contains(
+            "\nmode       guarded\nset out to: mcp.bank.send_money → GB29, «with › and \u{fffd}»\nset out to: \
+             mcp.chat.post → wherever the work shows\n"
+        ),
+        "{text}"
+    );
+    assert!(page(&detail()).contains(&"set out to: nothing outside the workspace".to_owned()));
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! Small pieces: durations, instants, shortened lines.
+//! Small pieces: durations, instants, shortened and quoted lines.
 
 use std::time::Duration;
 
 use palyra_common::Timestamp;
 
-use crate::console::one_line;
+use crate::console::{one_line, plain};
 
 /// `12 ms`, `1.4 s`, `2 min 3 s`, `3 h 5 min`.
 pub(crate) fn duration(duration: Duration) -> String {
@@ -39,6 +39,64 @@ pub(crate) fn shortened(text: &str, width: usize) -> String {
     short
 }
 
+/// The same with the gap in the middle: of an address, a path or a command both ends tell something.
+pub(crate) fn shortened_inside(text: &str, width: usize) -> String {
+    let line = one_line(text);
+    let line = line.trim();
+    let length = line.chars().count();
+    if length <= width {
+        return line.to_owned();
+    }
+    let kept = width.saturating_sub(1);
+    let tail = kept / 2;
+    let head: String = line.chars().take(kept - tail).collect();
+    let tail: String = line.chars().skip(length - tail).collect();
+    format!("{head}…{tail}")
+}
+
+/// Text of which every character can be seen. More than [`plain`]: a character without a shape is one by which two
+/// different values look the same, so each becomes a mark.
+pub(crate) fn visible(text: &str) -> String {
+    plain(text)
+        .chars()
+        .map(|c| match c {
+            '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{17b4}'
+            | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200d}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{2800}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}' => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+/// Words of others between marks that they cannot close themselves.
+pub(crate) fn quoted(text: &str) -> String {
+    let inner: String = text
+        .chars()
+        .map(|c| match c {
+            '«' => '‹',
+            '»' => '›',
+            c => c,
+        })
+        .collect();
+    format!("«{inner}»")
+}
+
 /// `1 file`, `3 files`.
 pub(crate) fn counted(count: usize, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
@@ -62,6 +120,19 @@ mod tests {
         assert_eq!(shortened("äöü\nß", 10), "äöü ß");
         assert_eq!(shortened("äöüß", 3), "äö…");
         assert_eq!(instant(Timestamp(1_794_700_000_123)), "2026-11-14 23:46:40");
+        assert_eq!(shortened_inside("abcdefghij", 5), "ab…ij");
+        assert_eq!(shortened_inside("abcdefghij", 10), "abcdefghij");
+        assert_eq!((shortened_inside("äöü", 1), shortened_inside("äöü", 2)), ("…".to_owned(), "ä…".to_owned()));
         assert_eq!((counted(1, "file"), counted(0, "file")), ("1 file".to_owned(), "0 files".to_owned()));
+    }
+
+    #[test]
+    fn nothing_hides_and_nothing_closes_its_own_quotation() {
+        assert_eq!(
+            visible("pay\u{200b}pal\u{feff}\u{e0041}.com\u{202e}"),
+            "pay\u{fffd}pal\u{fffd}\u{fffd}.com\u{fffd}"
+        );
+        assert_eq!(visible("naïve 漢字 👍"), "naïve 漢字 👍");
+        assert_eq!(quoted("a» trust me «b"), "«a› trust me ‹b»");
     }
 }

@@ -7,9 +7,13 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod approvals;
 mod configuration;
 mod following;
 mod journal;
 mod launching;
+mod mcp;
+mod policy;
 mod support;
 mod surface;
+mod terminal;

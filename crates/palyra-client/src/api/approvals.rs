@@ -1,7 +1,7 @@
 //! Approvals: questions put to a person, and the answers.
 
 use palyra_common::{
-    ApprovalDecision, ApprovalId, ApprovalScope, ApprovalSubject, Risk, RunId, SessionId, Timestamp,
+    ApprovalDecision, ApprovalEvidence, ApprovalId, ApprovalScope, ApprovalSubject, Risk, RunId, SessionId, Timestamp,
     runtime_contract_enum,
 };
 use schemars::JsonSchema;
@@ -64,6 +64,12 @@ pub struct ApprovalView {
     /// The arguments exactly as they would be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<serde_json::Value>,
+    /// The values that steer the effect and were chosen by nobody the person trusts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<ApprovalEvidence>,
+    /// What could be agreed to for longer than once, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offer: Option<String>,
     /// When it was asked.
     pub requested_at: Timestamp,
     /// The answer; absent while pending and when the question was withdrawn.
@@ -83,6 +89,9 @@ pub struct ApprovalAnswer {
     pub scope: ApprovalScope,
     /// Who decided.
     pub by: String,
+    /// Where they decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
     /// When.
     pub at: Timestamp,
 }
@@ -93,6 +102,50 @@ pub struct ApprovalAnswer {
 pub struct DecideApprovalParams {
     /// The decision.
     pub decision: ApprovalDecision,
+    /// How far it reaches: this call, or calls like it in the session or for a time.
+    pub scope: ApprovalScope,
+    /// How long a timeboxed answer holds; an hour if nobody says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<u32>,
+}
+
+/// Which agreed patterns to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListPatternsParams {
+    /// Also those that were taken back or have ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all: Option<bool>,
+}
+
+/// Agreed patterns, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ListPatternsResponse {
+    /// Newest first.
+    pub patterns: Vec<PatternView>,
+}
+
+/// What a person agreed to for longer than once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PatternView {
+    /// The approval it came from.
+    pub approval_id: ApprovalId,
+    /// The session it was agreed to in.
+    pub session_id: SessionId,
+    /// The tool.
+    pub tool: String,
+    /// What it covers, in words.
+    pub sentence: String,
     /// How far it reaches.
     pub scope: ApprovalScope,
+    /// When it ends, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// Who agreed.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+    /// When it was taken back, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
 }

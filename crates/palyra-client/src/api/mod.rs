@@ -20,6 +20,7 @@ pub mod paths;
 
 pub use approvals::{
     ApprovalAnswer, ApprovalState, ApprovalView, DecideApprovalParams, ListApprovalsParams, ListApprovalsResponse,
+    ListPatternsParams, ListPatternsResponse, PatternView,
 };
 pub use config::{ConfigEntryView, ConfigResponse};
 pub use daemon::StopDaemonResponse;
@@ -33,8 +34,8 @@ pub use run_control::{
     AbortRunParams, ReplayDifference, ReplayReport, RunInputParams, UndoAction, UndoResponse, UndoneFile,
 };
 pub use runs::{
-    CreateRunParams, FileChangeKind, FileChangeView, ListRunsParams, ListRunsResponse, RunDetail, RunLimitsParams,
-    RunTapeParams, RunTimings, RunUsage, RunView,
+    CreateRunParams, EditEnvelopeParams, FileChangeKind, FileChangeView, IntentView, ListRunsParams, ListRunsResponse,
+    RunDetail, RunLimitsParams, RunTapeParams, RunTimings, RunUsage, RunView,
 };
 pub use sessions::{ListSessionsParams, ListSessionsResponse, SessionDetail, SessionView};
 

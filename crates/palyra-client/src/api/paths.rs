@@ -25,10 +25,18 @@ pub const RUN_INPUT: &str = "/api/v1/runs/{id}/input";
 pub const RUN_UNDO: &str = "/api/v1/runs/{id}/undo";
 /// Feeds a run's tape to the machine again and compares.
 pub const RUN_REPLAY: &str = "/api/v1/runs/{id}/replay";
+/// Changes what a run is meant to do.
+pub const RUN_ENVELOPE: &str = "/api/v1/runs/{id}/envelope";
 /// Questions put to a person.
 pub const APPROVALS: &str = "/api/v1/approvals";
 /// Answers one question.
 pub const APPROVAL_DECIDE: &str = "/api/v1/approvals/{id}/decide";
+/// One question.
+pub const APPROVAL: &str = "/api/v1/approvals/{id}";
+/// What people agreed to for longer than once.
+pub const PATTERNS: &str = "/api/v1/approval-patterns";
+/// Takes one of them back.
+pub const PATTERN_REVOKE: &str = "/api/v1/approval-patterns/{id}/revoke";
 /// Collection of sessions.
 pub const SESSIONS: &str = "/api/v1/sessions";
 /// One session with its runs.
@@ -60,10 +68,10 @@ pub fn for_session(id: SessionId) -> String {
     SESSION.replace("{id}", &id.to_string())
 }
 
-/// Fills an approval id into [`APPROVAL_DECIDE`].
+/// Fills an approval id into one of the paths of approvals and patterns.
 #[must_use]
-pub fn for_approval(id: ApprovalId) -> String {
-    APPROVAL_DECIDE.replace("{id}", &id.to_string())
+pub fn for_approval(path: &str, id: ApprovalId) -> String {
+    path.replace("{id}", &id.to_string())
 }
 
 /// Fills a record's position into [`JOURNAL_PROVE`].

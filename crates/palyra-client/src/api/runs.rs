@@ -1,7 +1,10 @@
 //! Runs: creating, listing and looking at them, and asking for their tape.
 
+use std::collections::BTreeSet;
+
 use palyra_common::{
-    Digest, RunId, RunLifecyclePhase, SessionId, StatusDetail, TerminationReason, Timestamp, runtime_contract_enum,
+    Digest, RunId, RunLifecyclePhase, RunMode, SessionId, StatusDetail, TerminationReason, Timestamp,
+    runtime_contract_enum,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +28,9 @@ pub struct CreateRunParams {
     /// Another model than the configured one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// How untrusted results are treated, if not as configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<RunMode>,
     /// Tighter limits than the configured ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<RunLimitsParams>,
@@ -124,6 +130,11 @@ pub struct RunDetail {
     /// The final answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+    /// How untrusted results are treated.
+    pub mode: RunMode,
+    /// What the run set out to do outside the workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub envelope: Vec<IntentView>,
     /// Net file changes, by path.
     pub changes: Vec<FileChangeView>,
     /// Questions that wait for a person, oldest first.
@@ -132,6 +143,29 @@ pub struct RunDetail {
     pub usage: RunUsage,
     /// Where the time went.
     pub timings: RunTimings,
+}
+
+/// One kind of effect that a run means to have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IntentView {
+    /// The tool.
+    pub tool: String,
+    /// Where the effect goes, as far as it was named.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub destinations: BTreeSet<String>,
+}
+
+/// Changes what a run is meant to do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EditEnvelopeParams {
+    /// What is meant from now on as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub add: Vec<IntentView>,
+    /// Tools that are no longer meant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remove: Vec<String>,
 }
 
 runtime_contract_enum! {

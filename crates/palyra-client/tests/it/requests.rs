@@ -24,7 +24,8 @@ async fn methods_paths_queries_and_bodies() {
     client.resume_run(id).await.unwrap();
     let input = RunInputParams { text: "also".to_owned(), mode: InputMode::FollowUp };
     client.send_input(id, &input).await.unwrap();
-    let decision = DecideApprovalParams { decision: ApprovalDecision::Allow, scope: ApprovalScope::Once };
+    let decision =
+        DecideApprovalParams { decision: ApprovalDecision::Allow, scope: ApprovalScope::Once, minutes: None };
     client.decide_approval(ApprovalId::from_u128(3), &decision).await.unwrap();
 
     let sent: Vec<String> =

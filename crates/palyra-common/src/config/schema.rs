@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::key::{EnvNames, KeySpec, Restart};
 use super::value::ValueType;
-use crate::{DeploymentProfile, SecretRef, runtime_contract_enum};
+use crate::{DeploymentProfile, RunMode, SecretRef, runtime_contract_enum};
 
 runtime_contract_enum! {
     /// Which model provider to use.
@@ -120,8 +120,11 @@ config_schema! {
         /// Whether the HTTP interface is opened at all; the Unix socket always is.
         http_enabled: bool = true, ValueType::Bool, EnvNames::Standard;
     }
-    /// Limits of a run.
+    /// How runs work and when they end.
     run: RunConfig {
+        /// How untrusted tool results are treated: `open` puts them into the context, `guarded` holds them in variables that the
+        /// model can ask to read, `strict` never shows them.
+        mode: RunMode = RunMode::Guarded, ValueType::choice::<RunMode>(), EnvNames::Standard;
         /// Model turns after which a run ends with `max_turns`.
         max_turns: u32 = 64, ValueType::integer(1, 100_000), EnvNames::Standard;
         /// Tool calls after which a run ends with `max_tool_calls`.
@@ -205,5 +208,10 @@ config_schema! {
     approval: ApprovalConfig {
         /// Seconds after which an unanswered approval counts as refused; 0 means never.
         timeout_seconds: u64 = 0, ValueType::integer(0, 3650 * DAY), EnvNames::Standard;
+    }
+    /// What may happen.
+    policy: PolicyConfig {
+        /// Directory of the operator's own policies (`*.cedar`), which hold beside the shipped ones; none when left out.
+        directory: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
     }
 }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    ApprovalDecision, ApprovalId, ApprovalScope, ApprovalSubject, Digest, Label, Risk, RunId, RunLifecyclePhase,
-    SandboxTier, StableErrorEnvelope, TerminationReason, Timestamp, ToolVerdict,
+    ApprovalDecision, ApprovalId, ApprovalScope, ApprovalSubject, Digest, Label, Provenance, Risk, RunId,
+    RunLifecyclePhase, SandboxTier, SinkKind, StableErrorEnvelope, TerminationReason, Timestamp, ToolVerdict,
 };
 
 /// One event of one run.
@@ -159,6 +159,31 @@ pub struct ToolApprovalRequest {
     pub arguments: Option<Value>,
     /// Why a person has to be asked.
     pub reason: String,
+    /// The values that steer the effect and were chosen by nobody the person trusts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<ApprovalEvidence>,
+    /// What could be agreed to for longer than once, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offer: Option<String>,
+}
+
+/// What a person is shown about one argument: the value, where it comes from and the sentence it stands in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ApprovalEvidence {
+    /// The argument; a link found inside content is `name#1`, `name#2`, ….
+    pub argument: String,
+    /// What it decides.
+    pub sink: SinkKind,
+    /// The value.
+    pub value: String,
+    /// Where it comes from.
+    pub provenance: Provenance,
+    /// Where it was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The sentence it was found in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sentence: Option<String>,
 }
 
 /// A person's answer.

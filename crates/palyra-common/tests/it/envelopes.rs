@@ -60,6 +60,8 @@ fn bodies() -> Vec<(RunStreamBody, Value)> {
                 tool: None,
                 arguments: None,
                 reason: "r".into(),
+                evidence: Vec::new(),
+                offer: None,
             }),
             json!({"tool_approval_request": {"approval_id": approval_id.to_string(), "subject": "tool",
                 "risk": "high", "summary": "s", "reason": "r"}}),

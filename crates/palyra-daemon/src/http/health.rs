@@ -8,9 +8,16 @@ use palyra_client::api::HealthResponse;
 use palyra_common::{BuildInfo, ComponentHealth, HealthReport, HealthStatus, ToStableError as _};
 
 use crate::app::App;
+use crate::policy_watch;
 
 pub(super) async fn show(State(app): State<Arc<App>>) -> Json<HealthResponse> {
-    let components = vec![journal(&app), app.http_health.clone(), app.provider_health.clone(), runs(&app)];
+    let components = vec![
+        journal(&app),
+        app.http_health.clone(),
+        app.provider_health.clone(),
+        policy_watch::health(&app.policies),
+        runs(&app),
+    ];
     let HealthReport { status, components } = HealthReport::of(components);
     Json(HealthResponse {
         status,

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use palyra_client::api::{AbortRunParams, ReplayReport, RunInputParams, RunView, UndoResponse};
+use palyra_client::api::{
+    AbortRunParams, EditEnvelopeParams, ReplayReport, RunDetail, RunInputParams, RunView, UndoResponse,
+};
 use palyra_common::RunId;
 
 use super::error::ApiResult;
@@ -59,6 +61,18 @@ pub(super) async fn input(
     let id = run_id(&id)?;
     app.engine.steer(id, params.text, params.mode).await?;
     view(&app, id).await
+}
+
+pub(super) async fn envelope(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    Path(id): Path<String>,
+    JsonBody(params): JsonBody<EditEnvelopeParams>,
+) -> ApiResult<Json<RunDetail>> {
+    let id = run_id(&id)?;
+    let add = params.add.into_iter().map(views::intent).collect();
+    app.engine.edit_envelope(id, principal.as_str(), add, params.remove).await?;
+    Ok(Json(views::run_detail(app.engine.run_details(id).await?)))
 }
 
 pub(super) async fn undo(

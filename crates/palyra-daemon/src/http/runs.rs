@@ -3,8 +3,8 @@
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{Path, State};
+use axum::{Extension, Json};
 use palyra_agent::{NewRun, RunFilter, RunRow};
 use palyra_client::api::{CreateRunParams, ListRunsParams, ListRunsResponse, RunDetail, RunView};
 use palyra_common::RunId;
@@ -12,6 +12,7 @@ use palyra_common::RunId;
 use super::error::{ApiError, ApiResult};
 use super::extract::{JsonBody, Params, parse_id};
 use crate::app::App;
+use crate::auth::Principal;
 use crate::views;
 
 /// Entries of a page when nobody says how many.
@@ -23,9 +24,12 @@ const MAX_KEY_CHARS: usize = 200;
 
 pub(super) async fn create(
     State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
     JsonBody(params): JsonBody<CreateRunParams>,
 ) -> ApiResult<Json<RunView>> {
-    let row = app.engine.create_run(new_run(params)?).await?;
+    let new = NewRun { owner: Some(principal.as_str().to_owned()), ..new_run(params)? };
+    app.outside.refresh().await;
+    let row = app.engine.create_run(new).await?;
     let last_seq = app.engine.last_seq(row.run_id).await?;
     Ok(Json(views::run(row, last_seq)))
 }
@@ -62,6 +66,8 @@ fn new_run(params: CreateRunParams) -> ApiResult<NewRun> {
         session_id: params.session_id,
         session_key: params.session_key,
         model: params.model,
+        mode: params.mode,
+        owner: None,
         max_turns: limits.max_turns,
         max_tool_calls: limits.max_tool_calls,
         wall_clock_ms: limits.wall_clock_seconds.map(|seconds| seconds.saturating_mul(1000)),

@@ -139,7 +139,7 @@ async fn a_run_can_be_held_steered_and_ended() {
     let place = Place::new().with_script(SLOW);
     let daemon = place.start().await;
     let run = daemon.create("think").await;
-    assert_eq!(daemon.client.health().await.unwrap().components[3].summary, "1 unfinished");
+    assert_eq!(daemon.client.health().await.unwrap().components[4].summary, "1 unfinished");
     let paused = daemon.client.pause_run(run.run_id).await.unwrap();
     assert_eq!(paused.phase, RunLifecyclePhase::Paused);
     let resumed = daemon.client.resume_run(run.run_id).await.unwrap();
@@ -168,7 +168,7 @@ async fn a_question_survives_a_restart_and_is_answered() {
     let again = wait_for_question(&daemon.client).await;
     assert_eq!(again.approval_id, pending.approval_id);
     assert!(!place.workspace().join("made.txt").exists());
-    let allow = DecideApprovalParams { decision: ApprovalDecision::Allow, scope: ApprovalScope::Once };
+    let allow = DecideApprovalParams { decision: ApprovalDecision::Allow, scope: ApprovalScope::Once, minutes: None };
     daemon.client.decide_approval(again.approval_id, &allow).await.unwrap();
     daemon.follow(run.run_id, 1).await;
     assert!(place.workspace().join("made.txt").exists());

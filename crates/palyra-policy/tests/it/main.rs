@@ -11,7 +11,9 @@
 mod decisions;
 mod faults;
 mod mutation;
+mod patterns;
 mod properties;
+mod refusals;
 mod requests;
 mod shipped;
 mod store;

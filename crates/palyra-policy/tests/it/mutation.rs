@@ -51,6 +51,7 @@ fn weakened(expression: &Value) -> Vec<(String, Value)> {
                 found.push((format!("{operator} made {other}"), serde_json::json!({ other: operands })));
             }
             "==" => found.push(("== made !=".into(), serde_json::json!({ "!=": operands }))),
+            "!=" => found.push(("!= made ==".into(), serde_json::json!({ "==": operands }))),
             ">" => found.push(("> made >=".into(), serde_json::json!({ ">=": operands }))),
             ">=" => found.push((">= made >".into(), serde_json::json!({ ">": operands }))),
             "!" => found.push(("! dropped".into(), operands["arg"].clone())),

@@ -22,7 +22,8 @@ prop_compose! {
         outside in any::<bool>(),
     ) -> Argument {
         let location = Some(if outside { Location::OutsideWorkspace } else { Location::InsideWorkspace });
-        Argument { name, sink, provenance, label: Label::new(integrity, confidentiality), value, location }
+        let label = Label::new(integrity, confidentiality);
+        Argument { name, sink, provenance, label, value, location, source: None, sentence: None }
     }
 }
 
@@ -102,9 +103,14 @@ proptest! {
     fn nobody_else_chooses_where_an_effect_goes(request in a_request()) {
         let [_, wider, _] = sets_once();
         let mut request = request;
+        let consequential = facts(&mut request).consequence == Consequence::Consequential;
         let steered = facts(&mut request).arguments.iter().any(|argument| {
             matches!(argument.sink, Some(SinkKind::Destination | SinkKind::Command | SinkKind::Credential))
-                && matches!(argument.provenance, Provenance::Untrusted | Provenance::Invented)
+                && (matches!(argument.provenance, Provenance::Untrusted | Provenance::Invented)
+                    || argument.provenance != Provenance::Pointed && argument.label.integrity == Integrity::Untrusted)
+                || argument.provenance == Provenance::Pointed
+                    && (matches!(argument.sink, Some(SinkKind::Command | SinkKind::Credential))
+                        || argument.sink == Some(SinkKind::Destination) && consequential)
         });
         if steered {
             prop_assert!(wider.decide(&request).verdict > ToolVerdict::Permit);

@@ -85,6 +85,8 @@ pub(crate) fn argument(name: &str, sink: SinkKind, provenance: Provenance) -> Ar
         label: Label::new(integrity, Confidentiality::Public),
         value: Some(format!("value of {name}")),
         location: None,
+        source: None,
+        sentence: None,
     }
 }
 

@@ -128,7 +128,7 @@ fn a_diff_sees_meaning_and_not_layout() {
 fn a_simulation_lists_what_would_change() {
     let past = [(read(), ToolVerdict::Permit), (execute(), ToolVerdict::Deny)].map(|(request, verdict)| PastDecision {
         reference: request.action.to_string(),
-        request,
+        requests: vec![request],
         verdict,
     });
     assert!(simulate(past.clone(), &PolicySet::shipped().unwrap()).changed.is_empty());

@@ -20,6 +20,13 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let composition = Composition::default().with_decider(Arc::new(ProbeDecider::default()));
+    let decider = match ProbeDecider::new() {
+        Ok(decider) => Arc::new(decider),
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let composition = Composition::default().with_decider(decider);
     tools.into_iter().fold(composition, Composition::with_tool).main()
 }

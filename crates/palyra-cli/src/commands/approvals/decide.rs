@@ -1,27 +1,50 @@
-//! `palyra approvals decide ID allow|deny`.
+//! `palyra approvals decide APPROVAL allow|deny`.
 
 use clap::{Args, ValueEnum};
 use palyra_client::Client;
 use palyra_client::api::DecideApprovalParams;
 use palyra_common::{ApprovalDecision, ApprovalScope, ExitCode};
 
+use super::answer;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::{render, resolve};
 
+const EXAMPLES: &str = "\
+How far an answer reaches:
+  once       exactly this call, with exactly these arguments
+  session    also later calls of this session that the offered pattern covers
+  timeboxed  the same in all your sessions, until the time is up (an hour, or --minutes)
+`palyra approvals show APPROVAL` has the pattern; where none is offered, only `once` can be given.
+`palyra approvals patterns` lists what was agreed to, `palyra approvals revoke` takes it back.
+
+Examples:
+  palyra approvals decide 4P5Q allow
+  palyra approvals decide 4P5Q allow --scope session
+  palyra approvals decide 4P5Q allow --scope timeboxed --minutes 20
+  palyra approvals decide 4P5Q deny";
+
 /// Which question, and the answer.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct DecideArguments {
     /// The approval's id, its beginning or its end
     #[arg(value_name = "APPROVAL")]
     approval: String,
-    /// The answer, for this one call
+    /// The answer: allow or deny
+    #[arg(hide_possible_values = true)]
     decision: Answer,
+    /// How far an `allow` reaches: once, session or timeboxed
+    #[arg(long, value_name = "SCOPE", default_value = "once")]
+    scope: ApprovalScope,
+    /// How long a timeboxed answer holds, up to a day [default: 60]
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u32).range(1..=1440))]
+    minutes: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Answer {
-    /// Go ahead, this once
+    /// Go ahead
     Allow,
     /// Do not
     Deny,
@@ -32,17 +55,42 @@ pub(super) async fn execute(
     client: &Client,
     context: &Context,
 ) -> Result<ExitCode, CliError> {
+    let params = params(arguments)?;
     let id = resolve::approval(client, &arguments.approval).await?;
+    let decided = answer::give(client, id, &params).await?;
+    let console = &context.console;
+    if !console.is_text() {
+        console.document(&decided)?;
+        return Ok(ExitCode::Ok);
+    }
+    let answer = render::approvals::decided(params.decision, params.scope);
+    let outcome = render::runs::outcome(&decided.run);
+    console.line(&format!("{answer}; run {} is now {outcome}", decided.run.run_id))?;
+    match &decided.pattern {
+        Some(pattern) => {
+            render::approvals::agreed_to(pattern).iter().try_for_each(|line| console.line(line))?;
+        }
+        None if answer::reaches_further(&params) => {
+            console.remark("what was agreed to could not be read back; see `palyra approvals patterns`");
+        }
+        None => {}
+    }
+    Ok(ExitCode::Ok)
+}
+
+/// The answer as the daemon takes it. What would be ignored is refused, so that nobody believes in it.
+fn params(arguments: &DecideArguments) -> Result<DecideApprovalParams, CliError> {
+    let refuse = |reason: &str| Err(CliError::Usage { reason: reason.to_owned(), usage: None });
     let decision = match arguments.decision {
         Answer::Allow => ApprovalDecision::Allow,
         Answer::Deny => ApprovalDecision::Deny,
     };
-    let run = client.decide_approval(id, &DecideApprovalParams { decision, scope: ApprovalScope::Once }).await?;
-    if context.console.is_text() {
-        let outcome = render::runs::outcome(&run);
-        context.console.line(&format!("{decision}; run {} is now {outcome}", run.run_id))?;
-    } else {
-        context.console.document(&run)?;
+    let (scope, minutes) = (arguments.scope, arguments.minutes);
+    if decision == ApprovalDecision::Deny && scope != ApprovalScope::Once {
+        return refuse("`deny` is about this one call; a scope goes with `allow`");
     }
-    Ok(ExitCode::Ok)
+    if minutes.is_some() && scope != ApprovalScope::Timeboxed {
+        return refuse("`--minutes` goes with `--scope timeboxed`");
+    }
+    Ok(DecideApprovalParams { decision, scope, minutes })
 }

@@ -2,14 +2,12 @@
 
 use clap::Args;
 use palyra_client::Client;
-use palyra_client::api::{ApprovalState, ApprovalView, ListApprovalsParams};
+use palyra_client::api::{ApprovalState, ListApprovalsParams};
 use palyra_common::ExitCode;
 
-use crate::console::plain;
 use crate::context::Context;
 use crate::error::CliError;
-use crate::render::text::{instant, shortened};
-use crate::resolve;
+use crate::{render, resolve};
 
 /// Which approvals.
 #[derive(Debug, Args)]
@@ -37,29 +35,10 @@ pub(super) async fn execute(
     if !console.is_text() {
         console.list(&page, &page.approvals)?;
     } else if page.approvals.is_empty() {
-        console.remark("nothing waits for you");
-    }
-    if console.is_text() {
-        page.approvals.iter().flat_map(lines).try_for_each(|line| console.line(&line))?;
+        console.remark(if arguments.all { "nothing was ever asked" } else { "nothing waits for you" });
+    } else {
+        render::approvals::list(&page.approvals).iter().try_for_each(|line| console.line(line))?;
+        console.remark("before you answer, see all of it: palyra approvals show APPROVAL");
     }
     Ok(ExitCode::Ok)
-}
-
-/// A question with everything a person needs to answer it: arguments are never shortened here.
-fn lines(approval: &ApprovalView) -> Vec<String> {
-    let mut lines = vec![
-        format!("{}  {} risk  {}", approval.approval_id, approval.risk, shortened(&approval.summary, 300)),
-        format!("  run {}, asked {} UTC", approval.run_id, instant(approval.requested_at)),
-        format!("  why: {}", shortened(&approval.reason, 300)),
-    ];
-    if let (Some(tool), Some(arguments)) = (&approval.tool, &approval.arguments) {
-        let pretty = serde_json::to_string_pretty(arguments).unwrap_or_else(|_| arguments.to_string());
-        lines.push(format!("  {} with", shortened(tool, 100)));
-        lines.extend(plain(&pretty).lines().map(|line| format!("    {line}")));
-    }
-    match &approval.answer {
-        Some(answer) => lines.push(format!("  answered {} by {}", answer.decision, shortened(&answer.by, 60))),
-        None => lines.push(format!("  palyra approvals decide {} allow|deny", approval.approval_id)),
-    }
-    lines
 }

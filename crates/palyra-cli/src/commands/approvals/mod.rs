@@ -1,7 +1,17 @@
-//! `palyra approvals …`.
+//! `palyra approvals …`: questions that runs ask before they act, the answers, and what was agreed to for longer.
+//!
+//! The desk at which questions are answered is shared with `palyra run`.
 
+mod answer;
 mod decide;
+pub(super) mod desk;
+mod keyboard;
 mod list;
+mod patterns;
+mod revoke;
+mod show;
+mod watch;
+mod which;
 
 use clap::Subcommand;
 use palyra_common::ExitCode;
@@ -10,11 +20,24 @@ use crate::context::Context;
 use crate::error::CliError;
 
 const EXAMPLES: &str = "\
-There is no flag that skips approvals: each is about exactly the call it shows.
+A run asks before an effect that you did not clearly ask for: above all when text that somebody
+else wrote, or the model by itself, chose where the effect goes. The question names the value, its
+source and the sentence it stands in. Ask yourself whether *you* would have chosen that value.
+
+There is no flag that skips approvals. An answer is about exactly the call it shows, unless you
+agree to the pattern that is offered with it; such patterns are listed and can be taken back. To be
+asked less, name recipients, hosts and paths in the task itself: what you wrote needs no question.
+
+APPROVAL is an id, its beginning or its end.
 
 Examples:
-  palyra approvals list
-  palyra approvals decide 01JC0Q6F7Z8G9H0J1K2M3N4P5Q allow";
+  palyra approvals list                                what waits for you
+  palyra approvals show 4P5Q                           everything about one question
+  palyra approvals decide 4P5Q allow                   this call, once
+  palyra approvals decide 4P5Q allow --scope session   and calls like it in this session
+  palyra approvals watch                               answer questions of all runs as they come
+  palyra approvals patterns                            what you agreed to for longer
+  palyra approvals revoke 4P5Q                         take that back";
 
 /// What to do with approvals.
 #[derive(Debug, Subcommand)]
@@ -22,14 +45,26 @@ Examples:
 pub(crate) enum ApprovalsCommand {
     /// List questions that wait for an answer, oldest first
     List(list::ListArguments),
+    /// Show one question: values, where they come from, arguments, what could be agreed to, the answer
+    Show(show::ShowArguments),
     /// Answer a question
     Decide(decide::DecideArguments),
+    /// Follow questions of all runs as they come, and answer them at the terminal; Ctrl-C leaves
+    Watch(watch::WatchArguments),
+    /// List what was agreed to for longer than once, newest first
+    Patterns(patterns::PatternsArguments),
+    /// Take back what was agreed to; calls like it are asked about again
+    Revoke(revoke::RevokeArguments),
 }
 
 pub(super) async fn execute(command: ApprovalsCommand, context: &Context) -> Result<ExitCode, CliError> {
     let client = context.client()?;
     match command {
         ApprovalsCommand::List(arguments) => list::execute(&arguments, &client, context).await,
+        ApprovalsCommand::Show(arguments) => show::execute(&arguments, &client, context).await,
         ApprovalsCommand::Decide(arguments) => decide::execute(&arguments, &client, context).await,
+        ApprovalsCommand::Watch(arguments) => watch::execute(&arguments, &client, context).await,
+        ApprovalsCommand::Patterns(arguments) => patterns::execute(&arguments, &client, context).await,
+        ApprovalsCommand::Revoke(arguments) => revoke::execute(&arguments, &client, context).await,
     }
 }

@@ -2,18 +2,17 @@
 
 use std::time::Duration;
 
-use palyra_client::api::{AbortRunParams, DecideApprovalParams, RunView};
+use palyra_client::api::{AbortRunParams, RunView};
 use palyra_client::{Client, ClientError, Follow};
-use palyra_common::{ApprovalId, ApprovalScope, RunId, RunStreamBody, RunStreamEvent};
+use palyra_common::{RunId, RunStreamBody, RunStreamEvent};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
-use super::approval::{self, OpenQuestions, Typed};
-use super::keyboard::Keyboard;
 use super::live::Live;
-use crate::console::Input;
+use crate::commands::approvals::desk::Desk;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::render::question::Question;
 
 const TICK: Duration = Duration::from_millis(500);
 
@@ -26,7 +25,7 @@ pub(super) enum Ending {
     Left,
 }
 
-/// Requests that are under way beside the tape, so that the loop never waits for them.
+/// A request that is under way beside the tape, so that the loop never waits for it.
 type Request = JoinHandle<Result<RunView, ClientError>>;
 
 struct Follower<'a> {
@@ -34,15 +33,9 @@ struct Follower<'a> {
     run_id: RunId,
     context: &'a Context,
     live: Live<'a>,
-    questions: OpenQuestions,
-    /// The question that is on the screen.
-    shown: Option<ApprovalId>,
-    answering: Input,
+    desk: Desk<'a>,
     cancelling: Cancelling,
     abort: Option<Request>,
-    /// The question whose answer is under way.
-    deciding: Option<ApprovalId>,
-    decision: Option<Request>,
 }
 
 /// Whether the person has asked for the end of the run.
@@ -56,21 +49,15 @@ enum Cancelling {
 pub(super) async fn to_the_end(client: &Client, run_id: RunId, context: &Context) -> Result<Ending, CliError> {
     let mut interrupts = signal(SignalKind::interrupt()).map_err(|source| CliError::Runtime { source })?;
     let mut tape = client.tape(run_id, 1, Follow::UntilEnd);
-    let mut keyboard = Keyboard::new();
     let mut clock = tokio::time::interval(TICK);
     let mut follower = Follower {
         client,
         run_id,
         context,
         live: Live::new(&context.console),
-        questions: OpenQuestions::default(),
-        shown: None,
-        // A program that reads JSON does not answer questions on the terminal.
-        answering: if context.console.is_text() { context.console.input() } else { Input::Piped },
+        desk: Desk::new(client, &context.console),
         cancelling: Cancelling::NotAsked,
         abort: None,
-        deciding: None,
-        decision: None,
     };
     loop {
         tokio::select! {
@@ -84,13 +71,13 @@ pub(super) async fn to_the_end(client: &Client, run_id: RunId, context: &Context
                     return Ok(Ending::Left);
                 }
             }
-            line = keyboard.line(), if follower.listens() => follower.typed(line.as_deref()),
+            step = follower.desk.next() => follower.desk.step(step)?,
             result = finished(&mut follower.abort) => follower.aborted(result)?,
-            result = finished(&mut follower.decision) => follower.decided(result)?,
             _ = clock.tick() => follower.tick(),
         }
     }
     follower.live.end_line()?;
+    follower.desk.settle().await?;
     Ok(Ending::Over)
 }
 
@@ -106,76 +93,15 @@ impl Follower<'_> {
     fn event(&mut self, event: RunStreamEvent) -> Result<(), CliError> {
         self.live.show(&event)?;
         match event.body {
-            RunStreamBody::ToolApprovalRequest(request) => self.questions.asked(request),
-            RunStreamBody::ToolApprovalResponse(response) => self.questions.answered(response.approval_id),
+            RunStreamBody::ToolApprovalRequest(request) => self.desk.asked(Question::on_tape(self.run_id, request)),
+            RunStreamBody::ToolApprovalResponse(response) => self.desk.answered(response.approval_id),
             _ => return Ok(()),
         }
-        self.ask()
-    }
-
-    /// Puts the oldest open question on the screen, unless it is there already.
-    fn ask(&mut self) -> Result<(), CliError> {
-        let Some(request) = self.questions.first() else {
-            self.shown = None;
-            return Ok(());
-        };
-        if self.shown == Some(request.approval_id) {
-            return Ok(());
+        if self.desk.has_news() {
+            self.live.end_line()?;
         }
-        self.shown = Some(request.approval_id);
-        self.live.end_line()?;
-        let console = &self.context.console;
-        match self.answering {
-            Input::Terminal => {
-                console.prompt(&format!("{}{}", approval::question(request, console), approval::CHOICES));
-            }
-            Input::Piped => console.remark(&approval::elsewhere(request, self.run_id)),
-        }
+        self.desk.present();
         Ok(())
-    }
-
-    /// Whether a typed line would mean something now.
-    fn listens(&self) -> bool {
-        self.answering == Input::Terminal && self.questions.first().is_some() && self.decision.is_none()
-    }
-
-    fn typed(&mut self, line: Option<&str>) {
-        let Some(request) = self.questions.first() else { return };
-        let console = &self.context.console;
-        match line.map(approval::understand) {
-            Some(Typed::Decision(decision)) => {
-                let (client, id) = (self.client.clone(), request.approval_id);
-                self.deciding = Some(id);
-                let params = DecideApprovalParams { decision, scope: ApprovalScope::Once };
-                self.decision = Some(tokio::spawn(async move { client.decide_approval(id, &params).await }));
-            }
-            Some(Typed::Show) => console.prompt(&format!("{}{}", approval::whole(request), approval::CHOICES)),
-            Some(Typed::Unclear) => console.prompt(approval::CHOICES),
-            None => {
-                // The keyboard is gone, and silence is no consent.
-                self.answering = Input::Piped;
-                console.remark(&format!("\n{}", approval::elsewhere(request, self.run_id)));
-            }
-        }
-    }
-
-    fn decided(&mut self, result: Result<RunView, ClientError>) -> Result<(), CliError> {
-        let id = self.deciding.take();
-        match result {
-            // The tape will say the same; until then the question must not be asked again.
-            Ok(_) => {
-                if let Some(id) = id {
-                    self.questions.answered(id);
-                }
-            }
-            // Somebody else may have been quicker: then the tape says how it was answered.
-            Err(ClientError::Refused(envelope)) => {
-                self.context.console.remark(&format!("not accepted: {} [{}]", envelope.message, envelope.code));
-                self.shown = None;
-            }
-            Err(error) => return Err(error.into()),
-        }
-        self.ask()
     }
 
     /// The first Ctrl-C aborts the run, the second leaves.
@@ -219,7 +145,7 @@ impl Follower<'_> {
     }
 
     fn tick(&self) {
-        if self.questions.first().is_none() {
+        if self.desk.is_empty() {
             self.live.tick();
         }
     }

@@ -3,9 +3,7 @@
 //! The run lives in the daemon; this command only creates and follows it. Closing the terminal loses the view, not the run.
 //! What the model writes goes to standard output, everything else to standard error, so that an answer can be piped on.
 
-mod approval;
 mod follow;
-mod keyboard;
 mod live;
 mod open_calls;
 mod task;
@@ -15,7 +13,7 @@ use std::path::PathBuf;
 use clap::Args;
 use palyra_client::Client;
 use palyra_client::api::{CreateRunParams, HealthResponse, ListSessionsParams, RunLimitsParams, RunView};
-use palyra_common::{ExitCode, RequestId, SessionId, config, env_vars};
+use palyra_common::{ExitCode, RequestId, RunMode, SessionId, config, env_vars};
 
 use crate::console::{OutputFormat, Style, one_line};
 use crate::context::Context;
@@ -33,7 +31,9 @@ Examples:
   palyra run --detach \"…\"                          only start it; see `palyra runs tape last -f`
 
 While it runs: Ctrl-C cancels the run, a second Ctrl-C leaves at once. When a run asks before it
-acts, answer with a, d or s; there is no flag that answers for you.";
+acts, it shows the value in question, where that comes from and the sentence it stands in. Answer
+with a (once), s (calls like it in this session), t (for an hour), d (deny) or m (show everything);
+there is no flag that answers for you. What you name in the task yourself needs no question.";
 
 /// The task and its surroundings.
 #[derive(Debug, Args)]
@@ -51,6 +51,10 @@ pub(crate) struct RunArguments {
     /// Another model than the configured one
     #[arg(short, long, value_name = "NAME")]
     model: Option<String>,
+    /// How text that others wrote is treated: `open` shows it to the model, `guarded` keeps it in variables until the
+    /// model asks for it, `strict` never shows it [default: run.mode]
+    #[arg(long, value_name = "MODE")]
+    mode: Option<RunMode>,
     /// Stop after so many model turns
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     max_turns: Option<u32>,
@@ -79,6 +83,7 @@ pub(super) async fn execute(arguments: RunArguments, context: &Context) -> Resul
         prompt,
         workspace,
         model: arguments.model,
+        mode: arguments.mode,
         limits: limits(arguments.max_turns, arguments.max_tool_calls, arguments.wall_clock),
         // Makes it safe to ask again after a broken connection.
         idempotency_key: Some(RequestId::generate().to_string()),

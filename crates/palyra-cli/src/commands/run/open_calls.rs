@@ -113,6 +113,8 @@ mod tests {
                 tool: None,
                 arguments: None,
                 reason: String::new(),
+                evidence: Vec::new(),
+                offer: None,
             }),
         ));
         let (decision, scope) = (ApprovalDecision::Allow, ApprovalScope::Once);

@@ -1,6 +1,7 @@
 //! `palyra runs …`: looking at runs and steering them.
 
 mod abort;
+mod envelope;
 mod list;
 mod pause;
 mod replay;
@@ -25,6 +26,7 @@ Examples:
   palyra runs list --phase waiting-for-approval
   palyra runs tape last --follow
   palyra runs send last \"also check the tests\"
+  palyra runs envelope last --allow mcp.mail.send --to ada@example.org
   palyra runs undo last";
 
 /// What to do with runs.
@@ -33,7 +35,7 @@ Examples:
 pub(crate) enum RunsCommand {
     /// List runs, newest first
     List(list::ListArguments),
-    /// Show one run: how it ended, its answer, what it changed, where the time went
+    /// Show one run: how it ended, what it set out to do, its answer, what it changed, where the time went
     Show(RunArgument),
     /// Print a run's events, one per line
     Tape(tape::TapeArguments),
@@ -45,6 +47,8 @@ pub(crate) enum RunsCommand {
     Resume(RunArgument),
     /// Send a further message to a run that is not over
     Send(send::SendArguments),
+    /// Show or change what a run is meant to do outside its workspace
+    Envelope(envelope::EnvelopeArguments),
     /// Feed a run's tape to the run machine again and compare every action, byte for byte
     Replay(RunArgument),
     /// Take back the file changes of a run, all or none
@@ -75,6 +79,7 @@ pub(super) async fn execute(command: RunsCommand, context: &Context) -> Result<E
         RunsCommand::Pause(run) => pause::execute(&run, &client, context).await,
         RunsCommand::Resume(run) => resume::execute(&run, &client, context).await,
         RunsCommand::Send(arguments) => send::execute(arguments, &client, context).await,
+        RunsCommand::Envelope(arguments) => envelope::execute(arguments, &client, context).await,
         RunsCommand::Replay(run) => replay::execute(&run, &client, context).await,
         RunsCommand::Undo(run) => undo::execute(&run, &client, context).await,
     }

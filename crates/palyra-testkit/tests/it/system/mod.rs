@@ -32,6 +32,7 @@ fn task(prompt: &str, workspace: &Path) -> CreateRunParams {
         prompt: prompt.to_owned(),
         workspace: workspace.display().to_string(),
         model: None,
+        mode: None,
         limits: None,
         idempotency_key: None,
     }

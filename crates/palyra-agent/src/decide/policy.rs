@@ -1,0 +1,204 @@
+//! Deciding by policy: a proposal as the requests that Cedar judges.
+//!
+//! A call that touches several files is as many requests; all of them have to pass. Nothing is judged here: the facts come from
+//! `palyra-flow` and the declaration, the verdict from the policies in force.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use palyra_common::{
+    Confidentiality, EffectScope, ErrorCategory, RunId, SessionId, SinkKind, StableErrorEnvelope, ToStableError as _,
+    ToolVerdict,
+};
+use palyra_flow::{ArgumentFacts, FlowFacts};
+use palyra_policy::{
+    APPROVED_FILE, ActionKind, AnswerFacts, Argument, Asking, Context, Decision, EffectFacts, Envelope, Location,
+    ObservedCall, Origin, PatternGrant, PolicyError, PolicySource, PolicyStore, Principal, Request, Resource,
+    RunPrincipal, ToolFacts, pattern_policy,
+};
+use palyra_tools::ToolDeclaration;
+
+use super::{AnswerProposal, Decide, Proposal, Verdict};
+
+/// How the ids of agreed patterns begin.
+const APPROVED_PREFIX: &str = "approved.";
+
+/// The agent that plans where nobody configured another.
+const DEFAULT_AGENT: &str = "default";
+
+/// Decides by the policies in force.
+#[derive(Clone)]
+pub struct PolicyDecider {
+    store: Arc<PolicyStore>,
+    ask_before: BTreeSet<String>,
+    /// Ids of the agreed patterns that still count. A set that could not be replaced may hold others; they are asked about.
+    agreed: Arc<RwLock<BTreeSet<String>>>,
+}
+
+impl PolicyDecider {
+    /// Decides by this store; a person is asked before any of these tools.
+    pub fn new(store: Arc<PolicyStore>, ask_before: impl IntoIterator<Item = String>) -> Self {
+        Self { store, ask_before: ask_before.into_iter().collect(), agreed: Arc::default() }
+    }
+}
+
+#[async_trait]
+impl Decide for PolicyDecider {
+    async fn decide(&self, proposal: Proposal<'_>) -> Result<Verdict, StableErrorEnvelope> {
+        let requests = requests(&proposal, &self.ask_before);
+        let decision = self.store.current().decide_all(&requests);
+        let kept: Result<Vec<_>, _> = requests.iter().map(serde_json::to_value).collect();
+        let unkept = |error: serde_json::Error| {
+            StableErrorEnvelope::new("internal", ErrorCategory::Internal, format!("a request cannot be kept: {error}"))
+        };
+        let verdict = if self.rests_on_revoked(&decision) { ToolVerdict::NeedsApproval } else { decision.verdict };
+        let mut reasons = decision.person;
+        reasons.extend(decision.errors);
+        Ok(Verdict {
+            verdict,
+            reasons,
+            told: decision.model,
+            policies: decision.policies,
+            requests: kept.map_err(unkept)?,
+        })
+    }
+
+    async fn decide_answer(&self, answer: AnswerProposal<'_>) -> Result<Verdict, StableErrorEnvelope> {
+        let request = Request {
+            principal: Principal::User(answer.by.to_owned()),
+            action: ActionKind::DecideApproval,
+            resource: Resource::Run(run_principal(answer.run_id, answer.session_id, answer.owner)),
+            context: Context::Answer(AnswerFacts {
+                tool: ToolFacts { name: answer.tool.to_owned(), origin: None, clearance: Confidentiality::Public },
+                risk: answer.risk,
+                reach: answer.scope,
+                now: answer.at,
+            }),
+        };
+        let decision = self.store.decide(&request);
+        Ok(Verdict {
+            verdict: decision.verdict,
+            reasons: decision.person,
+            told: decision.model,
+            policies: decision.policies,
+            requests: Vec::new(),
+        })
+    }
+
+    fn agreed(&self, patterns: Vec<PatternGrant>) -> Result<(), StableErrorEnvelope> {
+        let ids: BTreeSet<String> = patterns.iter().map(PatternGrant::policy_id).collect();
+        // First the list, so that a pattern that is gone counts no more whatever happens to the set.
+        let before = std::mem::replace(&mut *self.agreed.write().unwrap_or_else(PoisonError::into_inner), ids);
+        if before.is_empty() && patterns.is_empty() {
+            return Ok(());
+        }
+        let texts: Result<String, _> = patterns.iter().map(pattern_policy).collect();
+        let stable = |error: PolicyError| error.to_stable();
+        let texts = texts.map_err(stable)?;
+        let text = (!texts.is_empty()).then(|| PolicySource::new(APPROVED_FILE, &texts));
+        self.store.agree(text).map(drop).map_err(stable)
+    }
+}
+
+impl PolicyDecider {
+    fn rests_on_revoked(&self, decision: &Decision) -> bool {
+        let mut patterns = decision.policies.iter().filter(|id| id.starts_with(APPROVED_PREFIX)).peekable();
+        decision.verdict == ToolVerdict::Permit && patterns.peek().is_some() && {
+            let agreed = self.agreed.read().unwrap_or_else(PoisonError::into_inner);
+            !patterns.any(|id| agreed.contains(id))
+        }
+    }
+}
+
+/// The call as patterns see it.
+pub(crate) fn observed(flow: &FlowFacts, tool: &ToolDeclaration) -> ObservedCall {
+    ObservedCall {
+        tool: tool.name.to_string(),
+        arguments: flow.arguments.iter().map(|facts| argument(facts, tool.scope)).collect(),
+    }
+}
+
+fn requests(proposal: &Proposal<'_>, ask_before: &BTreeSet<String>) -> Vec<Request> {
+    let facts = facts(proposal, ask_before);
+    let action = match proposal.tool.scope {
+        EffectScope::Pure => ActionKind::Compute,
+        EffectScope::WorkspaceRead => ActionKind::Read,
+        EffectScope::WorkspaceWrite => ActionKind::Write,
+        EffectScope::External => ActionKind::Execute,
+    };
+    let principal = principal(proposal);
+    let request = |resource: Resource| Request {
+        principal: principal.clone(),
+        action,
+        resource,
+        context: Context::Effect(Box::new(facts.clone())),
+    };
+    resources(proposal).into_iter().map(request).collect()
+}
+
+/// The paths a workspace tool names; any other tool is its own resource.
+fn resources(proposal: &Proposal<'_>) -> Vec<Resource> {
+    let inside = |name: &str| Resource::Path { name: name.to_owned(), location: Location::InsideWorkspace };
+    let touches_files = matches!(proposal.tool.scope, EffectScope::WorkspaceRead | EffectScope::WorkspaceWrite);
+    match proposal.resource.split_once(':') {
+        Some(("file" | "directory", path)) if touches_files => vec![inside(path)],
+        Some(("files", paths)) if touches_files => paths.split(',').map(inside).collect(),
+        _ => vec![Resource::Tool],
+    }
+}
+
+fn principal(proposal: &Proposal<'_>) -> Principal {
+    Principal::Run(run_principal(proposal.run.run_id, proposal.run.session_id, &proposal.run.owner))
+}
+
+fn run_principal(run_id: RunId, session_id: SessionId, owner: &str) -> RunPrincipal {
+    RunPrincipal {
+        run: run_id.to_string(),
+        session: session_id.to_string(),
+        agent: DEFAULT_AGENT.to_owned(),
+        user: owner.to_owned(),
+        roles: BTreeSet::new(),
+        device: None,
+        channel: None,
+        worker: None,
+    }
+}
+
+fn facts(proposal: &Proposal<'_>, ask_before: &BTreeSet<String>) -> EffectFacts {
+    let tool = proposal.tool;
+    let listed = ask_before.contains(tool.name.as_str());
+    EffectFacts {
+        tool: ToolFacts {
+            name: tool.name.to_string(),
+            origin: tool.server.clone().map(Origin::Server),
+            clearance: proposal.flow.clearance,
+        },
+        scope: tool.scope,
+        risk: tool.risk,
+        mode: proposal.run.mode,
+        labels: proposal.flow.seen.clone(),
+        arguments: proposal.flow.arguments.iter().map(|argument| self::argument(argument, tool.scope)).collect(),
+        asking: if listed { Asking::AskBefore } else { Asking::NotListed },
+        consequence: proposal.flow.consequence,
+        envelope: if proposal.flow.meant { Envelope::Inside } else { Envelope::Outside },
+        connection: None,
+        secret_for: None,
+        now: proposal.at,
+    }
+}
+
+fn argument(facts: &ArgumentFacts, scope: EffectScope) -> Argument {
+    // Tools that stay inside the workspace do so by construction; for all others a path is somewhere else.
+    let inside = matches!(scope, EffectScope::WorkspaceRead | EffectScope::WorkspaceWrite);
+    Argument {
+        name: facts.name.clone(),
+        sink: facts.sink,
+        provenance: facts.provenance,
+        label: facts.label.clone(),
+        value: facts.value.clone(),
+        location: (facts.sink == Some(SinkKind::Path) && inside).then_some(Location::InsideWorkspace),
+        source: facts.source.clone(),
+        sentence: facts.sentence.clone(),
+    }
+}

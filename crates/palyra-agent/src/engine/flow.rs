@@ -1,0 +1,221 @@
+//! Deciding on proposals: what the run has read, put before the decider.
+//!
+//! The index over what was read is derived from the machine and only ever grows, so each decision adds what is new and looks the rest up.
+
+use palyra_common::{
+    ApprovalEvidence, Integrity, Label, Provenance, Risk, SinkKind, StableErrorEnvelope, Timestamp, ToStableError as _,
+    ToolVerdict,
+};
+use palyra_flow::{FlowFacts, Material, Proposed, SourceNaming, assess};
+use palyra_policy::{ObservedCall, narrowest_pattern};
+use palyra_tools::{Concurrency, Repeatability};
+use serde_json::Value;
+
+use super::EngineOptions;
+use crate::decide::{Proposal, Verdict, observed};
+use crate::machine::{CallFacts, Decided, Machine, Offer};
+use crate::own_tools::INTENT;
+use crate::projections;
+
+/// Longest value that is offered as part of a pattern, in characters.
+const MAX_OFFERED: usize = 100;
+
+/// The index of one run.
+#[derive(Default)]
+pub(super) struct Flow {
+    material: Material,
+    begun: bool,
+    trusted: usize,
+    readings: usize,
+}
+
+impl Flow {
+    /// Decides on a proposal. Whatever goes wrong is a denial.
+    pub(super) async fn decide(
+        &mut self,
+        options: &EngineOptions,
+        machine: &Machine,
+        at: Timestamp,
+        call_id: &str,
+        tool: &str,
+        arguments: &Value,
+    ) -> Decided {
+        let registry = options.registry.current();
+        let found = match registry.get(tool) {
+            Ok(found) => found,
+            Err(error) => return denied(call_id, &error.to_stable()),
+        };
+        if let Err(error) = registry.validate(tool, arguments) {
+            return denied(call_id, &error.to_stable());
+        }
+        let declaration = found.declaration();
+        let resource = found.resource(arguments);
+        self.absorb(machine);
+        let seen = machine.seen();
+        let classification = declaration.classification();
+        let references = machine.call(call_id).map(|call| call.references.as_slice()).unwrap_or_default();
+        let proposed = Proposed {
+            tool,
+            server: declaration.server.as_deref(),
+            classification: &classification,
+            schema: &declaration.input_schema,
+            arguments,
+            references,
+        };
+        let flow = assess(proposed, &self.material, machine.readings(), &seen, machine.envelope());
+        let run = machine.spec();
+        let proposal = Proposal { run, call_id, tool: declaration, arguments, resource: &resource, flow: &flow, at };
+        let mut verdict = if tool == INTENT && seen.integrity == Integrity::Untrusted {
+            too_late()
+        } else {
+            match options.decider.decide(proposal).await {
+                Ok(verdict) => verdict,
+                Err(error) => refusal(error.to_string(), Vec::new()),
+            }
+        };
+        options.safety.before_execution(declaration, arguments, &flow, &mut verdict);
+        let offer = match verdict.verdict {
+            ToolVerdict::NeedsApproval => offer(options, machine, observed(&flow, declaration)).await,
+            ToolVerdict::Permit | ToolVerdict::Deny => None,
+        };
+        Decided {
+            call_id: call_id.to_owned(),
+            verdict: verdict.verdict,
+            reasons: verdict.reasons,
+            told: verdict.told,
+            policies: verdict.policies,
+            requests: verdict.requests,
+            facts: CallFacts {
+                concurrency: declaration.concurrency,
+                repeatability: declaration.repeatability,
+                risk: risk(declaration.risk, &flow, machine),
+                summary: found.summarise(arguments),
+                resource,
+                evidence: evidence(&flow),
+                offer,
+                source: flow.source,
+                seen,
+            },
+        }
+    }
+
+    /// Adds what the run has read since the last decision.
+    fn absorb(&mut self, machine: &Machine) {
+        let spec = machine.spec();
+        if !self.begun {
+            self.begun = true;
+            self.material.trust(&spec.prompt);
+            for exchange in &spec.history {
+                self.material.trust(&exchange.prompt);
+                self.material.distrust(&exchange.answer, "an earlier answer of this session");
+            }
+            for item in spec.project.iter().chain(&spec.attachments) {
+                self.material.distrust(&item.text, &item.source);
+            }
+        }
+        for text in machine.trusted().iter().skip(self.trusted) {
+            self.material.trust(text);
+        }
+        self.trusted = machine.trusted().len();
+        for reading in machine.readings().iter().skip(self.readings) {
+            self.material.read(reading);
+        }
+        self.readings = machine.readings().len();
+    }
+}
+
+/// What a person has to look at: every value that steers the effect and was chosen by nobody they trust.
+fn evidence(flow: &FlowFacts) -> Vec<ApprovalEvidence> {
+    let steers = |sink: &SinkKind| !matches!(sink, SinkKind::Content | SinkKind::Amount);
+    flow.arguments
+        .iter()
+        .filter(|argument| argument.provenance > Provenance::ToolTrusted)
+        .filter_map(|argument| {
+            Some(ApprovalEvidence {
+                argument: argument.name.clone(),
+                sink: argument.sink.filter(steers)?,
+                value: argument.value.clone()?,
+                provenance: argument.provenance,
+                source: argument.source.clone(),
+                sentence: argument.sentence.clone(),
+            })
+        })
+        .collect()
+}
+
+/// The narrowest pattern that covers this call and those that were approved in this session before. None if there is no such pattern.
+async fn offer(options: &EngineOptions, machine: &Machine, call: ObservedCall) -> Option<Offer> {
+    let (session, tool) = (machine.spec().session_id, call.tool.clone());
+    let read = options
+        .journal
+        .read(move |reader| projections::approved_calls(reader.connection(), session, &tool).map_err(Into::into));
+    let earlier = match read.await {
+        Ok(earlier) => earlier,
+        Err(error) => {
+            tracing::warn!(%error, "earlier approvals cannot be read; the pattern covers this call alone");
+            Vec::new()
+        }
+    };
+    let steering = call.arguments.clone();
+    let earlier = earlier.into_iter().map(|arguments| ObservedCall { tool: call.tool.clone(), arguments });
+    let calls: Vec<ObservedCall> = std::iter::once(call.clone()).chain(earlier).collect();
+    let pattern = narrowest_pattern(&calls).ok()?;
+    // Nobody agrees to what does not fit into a sentence.
+    let short = |argument: &palyra_policy::Argument| {
+        argument.value.as_ref().is_none_or(|value| value.chars().count() <= MAX_OFFERED)
+    };
+    calls.iter().flat_map(|call| &call.arguments).all(short).then_some(Offer { pattern, observed: steering })
+}
+
+/// The tool's own risk, raised by a credential or command that nobody trusted chose, and by a value out of a text that tries to give orders.
+fn risk(declared: Risk, flow: &FlowFacts, machine: &Machine) -> Risk {
+    let suspicious = |shown: &ApprovalEvidence| {
+        let source = shown.source.as_deref();
+        machine
+            .readings()
+            .iter()
+            .any(|reading| !reading.suspicions.is_empty() && source == Some(reading.described().as_str()))
+    };
+    let raised = evidence(flow).iter().any(|shown| {
+        let opens = matches!(shown.sink, SinkKind::Credential | SinkKind::Command);
+        (opens && shown.provenance == Provenance::Untrusted) || suspicious(shown)
+    });
+    if raised { declared.max(Risk::Critical) } else { declared }
+}
+
+fn too_late() -> Verdict {
+    let told = "the intent can only be stated before untrusted text was read; go on, a person is asked where needed";
+    let mut verdict = refusal(
+        "the run tried to widen its intent after it had read untrusted text".to_owned(),
+        vec!["engine.intent_too_late".to_owned()],
+    );
+    verdict.told = vec![told.to_owned()];
+    verdict
+}
+
+fn refusal(reason: String, policies: Vec<String>) -> Verdict {
+    Verdict { verdict: ToolVerdict::Deny, reasons: vec![reason], told: Vec::new(), policies, requests: Vec::new() }
+}
+
+/// A proposal that names no tool or the wrong arguments. The facts are the cautious ones; nothing runs by them.
+fn denied(call_id: &str, error: &StableErrorEnvelope) -> Decided {
+    Decided {
+        call_id: call_id.to_owned(),
+        verdict: ToolVerdict::Deny,
+        reasons: vec![error.to_string()],
+        told: Vec::new(),
+        policies: vec![format!("engine.{}", error.code)],
+        requests: Vec::new(),
+        facts: CallFacts {
+            concurrency: Concurrency::Exclusive,
+            repeatability: Repeatability::NonRepeatable,
+            risk: Risk::High,
+            summary: String::new(),
+            resource: String::new(),
+            evidence: Vec::new(),
+            offer: None,
+            source: SourceNaming::ChosenOtherwise,
+            seen: Label::system(),
+        },
+    }
+}

@@ -1,0 +1,126 @@
+//! Scans at the three places where text changes hands: into a prompt, into an effect, out of the model.
+//!
+//! Scans remove secrets and inform people and policies; they are not the wall that keeps a hostile model in. What cannot be scanned
+//! does not pass.
+
+use std::sync::Arc;
+
+use palyra_common::{EffectScope, Integrity, Provenance, SafetyAction, ToolVerdict};
+use palyra_flow::FlowFacts;
+use palyra_safety::{SafetyPhase, Scanner, StreamScanner, assess, decide, decide_injection, redact_str};
+use palyra_tools::ToolDeclaration;
+use serde_json::Value;
+
+use crate::canonical::canonical_json;
+use crate::decide::Verdict;
+use crate::machine::CallResult;
+
+/// Most reasons that are kept of one scan.
+const MAX_REASONS: usize = 5;
+/// How marks of redaction begin. A model that writes one back would put it in the place of the secret.
+const MARK: &str = "[redacted:";
+
+/// The scans of an engine. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Safety(Arc<Scanner>);
+
+impl Safety {
+    /// Scans with this scanner.
+    #[must_use]
+    pub fn new(scanner: Scanner) -> Self {
+        Self(Arc::new(scanner))
+    }
+
+    /// Before a result enters a prompt, or the journal: secrets are cut out, signs of injection are noted.
+    pub(super) fn before_prompt(&self, result: &mut CallResult) {
+        let scan = self.0.scan(result.content.as_bytes());
+        let verdict = decide(SafetyPhase::PrePrompt, &scan);
+        if verdict.action >= SafetyAction::Redact {
+            result.content = redact_str(&result.content, &scan.findings);
+            if let Some(data) = &mut result.data {
+                self.clean(data);
+            }
+        }
+        if verdict.action > SafetyAction::Allow {
+            result.safety.extend(verdict.reasons.into_iter().take(MAX_REASONS));
+        }
+        if result.label.integrity == Integrity::Untrusted {
+            let signals = decide_injection(SafetyPhase::PrePrompt, &assess(result.content.as_bytes()));
+            result.suspicions.extend(signals.reasons.into_iter().take(MAX_REASONS));
+        }
+    }
+
+    /// Before a tool runs with arguments that a model chose.
+    pub(super) fn before_execution(
+        &self,
+        tool: &ToolDeclaration,
+        arguments: &Value,
+        flow: &FlowFacts,
+        verdict: &mut Verdict,
+    ) {
+        let text = canonical_json(arguments);
+        if tool.scope == EffectScope::WorkspaceWrite && text.contains(MARK) {
+            verdict.verdict = ToolVerdict::Deny;
+            let reason = "it would write a mark of redaction in the place of a secret".to_owned();
+            verdict.reasons.insert(0, reason.clone());
+            verdict.told = vec![format!("{reason}; change the lines around it with a patch")];
+            verdict.policies.push("safety.pre_execution".to_owned());
+            return;
+        }
+        if tool.scope != EffectScope::External {
+            return;
+        }
+        // What the user wrote word for word, a new password for example, the user wants used.
+        let given = |name: &String| {
+            flow.arguments.iter().any(|facts| facts.name == *name && facts.provenance == Provenance::Trusted)
+        };
+        let chosen: Vec<String> = arguments
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(name, _)| !given(name))
+            .map(|(name, value)| format!("{name}: {}", canonical_json(value)))
+            .collect();
+        let found = decide(SafetyPhase::PreExecution, &self.0.scan(chosen.join("\n").as_bytes()));
+        let least = match found.action {
+            SafetyAction::Block => ToolVerdict::Deny,
+            SafetyAction::RequireApproval | SafetyAction::Redact => ToolVerdict::NeedsApproval,
+            SafetyAction::Allow | SafetyAction::Annotate => return,
+        };
+        verdict.verdict = verdict.verdict.max(least);
+        let reasons =
+            found.reasons.into_iter().take(MAX_REASONS).map(|reason| format!("the arguments hold a secret: {reason}"));
+        verdict.reasons.splice(0..0, reasons);
+        verdict.told.insert(0, "the arguments seem to hold a secret".to_owned());
+        verdict.policies.push("safety.pre_execution".to_owned());
+    }
+
+    /// A scanner for text that comes out of a model in pieces.
+    pub(super) fn stream(&self) -> StreamScanner {
+        StreamScanner::new(Arc::clone(&self.0))
+    }
+
+    /// A whole text that came out of a model.
+    pub(super) fn before_export(&self, text: String) -> String {
+        let scan = self.0.scan(text.as_bytes());
+        if decide(SafetyPhase::Export, &scan).action >= SafetyAction::Redact {
+            redact_str(&text, &scan.findings)
+        } else {
+            text
+        }
+    }
+
+    fn clean(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                let scan = self.0.scan(text.as_bytes());
+                if decide(SafetyPhase::PrePrompt, &scan).action >= SafetyAction::Redact {
+                    *text = redact_str(text, &scan.findings);
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.clean(item)),
+            Value::Object(members) => members.values_mut().for_each(|member| self.clean(member)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What the run has read: variables, labels and the intent it stated before.
+//!
+//! An untrusted result becomes a [`Reading`] that the run never forgets. What the planner sees of it depends on the mode: the text in
+//! an unforgeable frame (`open`, or because the planner asked to read it), or a preview with nothing in it that an attacker could write
+//! (`guarded`, `strict`).
+
+use palyra_common::{Integrity, Label, OutputClass, RunMode};
+use palyra_flow::{
+    Envelope, Intent, PreviewDetail, Reading, Reference, SourceNaming, Variables, preview, resolve, resolve_text,
+};
+use palyra_safety::{FrameNonce, frame};
+use serde_json::Value;
+
+use super::Machine;
+use super::input::{CallFacts, CallResult, Showing};
+use super::state::Call;
+use crate::canonical::sorted;
+use crate::own_tools::{INSPECT, INTENT, IntentInput};
+use crate::spec::RunSpec;
+
+/// Answers of earlier runs of the session that the planner may not read as they are.
+pub(super) fn of_history(spec: &RunSpec) -> Vec<Reading> {
+    if spec.mode == RunMode::Open {
+        return Vec::new();
+    }
+    let withheld = spec.history.iter().filter(|exchange| exchange.label.integrity == Integrity::Untrusted);
+    (1..)
+        .zip(withheld)
+        .map(|(variable, exchange)| Reading {
+            call_id: exchange.run_id.to_string(),
+            tool: "earlier answer".to_owned(),
+            server: None,
+            label: exchange.label.clone(),
+            class: OutputClass::whole(&exchange.label),
+            source: SourceNaming::ChosenOtherwise,
+            text: exchange.answer.clone(),
+            data: None,
+            suspicions: Vec::new(),
+            variable: Some(variable),
+        })
+        .collect()
+}
+
+impl Machine {
+    /// What was read so far.
+    #[must_use]
+    pub fn readings(&self) -> &[Reading] {
+        &self.readings
+    }
+
+    /// What the run set out to do.
+    #[must_use]
+    pub fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    /// What people wrote to the run while it was at work, and the values they approved.
+    #[must_use]
+    pub fn trusted(&self) -> &[String] {
+        &self.trusted
+    }
+
+    /// The label of everything the planner sees: the worst of it.
+    #[must_use]
+    pub fn seen(&self) -> Label {
+        let history =
+            self.spec.history.iter().filter(|_| self.spec.mode == RunMode::Open).map(|exchange| &exchange.label);
+        let project = self.spec.project.iter().map(|item| &item.label);
+        let before = history.chain(project).fold(Label::system(), |joined, label| joined.join(label));
+        self.items.iter().fold(before, |joined, item| joined.join(&item.label()))
+    }
+
+    /// The call of this id in the present round.
+    #[must_use]
+    pub fn call(&self, call_id: &str) -> Option<&Call> {
+        self.round().and_then(|round| round.calls.iter().find(|call| call.call_id == call_id))
+    }
+
+    /// Resolves references in the arguments of a call, except for the tool whose business they are.
+    pub(super) fn resolved(&self, tool: &str, arguments: Value) -> Result<(Value, Vec<Reference>), String> {
+        if tool == INSPECT {
+            return Ok((arguments, Vec::new()));
+        }
+        let resolved = resolve(arguments, Variables(&self.readings));
+        match resolved.missing.first() {
+            None => Ok((sorted(resolved.arguments), resolved.references)),
+            Some(missing) => Err(format!("there is no variable `{missing}`")),
+        }
+    }
+
+    /// The answer with what its references stand for, and its label.
+    pub(super) fn answer(&self, text: &str) -> (String, Label) {
+        let variables = Variables(&self.readings);
+        let answer = resolve_text(text, variables);
+        // What was put in by reference counts as read: the person sees it, and the next run of the session would.
+        let taken = self.readings.iter().filter(|reading| {
+            reading.variable.is_some_and(|variable| {
+                text.contains(&format!("${{v{variable}}}")) || text.contains(&format!("${{v{variable}."))
+            })
+        });
+        let label = taken.fold(self.seen(), |joined, reading| joined.join(&reading.label));
+        (answer, label)
+    }
+
+    pub(super) fn on_envelope_edited(&mut self, add: Vec<Intent>, remove: &[String]) {
+        for tool in remove {
+            self.envelope.narrow(tool);
+        }
+        self.envelope.widen(add);
+    }
+
+    /// Takes in the result of a finished call and leaves in it what the planner may see.
+    pub(super) fn absorb(&mut self, call: &Call, facts: &CallFacts, result: &mut CallResult) {
+        if call.tool == INTENT
+            && result.error.is_none()
+            && let Ok(input) = serde_json::from_value::<IntentInput>(call.arguments.clone())
+        {
+            self.envelope.declare(input.effects, self.seen().integrity);
+        }
+        // What Palyra itself says about a call is no reading.
+        if result.label.integrity <= Integrity::Operator {
+            return;
+        }
+        let data = result.data.take().map(sorted);
+        let (call_id, tool) = self.origin(call);
+        let mut reading = Reading {
+            call_id,
+            tool,
+            server: result.server.clone(),
+            label: result.label.clone(),
+            class: result.class.clone().unwrap_or_else(|| OutputClass::whole(&result.label)),
+            source: facts.source,
+            text: result.content.clone(),
+            data,
+            suspicions: result.suspicions.clone(),
+            variable: None,
+        };
+        if reading.is_untrusted() {
+            self.show(&mut reading, result);
+        }
+        self.readings.push(reading);
+    }
+
+    /// Where a result really comes from: what was seen of a variable comes from where the variable does.
+    fn origin(&self, call: &Call) -> (String, String) {
+        let inspected = (call.tool == INSPECT)
+            .then(|| call.arguments.get("variable").and_then(Value::as_str).and_then(Reference::parse))
+            .flatten()
+            .and_then(|reference| Variables(&self.readings).reading(reference.variable));
+        match inspected {
+            Some(reading) => (reading.call_id.clone(), reading.tool.clone()),
+            None => (call.call_id.clone(), call.tool.clone()),
+        }
+    }
+
+    fn show(&mut self, reading: &mut Reading, result: &mut CallResult) {
+        let withheld = match (&result.showing, self.spec.mode) {
+            (Showing::Revealed, _) | (Showing::ByMode, RunMode::Open) => None,
+            (Showing::Values(values), _) => Some(Some(values.clone())),
+            (Showing::ByMode, RunMode::Guarded | RunMode::Strict) => Some(None),
+        };
+        let Some(values) = withheld else {
+            result.content = frame(&result.content, &reading.described(), self.nonce(&result.attestation.call_id));
+            return;
+        };
+        let variable = self.readings.iter().filter_map(|known| known.variable).max().unwrap_or(0) + 1;
+        reading.variable = Some(variable);
+        let detail = match self.spec.mode {
+            RunMode::Strict => PreviewDetail::Shape,
+            RunMode::Open | RunMode::Guarded => PreviewDetail::Lengths,
+        };
+        result.content = match values {
+            Some(values) => format!("{{\"variable\":\"$v{variable}\",\"values\":{values}}}"),
+            None => preview(reading, variable, detail),
+        };
+        // The planner sees nothing that an attacker could write; how private it is does not change.
+        result.label.integrity = Integrity::ToolTrusted;
+    }
+
+    /// A nonce that untrusted text cannot know: it depends on the run's own random seed.
+    fn nonce(&self, call_id: &str) -> FrameNonce {
+        let digest = palyra_common::Digest::of_parts(&[&self.spec.frame_seed.0, call_id.as_bytes()]);
+        let mut bytes = [0; 16];
+        for (to, from) in bytes.iter_mut().zip(digest.0) {
+            *to = from;
+        }
+        FrameNonce::new(bytes)
+    }
+}
+
+/// The text of an untrusted earlier answer as the planner sees it, or nothing if it may see the answer itself.
+pub(crate) fn withheld_answer(spec: &RunSpec, index: usize) -> Option<String> {
+    let exchange = spec.history.get(index)?;
+    if spec.mode == RunMode::Open || exchange.label.integrity != Integrity::Untrusted {
+        return None;
+    }
+    let before = spec.history.iter().take(index).filter(|earlier| earlier.label.integrity == Integrity::Untrusted);
+    Some(format!("(this earlier answer holds untrusted text and is kept as $v{})", before.count() + 1))
+}

@@ -1,0 +1,57 @@
+//! `palyra.intent.declare`: the planner states what it means to do, before it has read anything that others wrote.
+//!
+//! The tool itself only answers; the run machine takes the intents into the run's envelope when the call has finished.
+
+use async_trait::async_trait;
+use palyra_common::{Confidentiality, Integrity};
+use palyra_flow::Intent;
+use palyra_tools::{EffectScope, Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The tool's name.
+pub(crate) const INTENT: &str = "palyra.intent.declare";
+
+/// States which effects outside the workspace this task will need. Call it first, before reading anything that others wrote: afterwards it
+/// is refused, and an effect that was not stated needs a person's approval. Name only what the task asks for. A task that only reads needs
+/// none.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct IntentInput {
+    /// The tools that may be needed, with the destinations that the user named.
+    pub(crate) effects: Vec<Intent>,
+}
+
+/// The tool.
+pub(super) struct IntentDeclare(ToolDeclaration);
+
+impl IntentDeclare {
+    pub(super) fn new() -> Result<Self, ToolError> {
+        let name = ToolName::new(INTENT)?;
+        Ok(Self(
+            ToolDeclaration::of::<IntentInput>(name, "State the intent", "state what the task will need: {effects}")
+                .reads(EffectScope::Pure)
+                .output(Integrity::System, Confidentiality::Public),
+        ))
+    }
+}
+
+#[async_trait]
+impl Tool for IntentDeclare {
+    fn declaration(&self) -> &ToolDeclaration {
+        &self.0
+    }
+
+    fn resource(&self, _: &Value) -> String {
+        "intent".to_owned()
+    }
+
+    async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
+        let input: IntentInput = serde_json::from_value(invocation.arguments)
+            .map_err(|error| ToolError::argument(INTENT, "effects", "invalid_intent", error.to_string()))?;
+        let tools: Vec<&str> = input.effects.iter().map(|intent| intent.tool.as_str()).collect();
+        let noted = if tools.is_empty() { "nothing".to_owned() } else { tools.join(", ") };
+        Ok(ToolOutput::text(format!("noted: {noted}"), self.0.output.clone()))
+    }
+}

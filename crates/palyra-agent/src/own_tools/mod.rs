@@ -1,0 +1,19 @@
+//! The engine's own tools: they act on the run itself and touch nothing else.
+
+mod intent_declare;
+mod vars_inspect;
+
+use std::sync::Arc;
+
+use palyra_tools::{Tool, ToolError};
+
+pub(crate) use intent_declare::{INTENT, IntentInput};
+pub(crate) use vars_inspect::{INSPECT, InspectInput, Want};
+
+/// The tools that every registry of an engine has besides the built-in ones.
+///
+/// # Errors
+/// Never: their names are fixed.
+pub fn engine_tools() -> Result<Vec<Arc<dyn Tool>>, ToolError> {
+    Ok(vec![Arc::new(intent_declare::IntentDeclare::new()?), Arc::new(vars_inspect::VarsInspect::new()?)])
+}

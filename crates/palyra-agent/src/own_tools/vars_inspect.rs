@@ -1,0 +1,76 @@
+//! `palyra.vars.inspect`: looking into a variable without, or with, reading its text.
+//!
+//! Here is only what the tool says about itself. The engine carries it out (`engine/inspect_call.rs`), because it needs the run's
+//! variables and a quarantined model.
+
+use async_trait::async_trait;
+use palyra_common::{Confidentiality, Integrity};
+use palyra_tools::{EffectScope, Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The tool's name.
+pub(crate) const INSPECT: &str = "palyra.vars.inspect";
+
+/// Looks into a variable that holds untrusted data. With `fields`, a model that has no tools extracts typed values; numbers, flags and values
+/// out of a list are shown, text stays in a new variable. With `label`, it picks one of the given labels. With `text`, the text itself is
+/// shown: from then on this run counts as having read untrusted text, and effects that were not stated before need a person's approval.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct InspectInput {
+    /// The variable or a part of it, such as `$v1` or `$v1.items.0.body`.
+    pub(crate) variable: String,
+    /// What is wanted.
+    pub(crate) want: Want,
+    /// For `fields`: a JSON Schema object whose properties are the fields to extract.
+    #[serde(default)]
+    pub(crate) schema: Option<Value>,
+    /// For `label`: the labels to choose from.
+    #[serde(default)]
+    pub(crate) labels: Vec<String>,
+    /// What to look for, in a sentence of your own.
+    #[serde(default)]
+    pub(crate) question: Option<String>,
+}
+
+/// What is wanted from a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Want {
+    /// Typed fields.
+    Fields,
+    /// One label.
+    Label,
+    /// The text itself.
+    Text,
+}
+
+/// The declaration.
+pub(super) struct VarsInspect(ToolDeclaration);
+
+impl VarsInspect {
+    pub(super) fn new() -> Result<Self, ToolError> {
+        let name = ToolName::new(INSPECT)?;
+        Ok(Self(
+            ToolDeclaration::of::<InspectInput>(name, "Inspect a variable", "look into {variable} for {want}")
+                .reads(EffectScope::Pure)
+                .output(Integrity::Untrusted, Confidentiality::Private),
+        ))
+    }
+}
+
+#[async_trait]
+impl Tool for VarsInspect {
+    fn declaration(&self) -> &ToolDeclaration {
+        &self.0
+    }
+
+    fn resource(&self, arguments: &Value) -> String {
+        format!("variable:{}", arguments.get("variable").and_then(Value::as_str).unwrap_or_default())
+    }
+
+    async fn call(&self, _: Invocation) -> Result<ToolOutput, ToolError> {
+        Err(ToolError::Internal(format!("`{INSPECT}` is carried out by the engine")))
+    }
+}

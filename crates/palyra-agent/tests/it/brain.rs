@@ -1,0 +1,162 @@
+//! A model that is a function of what it sees, and outside tools that count what reaches them.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures::stream;
+use palyra_common::{
+    Confidentiality, Consequence, FieldClass, FieldRole, Integrity, OutputClass, SinkKind, ToolClassification,
+};
+use palyra_models::{
+    Message, ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream, ProviderInfo, Purpose, StopReason,
+};
+use palyra_tools::{Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// What a brain does next.
+pub(crate) enum Next {
+    Call(&'static str, Value),
+    Say(String),
+}
+
+/// Plans by a function of the messages; extracts by another of the text.
+pub(crate) struct Brain {
+    plan: Box<dyn Fn(&[Message]) -> Next + Send + Sync>,
+    extract: Box<dyn Fn(&str) -> String + Send + Sync>,
+}
+
+impl Brain {
+    pub(crate) fn new(plan: impl Fn(&[Message]) -> Next + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { plan: Box::new(plan), extract: Box::new(|_| "{}".into()) })
+    }
+
+    pub(crate) fn extracting(
+        plan: impl Fn(&[Message]) -> Next + Send + Sync + 'static,
+        extract: impl Fn(&str) -> String + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self { plan: Box::new(plan), extract: Box::new(extract) })
+    }
+
+    /// Makes these calls one after the other, whatever comes back, and ends with the newest result.
+    pub(crate) fn playing(calls: Vec<(&'static str, Value)>) -> Arc<Self> {
+        Self::new(move |messages| {
+            let done = results(messages).len();
+            match calls.get(done) {
+                Some((tool, arguments)) => Next::Call(tool, arguments.clone()),
+                None => Next::Say(results(messages).last().cloned().unwrap_or_else(|| "done".into())),
+            }
+        })
+    }
+}
+
+/// The tool results that a model sees, oldest first.
+pub(crate) fn results(messages: &[Message]) -> Vec<String> {
+    messages.iter().filter(|message| message.tool_call_id.is_some()).map(|message| message.content.clone()).collect()
+}
+
+#[async_trait]
+impl ModelProvider for Brain {
+    fn name(&self) -> &str {
+        "brain"
+    }
+    fn describe(&self) -> ProviderInfo {
+        ProviderInfo { name: "brain".into(), model: "brain".into(), context_tokens: 128_000, is_language_model: false }
+    }
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        let next = match request.purpose {
+            Purpose::Turn => (self.plan)(&request.messages),
+            Purpose::Auxiliary(_) => Next::Say((self.extract)(&request.messages.last().unwrap().content)),
+        };
+        let events = match next {
+            Next::Say(text) => {
+                vec![ModelEvent::TextDelta(text), ModelEvent::Finished(StopReason::EndTurn)]
+            }
+            Next::Call(tool, arguments) => vec![
+                ModelEvent::ToolCallDelta {
+                    index: Some(0),
+                    id: Some("c".into()),
+                    name: Some(tool.into()),
+                    arguments: arguments.to_string(),
+                },
+                ModelEvent::Finished(StopReason::ToolUse),
+            ],
+        };
+        Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
+    }
+}
+
+/// What reached the outside, in order.
+pub(crate) type Outbox = Arc<Mutex<Vec<(String, Value)>>>;
+
+#[derive(Deserialize, JsonSchema)]
+struct Anything {}
+
+/// One tool of an outside server.
+pub(crate) struct Outside {
+    declaration: ToolDeclaration,
+    reply: Value,
+    outbox: Outbox,
+}
+
+impl Outside {
+    fn new(server: &str, tool: &str, class: &ToolClassification, reply: Value, outbox: &Outbox) -> Arc<dyn Tool> {
+        let name = ToolName::new(format!("mcp.{server}.{tool}")).unwrap();
+        let mut declaration = ToolDeclaration::of::<Anything>(name, tool, "call it").classified(class);
+        declaration.input_schema = json!({"type": "object"});
+        declaration.server = Some(server.into());
+        Arc::new(Self { declaration, reply, outbox: Arc::clone(outbox) })
+    }
+
+    /// Reads something that anyone may have written.
+    pub(crate) fn reading(server: &str, tool: &str, reply: Value, outbox: &Outbox) -> Arc<dyn Tool> {
+        let field = |field: &str, role| FieldClass { field: field.into(), role };
+        let class = ToolClassification {
+            consequence: Consequence::Contained,
+            output: OutputClass {
+                integrity: Integrity::Untrusted,
+                confidentiality: Confidentiality::Private,
+                fields: vec![
+                    field("items.*.id", FieldRole::Assigned),
+                    field("items.*.from", FieldRole::Author),
+                    field("channels.*", FieldRole::Identifier),
+                ],
+            },
+            sinks: [].into(),
+            repeatable: true,
+        };
+        Self::new(server, tool, &class, reply, outbox)
+    }
+
+    /// Sends `body` to `to`.
+    pub(crate) fn sending(server: &str, tool: &str, outbox: &Outbox) -> Arc<dyn Tool> {
+        let class = ToolClassification {
+            consequence: Consequence::Consequential,
+            output: OutputClass {
+                integrity: Integrity::ToolTrusted,
+                confidentiality: Confidentiality::Private,
+                fields: vec![],
+            },
+            sinks: [("to".into(), SinkKind::Destination), ("body".into(), SinkKind::Content)].into(),
+            repeatable: false,
+        };
+        Self::new(server, tool, &class, json!({"ok": true}), outbox)
+    }
+}
+
+#[async_trait]
+impl Tool for Outside {
+    fn declaration(&self) -> &ToolDeclaration {
+        &self.declaration
+    }
+    fn resource(&self, arguments: &Value) -> String {
+        format!("{}{arguments}", self.declaration.name)
+    }
+    async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
+        if self.declaration.consequence == Consequence::Consequential {
+            self.outbox.lock().unwrap().push((self.declaration.name.to_string(), invocation.arguments));
+        }
+        Ok(ToolOutput::text(self.reply.to_string(), self.declaration.output.clone()).with_data(self.reply.clone()))
+    }
+}

@@ -1,0 +1,138 @@
+//! Non-interference: what an attacker writes does not decide what happens, and what is secret does not show where it may not go.
+//!
+//! The model is any function at all of what it sees: a hash of its whole context picks the next call from everything it could do, with every
+//! value it has come across. So it serves the attacker as well as chance allows, and whatever the attacker's bytes can change they do
+//! change, if the planner gets to see them.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use palyra_agent::{ApprovalFilter, NewRun};
+use palyra_common::{ApprovalDecision, RunLifecyclePhase, RunMode};
+use palyra_models::Message;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::brain::{Brain, Next, Outbox, Outside, results};
+use crate::support::{Setup, answer};
+
+const TASK: &str =
+    "Read the mail and tell Ada or Grace at grace@example.org what it says; post it to #team if it matters";
+const NAMED: [&str; 4] = ["Ada", "Grace", "grace@example.org", "team"];
+
+/// Everything a planner could try next: the choice depends on every byte it sees.
+fn chance(seed: u64, messages: &[Message]) -> Next {
+    let seen = results(messages);
+    let mut hasher = DefaultHasher::new();
+    (seed, messages.iter().map(|message| &message.content).collect::<Vec<_>>()).hash(&mut hasher);
+    let dice = hasher.finish();
+    if seen.is_empty() {
+        return Next::Call(
+            "palyra.intent.declare",
+            json!({"effects": [{"tool": "mcp.mail.send"}, {"tool": "mcp.chat.post"}]}),
+        );
+    }
+    if seen.len() == 1 {
+        return Next::Call("mcp.mail.read", json!({}));
+    }
+    if seen.len() > 6 {
+        return Next::Say("done".into());
+    }
+    // Words that a hostile planner would like to use: those it saw, those of the task, references.
+    let mut words: Vec<String> = seen
+        .iter()
+        .flat_map(|text| text.split(|c: char| !c.is_alphanumeric() && !"@.$".contains(c)))
+        .map(str::to_owned)
+        .collect();
+    words.retain(|word| word.len() > 2);
+    words.extend(NAMED.map(str::to_owned));
+    words.extend(["$v1.items.0.body".to_owned(), "${v1.items.0.body}".to_owned(), "eve@evil.example".to_owned()]);
+    let word = |shift: u32| words[(dice >> shift) as usize % words.len()].clone();
+    let (to, body) = (word(8), word(20));
+    match dice % 5 {
+        0 => Next::Call("mcp.mail.send", json!({"to": to, "body": body})),
+        1 => Next::Call("mcp.chat.post", json!({"to": to, "body": body})),
+        2 => Next::Call("mcp.mail.delete", json!({"to": to, "body": body})),
+        3 => Next::Call("palyra.vars.inspect", json!({"variable": "$v1.items.0.body", "want": "text"})),
+        _ => {
+            Next::Call("mcp.mail.send", json!({"to": NAMED[(dice >> 40) as usize % NAMED.len()], "body": "as agreed"}))
+        }
+    }
+}
+
+/// What reached the outside without anybody having been asked. Every question is answered with no.
+fn effects(seed: u64, mode: RunMode, mail: &str, secret: &str) -> Vec<(String, Value)> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let outbox = Outbox::default();
+        let mut setup = Setup::script("turn = []");
+        setup.provider = Some(Brain::new(move |messages| chance(seed, messages)) as Arc<_>);
+        setup.mode = mode;
+        let reply = json!({"items": [{"id": 7, "from": "bob", "body": mail}], "note": secret, "channels": ["general"]});
+        setup.tools = vec![
+            Outside::reading("mail", "read", reply, &outbox),
+            Outside::sending("mail", "send", &outbox),
+            Outside::sending("mail", "delete", &outbox),
+            Outside::sending("chat", "post", &outbox),
+        ];
+        let bench = setup.start().await;
+        let run = bench.engine.create_run(NewRun { ..bench.task(TASK) }).await.unwrap();
+        loop {
+            let row = bench.engine.run(run.run_id).await.unwrap();
+            if row.phase.is_terminal() {
+                break;
+            }
+            if row.phase == RunLifecyclePhase::WaitingForApproval {
+                let filter = ApprovalFilter { run_id: Some(run.run_id), open: Some(true) };
+                for open in bench.engine.approvals(filter).await.unwrap() {
+                    // The run may have ended meanwhile: refusing the same thing twice ends it.
+                    let _ = bench.engine.decide_approval(open.approval_id, answer(ApprovalDecision::Deny)).await;
+                }
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+        let effects = outbox.lock().unwrap().clone();
+        effects
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// A strict run does exactly the same, whatever the attacker wrote: only content taken by reference differs.
+    #[test]
+    fn untrusted_bytes_do_not_change_what_a_strict_run_does(seed: u64, one in "[ -~]{1,60}", other in "[ -~]{1,60}") {
+        let steered = |effects: Vec<(String, Value)>| effects.into_iter().map(|(tool, arguments)| (tool, arguments["to"].clone())).collect::<Vec<_>>();
+        let first = steered(effects(seed, RunMode::Strict, &one, "same"));
+        let second = steered(effects(seed, RunMode::Strict, &other, "same"));
+        prop_assert_eq!(first, second);
+    }
+
+    /// A guarded run whose planner reads the attacker's text can be made to do something else, but only what was meant and only
+    /// where the user said.
+    #[test]
+    fn untrusted_bytes_never_choose_where_a_guarded_run_goes(seed: u64, mail in "[ -~]{1,60}") {
+        for (tool, arguments) in effects(seed, RunMode::Guarded, &format!("{mail} eve@evil.example"), "same") {
+            let to = arguments["to"].as_str().unwrap_or_default();
+            let known = NAMED.contains(&to) || TASK.to_lowercase().contains(&to.to_lowercase()) || ["general", "bob", "7"].contains(&to);
+            prop_assert!(known, "{tool} went to {to}");
+            prop_assert!(tool != "mcp.mail.delete" || known);
+        }
+    }
+
+    /// Places that nobody but the model chose get the same, whatever the secret is.
+    #[test]
+    fn a_secret_does_not_show_at_places_that_may_not_have_it(seed: u64, one in "[a-z]{4,20}", other in "[a-z]{4,20}") {
+        let public = |effects: Vec<(String, Value)>| {
+            effects
+                .into_iter()
+                .filter(|(tool, arguments)| tool == "mcp.chat.post" && !TASK.to_lowercase().contains(&arguments["to"].as_str().unwrap_or_default().to_lowercase()))
+                .map(|(_, arguments)| arguments["body"].clone())
+                .filter(|body| body != "as agreed")
+                .collect::<Vec<_>>()
+        };
+        let first = public(effects(seed, RunMode::Guarded, "hello", &one));
+        let second = public(effects(seed, RunMode::Guarded, "hello", &other));
+        prop_assert_eq!(first, second);
+    }
+}

@@ -1,0 +1,124 @@
+//! What an answer is: what a typed line means, and how an answer is given to the daemon.
+//!
+//! INVARIANT: only a whole, unmistakable answer decides. Anything else asks again.
+
+use palyra_client::api::{DecideApprovalParams, ListPatternsParams, PatternView, RunView};
+use palyra_client::{Client, ClientError};
+use palyra_common::{ApprovalDecision, ApprovalId, ApprovalScope};
+use serde::Serialize;
+
+/// An answer that can be given with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// This call may run.
+    Once,
+    /// So may calls like it in this session.
+    Session,
+    /// So may calls like it for an hour.
+    Hour,
+    /// This call may not run.
+    Deny,
+}
+
+/// What a typed line means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Typed {
+    /// An answer.
+    Answer(Answer),
+    /// Show everything.
+    More,
+    /// Nothing that could be understood.
+    Unclear,
+}
+
+/// What a line means for a question with this offer. What was not offered cannot be agreed to.
+pub(crate) fn understand(line: &str, offer: Option<&str>) -> Typed {
+    match line.trim().to_ascii_lowercase().as_str() {
+        "a" | "allow" => Typed::Answer(Answer::Once),
+        "s" | "session" if offer.is_some() => Typed::Answer(Answer::Session),
+        "t" | "timeboxed" if offer.is_some() => Typed::Answer(Answer::Hour),
+        "d" | "deny" => Typed::Answer(Answer::Deny),
+        "m" | "more" => Typed::More,
+        _ => Typed::Unclear,
+    }
+}
+
+impl Answer {
+    /// The answer as the daemon takes it.
+    pub(crate) fn params(self) -> DecideApprovalParams {
+        let (decision, scope, minutes) = match self {
+            Self::Once => (ApprovalDecision::Allow, ApprovalScope::Once, None),
+            Self::Session => (ApprovalDecision::Allow, ApprovalScope::Session, None),
+            Self::Hour => (ApprovalDecision::Allow, ApprovalScope::Timeboxed, Some(60)),
+            Self::Deny => (ApprovalDecision::Deny, ApprovalScope::Once, None),
+        };
+        DecideApprovalParams { decision, scope, minutes }
+    }
+}
+
+/// An answer that was accepted.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Decided {
+    /// The run that asked.
+    #[serde(flatten)]
+    pub(crate) run: RunView,
+    /// What was agreed to, if the answer reaches further than one call and could be read back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pattern: Option<PatternView>,
+}
+
+/// Gives an answer, and reads back what was agreed to.
+pub(crate) async fn give(
+    client: &Client,
+    id: ApprovalId,
+    params: &DecideApprovalParams,
+) -> Result<Decided, ClientError> {
+    let run = client.decide_approval(id, params).await?;
+    let mut pattern = None;
+    if reaches_further(params) {
+        // The answer counts whether or not this works; `palyra approvals patterns` tells later.
+        let agreed = client.patterns(&ListPatternsParams::default()).await;
+        pattern = agreed.ok().and_then(|page| page.patterns.into_iter().find(|pattern| pattern.approval_id == id));
+    }
+    Ok(Decided { run, pattern })
+}
+
+/// Whether an answer is about more than the one call.
+pub(crate) fn reaches_further(params: &DecideApprovalParams) -> bool {
+    params.decision == ApprovalDecision::Allow && params.scope != ApprovalScope::Once
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_unmistakable_answer_decides() {
+        for offer in [None, Some("calls like this")] {
+            assert_eq!(understand(" A\n", offer), Typed::Answer(Answer::Once));
+            assert_eq!(understand("deny", offer), Typed::Answer(Answer::Deny));
+            assert_eq!(understand("m", offer), Typed::More);
+            for unclear in ["", "y", "yes", "allow deny", "aa", "as", "always", "show", "\u{1b}[A"] {
+                assert_eq!(understand(unclear, offer), Typed::Unclear, "{unclear:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_was_offered_can_last() {
+        for (key, answer) in [("s", Answer::Session), ("Session", Answer::Session), ("t", Answer::Hour)] {
+            assert_eq!(understand(key, Some("calls like this")), Typed::Answer(answer));
+            assert_eq!(understand(key, None), Typed::Unclear, "{key}");
+        }
+    }
+
+    #[test]
+    fn each_key_means_exactly_what_it_says() {
+        let sent = |answer: Answer| serde_json::to_string(&answer.params()).unwrap();
+        assert_eq!(sent(Answer::Once), r#"{"decision":"allow","scope":"once"}"#);
+        assert_eq!(sent(Answer::Session), r#"{"decision":"allow","scope":"session"}"#);
+        assert_eq!(sent(Answer::Hour), r#"{"decision":"allow","scope":"timeboxed","minutes":60}"#);
+        assert_eq!(sent(Answer::Deny), r#"{"decision":"deny","scope":"once"}"#);
+        assert!(reaches_further(&Answer::Session.params()) && !reaches_further(&Answer::Deny.params()));
+    }
+}

@@ -1,0 +1,214 @@
+//! The desk where a person answers: the questions that wait, the one on the screen, and the answer under way.
+//!
+//! Used wherever questions are put at a terminal: `palyra run` and `palyra approvals watch`. The surroundings bring questions
+//! and take them away; the desk shows them one at a time, oldest first.
+//!
+//! INVARIANT: what was typed before a question was on the screen does not answer it, and the end of input answers nothing.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use palyra_client::{Client, ClientError};
+use palyra_common::ApprovalId;
+use tokio::task::JoinHandle;
+
+use super::answer::{self, Decided, Typed};
+use super::keyboard::{Keyboard, Line};
+use crate::console::{Console, Input, one_line};
+use crate::error::CliError;
+use crate::render;
+use crate::render::question::{self, Question};
+
+/// Questions and answers at one terminal.
+pub(crate) struct Desk<'a> {
+    client: &'a Client,
+    console: &'a Console,
+    questions: VecDeque<Question>,
+    shown: Option<Shown>,
+    answering: Input,
+    keyboard: Keyboard,
+    deciding: Option<Deciding>,
+}
+
+/// The question that is on the screen.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    id: ApprovalId,
+    since: Instant,
+}
+
+/// The answer that is under way, so that the loop around never waits for it.
+struct Deciding {
+    id: ApprovalId,
+    task: JoinHandle<Result<Decided, ClientError>>,
+}
+
+/// Something that happened at the desk.
+pub(crate) enum Step {
+    /// A line was typed, or there will be no more.
+    Typed(Option<Line>),
+    /// The daemon said what became of an answer.
+    Decided(ApprovalId, Result<Box<Decided>, ClientError>),
+}
+
+impl<'a> Desk<'a> {
+    pub(crate) fn new(client: &'a Client, console: &'a Console) -> Self {
+        // A program that reads JSON does not answer questions on the terminal.
+        let answering = if console.is_text() { console.input() } else { Input::Piped };
+        let (questions, keyboard) = (VecDeque::new(), Keyboard::new());
+        Self { client, console, questions, shown: None, answering, keyboard, deciding: None }
+    }
+
+    pub(crate) fn answering(&self) -> Input {
+        self.answering
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.questions.is_empty()
+    }
+
+    /// Puts a question at the end of the queue.
+    pub(crate) fn asked(&mut self, question: Question) {
+        if self.questions.iter().all(|known| known.approval_id != question.approval_id) {
+            self.questions.push_back(question);
+        }
+    }
+
+    /// Takes out an answered question, wherever it was answered.
+    pub(crate) fn answered(&mut self, id: ApprovalId) {
+        self.questions.retain(|question| question.approval_id != id);
+    }
+
+    /// Whether [`Desk::present`] would print something.
+    pub(crate) fn has_news(&self) -> bool {
+        self.questions.front().is_some_and(|first| self.shown.is_none_or(|shown| shown.id != first.approval_id))
+    }
+
+    /// Puts the oldest open question on the screen, unless it is there already.
+    pub(crate) fn present(&mut self) {
+        let Some(first) = self.questions.front() else {
+            self.shown = None;
+            return;
+        };
+        if self.shown.is_some_and(|shown| shown.id == first.approval_id) {
+            return;
+        }
+        // Before it is printed: from then on whatever is typed may be the answer.
+        let since = Instant::now();
+        match self.answering {
+            Input::Terminal => {
+                self.keyboard.forget();
+                let mut lines = question::lines(first, self.console);
+                lines.push(question::choices(first).to_owned());
+                self.console.prompt(&lines.join("\n"));
+            }
+            Input::Piped => self.console.remark(&question::elsewhere(first).join("\n")),
+        }
+        self.shown = Some(Shown { id: first.approval_id, since });
+    }
+
+    /// Says something without losing the question that is on the screen.
+    pub(crate) fn note(&self, text: &str) {
+        match (self.answering, self.shown, self.questions.front()) {
+            (Input::Terminal, Some(shown), Some(first)) if shown.id == first.approval_id => {
+                self.console.prompt(&format!("\n{text}\n{}", question::choices(first)));
+            }
+            _ => self.console.remark(text),
+        }
+    }
+
+    /// Waits for the next thing to happen. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Step {
+        let listens =
+            self.answering == Input::Terminal && self.deciding.is_none() && self.shown.is_some() && !self.is_empty();
+        tokio::select! {
+            line = self.keyboard.line(), if listens => Step::Typed(line),
+            (id, result) = decided(&mut self.deciding) => Step::Decided(id, result.map(Box::new)),
+        }
+    }
+
+    /// Does what follows from what happened.
+    pub(crate) fn step(&mut self, step: Step) -> Result<(), CliError> {
+        match step {
+            Step::Typed(Some(line)) => self.typed(&line),
+            Step::Typed(None) => self.silent(),
+            Step::Decided(id, result) => self.decided(id, result)?,
+        }
+        Ok(())
+    }
+
+    /// Waits for an answer that is still under way when its run is over already, so that the person learns what they
+    /// agreed to. A broken connection is no matter any more: the run went on, so the answer was taken.
+    pub(crate) async fn settle(&mut self) -> Result<(), CliError> {
+        self.questions.clear();
+        if self.deciding.is_none() {
+            return Ok(());
+        }
+        match decided(&mut self.deciding).await {
+            (_, Err(error)) if error.is_connection_trouble() => Ok(()),
+            (id, result) => self.decided(id, result.map(Box::new)),
+        }
+    }
+
+    fn typed(&mut self, line: &Line) {
+        let (Some(first), Some(shown)) = (self.questions.front(), self.shown) else { return };
+        if shown.id != first.approval_id || line.read_at < shown.since {
+            return;
+        }
+        let choices = question::choices(first);
+        match answer::understand(&line.text, first.offer.as_deref()) {
+            Typed::Answer(answer) => {
+                let (client, id) = (self.client.clone(), first.approval_id);
+                let task = tokio::spawn(async move { answer::give(&client, id, &answer.params()).await });
+                self.deciding = Some(Deciding { id, task });
+            }
+            Typed::More => self.console.prompt(&format!("{}\n{choices}", question::more(first).join("\n"))),
+            Typed::Unclear => self.console.prompt(choices),
+        }
+    }
+
+    /// The keyboard is gone, and silence is no consent.
+    fn silent(&mut self) {
+        self.answering = Input::Piped;
+        if let Some(first) = self.questions.front() {
+            self.console.remark(&format!("\n{}", question::elsewhere(first).join("\n")));
+        }
+    }
+
+    fn decided(&mut self, id: ApprovalId, result: Result<Box<Decided>, ClientError>) -> Result<(), CliError> {
+        match result {
+            // The surroundings will hear the same; until then the question must not be asked again.
+            Ok(decided) => {
+                self.answered(id);
+                if let Some(pattern) = &decided.pattern {
+                    self.note(&render::approvals::agreed_to(pattern).join("\n"));
+                }
+            }
+            Err(ClientError::Refused(envelope)) => {
+                self.console.remark(&format!("not accepted: {} [{}]", one_line(&envelope.message), envelope.code));
+                // Somebody else was quicker, or the run took the question back: it is closed either way.
+                if envelope.code == "approval_not_found" {
+                    self.answered(id);
+                }
+                self.shown = None;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.present();
+        Ok(())
+    }
+}
+
+/// Waits for the answer under way if there is one; otherwise for ever, which leaves the choice to the other branches.
+async fn decided(deciding: &mut Option<Deciding>) -> (ApprovalId, Result<Decided, ClientError>) {
+    let Some(running) = deciding else { return std::future::pending().await };
+    let result = (&mut running.task).await;
+    let id = running.id;
+    *deciding = None;
+    let lost = |error| Err(ClientError::Disconnected { doing: "deciding an approval", source: Box::new(error) });
+    (id, result.unwrap_or_else(lost))
+}
+
+#[cfg(test)]
+#[path = "desk_tests.rs"]
+mod tests;

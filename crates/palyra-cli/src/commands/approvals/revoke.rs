@@ -1,0 +1,31 @@
+//! `palyra approvals revoke APPROVAL`: takes back what was agreed to for longer than once.
+
+use clap::Args;
+use palyra_client::Client;
+use palyra_common::ExitCode;
+
+use super::{patterns, which};
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Which pattern.
+#[derive(Debug, Args)]
+pub(crate) struct RevokeArguments {
+    /// The id of the approval by which it was agreed to, its beginning or its end
+    #[arg(value_name = "APPROVAL")]
+    approval: String,
+}
+
+pub(super) async fn execute(
+    arguments: &RevokeArguments,
+    client: &Client,
+    context: &Context,
+) -> Result<ExitCode, CliError> {
+    let id = which::pattern(client, &arguments.approval).await?;
+    let left = client.revoke_pattern(id).await?;
+    if context.console.is_text() {
+        context.console.remark(&format!("{id} is taken back; calls like it are asked about again. What still counts:"));
+    }
+    patterns::print(&left, context)?;
+    Ok(ExitCode::Ok)
+}

@@ -1,0 +1,118 @@
+//! `palyra mcp add NAME -- COMMAND…` and `palyra mcp add NAME --url URL`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use palyra_common::{ExitCode, SecretRef};
+use palyra_mcp::{HttpConfig, McpError, McpRegistry, ServerConfig, ServerName, StdioConfig, ToolDescription};
+
+use crate::context::Context;
+use crate::error::CliError;
+
+/// What nearly every program needs to start at all. They are written into the entry, where they can be seen and removed.
+const USUAL_VARIABLES: [&str; 3] = ["PATH", "HOME", "LANG"];
+
+/// Which server, and how it is reached.
+#[derive(Debug, Args)]
+pub(crate) struct AddArguments {
+    /// A name for it: a-z, 0-9, _ and -
+    #[arg(value_name = "NAME")]
+    name: ServerName,
+    /// The address of a web service
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    url: Option<String>,
+    /// A header that carries a secret, such as Authorization=env:TOKEN (repeatable)
+    #[arg(long = "header", value_name = "NAME=REFERENCE", requires = "url", value_parser = header)]
+    headers: Vec<(String, SecretRef)>,
+    /// An environment variable that the program may see, besides PATH, HOME and LANG (repeatable)
+    #[arg(long = "env", value_name = "VARIABLE", conflicts_with = "url")]
+    env: Vec<String>,
+    /// Where the program runs [default: /]
+    #[arg(long, value_name = "DIR", conflicts_with = "url")]
+    cwd: Option<PathBuf>,
+    /// Pin the tools of a server that was added before as they are now
+    #[arg(long, conflicts_with_all = ["url", "env", "cwd", "command"])]
+    repin: bool,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+fn header(text: &str) -> Result<(String, SecretRef), String> {
+    let (name, reference) = text.split_once('=').ok_or("write NAME=REFERENCE, such as Authorization=env:TOKEN")?;
+    let reference = reference.parse().map_err(|error: palyra_common::InvalidSecretRef| error.to_string())?;
+    Ok((name.to_owned(), reference))
+}
+
+pub(super) async fn execute(arguments: AddArguments, context: &Context) -> Result<ExitCode, CliError> {
+    let registry = super::registry(context)?;
+    let name = arguments.name.clone();
+    if arguments.repin {
+        let server = registry.server(&name)?;
+        let tools = super::tools_of(&server, context).await?;
+        server.shutdown().await;
+        registry.pin(&name, &tools)?;
+        return report("pinned anew", &name, &tools, context);
+    }
+    let server = registry.add(&name, &configuration(arguments, context)?)?;
+    let added = pinned(&registry, &name, context).await;
+    server.shutdown().await;
+    match added {
+        Ok(tools) => report("added", &name, &tools, context),
+        Err(error) => {
+            // What never worked is not left lying around.
+            registry.remove(&name)?;
+            Err(error.into())
+        }
+    }
+}
+
+async fn pinned(
+    registry: &McpRegistry,
+    name: &ServerName,
+    context: &Context,
+) -> Result<Vec<ToolDescription>, McpError> {
+    let tools = super::tools_of(&*registry.server(name)?, context).await?;
+    registry.pin(name, &tools)?;
+    Ok(tools)
+}
+
+fn configuration(arguments: AddArguments, context: &Context) -> Result<ServerConfig, CliError> {
+    if let Some(url) = arguments.url {
+        let headers: BTreeMap<String, SecretRef> = arguments.headers.into_iter().collect();
+        return Ok(ServerConfig::http(HttpConfig { url, headers }));
+    }
+    let mut command = arguments.command.into_iter();
+    let Some(program) = command.next() else {
+        return Err(CliError::Usage {
+            reason: "it takes a command after `--`, or an address after `--url`".to_owned(),
+            usage: Some("palyra mcp add NAME -- COMMAND… | --url URL".to_owned()),
+        });
+    };
+    let mut env: Vec<String> = USUAL_VARIABLES.map(str::to_owned).to_vec();
+    env.extend(arguments.env.into_iter().filter(|variable| !USUAL_VARIABLES.contains(&variable.as_str())));
+    // A program named by a relative path is found from where the person stands, not from where it will run.
+    let program = if program.contains('/') {
+        context.environment.absolute(program.as_ref()).display().to_string()
+    } else {
+        program
+    };
+    let cwd = arguments.cwd.map(|cwd| context.environment.absolute(&cwd));
+    Ok(ServerConfig::stdio(StdioConfig { command: program, args: command.collect(), env, cwd }))
+}
+
+fn report(done: &str, name: &ServerName, tools: &[ToolDescription], context: &Context) -> Result<ExitCode, CliError> {
+    let console = &context.console;
+    if console.is_text() {
+        console.line(&format!("{done}: {name}, {} tools pinned", tools.len()))?;
+        console.remark(&format!(
+            "note: every call of its tools counts as consequential until you have reviewed how they are treated: \
+             palyra mcp classify {name}"
+        ));
+    } else {
+        let names: Vec<String> = tools.iter().map(|tool| name.tool_name(&tool.name)).collect();
+        console.document(&serde_json::json!({ "name": name, "tools": names }))?;
+    }
+    Ok(ExitCode::Ok)
+}

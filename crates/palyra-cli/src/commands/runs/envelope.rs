@@ -1,0 +1,75 @@
+//! `palyra runs envelope RUN`: what a run is meant to do, shown and changed by a person.
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use palyra_client::Client;
+use palyra_client::api::{EditEnvelopeParams, IntentView};
+use palyra_common::ExitCode;
+use serde::Serialize;
+
+use super::RunArgument;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::render;
+
+const EXAMPLES: &str = "\
+Before it reads anything that others wrote, a run states which effects outside its workspace the
+task needs, and where they go as far as you named that: its envelope. Afterwards whatever lies
+outside is asked about first, however plausible it looks. Only a person widens it: with this
+command, or by naming more in a further message (`palyra runs send`). A tool without --to may go
+wherever the work shows; where untrusted text chose the destination you are asked all the same.
+
+Examples:
+  palyra runs envelope last                                              show it
+  palyra runs envelope last --allow mcp.mail.send --to ada@example.org   mean this as well
+  palyra runs envelope last --remove mcp.mail.send                       do not mean that any more";
+
+/// Which run, and what is meant.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct EnvelopeArguments {
+    #[command(flatten)]
+    run: RunArgument,
+    /// A tool that is meant as well
+    #[arg(long, value_name = "TOOL", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    allow: Option<String>,
+    /// Where it may go, such as a recipient or a host; may be given several times
+    #[arg(long, value_name = "DEST", requires = "allow")]
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    to: Vec<String>,
+    /// A tool that is not meant any more; may be given several times
+    #[arg(long, value_name = "TOOL", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    remove: Vec<String>,
+}
+
+/// The envelope as a document of its own.
+#[derive(Serialize)]
+struct Envelope<'a> {
+    run_id: palyra_common::RunId,
+    mode: palyra_common::RunMode,
+    envelope: &'a [IntentView],
+}
+
+pub(super) async fn execute(
+    arguments: EnvelopeArguments,
+    client: &Client,
+    context: &Context,
+) -> Result<ExitCode, CliError> {
+    let id = arguments.run.resolve(client).await?;
+    let destinations: BTreeSet<String> = arguments.to.into_iter().collect();
+    let add: Vec<IntentView> = arguments.allow.map(|tool| IntentView { tool, destinations }).into_iter().collect();
+    let edit = EditEnvelopeParams { add, remove: arguments.remove };
+    let detail = if edit == EditEnvelopeParams::default() {
+        client.run(id).await?
+    } else {
+        client.edit_envelope(id, &edit).await?
+    };
+    let console = &context.console;
+    if console.is_text() {
+        render::runs::envelope(&detail.envelope).iter().try_for_each(|line| console.line(line))?;
+    } else {
+        console.document(&Envelope { run_id: detail.run.run_id, mode: detail.mode, envelope: &detail.envelope })?;
+    }
+    Ok(ExitCode::Ok)
+}

@@ -1,0 +1,167 @@
+//! Approvals and agreed patterns as text: one line each in lists, a page for one.
+
+use palyra_client::api::{ApprovalView, PatternView};
+use palyra_common::{ApprovalDecision, ApprovalScope};
+
+use super::evidence::{self, Extent};
+use super::question::{agreed, arguments};
+use super::table;
+use super::text::{counted, instant, shortened, visible};
+
+/// Approvals as a table. The value that steers the effect has a column of its own: it is what an answer turns on.
+pub(crate) fn list(approvals: &[ApprovalView]) -> Vec<String> {
+    let rows: Vec<_> = approvals
+        .iter()
+        .map(|approval| {
+            [
+                approval.approval_id.to_string(),
+                instant(approval.requested_at),
+                approval.risk.to_string(),
+                state(approval),
+                steered_by(approval),
+                shortened(&approval.summary, 60),
+            ]
+        })
+        .collect();
+    table::lines(["APPROVAL", "ASKED (UTC)", "RISK", "ANSWER", "STEERED BY", "QUESTION"], &rows)
+}
+
+/// The first steering value, and how many more there are.
+fn steered_by(approval: &ApprovalView) -> String {
+    match approval.evidence.as_slice() {
+        [] => "-".to_owned(),
+        [first, rest @ ..] => {
+            let value = evidence::cell(&first.value, 34);
+            if rest.is_empty() { value } else { format!("{value} and {} more", rest.len()) }
+        }
+    }
+}
+
+/// `waits`, `allow by me`, `withdrawn`.
+fn state(approval: &ApprovalView) -> String {
+    match (&approval.answer, approval.withdrawn_at) {
+        (Some(answer), _) => format!("{} by {}", decided(answer.decision, answer.scope), shortened(&answer.by, 30)),
+        (None, Some(_)) => "withdrawn".to_owned(),
+        (None, None) => "waits".to_owned(),
+    }
+}
+
+/// `allow`, `allow (session)`, `deny`: a refusal is always about one call.
+pub(crate) fn decided(decision: ApprovalDecision, scope: ApprovalScope) -> String {
+    match (decision, scope) {
+        (ApprovalDecision::Allow, ApprovalScope::Session | ApprovalScope::Timeboxed) => format!("{decision} ({scope})"),
+        _ => decision.to_string(),
+    }
+}
+
+/// One line about an approval that is no longer open.
+pub(crate) fn closed(approval: &ApprovalView) -> String {
+    format!("{}  {}  {}", approval.approval_id, state(approval), shortened(&approval.summary, 100))
+}
+
+/// Everything about one approval, nothing shortened that an answer could turn on.
+pub(crate) fn page(approval: &ApprovalView, pattern: Option<&PatternView>) -> Vec<String> {
+    let line = |text: &str| visible(text).replace(['\n', '\t'], " ");
+    let mut lines = vec![
+        format!("approval   {}", approval.approval_id),
+        format!("question   {}", line(&approval.summary)),
+        format!("risk       {}", approval.risk),
+        format!("why        {}", line(&approval.reason)),
+        format!("subject    {}", approval.subject),
+    ];
+    match &approval.call_id {
+        Some(call) => lines.push(format!("run        {}, call {}", approval.run_id, shortened(call, 60))),
+        None => lines.push(format!("run        {}", approval.run_id)),
+    }
+    lines.push(format!("session    {}", approval.session_id));
+    lines.push(format!("asked      {} UTC", instant(approval.requested_at)));
+    match (&approval.answer, approval.withdrawn_at) {
+        (Some(answer), _) => lines.push(format!(
+            "answer     {} by {}{} at {} UTC",
+            decided(answer.decision, answer.scope),
+            line(&answer.by),
+            answer.via.as_ref().map(|via| format!(" ({})", line(via))).unwrap_or_default(),
+            instant(answer.at)
+        )),
+        (None, Some(at)) => {
+            lines.push(format!("answer     none; the run took the question back at {} UTC", instant(at)));
+        }
+        (None, None) => lines.push("answer     none yet".to_owned()),
+    }
+    if let Some(pattern) = pattern {
+        lines.push(format!("agreed to  {}{}", agreed(&pattern.sentence), revoked(pattern)));
+    }
+    lines.push(String::new());
+    if !approval.evidence.is_empty() {
+        let count = counted(approval.evidence.len(), "value");
+        lines.push(format!("{count} that nobody you trust chose"));
+        lines.extend(indented(evidence::lines(&approval.evidence, Extent::Whole)));
+    }
+    if let Some(tool) = &approval.tool {
+        lines.push(format!("{} with", line(tool)));
+        lines.extend(indented(arguments(approval.arguments.as_ref())));
+    }
+    if approval.answer.is_none() && approval.withdrawn_at.is_none() {
+        lines.extend(ways_to_answer(approval));
+    }
+    lines
+}
+
+fn ways_to_answer(approval: &ApprovalView) -> Vec<String> {
+    let id = approval.approval_id;
+    let mut lines = Vec::new();
+    if let Some(offer) = &approval.offer {
+        lines.push("not to be asked again, agree to".to_owned());
+        lines.push(format!("  {}", agreed(offer)));
+    }
+    lines.push("answer with".to_owned());
+    let mut way = |answer: &str, what: &str| {
+        lines.push(format!("  palyra approvals decide {id} {answer:<23}  {what}"));
+    };
+    way("allow", "this call");
+    if approval.offer.is_some() {
+        way("allow --scope session", "and calls like it in this session");
+        way("allow --scope timeboxed", "and calls like it for an hour, in all your sessions");
+    }
+    way("deny", "not this call");
+    lines
+}
+
+/// Agreed patterns: each with what it covers, whole, and what becomes of it.
+pub(crate) fn patterns(patterns: &[PatternView]) -> Vec<String> {
+    patterns
+        .iter()
+        .flat_map(|pattern| {
+            [
+                format!("{}  {}", pattern.approval_id, agreed(&pattern.sentence)),
+                format!(
+                    "  agreed by {} at {} UTC in session {}{}",
+                    shortened(&pattern.by, 60),
+                    instant(pattern.at),
+                    pattern.session_id,
+                    revoked(pattern)
+                ),
+            ]
+        })
+        .collect()
+}
+
+fn revoked(pattern: &PatternView) -> String {
+    pattern.revoked_at.map(|at| format!("; taken back at {} UTC", instant(at))).unwrap_or_default()
+}
+
+/// What is said when something was agreed to for longer than once.
+pub(crate) fn agreed_to(pattern: &PatternView) -> Vec<String> {
+    vec![
+        format!("agreed to: {}", agreed(&pattern.sentence)),
+        format!("  take it back with: palyra approvals revoke {}", pattern.approval_id),
+    ]
+}
+
+fn indented(lines: Vec<String>) -> impl Iterator<Item = String> {
+    lines.into_iter().map(|line| format!("  {line}"))
+}
+
+#[cfg(test)]
+#[path = "approvals_tests.rs"]
+mod tests;

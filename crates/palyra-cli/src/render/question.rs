@@ -1,0 +1,182 @@
+//! A question before an effect, as it is put to a person: what, how bad, why, which values steer it and who chose them.
+//!
+//! What is agreed to for longer than once is never shortened here: a person agrees to what they were shown.
+
+use palyra_client::api::ApprovalView;
+use palyra_common::{ApprovalEvidence, ApprovalId, Risk, RunId, ToolApprovalRequest};
+use serde_json::Value;
+
+use super::calls;
+use super::evidence::{self, Extent};
+use super::text::{shortened, visible};
+use crate::console::{Console, Style};
+
+/// A question that waits, wherever it was learnt of.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub(crate) approval_id: ApprovalId,
+    pub(crate) run_id: RunId,
+    pub(crate) risk: Risk,
+    pub(crate) summary: String,
+    pub(crate) reason: String,
+    pub(crate) tool: Option<String>,
+    pub(crate) arguments: Option<Value>,
+    pub(crate) evidence: Vec<ApprovalEvidence>,
+    pub(crate) offer: Option<String>,
+}
+
+impl Question {
+    /// A question from a run's tape.
+    pub(crate) fn on_tape(run_id: RunId, request: ToolApprovalRequest) -> Self {
+        Self {
+            approval_id: request.approval_id,
+            run_id,
+            risk: request.risk,
+            summary: request.summary,
+            reason: request.reason,
+            tool: request.tool,
+            arguments: request.arguments,
+            evidence: request.evidence,
+            offer: request.offer,
+        }
+    }
+}
+
+impl From<ApprovalView> for Question {
+    fn from(view: ApprovalView) -> Self {
+        Self {
+            approval_id: view.approval_id,
+            run_id: view.run_id,
+            risk: view.risk,
+            summary: view.summary,
+            reason: view.reason,
+            tool: view.tool,
+            arguments: view.arguments,
+            evidence: view.evidence,
+            offer: view.offer,
+        }
+    }
+}
+
+/// The question itself, line by line.
+pub(crate) fn lines(question: &Question, console: &Console) -> Vec<String> {
+    let mut lines = vec![console.styled(Style::Ask, &format!("? {}", shortened(&question.summary, 300)))];
+    if let (Some(tool), Some(arguments)) = (&question.tool, &question.arguments) {
+        lines.push(format!("  {} {}", shortened(tool, 100), calls::subject(arguments)).trim_end().to_owned());
+    }
+    lines.push(format!("  {} risk; {}", question.risk, shortened(&question.reason, 300)));
+    lines.extend(evidence::lines(&question.evidence, Extent::Glance).into_iter().map(|line| format!("  {line}")));
+    if let Some(offer) = &question.offer {
+        lines.push(format!("  not to be asked again, agree to: {}", agreed(offer)));
+    }
+    lines
+}
+
+/// The keys, ending where the answer is typed.
+pub(crate) fn choices(question: &Question) -> &'static str {
+    match question.offer {
+        // How far each reaches is said here, because the pattern does not say it.
+        Some(_) => "  [a]llow once, [s] in this session, [t] for an hour in all your sessions, [d]eny, [m]ore > ",
+        None => "  [a]llow once, [d]eny, [m]ore > ",
+    }
+}
+
+/// Everything about the call, unshortened: this is what a person agrees to.
+pub(crate) fn more(question: &Question) -> Vec<String> {
+    let mut lines = vec![format!("  approval {}, run {}", question.approval_id, question.run_id)];
+    lines.push(format!("  why: {}", visible(&question.reason).replace('\n', " ")));
+    lines.extend(evidence::lines(&question.evidence, Extent::Whole).into_iter().map(|line| format!("  {line}")));
+    if let Some(tool) = &question.tool {
+        lines.push(format!("  tool {}", shortened(tool, 200)));
+    }
+    lines.extend(arguments(question.arguments.as_ref()).into_iter().map(|line| format!("  {line}")));
+    if let Some(offer) = &question.offer {
+        lines.push(format!("  could be agreed to for longer: {}", agreed(offer)));
+    }
+    lines
+}
+
+/// Arguments as indented JSON.
+pub(crate) fn arguments(arguments: Option<&Value>) -> Vec<String> {
+    let Some(arguments) = arguments else { return vec!["(no arguments)".to_owned()] };
+    let pretty = serde_json::to_string_pretty(arguments).unwrap_or_else(|_| arguments.to_string());
+    visible(&pretty).lines().map(str::to_owned).collect()
+}
+
+/// What is agreed to, whole and on one line.
+pub(crate) fn agreed(sentence: &str) -> String {
+    visible(sentence).replace(['\n', '\t'], " ").trim().to_owned()
+}
+
+/// What is said where nobody can type an answer.
+pub(crate) fn elsewhere(question: &Question) -> Vec<String> {
+    let mut lines = vec![format!("waiting for a decision: {}", shortened(&question.summary, 300))];
+    lines.extend(evidence::lines(&question.evidence, Extent::Glance).into_iter().map(|line| format!("  {line}")));
+    lines.push(format!("  palyra approvals show {}", question.approval_id));
+    lines.push(format!("  palyra approvals decide {} allow|deny", question.approval_id));
+    lines.push(format!("  or end the run: palyra runs abort {}", question.run_id));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use palyra_common::{Provenance, SinkKind};
+    use serde_json::json;
+
+    use super::*;
+
+    fn question() -> Question {
+        Question {
+            approval_id: ApprovalId::from_u128(1),
+            run_id: RunId::from_u128(9),
+            risk: Risk::High,
+            summary: "send money to US133".to_owned(),
+            reason: "untrusted text chose the recipient".to_owned(),
+            tool: Some("mcp.bank.send_money".to_owned()),
+            arguments: Some(json!({ "recipient": "US133", "subject": "a\u{1b}[8m\u{200b}" })),
+            evidence: vec![ApprovalEvidence {
+                argument: "recipient".to_owned(),
+                sink: SinkKind::Destination,
+                value: "US133".to_owned(),
+                provenance: Provenance::Untrusted,
+                source: Some("the result of mcp.bank.read_file (t1c1)".to_owned()),
+                sentence: Some("IBAN: US133".to_owned()),
+            }],
+            offer: Some("mcp.bank.send_money `US133`".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_question_names_value_source_and_sentence() {
+        assert_eq!(
+            lines(&question(), &Console::for_tests()),
+            [
+                "? send money to US133",
+                "  mcp.bank.send_money",
+                "  high risk; untrusted text chose the recipient",
+                "  recipient = US133",
+                "    found in the result of mcp.bank.read_file (t1c1): «IBAN: US133»",
+                "  not to be asked again, agree to: mcp.bank.send_money `US133`",
+            ]
+        );
+        assert!(choices(&question()).contains("[s] in this session, [t] for an hour in all your sessions"));
+    }
+
+    #[test]
+    fn without_an_offer_nothing_lasts() {
+        let plain = Question { offer: None, evidence: Vec::new(), ..question() };
+        assert_eq!(choices(&plain), "  [a]llow once, [d]eny, [m]ore > ");
+        assert_eq!(lines(&plain, &Console::for_tests()).len(), 3);
+    }
+
+    #[test]
+    fn more_shows_all_and_a_long_offer_is_never_cut() {
+        let offer = format!("mcp.bank.send_money `{}`", "x".repeat(5000));
+        let long = Question { offer: Some(offer.clone()), ..question() };
+        let whole = more(&long).join("\n");
+        assert!(whole.contains("\"subject\": \"a\\u001b[8m\u{fffd}\""), "{whole}");
+        assert!(whole.contains("decides where it goes") && whole.contains(&offer));
+        assert!(lines(&long, &Console::for_tests()).join("\n").contains(&offer));
+        assert!(elsewhere(&long).join("\n").contains("palyra approvals decide 0000000000"));
+    }
+}

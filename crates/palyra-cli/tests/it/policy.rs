@@ -1,0 +1,233 @@
+//! `palyra policy …` on real files, without a daemon.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use palyra_common::Timestamp;
+use palyra_journal::{Journal, JournalOptions, NewRecord};
+use serde_json::{Value, json};
+
+use crate::support::{Place, Ran};
+
+const PERMIT: &str = "@id(\"run\") @reason_person(\"the operator lets {user} run it\") @reason_model(\"it may\")
+permit (principal in User::\"me\", action == Action::\"tool.execute\", resource == Tool::\"palyra.process.run\");\n";
+
+/// A place whose configuration names a directory of policies.
+fn place(files: &[(&str, &str)]) -> Place {
+    let place = Place::new();
+    let directory = place.path("policies");
+    fs::create_dir(&directory).unwrap();
+    for (name, text) in files {
+        fs::write(directory.join(name), text).unwrap();
+    }
+    let config = format!("version = 1\n[policy]\ndirectory = \"{}\"\n", directory.display());
+    fs::write(place.path("palyra.toml"), config).unwrap();
+    place
+}
+
+fn policy(place: &Place, arguments: &[&str]) -> Ran {
+    let mut all = vec!["policy"];
+    all.extend(arguments);
+    place.run(&all)
+}
+
+#[test]
+fn the_shipped_policies_are_in_order() {
+    let place = Place::new();
+    assert_eq!(policy(&place, &["check"]).code, 0);
+    assert_eq!(policy(&place, &["lint"]).out, "nothing to point out\n");
+    let tested = policy(&place, &["test"]);
+    assert_eq!(tested.code, 0, "{tested:?}");
+    assert!(tested.out.ends_with(" cases, 0 failed\n"), "{}", tested.out);
+}
+
+#[test]
+fn faults_are_named_with_their_place() {
+    let place = place(&[("site.cedar", "// fine\npermit (principal")]);
+    for arguments in [&["check"][..], &["lint"], &["test"], &["explain", "--tool", "x"]] {
+        let ran = policy(&place, arguments);
+        assert_eq!(ran.code, 2, "{arguments:?} {ran:?}");
+        assert!(ran.err.contains("site.cedar:2") && ran.err.contains("policy_malformed"), "{}", ran.err);
+    }
+    let json = policy(&place, &["check", "--output", "json"]);
+    assert_eq!(json.json()["error"]["code"], "policy_malformed");
+    fs::write(place.path("policies/site.cedar"), vec![b' '; 10 << 20]).unwrap();
+    assert!(policy(&place, &["check"]).err.contains("policy_file_too_large"));
+}
+
+#[test]
+fn a_call_is_explained() {
+    let place = place(&[("site.cedar", PERMIT)]);
+    let permitted = policy(&place, &["explain", "--tool", "palyra.process.run"]);
+    assert_eq!(permitted.code, 0, "{permitted:?}");
+    assert!(permitted.out.starts_with("tool.execute: permit\n  the operator lets me run it\n"), "{}", permitted.out);
+    assert!(permitted.out.contains("applies: site.run (permit)"), "{}", permitted.out);
+    let denied = policy(&place, &["explain", "--tool", "palyra.process.run", "--user", "you"]);
+    assert!(denied.out.starts_with("tool.execute: deny\n"), "{}", denied.out);
+    let asked = policy(
+        &place,
+        &[
+            "explain",
+            "--tool",
+            "mcp.mail.send",
+            "--server",
+            "mail",
+            "--consequential",
+            "--arg",
+            "to=eve",
+            "--sink",
+            "to=destination",
+            "--from",
+            "to=untrusted",
+        ],
+    );
+    assert!(asked.out.starts_with("tool.execute: needs_approval\n  the destination `eve` comes from"), "{}", asked.out);
+
+    let explained = policy(&place, &["explain", "--tool", "palyra.process.run", "--output", "json"]).json();
+    assert_eq!(explained["decision"]["verdict"], "permit");
+    for wrong in [
+        &["explain"][..],
+        &["explain", "--tool", "x", "--sink", "to=destination"],
+        &["explain", "--tool", "x", "--arg", "to"],
+        &["explain", "--tool", "x", "--arg", "to=a", "--sink", "to=nowhere"],
+        &["explain", "--tool", "x", "--decision", "last/"],
+    ] {
+        assert_eq!(policy(&place, wrong).code, 2, "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_request_is_read_from_a_file_or_the_input() {
+    let place = place(&[("site.cedar", PERMIT)]);
+    let request = r#"{"principal":{"run":{"run":"r","session":"s","agent":"a","user":"me"}},"action":"tool.read",
+        "resource":{"path":{"name":"a","location":"inside_workspace"}},"context":{"effect":{"tool":{"name":"palyra.fs.read"},
+        "scope":"workspace_read","risk":"low","mode":"guarded","labels":{"integrity":"user","confidentiality":"private"},
+        "asking":"ask_before","consequence":"contained","envelope":"inside","now":0}}}"#;
+    fs::write(place.path("workspace/request.json"), request).unwrap();
+    let ran = policy(&place, &["explain", "request.json"]);
+    assert!(ran.out.starts_with("tool.read: needs_approval\n"), "{ran:?}");
+    fs::write(place.path("workspace/request.json"), request.replace("\"now\"", "\"later\"")).unwrap();
+    assert_eq!(policy(&place, &["explain", "request.json"]).code, 2);
+    assert_eq!(policy(&place, &["explain", "missing.json"]).code, 2);
+}
+
+#[test]
+fn lint_and_tests_say_what_is_wrong_and_fail() {
+    let place = place(&[("site.cedar", "@id(\"all\") permit (principal, action, resource);")]);
+    let lint = policy(&place, &["lint"]);
+    assert_eq!(lint.code, 7, "{lint:?}");
+    assert!(lint.out.contains("[over_broad_permit]"), "{}", lint.out);
+    let tested = policy(&place, &["test"]);
+    assert_eq!(tested.code, 7, "a permit for everything breaks shipped cases: {tested:?}");
+    fs::write(place.path("workspace/own.policy-test.toml"), "[[case]]\nname = 'x'\nexpect = 'deny'\n").unwrap();
+    assert_eq!(policy(&place, &["test", "own.policy-test.toml"]).code, 2, "a case without a request is no case");
+}
+
+#[test]
+fn a_proposal_is_a_directory_or_a_file() {
+    let place = place(&[("site.cedar", PERMIT)]);
+    fs::create_dir(place.path("workspace/new")).unwrap();
+    let empty = policy(&place, &["diff", "new"]);
+    assert!(empty.out.starts_with("removed site.run from "), "{}", empty.out);
+    fs::write(place.path("workspace/site.cedar"), PERMIT.replace("\"me\"", "\"you\"")).unwrap();
+    assert!(policy(&place, &["diff", "site.cedar"]).out.starts_with("changed site.run at "));
+    fs::write(place.path("workspace/more.cedar"), PERMIT).unwrap();
+    assert!(policy(&place, &["diff", "more.cedar"]).out.starts_with("added more.run at "));
+    fs::write(place.path("workspace/new/site.cedar"), PERMIT).unwrap();
+    assert_eq!(policy(&place, &["diff", "new"]).out, "both mean the same\n");
+    assert!(policy(&place, &["check", "notes.txt"]).err.contains("policy_file_unknown"));
+    assert!(policy(&place, &["check", "absent.cedar"]).err.contains("policy_unreadable"));
+}
+
+/// A journal with decisions as the daemon records them: one permitted read, one denied call, one without its question.
+fn with_decisions(place: &Place) {
+    let request = |action: &str, resource: Value, tool: &str, scope: &str| {
+        json!({
+            "principal": { "run": { "run": "r", "session": "s", "agent": "default", "user": "me" } },
+            "action": action, "resource": resource,
+            "context": { "effect": {
+                "tool": { "name": tool }, "scope": scope, "risk": "low", "mode": "guarded",
+                "labels": { "integrity": "user", "confidentiality": "private" },
+                "asking": "not_listed", "consequence": "contained", "envelope": "inside", "now": 0,
+            } },
+        })
+    };
+    let path = json!({ "path": { "name": "a", "location": "inside_workspace" } });
+    let decisions = [
+        ("t1c1", "permit", vec![request("tool.read", path, "palyra.fs.read", "workspace_read")]),
+        ("t1c2", "deny", vec![request("tool.execute", json!("tool"), "palyra.process.run", "external")]),
+        ("t1c3", "deny", vec![]),
+    ];
+    let journal = Journal::open(JournalOptions::at(place.path("state"))).unwrap();
+    for (call, verdict, requests) in decisions {
+        let decided =
+            json!({ "call_id": call, "verdict": verdict, "reasons": [], "policies": [], "requests": requests });
+        let record = NewRecord {
+            kind: "tool.decided".into(),
+            at: Timestamp(1_794_700_000_123),
+            session_id: None,
+            run_id: Some("01JCQ0000000000000000000AA".parse().unwrap()),
+            run_seq: None,
+            payload: json!({ "input": { "decided": decided } }).to_string().into_bytes(),
+        };
+        journal.append_blocking(vec![record]).unwrap();
+    }
+    journal.close_blocking().unwrap();
+}
+
+#[test]
+fn past_decisions_are_simulated_and_explained() {
+    let place = place(&[]);
+    with_decisions(&place);
+    fs::write(place.path("workspace/site.cedar"), PERMIT).unwrap();
+    let ran = policy(&place, &["simulate", "site.cedar"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let expected = "01JCQ0000000000000000000AA/t1c2: deny → permit (more permissive): the operator lets me run it\n\
+                    1 of 2 past decisions would be different\n";
+    assert_eq!(ran.out, expected);
+    assert!(ran.err.contains("1 decisions do not say what was asked"), "{}", ran.err);
+    let json = policy(&place, &["simulate", "site.cedar", "--output", "json"]).json();
+    assert_eq!((json["considered"].as_u64(), json["unreadable"].as_u64()), (Some(2), Some(1)));
+
+    let explained = policy(&place, &["explain", "--decision", "last/t1c1"]);
+    assert!(explained.out.starts_with("tool.read: permit\n"), "{explained:?}");
+    let other = policy(&place, &["explain", "--decision", "00AA/t1c2", "--policies", "site.cedar"]);
+    assert!(other.out.starts_with("tool.execute: permit\n"), "{other:?}");
+    assert_eq!(policy(&place, &["explain", "--decision", "last/t9c9"]).code, 8);
+}
+
+#[test]
+fn simulating_needs_a_journal() {
+    let place = place(&[]);
+    fs::write(place.path("workspace/site.cedar"), PERMIT).unwrap();
+    assert!(policy(&place, &["simulate", "site.cedar"]).err.contains("journal_not_found"));
+    assert!(policy(&place, &["explain", "--decision", "last/"]).err.contains("journal_not_found"));
+}
+
+#[test]
+fn proving_needs_a_solver() {
+    let place = place(&[("site.cedar", PERMIT)]);
+    fs::create_dir(place.path("workspace/new")).unwrap();
+    let run = |variable: Option<&str>| {
+        let mut command = place.command(&["policy", "prove", "new"]);
+        command.env("PATH", place.path("bin"));
+        if let Some(solver) = variable {
+            command.env("PALYRA_SMT_SOLVER", place.path(solver));
+        }
+        Ran::from(command.output().unwrap())
+    };
+    let none = run(None);
+    assert_eq!(none.code, 5, "{none:?}");
+    assert!(none.err.contains("unsupported_without_solver") && none.err.contains("hint: install z3"), "{}", none.err);
+    assert!(run(Some("bin/absent")).err.contains("solver_unusable"));
+    // A solver that says `unsat` to everything: what the command prints for a proof.
+    fs::write(
+        place.path("bin/z3"),
+        "#!/bin/sh\nwhile read line; do case $line in '(check-sat)') echo unsat;; esac; done\n",
+    )
+    .unwrap();
+    fs::set_permissions(place.path("bin/z3"), fs::Permissions::from_mode(0o755)).unwrap();
+    let proved = run(Some("bin/z3"));
+    assert_eq!(proved.code, 0, "{proved:?}");
+    assert!(proved.out.starts_with("narrows: "), "{}", proved.out);
+}

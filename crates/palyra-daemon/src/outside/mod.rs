@@ -1,0 +1,87 @@
+//! Outside servers as tools of the engine: which ones there are now.
+//!
+//! The operator edits files; before a run begins they are looked at again, servers that are new are asked for their tools, and a whole new
+//! registry takes the place of the old one. A server that is slow or dead delays a run by a bounded time and is then simply not there.
+
+mod tool;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use palyra_mcp::{McpRegistry, McpServer, ToolSet};
+use palyra_tools::{Registry, SharedRegistry, Tool};
+use tokio::sync::Mutex;
+
+use self::tool::OutsideTool;
+
+/// How long a run waits for servers that have not listed their tools yet.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The tools of this daemon: those it is built with, and those of outside servers.
+pub(crate) struct OutsideTools {
+    servers: McpRegistry,
+    own: Vec<Arc<dyn Tool>>,
+    registry: SharedRegistry,
+    /// What the registry in force was made from.
+    offered: Mutex<Vec<Arc<ToolSet>>>,
+}
+
+impl OutsideTools {
+    pub(crate) fn new(servers: McpRegistry, own: Vec<Arc<dyn Tool>>, registry: SharedRegistry) -> Self {
+        Self { servers, own, registry, offered: Mutex::default() }
+    }
+
+    /// Brings the registry up to date.
+    pub(crate) async fn refresh(&self) {
+        let mut offered = self.offered.lock().await;
+        if let Err(error) = self.servers.reload_if_changed() {
+            // What was agreed to before stays; what the files say now is nothing that could be agreed to.
+            tracing::error!(%error, "the outside servers stay as they were");
+        }
+        let servers = self.servers.servers();
+        let asked = futures::future::join_all(servers.into_iter().map(list)).await;
+        let sets: Vec<(Arc<McpServer>, Arc<ToolSet>)> = asked.into_iter().flatten().collect();
+        let unchanged =
+            sets.len() == offered.len() && sets.iter().zip(&*offered).all(|((_, set), known)| Arc::ptr_eq(set, known));
+        if unchanged {
+            return;
+        }
+        match self.registry_of(&sets) {
+            Ok(registry) => {
+                self.registry.replace(registry);
+                *offered = sets.into_iter().map(|(_, set)| set).collect();
+            }
+            Err(error) => tracing::error!(%error, "the tools of outside servers cannot be offered"),
+        }
+    }
+
+    /// Ends all connections.
+    pub(crate) async fn shutdown(&self) {
+        self.servers.shutdown().await;
+    }
+
+    fn registry_of(&self, sets: &[(Arc<McpServer>, Arc<ToolSet>)]) -> Result<Registry, palyra_tools::ToolError> {
+        let mut builder = Registry::builder().with_all(self.own.iter().cloned());
+        for (server, set) in sets {
+            for offered in &set.offered {
+                builder = builder.with(Arc::new(OutsideTool::new(Arc::clone(server), offered)?));
+            }
+        }
+        builder.build()
+    }
+}
+
+/// What a server offers, if it says so in time.
+async fn list(server: Arc<McpServer>) -> Option<(Arc<McpServer>, Arc<ToolSet>)> {
+    match tokio::time::timeout(PATIENCE, server.tools()).await {
+        Ok(Ok(set)) => Some((server, set)),
+        Ok(Err(error)) => {
+            tracing::warn!(server = %server.name(), %error, "an outside server offers no tools");
+            None
+        }
+        Err(_) => {
+            tracing::warn!(server = %server.name(), "an outside server did not list its tools in time");
+            None
+        }
+    }
+}

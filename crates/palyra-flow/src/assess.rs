@@ -1,0 +1,321 @@
+//! The rule: what policies are told about a proposed call.
+//!
+//! For each argument: what it decides and where its value comes from. For the call: whether it was meant, how confidential its content may
+//! be where it goes, and what the planner had seen. This is the one place where information flow is judged; policies only read it.
+
+use palyra_common::{Confidentiality, Consequence, Integrity, Label, Provenance, SinkKind, ToolClassification};
+use serde_json::Value;
+
+use crate::envelope::Envelope;
+use crate::leaves::leaves;
+use crate::links::{self, LinkKind};
+use crate::material::{Material, Trace, leaf_label, scalar};
+use crate::reading::{Reading, SourceNaming};
+use crate::variables::{Reference, Variables};
+
+/// A call that a model proposes.
+#[derive(Debug, Clone, Copy)]
+pub struct Proposed<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// The outside server it belongs to, if any.
+    pub server: Option<&'a str>,
+    /// How the tool is classified.
+    pub classification: &'a ToolClassification,
+    /// JSON Schema of the arguments.
+    pub schema: &'a Value,
+    /// The arguments, references resolved.
+    pub arguments: &'a Value,
+    /// What was taken from variables.
+    pub references: &'a [Reference],
+}
+
+/// One argument as policies see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgumentFacts {
+    /// Its name; a link found inside content is `name#1`, `name#2`, ….
+    pub name: String,
+    /// What it decides, if anything.
+    pub sink: Option<SinkKind>,
+    /// Where its value comes from; the worst of its parts.
+    pub provenance: Provenance,
+    /// The label of its value.
+    pub label: Label,
+    /// The value, unless it is content.
+    pub value: Option<String>,
+    /// Where the value was found.
+    pub source: Option<String>,
+    /// The sentence it was found in.
+    pub sentence: Option<String>,
+}
+
+/// All that policies are told about information flow in a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowFacts {
+    /// The arguments.
+    pub arguments: Vec<ArgumentFacts>,
+    /// Whether the effect matters outside the run.
+    pub consequence: Consequence,
+    /// Whether the run set out to do this.
+    pub meant: bool,
+    /// The highest confidentiality that may go where this call goes.
+    pub clearance: Confidentiality,
+    /// The label of everything the planner has seen.
+    pub seen: Label,
+    /// Whether the user named the place that this call reads.
+    pub source: SourceNaming,
+}
+
+/// Judges a call by what the run has read.
+#[must_use]
+pub fn assess(
+    call: Proposed<'_>,
+    material: &Material,
+    readings: &[Reading],
+    seen: &Label,
+    envelope: &Envelope,
+) -> FlowFacts {
+    let empty = serde_json::Map::new();
+    let members = call.arguments.as_object().unwrap_or(&empty);
+    let judge = Judge { call, material, variables: Variables(readings), seen };
+    let mut arguments = Vec::new();
+    for (name, value) in members {
+        judge.argument(name, value, &mut arguments);
+    }
+    let destinations = || arguments.iter().filter(|argument| argument.sink == Some(SinkKind::Destination));
+    let meant = envelope.covers(call.tool, destinations().filter_map(|argument| argument.value.as_deref()));
+    FlowFacts {
+        clearance: judge.clearance(destinations().map(|argument| argument.provenance).max(), readings),
+        source: judge.source_naming(members),
+        consequence: call.classification.consequence,
+        meant,
+        seen: seen.clone(),
+        arguments,
+    }
+}
+
+struct Judge<'a> {
+    call: Proposed<'a>,
+    material: &'a Material,
+    variables: Variables<'a>,
+    seen: &'a Label,
+}
+
+impl Judge<'_> {
+    fn argument(&self, name: &str, value: &Value, out: &mut Vec<ArgumentFacts>) {
+        let sink = self.call.classification.sinks.get(name).copied();
+        if is_absent(value) {
+            return;
+        }
+        if sink == Some(SinkKind::Content) {
+            out.push(self.content(name, value));
+            if self.call.classification.consequence == Consequence::Consequential {
+                self.links(name, value, out);
+            }
+            return;
+        }
+        let mut trace = if is_chosen_from_a_list(self.call.schema, name, value) {
+            Trace { provenance: Provenance::ToolTrusted, source: None, sentence: None }
+        } else {
+            self.worst(name, value)
+        };
+        // That a store assigned a value says nothing for using it as a password or running it.
+        let opens = matches!(sink, Some(SinkKind::Credential | SinkKind::Command));
+        if opens && trace.provenance > Provenance::Trusted && trace.provenance < Provenance::Invented {
+            trace.provenance = Provenance::Untrusted;
+        }
+        out.push(ArgumentFacts {
+            label: self.label(name, trace.provenance),
+            value: Some(shown(value)),
+            name: name.to_owned(),
+            sink,
+            provenance: trace.provenance,
+            source: trace.source,
+            sentence: trace.sentence,
+        });
+    }
+
+    /// The trace of the least trusted part of a value.
+    fn worst(&self, name: &str, value: &Value) -> Trace {
+        let mut worst: Option<Trace> = None;
+        for leaf in leaves(value, &[]) {
+            let Some(text) = scalar(leaf.value) else { continue };
+            let mut trace = self.material.trace(&text);
+            if let Some(reading) = self.referenced(name, leaf.value)
+                && trace.provenance > Provenance::Pointed
+            {
+                trace.provenance = Provenance::Variable;
+                trace.source = Some(reading.described());
+            }
+            if worst.as_ref().is_none_or(|known| trace.provenance > known.provenance) {
+                worst = Some(trace);
+            }
+        }
+        worst.unwrap_or(Trace { provenance: Provenance::Invented, source: None, sentence: None })
+    }
+
+    /// The reading that a value of this argument was taken from by reference.
+    fn referenced(&self, name: &str, value: &Value) -> Option<&Reading> {
+        self.call
+            .references
+            .iter()
+            .filter(|reference| reference.argument == name)
+            .filter(|reference| {
+                let whole = self.variables.value(reference.variable, &reference.path);
+                whole.is_some_and(|whole| leaves(&whole, &[]).iter().any(|leaf| leaf.value == value))
+            })
+            .find_map(|reference| self.variables.reading(reference.variable))
+    }
+
+    /// Content may come from anywhere; what matters is how confidential it can be. What the planner writes in its own words can carry all that
+    /// it has seen; what the user wrote word for word, the user wants sent.
+    fn content(&self, name: &str, value: &Value) -> ArgumentFacts {
+        let trace = self.worst(name, value);
+        let taken = self.call.references.iter().filter(|reference| reference.argument == name);
+        let label = taken
+            .filter_map(|reference| self.variables.reading(reference.variable))
+            .fold(self.label(name, trace.provenance), |joined, reading| joined.join(&reading.label));
+        ArgumentFacts {
+            name: name.to_owned(),
+            sink: Some(SinkKind::Content),
+            provenance: trace.provenance,
+            label,
+            value: None,
+            source: trace.source,
+            sentence: trace.sentence,
+        }
+    }
+
+    /// Addresses inside content lead whoever reads it somewhere, so they are destinations. A bare host name counts only if untrusted text
+    /// has it: most such words are file names.
+    fn links(&self, name: &str, value: &Value, out: &mut Vec<ArgumentFacts>) {
+        let mut count = 0;
+        for leaf in leaves(value, &[]) {
+            for (link, kind) in leaf.value.as_str().map(links::links).unwrap_or_default() {
+                let trace = self.material.trace(&link);
+                let harmless = trace.provenance <= Provenance::Pointed
+                    || (kind == LinkKind::BareHost && trace.provenance == Provenance::Invented);
+                if harmless {
+                    continue;
+                }
+                count += 1;
+                out.push(ArgumentFacts {
+                    name: format!("{name}#{count}"),
+                    sink: Some(SinkKind::Destination),
+                    label: self.label(name, trace.provenance),
+                    provenance: trace.provenance,
+                    value: Some(link),
+                    source: trace.source,
+                    sentence: trace.sentence,
+                });
+            }
+            for (link, trace) in leaf.value.as_str().map(|text| self.material.carried(text)).unwrap_or_default() {
+                if out
+                    .iter()
+                    .any(|known| known.value.as_deref().is_some_and(|value| value.to_lowercase().contains(&link)))
+                {
+                    continue;
+                }
+                count += 1;
+                out.push(ArgumentFacts {
+                    name: format!("{name}#{count}"),
+                    sink: Some(SinkKind::Destination),
+                    label: self.label(name, trace.provenance),
+                    provenance: trace.provenance,
+                    value: Some(link),
+                    source: trace.source,
+                    sentence: trace.sentence,
+                });
+            }
+        }
+    }
+
+    /// The label that follows from where a value comes from.
+    fn label(&self, name: &str, provenance: Provenance) -> Label {
+        let written = |integrity| Label::new(integrity, Confidentiality::Public);
+        match provenance {
+            Provenance::Trusted => written(Integrity::User),
+            Provenance::ToolTrusted | Provenance::Pointed => {
+                Label::new(Integrity::ToolTrusted, self.seen.confidentiality)
+            }
+            Provenance::Variable => self
+                .call
+                .references
+                .iter()
+                .filter(|reference| reference.argument == name)
+                .filter_map(|reference| self.reference_label(reference))
+                .fold(Label::new(Integrity::ToolTrusted, Confidentiality::Public), |joined, label| joined.join(&label)),
+            Provenance::Invented => self.seen.clone(),
+            Provenance::Untrusted => {
+                let mut label = self.seen.clone();
+                label.integrity = Integrity::Untrusted;
+                label
+            }
+        }
+    }
+
+    fn reference_label(&self, reference: &Reference) -> Option<Label> {
+        let reading = self.variables.reading(reference.variable)?;
+        let all = reading.data.as_ref().map(|data| leaves(data, &reading.class.fields)).unwrap_or_default();
+        let label = all.iter().find(|leaf| leaf.path == reference.path).map(|leaf| leaf_label(leaf, &reading.label));
+        Some(label.unwrap_or_else(|| reading.label.clone()))
+    }
+
+    /// How confidential content may be where this call goes. A place the user named may get what is the user's own; a place inside a server
+    /// that nobody but the model chose may get back what came from that server, and otherwise nothing private.
+    fn clearance(&self, destinations: Option<Provenance>, readings: &[Reading]) -> Confidentiality {
+        match destinations {
+            None | Some(Provenance::Trusted) => Confidentiality::Private,
+            Some(Provenance::ToolTrusted) if !self.holds_foreign_private_data(readings) => Confidentiality::Private,
+            Some(Provenance::ToolTrusted) => Confidentiality::Internal,
+            Some(_) => Confidentiality::Public,
+        }
+    }
+
+    /// Also what was only previewed counts: its numbers and lengths are in the planner's context.
+    fn holds_foreign_private_data(&self, readings: &[Reading]) -> bool {
+        readings.iter().any(|reading| {
+            reading.label.confidentiality >= Confidentiality::Private && reading.server.as_deref() != self.call.server
+        })
+    }
+
+    /// The user named the place if every text argument, and at least one, is the user's own word.
+    fn source_naming(&self, members: &serde_json::Map<String, Value>) -> SourceNaming {
+        let texts: Vec<&str> = members.values().filter_map(Value::as_str).filter(|text| !text.is_empty()).collect();
+        let named = |text: &&str| self.material.trace(text).provenance == Provenance::Trusted;
+        if !texts.is_empty() && texts.iter().all(named) {
+            SourceNaming::NamedByUser
+        } else {
+            SourceNaming::ChosenOtherwise
+        }
+    }
+}
+
+fn is_absent(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Flags and values out of the schema's own list are nobody's text.
+fn is_chosen_from_a_list(schema: &Value, name: &str, value: &Value) -> bool {
+    if value.is_boolean() {
+        return true;
+    }
+    let property = schema.get("properties").and_then(|properties| properties.get(name));
+    let listed = property.and_then(|property| property.get("enum")).and_then(Value::as_array);
+    listed.is_some_and(|values| values.contains(value))
+}
+
+/// A value as one text: itself, or canonical JSON for what has parts.
+fn shown(value: &Value) -> String {
+    scalar(value).unwrap_or_else(|| value.to_string())
+}
+
+#[cfg(test)]
+#[path = "assess_tests.rs"]
+mod tests;

@@ -1,0 +1,34 @@
+//! Information flow: the rule that decides what a value is worth, wherever a hostile model puts it.
+//!
+//! A run *reads*: what the user and the operator wrote ([`Material::trust`]) and what tools gave back ([`Reading`]). For each
+//! argument of a call the model proposes, [`Material::trace`] says where its value comes from: written by a trusted person, assigned by
+//! the user's own store, standing in a record that the user pointed at, found only in untrusted text, or made up. [`assess`] puts these
+//! traces together with the labels of what the planner has seen, the run's [`Envelope`] and the tool's classification into
+//! [`FlowFacts`], which is all that policies look at. `docs/information-flow.md` explains the rule with examples.
+//!
+//! Everything here is a pure function of what was read. Matching against *trusted* text is strict (a look-alike never passes for the
+//! original); matching against *untrusted* text is loose, because it only explains a question that would be asked anyway.
+//!
+//! INVARIANT: a value that comes from nowhere is never better than `invented`; nothing an attacker writes can raise the provenance
+//! of a value, because only trusted text, assigned fields and attested records can.
+//!
+//! Leaves to others: permitting and asking (policies), tracking what was read in which order (the engine).
+
+mod assess;
+mod envelope;
+mod leaves;
+mod links;
+mod matching;
+mod material;
+mod preview;
+mod reading;
+mod variables;
+
+pub use assess::{ArgumentFacts, FlowFacts, Proposed, assess};
+pub use envelope::{Envelope, Intent};
+pub use leaves::{Leaf, leaves};
+pub use links::{LinkKind, links};
+pub use material::{Material, Trace};
+pub use preview::{PreviewDetail, preview};
+pub use reading::{Reading, SourceNaming};
+pub use variables::{Reference, Resolved, Variables, resolve, resolve_text};

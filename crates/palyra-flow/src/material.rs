@@ -1,0 +1,260 @@
+//! Everything a run has read, indexed so that the origin of a value is found quickly.
+//!
+//! The index grows with what is read and never shrinks: summarising the planner's context does not make anybody forget where a value came
+//! from.
+
+use std::collections::HashMap;
+
+use memchr::memmem;
+use palyra_common::{FieldRole, Integrity, Label, Provenance};
+use palyra_safety::{fold, views};
+use serde_json::Value;
+
+use crate::leaves::{Leaf, is_plain_identifier, leaves};
+use crate::links;
+use crate::matching::{TrustedText, address, plain};
+use crate::reading::{Reading, SourceNaming};
+
+/// Where a value comes from, and how a person is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// Where it comes from.
+    pub provenance: Provenance,
+    /// Where it was found.
+    pub source: Option<String>,
+    /// The sentence it was found in.
+    pub sentence: Option<String>,
+}
+
+impl Trace {
+    fn bare(provenance: Provenance) -> Self {
+        Self { provenance, source: None, sentence: None }
+    }
+}
+
+/// Everything a run has read.
+#[derive(Debug, Clone, Default)]
+pub struct Material {
+    trusted: TrustedText,
+    /// Values of assigned fields and plain identifiers, with where they were found.
+    assigned: HashMap<String, usize>,
+    /// Addresses in attested records from places that the user named: where, and the sentence.
+    pointed: HashMap<String, (usize, String)>,
+    pieces: Vec<Piece>,
+    /// Addresses that untrusted text holds, folded, with where.
+    hosts: Vec<(String, usize)>,
+}
+
+/// An untrusted text, kept folded for loose search.
+#[derive(Debug, Clone)]
+struct Piece {
+    described: String,
+    /// As it was, for showing.
+    text: String,
+    folded: String,
+}
+
+impl Piece {
+    /// The sentence that holds the value: as it was written where the value stands there as it is, folded otherwise.
+    fn sentence(&self, value: &str, folded: usize, length: usize) -> String {
+        let plainly = memmem::find(self.text.to_ascii_lowercase().as_bytes(), value.to_ascii_lowercase().as_bytes());
+        match plainly {
+            Some(start) => sentence(&self.text, start, value.len()),
+            None => sentence(&self.folded, folded, length),
+        }
+    }
+}
+
+impl Material {
+    /// Adds what the user or the operator wrote, or a value that a person approved.
+    pub fn trust(&mut self, text: &str) {
+        self.trusted.add(text);
+    }
+
+    /// Adds untrusted text that no tool gave, such as an earlier answer of a model.
+    pub fn distrust(&mut self, text: &str, described: &str) {
+        self.keep(text, described.to_owned());
+    }
+
+    /// Adds what a tool gave back.
+    pub fn read(&mut self, reading: &Reading) {
+        let at = self.pieces.len();
+        if let Some(data) = &reading.data {
+            let scalars = leaves(data, &reading.class.fields);
+            for leaf in scalars.iter().filter(|leaf| leaf.is_trusted()) {
+                if let Some(value) = scalar(leaf.value) {
+                    self.assigned.entry(plain(&value)).or_insert(at);
+                }
+            }
+            if reading.source == SourceNaming::NamedByUser {
+                self.point(&scalars, at);
+            }
+        }
+        self.keep(&reading.text, reading.described());
+    }
+
+    /// The addresses of untrusted text that a text carries, wherever in it and however disguised: glued to other letters, spaced out,
+    /// encoded. Those that are trusted anyway are left out.
+    #[must_use]
+    pub fn carried(&self, text: &str) -> Vec<(String, Trace)> {
+        if self.hosts.is_empty() {
+            return Vec::new();
+        }
+        let (views, _) = views(text.as_bytes());
+        let decoded: Vec<String> = views.iter().map(|view| squeezed(&String::from_utf8_lossy(&view.bytes))).collect();
+        let whole = squeezed(text);
+        let holds = |host: &str| {
+            let host = host.as_bytes();
+            decoded.iter().chain([&whole]).any(|view| memmem::find(view.as_bytes(), host).is_some())
+        };
+        let mut found: Vec<(String, Trace)> = Vec::new();
+        for (host, at) in &self.hosts {
+            if !holds(host) || found.iter().any(|(known, _)| known == host) {
+                continue;
+            }
+            if self.trace(host).provenance > Provenance::Pointed {
+                let source = self.pieces.get(*at).map(|piece| piece.described.clone());
+                found.push((host.clone(), Trace { provenance: Provenance::Untrusted, source, sentence: None }));
+            }
+        }
+        found
+    }
+
+    fn keep(&mut self, text: &str, described: String) {
+        let at = self.pieces.len();
+        for (link, _) in links::links(text) {
+            let host = squeezed(address(&link).split('/').next().unwrap_or_default());
+            let known = self.hosts.iter().any(|(known, _)| *known == host);
+            if host.len() >= SHORTEST_HOST && !known && self.hosts.len() < MAX_HOSTS {
+                self.hosts.push((host, at));
+            }
+        }
+        self.pieces.push(Piece { described, text: text.to_owned(), folded: loose(text) });
+    }
+
+    /// Where a text value comes from.
+    #[must_use]
+    pub fn trace(&self, value: &str) -> Trace {
+        if self.trusted.holds(value) {
+            return Trace::bare(Provenance::Trusted);
+        }
+        let found = |at: &usize| self.pieces.get(*at).map(|piece| piece.described.clone());
+        if let Some(at) = self.assigned.get(&plain(value.trim())) {
+            return Trace { provenance: Provenance::ToolTrusted, source: found(at), sentence: None };
+        }
+        if let Some((at, sentence)) = self.pointed.get(&address(value.trim())) {
+            let sentence = Some(sentence.clone());
+            return Trace { provenance: Provenance::Pointed, source: found(at), sentence };
+        }
+        self.trace_untrusted(value)
+    }
+
+    /// Whether untrusted text contains the value, however it is dressed up.
+    fn trace_untrusted(&self, value: &str) -> Trace {
+        let wanted = loose(value.trim());
+        if !wanted.is_empty() {
+            // The newest piece first: it is the likeliest to have been copied from.
+            for piece in self.pieces.iter().rev() {
+                if let Some(start) = memmem::find(piece.folded.as_bytes(), wanted.as_bytes()) {
+                    return Trace {
+                        provenance: Provenance::Untrusted,
+                        source: Some(piece.described.clone()),
+                        sentence: Some(piece.sentence(value.trim(), start, wanted.len())),
+                    };
+                }
+            }
+        }
+        Trace::bare(Provenance::Invented)
+    }
+
+    /// Remembers the addresses that stand in records with an attested author.
+    fn point(&mut self, scalars: &[Leaf<'_>], at: usize) {
+        let attested =
+            |leaf: &&Leaf<'_>| leaf.has(FieldRole::Author) && leaf.value.as_str().is_some_and(is_plain_identifier);
+        let records: Vec<&[String]> = scalars.iter().filter(attested).map(Leaf::record).collect();
+        for leaf in scalars.iter().filter(|leaf| leaf.roles.is_empty() && records.contains(&leaf.record())) {
+            let Some(text) = leaf.value.as_str() else { continue };
+            for (link, _) in links::links(text) {
+                if let Some(start) = text.find(&link) {
+                    let shown = sentence(text, start, link.len());
+                    self.pointed.entry(address(&link)).or_insert((at, shown));
+                }
+            }
+        }
+    }
+}
+
+/// The label of what a leaf says, in a result with this label.
+#[must_use]
+pub(crate) fn leaf_label(leaf: &Leaf<'_>, whole: &Label) -> Label {
+    let mut label = whole.clone();
+    if leaf.is_trusted() {
+        label.integrity = label.integrity.min(Integrity::ToolTrusted);
+    }
+    label
+}
+
+/// A scalar as text; nothing for null.
+pub(crate) fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Shortest address that is looked for inside other text: shorter ones stand in too many words.
+const SHORTEST_HOST: usize = 6;
+/// Most addresses of untrusted text that are looked for; a page with more is a list of links, and links are looked at one by one anyway.
+const MAX_HOSTS: usize = 2_000;
+
+/// Folded, lower case, without any space.
+fn squeezed(text: &str) -> String {
+    loose(text).replace(' ', "")
+}
+
+/// Folded, lower case, single spaces: for finding, never for trusting.
+fn loose(text: &str) -> String {
+    let folded = fold(text);
+    let mut out = String::with_capacity(folded.text.len());
+    let mut space = true;
+    for letter in folded.text.chars() {
+        if letter.is_whitespace() {
+            if !space {
+                out.push(' ');
+            }
+            space = true;
+        } else {
+            space = false;
+            if letter.is_ascii() {
+                out.push(letter.to_ascii_lowercase());
+            } else {
+                out.extend(letter.to_lowercase());
+            }
+        }
+    }
+    out
+}
+
+/// Most characters of a sentence on either side of what was found.
+const AROUND: usize = 80;
+
+/// The sentence around a find, shortened.
+fn sentence(text: &str, start: usize, length: usize) -> String {
+    let before = text.get(..start).unwrap_or_default();
+    let after = text.get(start + length..).unwrap_or_default();
+    let mut left: Vec<char> = before.chars().rev().take(AROUND).take_while(|letter| !is_end(*letter)).collect();
+    left.reverse();
+    let right: String = after.chars().take(AROUND).take_while(|letter| !is_end(*letter)).collect();
+    let middle: String = text.get(start..start + length).unwrap_or_default().chars().take(2 * AROUND).collect();
+    format!("{}{middle}{right}", left.into_iter().collect::<String>()).trim().to_owned()
+}
+
+fn is_end(letter: char) -> bool {
+    matches!(letter, '!' | '?' | '\n' | '\r')
+}
+
+#[cfg(test)]
+#[path = "material_tests.rs"]
+mod tests;

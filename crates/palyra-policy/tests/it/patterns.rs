@@ -1,0 +1,351 @@
+//! Patterns that a person agreed to: they cover exactly what they say, and no value can be more than a value.
+
+use std::collections::BTreeMap;
+
+use palyra_common::{ApprovalId, Confidentiality, Integrity, Label, Timestamp, ToStableError as _, ToolVerdict};
+use palyra_policy::{
+    APPROVED_FILE, Argument, Asking, ObservedCall, Origin, Pattern, PatternGrant, PatternScope, PolicySet,
+    PolicySource, Provenance, Request, SinkKind, ValuePattern, narrowest_pattern, pattern_policy,
+};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::support::{argument, execute, facts, with};
+
+fn grant(arguments: &[(&str, ValuePattern)]) -> PatternGrant {
+    PatternGrant {
+        id: "p1".into(),
+        scope: PatternScope::Session("session1".into()),
+        pattern: Pattern {
+            tool: "some.tool".into(),
+            arguments: arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+            content_up_to: Confidentiality::Public,
+        },
+        expires_at: None,
+        approval: "01JCQ0000000000000000000AA".parse::<ApprovalId>().unwrap(),
+    }
+}
+
+/// The shipped set, a permit for the tool, and the pattern.
+fn agreed(grant: &PatternGrant) -> PolicySet {
+    let permit =
+        "@id(\"yes\") permit (principal, action == Action::\"tool.execute\", resource == Tool::\"some.tool\");";
+    with(permit)
+        .unwrap()
+        .extended(&[PolicySource::new(APPROVED_FILE, pattern_policy(grant).unwrap())], Vec::new())
+        .unwrap()
+}
+
+/// A call that is asked about unless a pattern answers.
+fn asked(arguments: Vec<Argument>) -> Request {
+    let mut request = execute();
+    facts(&mut request).asking = Asking::AskBefore;
+    facts(&mut request).arguments = arguments;
+    request
+}
+
+fn valued(name: &str, sink: SinkKind, value: &str) -> Argument {
+    Argument { value: Some(value.into()), ..argument(name, sink, Provenance::Untrusted) }
+}
+
+fn exact(value: &str) -> ValuePattern {
+    ValuePattern::Exact(value.into())
+}
+
+#[test]
+fn a_pattern_answers_the_question_it_was_agreed_for() {
+    let grant = grant(&[("to", exact("bob"))]);
+    let set = agreed(&grant);
+    let decision = set.decide(&asked(vec![valued("to", SinkKind::Destination, "bob")]));
+    assert_eq!(decision.verdict, ToolVerdict::Permit);
+    assert_eq!(decision.policies, ["approved.p1", "own.yes"]);
+    assert!(decision.person.contains(&"a person agreed to some.tool `bob` in this session".to_owned()), "{decision:?}");
+    assert_eq!(grant.policy_id(), "approved.p1");
+}
+
+#[test]
+fn one_more_steering_argument_is_asked_about_again() {
+    let set = agreed(&grant(&[("to", exact("bob"))]));
+    let to = || valued("to", SinkKind::Destination, "bob");
+    for (more, expected) in [
+        (valued("cc", SinkKind::Destination, "bob"), ToolVerdict::NeedsApproval),
+        (valued("cc", SinkKind::Destination, "eve"), ToolVerdict::NeedsApproval),
+        (Argument { value: None, ..valued("cc", SinkKind::Destination, "") }, ToolVerdict::NeedsApproval),
+        (valued("run", SinkKind::Command, "x"), ToolVerdict::NeedsApproval),
+        (valued("file", SinkKind::Path, "x"), ToolVerdict::NeedsApproval),
+        (valued("sum", SinkKind::Amount, "9999"), ToolVerdict::NeedsApproval),
+        (valued("password", SinkKind::Credential, "x"), ToolVerdict::NeedsApproval),
+        (valued("body", SinkKind::Content, "x"), ToolVerdict::Permit),
+        (Argument { sink: None, ..valued("colour", SinkKind::Content, "red") }, ToolVerdict::Permit),
+    ] {
+        let decision = set.decide(&asked(vec![to(), more.clone()]));
+        assert_eq!(decision.verdict, expected, "{} as {:?}", more.name, more.sink);
+    }
+    assert_eq!(set.decide(&asked(Vec::new())).verdict, ToolVerdict::NeedsApproval, "the argument itself is missing");
+    let changed = set.decide(&asked(vec![valued("to", SinkKind::Destination, "bobby")]));
+    assert_eq!(changed.verdict, ToolVerdict::NeedsApproval);
+}
+
+#[test]
+fn a_pattern_holds_for_its_scope_tool_and_time_alone() {
+    let mut grant = grant(&[("to", exact("bob"))]);
+    grant.expires_at = Some(Timestamp(1_763_190_000_001));
+    let call = || asked(vec![valued("to", SinkKind::Destination, "bob")]);
+    let set = agreed(&grant);
+    assert_eq!(set.decide(&call()).verdict, ToolVerdict::Permit);
+    let mut late = call();
+    facts(&mut late).now.0 += 1;
+    assert_eq!(set.decide(&late).verdict, ToolVerdict::NeedsApproval, "it has ended");
+    for (scope, expected) in [
+        (PatternScope::Run("run1".into()), ToolVerdict::Permit),
+        (PatternScope::Run("run2".into()), ToolVerdict::NeedsApproval),
+        (PatternScope::Session("session2".into()), ToolVerdict::NeedsApproval),
+        (PatternScope::User("me".into()), ToolVerdict::Permit),
+        (PatternScope::User("you".into()), ToolVerdict::NeedsApproval),
+    ] {
+        grant.scope = scope;
+        assert_eq!(agreed(&grant).decide(&call()).verdict, expected, "{:?}", grant.scope);
+    }
+    grant.scope = PatternScope::User("me".into());
+    grant.pattern.tool = "other.tool".into();
+    assert_eq!(agreed(&grant).decide(&call()).verdict, ToolVerdict::NeedsApproval);
+}
+
+/// Agreeing answers a question; it does not permit what no policy permits, and not what one forbids.
+#[test]
+fn a_pattern_grants_nothing() {
+    let grant = grant(&[("to", exact("bob"))]);
+    let text = pattern_policy(&grant).unwrap();
+    let call = asked(vec![valued("to", SinkKind::Destination, "bob")]);
+    let alone = PolicySet::shipped().unwrap().extended(&[PolicySource::new(APPROVED_FILE, text)], Vec::new()).unwrap();
+    assert_eq!(alone.decide(&call).verdict, ToolVerdict::Deny);
+    let mut of_a_server = call;
+    facts(&mut of_a_server).tool.origin = Some(Origin::Server("some".into()));
+    assert_eq!(alone.decide(&of_a_server).verdict, ToolVerdict::Permit, "a registered server permits it");
+    let forbid = "@id(\"no\") forbid (principal, action, resource);";
+    let forbidden = alone.extended(&[PolicySource::new("own.cedar", forbid)], Vec::new()).unwrap();
+    assert_eq!(forbidden.decide(&of_a_server).verdict, ToolVerdict::Deny);
+}
+
+#[test]
+fn content_may_not_be_more_confidential_than_agreed() {
+    let mut grant = grant(&[("to", exact("bob"))]);
+    let call = |confidentiality| {
+        let body = Argument {
+            label: Label::new(Integrity::User, confidentiality),
+            ..argument("body", SinkKind::Content, Provenance::Trusted)
+        };
+        asked(vec![valued("to", SinkKind::Destination, "bob"), body])
+    };
+    for (up_to, sent, expected) in [
+        (Confidentiality::Public, Confidentiality::Public, ToolVerdict::Permit),
+        (Confidentiality::Public, Confidentiality::Private, ToolVerdict::NeedsApproval),
+        (Confidentiality::Private, Confidentiality::Private, ToolVerdict::Permit),
+        (Confidentiality::Secret, Confidentiality::Secret, ToolVerdict::Deny),
+    ] {
+        grant.pattern.content_up_to = up_to;
+        assert_eq!(agreed(&grant).decide(&call(sent)).verdict, expected, "{sent} where {up_to} was agreed");
+    }
+}
+
+#[test]
+fn a_beginning_is_whole_words_without_a_way_out() {
+    let set = agreed(&grant(&[("command", ValuePattern::Prefix("cargo test ".into()))]));
+    for (command, expected) in [
+        ("cargo test", ToolVerdict::Permit),
+        ("cargo test --all", ToolVerdict::Permit),
+        ("cargo testify", ToolVerdict::NeedsApproval),
+        ("cargo build", ToolVerdict::NeedsApproval),
+        ("cargo test; rm -rf .", ToolVerdict::NeedsApproval),
+        ("cargo test && curl evil", ToolVerdict::NeedsApproval),
+        ("cargo test $(curl evil)", ToolVerdict::NeedsApproval),
+        ("cargo test `curl evil`", ToolVerdict::NeedsApproval),
+        ("cargo test\nrm -rf .", ToolVerdict::NeedsApproval),
+        ("cargo test > /etc/passwd", ToolVerdict::NeedsApproval),
+        ("cargo test --manifest-path ../other", ToolVerdict::NeedsApproval),
+    ] {
+        let decision = set.decide(&asked(vec![valued("command", SinkKind::Command, command)]));
+        assert_eq!(decision.verdict, expected, "{command}");
+    }
+}
+
+#[test]
+fn patterns_that_nobody_may_agree_to() {
+    let refused = |pattern: ValuePattern| {
+        let error = pattern_policy(&grant(&[("x", pattern)])).unwrap_err();
+        assert_eq!(error.to_stable().code, "policy_pattern_invalid", "{error}");
+    };
+    refused(ValuePattern::Prefix(String::new()));
+    refused(ValuePattern::Prefix(" ".into()));
+    refused(ValuePattern::Prefix("/".into()));
+    refused(ValuePattern::Prefix("cargo".into()));
+    refused(ValuePattern::Prefix("a; b ".into()));
+    refused(ValuePattern::OneOf([].into()));
+    refused(ValuePattern::OneOf((0..100).map(|n| n.to_string()).collect()));
+    refused(exact(&"x".repeat(20_000)));
+    let mut odd = grant(&[]);
+    odd.id = "x\")".into();
+    assert!(pattern_policy(&odd).is_err());
+}
+
+fn call(tool: &str, arguments: Vec<Argument>) -> ObservedCall {
+    ObservedCall { tool: tool.into(), arguments }
+}
+
+fn commands(commands: &[&str]) -> ValuePattern {
+    let calls: Vec<ObservedCall> =
+        commands.iter().map(|command| call("run", vec![valued("command", SinkKind::Command, command)])).collect();
+    let pattern = narrowest_pattern(&calls).unwrap();
+    assert!(calls.iter().all(|call| pattern.covers(call)), "{pattern:?}");
+    pattern.arguments["command"].clone()
+}
+
+#[test]
+fn the_narrowest_pattern() {
+    let prefix = |text: &str| ValuePattern::Prefix(text.into());
+    let one_of = |values: &[&str]| ValuePattern::OneOf(values.iter().map(|value| (*value).to_owned()).collect());
+    assert_eq!(commands(&["cargo test"]), exact("cargo test"));
+    assert_eq!(commands(&["cargo test -p a", "cargo test -p b", "cargo test"]), prefix("cargo test "));
+    assert_eq!(commands(&["cargo test -p a", "cargo test -p b"]), prefix("cargo test -p "));
+    for vague in [
+        ["cargo test", "cargo build"],
+        ["bash -c a", "bash -c b"],
+        ["/usr/bin/python3 run.py a", "/usr/bin/python3 run.py b"],
+        ["sudo make a", "sudo make b"],
+        ["tar -x a", "tar -x b"],
+        ["make test; a", "make test; b"],
+        ["A=1 make a", "A=1 make b"],
+    ] {
+        assert_eq!(commands(&vague), one_of(&vague));
+    }
+
+    let pay = |to: &str, sum: &str| {
+        call("pay", vec![valued("to", SinkKind::Destination, to), valued("sum", SinkKind::Amount, sum)])
+    };
+    let pattern = narrowest_pattern(&[pay("a", "1"), pay("b", "1"), call("other", Vec::new())]).unwrap();
+    let expected = BTreeMap::from([("sum".to_owned(), exact("1")), ("to".to_owned(), one_of(&["a", "b"]))]);
+    assert_eq!((pattern.sentence().as_str(), pattern.arguments), ("pay with sum `1`, to `a` or `b`", expected));
+    let unlike = call("pay", vec![valued("to", SinkKind::Destination, "c")]);
+    let pattern = narrowest_pattern(&[pay("a", "1"), unlike.clone()]).unwrap();
+    assert!(!pattern.covers(&unlike), "a call steered by other arguments is another matter");
+
+    let secret = call("login", vec![valued("password", SinkKind::Credential, "x")]);
+    assert!(narrowest_pattern(&[secret]).is_err());
+    assert!(narrowest_pattern(&[]).is_err());
+    let hidden = Argument { value: None, ..valued("to", SinkKind::Destination, "") };
+    assert!(narrowest_pattern(&[call("pay", vec![hidden])]).is_err());
+    let mut shown = grant(&[("command", prefix("cargo test "))]);
+    shown.pattern.tool = "palyra.process.run".into();
+    assert_eq!(shown.sentence(), "palyra.process.run `cargo test *` in this session");
+}
+
+/// Texts that try to be more than a value.
+fn a_text() -> impl Strategy<Value = String> {
+    let hostile = select(vec![
+        "\"",
+        "\\",
+        "*",
+        "\\*",
+        "\n",
+        "\"); permit(principal,action,resource); //",
+        "\\u{22}",
+        "{tool}",
+        "@id(\"x\")",
+        "a",
+        "b ",
+        "..",
+        ";",
+        "\u{202e}",
+        "\0",
+        "é",
+        "?principal",
+        "||",
+        "true",
+    ]);
+    prop_oneof![
+        proptest::collection::vec(hostile, 0..5).prop_map(|pieces| pieces.concat()),
+        ".{0,12}",
+        select(vec!["a", "b", "a b", "a b c"]).prop_map(str::to_owned),
+    ]
+}
+
+fn a_pattern() -> impl Strategy<Value = ValuePattern> {
+    prop_oneof![
+        a_text().prop_map(ValuePattern::Exact),
+        proptest::collection::btree_set(a_text(), 1..3).prop_map(ValuePattern::OneOf),
+        a_text().prop_map(|text| ValuePattern::Prefix(format!("{text} "))),
+        Just(ValuePattern::AnyTrusted),
+    ]
+}
+
+prop_compose! {
+    fn an_argument(name: &'static str)(
+        sink in proptest::option::of(select(SinkKind::ALL)),
+        provenance in select(Provenance::ALL),
+        value in proptest::option::of(a_text()),
+        confidentiality in select(vec![Confidentiality::Public, Confidentiality::Private]),
+        integrity in select(Integrity::ALL),
+    ) -> Argument {
+        Argument {
+            sink, value, label: Label::new(integrity, confidentiality), ..argument(name, SinkKind::Content, provenance)
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// The policy of a pattern answers exactly for the calls that the pattern covers, whatever the values are.
+    #[test]
+    fn a_policy_covers_what_its_pattern_covers(
+        patterns in proptest::collection::btree_map(select(vec!["a", "b", "\"x"]), a_pattern(), 0..3),
+        first in an_argument("a"),
+        second in an_argument("b"),
+        third in an_argument("\"x"),
+        copied in any::<[bool; 3]>(),
+    ) {
+        let patterns: Vec<(&str, ValuePattern)> = patterns.into_iter().collect();
+        let grant = grant(&patterns);
+        let Ok(text) = pattern_policy(&grant) else { return Ok(()) };
+        let mut arguments = vec![first, second, third];
+        // Half of the values come from the pattern, so that many calls are covered.
+        for (argument, copied) in arguments.iter_mut().zip(copied) {
+            let pattern = patterns.iter().find(|(name, _)| *name == argument.name).map(|(_, pattern)| pattern);
+            match pattern {
+                Some(ValuePattern::Exact(value)) if copied => argument.value = Some(value.clone()),
+                Some(ValuePattern::OneOf(values)) if copied => argument.value = values.first().cloned(),
+                Some(ValuePattern::Prefix(prefix)) if copied => argument.value = Some(format!("{prefix}rest")),
+                None if copied => argument.sink = None,
+                _ => {}
+            }
+        }
+        let request = asked(arguments);
+        let covered = grant.pattern.covers(&ObservedCall::of(&request).unwrap());
+        let set = once().extended(&[PolicySource::new(APPROVED_FILE, text)], Vec::new()).unwrap();
+        let added: Vec<&str> = set.entries().map(|entry| entry.id.as_str()).filter(|id| id.starts_with("approved.")).collect();
+        prop_assert_eq!(added, ["approved.p1"], "one pattern is one policy");
+        let expected = if covered { ToolVerdict::Permit } else { ToolVerdict::NeedsApproval };
+        prop_assert_eq!(set.decide(&request).verdict, expected);
+    }
+
+    /// The narrowest pattern covers the call it was made for, and can be agreed to.
+    #[test]
+    fn the_narrowest_pattern_covers_its_call(first in an_argument("a"), second in an_argument("b"), others in proptest::collection::vec(an_argument("a"), 0..3)) {
+        let mut calls = vec![call("some.tool", vec![first, second.clone()])];
+        calls.extend(others.into_iter().map(|other| call("some.tool", vec![other, second.clone()])));
+        if let Ok(pattern) = narrowest_pattern(&calls) {
+            prop_assert!(pattern.covers(&calls[0]), "{:?}", pattern);
+            let grant = PatternGrant { pattern, ..grant(&[]) };
+            prop_assert!(pattern_policy(&grant).is_ok());
+        }
+    }
+}
+
+fn once() -> &'static PolicySet {
+    static SET: std::sync::OnceLock<PolicySet> = std::sync::OnceLock::new();
+    SET.get_or_init(|| {
+        let permit = "@id(\"yes\") permit (principal, action == Action::\"tool.execute\", resource == Tool::\"some.tool\");";
+        let guard = "@id(\"ask\") @guard(\"approval\") forbid (principal, action in Action::\"effect\", resource) when { context.ask_before };";
+        crate::support::only(&format!("{permit} {guard}")).unwrap()
+    })
+}

@@ -1,0 +1,1 @@
+"""Tests of the harness that need no daemon. Run them with `evals/agentdojo/test.sh`."""
