@@ -43,6 +43,10 @@ need cc build-essential
 if [ "$purpose" = test ]; then
   # The crash tests stop the daemon at chosen system calls.
   need strace strace
+  # The solver and the evaluation harness come from PyPI.
+  need python3 python3
+  python3 -c 'import venv, ensurepip' >/dev/null 2>&1 || packages+=(python3-venv)
+  python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip)
 fi
 [ ${#packages[@]} -eq 0 ] || install_packages
 

@@ -46,17 +46,24 @@ count_tests() {
 
 lint_scripts() {
   local script
-  for script in scripts/*.sh .ci/run; do
+  for script in scripts/*.sh evals/*/*.sh .ci/run; do
     bash -n "$script"
   done
   if has shellcheck; then
-    shellcheck --external-sources scripts/*.sh .ci/run
+    shellcheck --external-sources scripts/*.sh evals/*/*.sh .ci/run
   else
     say "shellcheck is not installed: only the syntax was checked"
   fi
 }
 
+# The tests of `palyra policy prove` run a real solver.
+find_solver() {
+  PALYRA_SMT_SOLVER=$(bash scripts/solver.sh)
+  export PALYRA_SMT_SOLVER
+}
+
 step "shell scripts" lint_scripts
+step "solver" find_solver
 step "formatting" cargo fmt --all --check
 step "lints" cargo clippy --workspace --all-targets --quiet -- -D warnings
 # The system tests run the real programs, so these are built first.
@@ -66,6 +73,7 @@ summary=$(count_tests)
 case $summary in
   '' | 0*) fail "no test was run" "look at the output of the step \`tests\`" ;;
 esac
+step "evaluation harness" bash evals/agentdojo/test.sh --quiet
 step "documentation tests" cargo test --workspace --doc --quiet
 step "generated pages" bash scripts/reference.sh check
 

@@ -90,7 +90,7 @@ fn model_turn(turn: u32, calls: u32) -> Input {
 }
 
 fn decided(turn: u32, call: u32) -> Input {
-    Input::Decided(Decided {
+    Input::Decided(Box::new(Decided {
         call_id: format!("t{turn}c{call}"),
         verdict: ToolVerdict::Permit,
         reasons: vec!["it reads inside the workspace".into()],
@@ -108,7 +108,7 @@ fn decided(turn: u32, call: u32) -> Input {
             source: palyra_flow::SourceNaming::ChosenOtherwise,
             seen: Label::system(),
         },
-    })
+    }))
 }
 
 fn finished(turn: u32, call: u32) -> Input {

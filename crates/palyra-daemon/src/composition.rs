@@ -15,7 +15,6 @@ use palyra_journal::{FaultInjector, Journal};
 use palyra_mcp::{McpOptions, McpRegistry};
 use palyra_models::ModelProvider;
 use palyra_policy::PolicyStore;
-use palyra_safety::Scanner;
 use palyra_tools::{EffectStore, Registry, SharedRegistry, Tool, builtin};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
@@ -27,6 +26,7 @@ use crate::error::DaemonError;
 use crate::listen::Doors;
 use crate::outside::OutsideTools;
 use crate::provider::Chosen;
+use crate::rules::Rules;
 use crate::serve::Server;
 use crate::state::StateRoot;
 use crate::token::Token;
@@ -150,10 +150,8 @@ impl Composition {
             Some(provider) => Chosen { provider, reason: "it was built into this daemon".to_owned() },
             None => Chosen::by_config(&config.model, &self.environment)?,
         };
-        let policies = Arc::new(PolicyStore::open(options::policy_sources(config))?);
-        let decider = self.decider.unwrap_or_else(|| {
-            Arc::new(PolicyDecider::new(Arc::clone(&policies), config.run.ask_before.iter().cloned()))
-        });
+        // Parsing policies and opening the journal take about as long as each other, so they are done side by side.
+        let rules = Rules::load(options::policy_sources(config))?;
         let mut tools = self.tools;
         tools.extend(engine_tools()?);
         let registry = SharedRegistry::new(Registry::builder().with_all(tools.iter().cloned()).build()?);
@@ -164,12 +162,17 @@ impl Composition {
         let token = if config.daemon.http_enabled { Some(Token::of(root)?) } else { None };
         let journal =
             Journal::open(options::journal(config, root.path(), Arc::clone(&self.clock), self.faults.clone()))?;
+        let Rules { policies, scanner } = rules.finished()?;
+        let policies = Arc::new(policies);
+        let decider = self.decider.unwrap_or_else(|| {
+            Arc::new(PolicyDecider::new(Arc::clone(&policies), config.run.ask_before.iter().cloned()))
+        });
         let engine = EngineOptions {
             journal: journal.clone(),
             registry,
             provider: Arc::clone(&chosen.provider),
             decider,
-            safety: Safety::new(Scanner::new(&[])?),
+            safety: Safety::new(scanner),
             clock: self.clock,
             mode: config.run.mode,
             effects,

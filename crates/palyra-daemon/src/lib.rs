@@ -19,6 +19,7 @@ mod options;
 mod outside;
 mod policy_watch;
 mod provider;
+mod rules;
 mod serve;
 mod shutdown;
 mod state;

@@ -19,7 +19,13 @@ pub struct Leaf<'a> {
     pub roles: Vec<FieldRole>,
 }
 
-impl Leaf<'_> {
+impl<'a> Leaf<'a> {
+    /// The scalar at a path.
+    pub(crate) fn at(path: &[String], value: &'a Value, fields: &[FieldClass]) -> Self {
+        let roles = fields.iter().filter(|class| matches(&class.field, path)).map(|class| class.role).collect();
+        Self { path: path.to_vec(), value, roles }
+    }
+
     /// Whether the classification gives it this role.
     #[must_use]
     pub fn has(&self, role: FieldRole) -> bool {
@@ -75,8 +81,7 @@ fn walk<'a>(value: &'a Value, path: &mut Vec<String>, fields: &[FieldClass], fou
             }
         }
         scalar => {
-            let roles = fields.iter().filter(|class| matches(&class.field, path)).map(|class| class.role).collect();
-            found.push(Leaf { path: path.clone(), value: scalar, roles });
+            found.push(Leaf::at(path, scalar, fields));
         }
     }
 }

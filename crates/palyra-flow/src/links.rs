@@ -45,7 +45,10 @@ fn tokens(text: &str) -> Vec<(String, LinkKind)> {
 
 /// What kind of address a token is, if it is one.
 pub(crate) fn kind(token: &str) -> Option<LinkKind> {
-    if token.len() < 4 {
+    // Most words are none of these, so they are told apart without copying them.
+    let may_be_account = (15..=34).contains(&token.len()) && token.bytes().any(|byte| byte.is_ascii_digit());
+    let may_be_address = token.len() >= 4 && token.bytes().any(|byte| matches!(byte, b'.' | b'@' | b':'));
+    if !may_be_account && !may_be_address {
         return None;
     }
     let lower = token.to_ascii_lowercase();

@@ -3,7 +3,7 @@
 //! The index grows with what is read and never shrinks: summarising the planner's context does not make anybody forget where a value came
 //! from.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use memchr::memmem;
 use palyra_common::{FieldRole, Integrity, Label, Provenance};
@@ -171,8 +171,8 @@ impl Material {
     fn point(&mut self, scalars: &[Leaf<'_>], at: usize) {
         let attested =
             |leaf: &&Leaf<'_>| leaf.has(FieldRole::Author) && leaf.value.as_str().is_some_and(is_plain_identifier);
-        let records: Vec<&[String]> = scalars.iter().filter(attested).map(Leaf::record).collect();
-        for leaf in scalars.iter().filter(|leaf| leaf.roles.is_empty() && records.contains(&leaf.record())) {
+        let records: HashSet<&[String]> = scalars.iter().filter(attested).map(Leaf::record).collect();
+        for leaf in scalars.iter().filter(|leaf| leaf.roles.is_empty() && records.contains(leaf.record())) {
             let Some(text) = leaf.value.as_str() else { continue };
             for (link, _) in links::links(text) {
                 if let Some(start) = text.find(&link) {
@@ -216,6 +216,9 @@ fn squeezed(text: &str) -> String {
 
 /// Folded, lower case, single spaces: for finding, never for trusting.
 fn loose(text: &str) -> String {
+    if text.is_ascii() {
+        return loose_ascii(text);
+    }
     let folded = fold(text);
     let mut out = String::with_capacity(folded.text.len());
     let mut space = true;
@@ -234,6 +237,19 @@ fn loose(text: &str) -> String {
             }
         }
     }
+    out
+}
+
+/// The same for plain text, which most text is. Folding changes nothing in it.
+fn loose_ascii(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_ascii_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out.make_ascii_lowercase();
     out
 }
 

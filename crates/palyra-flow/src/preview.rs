@@ -4,9 +4,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::leaves::{Leaf, is_plain_identifier, leaves};
+use crate::leaves::{Leaf, is_plain_identifier};
 use crate::reading::Reading;
-use palyra_common::FieldRole;
+use palyra_common::{FieldClass, FieldRole};
 
 /// How much of untrusted text a preview tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +30,7 @@ pub fn preview(reading: &Reading, variable: u32, detail: PreviewDetail) -> Strin
     let name = format!("$v{variable}");
     let shown = match &reading.data {
         Some(data) => {
-            let scalars = leaves(data, &reading.class.fields);
-            let tree = tree(data, &mut Vec::new(), &scalars, &name, detail);
+            let tree = tree(data, &mut Vec::new(), &reading.class.fields, &name, detail);
             if tree.to_string().len() <= MAX_PREVIEW {
                 tree
             } else {
@@ -44,13 +43,13 @@ pub fn preview(reading: &Reading, variable: u32, detail: PreviewDetail) -> Strin
     format!("{{\"variable\":\"{name}\",\"from\":{from},\"preview\":{shown},\"note\":\"{NOTE}\"}}")
 }
 
-fn tree(value: &Value, path: &mut Vec<String>, scalars: &[Leaf<'_>], name: &str, detail: PreviewDetail) -> Value {
+fn tree(value: &Value, path: &mut Vec<String>, fields: &[FieldClass], name: &str, detail: PreviewDetail) -> Value {
     match value {
         Value::Object(members) => {
             let mut shown = Map::new();
             for (key, member) in members {
                 path.push(key.clone());
-                shown.insert(key.clone(), tree(member, path, scalars, name, detail));
+                shown.insert(key.clone(), tree(member, path, fields, name, detail));
                 path.pop();
             }
             Value::Object(shown)
@@ -59,7 +58,7 @@ fn tree(value: &Value, path: &mut Vec<String>, scalars: &[Leaf<'_>], name: &str,
             let mut shown = Vec::new();
             for (position, item) in items.iter().enumerate().take(MAX_ITEMS) {
                 path.push(position.to_string());
-                shown.push(tree(item, path, scalars, name, detail));
+                shown.push(tree(item, path, fields, name, detail));
                 path.pop();
             }
             if items.len() > MAX_ITEMS {
@@ -68,11 +67,9 @@ fn tree(value: &Value, path: &mut Vec<String>, scalars: &[Leaf<'_>], name: &str,
             Value::Array(shown)
         }
         scalar => {
-            // Leaves stand in document order, so this search ends early for the part of a result that is shown.
-            let leaf = scalars.iter().find(|leaf| leaf.path == *path);
-            let open = leaf.is_some_and(|leaf| {
-                leaf.is_trusted() || (leaf.has(FieldRole::Author) && scalar.as_str().is_some_and(is_plain_identifier))
-            });
+            let leaf = Leaf::at(path, scalar, fields);
+            let author = leaf.has(FieldRole::Author) && scalar.as_str().is_some_and(is_plain_identifier);
+            let open = leaf.is_trusted() || author;
             match scalar {
                 Value::String(text) if !open => hidden(text, &reference(name, path), detail),
                 // A number, a flag or nothing is no text; but only an assigned one is shown where lengths are not.
@@ -97,7 +94,7 @@ fn hidden(text: &str, reference: &str, detail: PreviewDetail) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use palyra_common::{Confidentiality, FieldClass, Integrity, Label, OutputClass};
+    use palyra_common::{Confidentiality, Integrity, Label, OutputClass};
 
     use super::*;
     use crate::reading::SourceNaming;

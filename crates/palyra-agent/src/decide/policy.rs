@@ -139,7 +139,13 @@ fn requests(proposal: &Proposal<'_>, ask_before: &BTreeSet<String>) -> Vec<Reque
 
 /// The paths a workspace tool names; any other tool is its own resource.
 fn resources(proposal: &Proposal<'_>) -> Vec<Resource> {
-    let inside = |name: &str| Resource::Path { name: name.to_owned(), location: Location::InsideWorkspace };
+    // INVARIANT: a workspace tool never follows a path that leads out; it refuses it with an error of its own, which says more than a
+    // denial could. So such a path is judged as the workspace itself.
+    let inside = |name: &str| {
+        let leaves = name.starts_with('/') || name.split('/').any(|step| step == "..");
+        let name = if leaves { "." } else { name };
+        Resource::Path { name: name.to_owned(), location: Location::InsideWorkspace }
+    };
     let touches_files = matches!(proposal.tool.scope, EffectScope::WorkspaceRead | EffectScope::WorkspaceWrite);
     match proposal.resource.split_once(':') {
         Some(("file" | "directory", path)) if touches_files => vec![inside(path)],

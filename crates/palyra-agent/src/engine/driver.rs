@@ -239,7 +239,7 @@ impl Driver {
                     Action::Decide { call_id, tool, arguments } => {
                         let options = &self.shared.options;
                         let decided = self.flow.decide(options, &self.machine, at, &call_id, &tool, &arguments).await;
-                        queue.push_back(Input::Decided(decided));
+                        queue.push_back(Input::Decided(Box::new(decided)));
                     }
                     other => to_do.push(other),
                 }

@@ -41,7 +41,7 @@ pub enum Action {
         arguments: serde_json::Value,
     },
     /// Put a question to a person.
-    RequestApproval(ApprovalRequest),
+    RequestApproval(Box<ApprovalRequest>),
     /// Take a question back.
     WithdrawApproval {
         /// Which one.

@@ -66,7 +66,7 @@ impl Machine {
         self.counters.approvals += 1;
         let timeout = self.spec.limits.approval_timeout_ms;
         let expires_at = (timeout > 0).then(|| at.plus(std::time::Duration::from_millis(timeout)));
-        out.push(Action::RequestApproval(ApprovalRequest {
+        out.push(Action::RequestApproval(Box::new(ApprovalRequest {
             approval_id,
             owner: self.spec.owner.clone(),
             call_id: call.call_id.clone(),
@@ -81,7 +81,7 @@ impl Machine {
             offer: facts.offer.clone().filter(|_| question == Question::MayItRun),
             binding,
             expires_at,
-        }));
+        })));
         CallState::AwaitingApproval { approval_id, question, expires_at, binding, facts, attempts }
     }
 

@@ -31,7 +31,7 @@ pub enum Input {
     /// The model call failed.
     ModelFailed(ModelFailure),
     /// The decision on a proposal.
-    Decided(Decided),
+    Decided(Box<Decided>),
     /// A person, or a timeout, answered an approval.
     ApprovalDecided {
         /// Which approval.

@@ -44,7 +44,7 @@ pub(super) fn turn(turn: u32, attempt: u32, text: &str, tools: &[&str]) -> Input
 }
 
 pub(super) fn decided(call_id: &str, verdict: ToolVerdict, concurrency: Concurrency, repeat: Repeatability) -> Input {
-    Input::Decided(Decided {
+    Input::Decided(Box::new(Decided {
         call_id: call_id.into(),
         verdict,
         reasons: vec!["because".into()],
@@ -62,7 +62,7 @@ pub(super) fn decided(call_id: &str, verdict: ToolVerdict, concurrency: Concurre
             source: palyra_flow::SourceNaming::ChosenOtherwise,
             seen: Label::system(),
         },
-    })
+    }))
 }
 
 pub(super) fn finished(call_id: &str, content: &str) -> Input {

@@ -117,7 +117,7 @@ impl Machine {
             Input::ModelDelta { turn, .. } => self.on_model_delta(turn)?,
             Input::ModelTurnFinished(turn) => self.on_turn_finished(turn, at, &mut out)?,
             Input::ModelFailed(failure) => self.on_model_failed(failure, at, &mut out)?,
-            Input::Decided(decided) => self.on_decided(decided, at, &mut out)?,
+            Input::Decided(decided) => self.on_decided(*decided, at, &mut out)?,
             Input::ApprovalDecided { approval_id, decision, .. } => {
                 self.on_approval_decided(approval_id, decision, at, &mut out)?;
             }

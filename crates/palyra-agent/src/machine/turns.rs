@@ -52,7 +52,7 @@ impl Machine {
             let detail = detail("model_empty_answer", "the model answered with nothing".to_owned());
             self.retry_or_fail(attempt, detail, at, out);
         } else if self.queued.is_empty() {
-            self.complete(turn, at, out);
+            self.complete(&turn, at, out);
         } else {
             self.items.push(Item::Assistant { text: turn.text, calls: Vec::new() });
             self.next_turn(at, out);
@@ -227,7 +227,7 @@ impl Machine {
         }
     }
 
-    fn complete(&mut self, turn: ModelTurn, at: Timestamp, out: &mut Vec<Action>) {
+    fn complete(&mut self, turn: &ModelTurn, at: Timestamp, out: &mut Vec<Action>) {
         let detail = (turn.stop_reason == StopReason::MaxTokens)
             .then(|| detail("answer_cut_off", "the model reached the limit on the length of its answer".to_owned()));
         self.items.push(Item::Assistant { text: turn.text.clone(), calls: Vec::new() });

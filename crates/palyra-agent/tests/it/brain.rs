@@ -23,9 +23,12 @@ pub(crate) enum Next {
 
 /// Plans by a function of the messages; extracts by another of the text.
 pub(crate) struct Brain {
-    plan: Box<dyn Fn(&[Message]) -> Next + Send + Sync>,
-    extract: Box<dyn Fn(&str) -> String + Send + Sync>,
+    plan: Box<Plan>,
+    extract: Box<Extract>,
 }
+
+type Plan = dyn Fn(&[Message]) -> Next + Send + Sync;
+type Extract = dyn Fn(&str) -> String + Send + Sync;
 
 impl Brain {
     pub(crate) fn new(plan: impl Fn(&[Message]) -> Next + Send + Sync + 'static) -> Arc<Self> {
@@ -101,7 +104,7 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    fn new(server: &str, tool: &str, class: &ToolClassification, reply: Value, outbox: &Outbox) -> Arc<dyn Tool> {
+    fn made(server: &str, tool: &str, class: &ToolClassification, reply: Value, outbox: &Outbox) -> Arc<dyn Tool> {
         let name = ToolName::new(format!("mcp.{server}.{tool}")).unwrap();
         let mut declaration = ToolDeclaration::of::<Anything>(name, tool, "call it").classified(class);
         declaration.input_schema = json!({"type": "object"});
@@ -126,7 +129,7 @@ impl Outside {
             sinks: [].into(),
             repeatable: true,
         };
-        Self::new(server, tool, &class, reply, outbox)
+        Self::made(server, tool, &class, reply, outbox)
     }
 
     /// Sends `body` to `to`.
@@ -141,7 +144,7 @@ impl Outside {
             sinks: [("to".into(), SinkKind::Destination), ("body".into(), SinkKind::Content)].into(),
             repeatable: false,
         };
-        Self::new(server, tool, &class, json!({"ok": true}), outbox)
+        Self::made(server, tool, &class, json!({"ok": true}), outbox)
     }
 }
 

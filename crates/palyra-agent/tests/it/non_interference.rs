@@ -91,8 +91,7 @@ fn effects(seed: u64, mode: RunMode, mail: &str, secret: &str) -> Vec<(String, V
             }
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         }
-        let effects = outbox.lock().unwrap().clone();
-        effects
+        outbox.lock().unwrap().clone()
     })
 }
 

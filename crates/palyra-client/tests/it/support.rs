@@ -183,6 +183,7 @@ pub(crate) fn run_detail(phase: &str, last_seq: u64) -> serde_json::Value {
     let mut view = run_view(phase, last_seq);
     let more = serde_json::json!({
         "changes": [], "pending_approvals": [], "usage": { "input_tokens": 1, "output_tokens": 2 },
+        "mode": "guarded",
         "timings": { "total_ms": 1, "model_ms": 1, "tools_ms": 0, "waiting_ms": 0 },
     });
     view.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use palyra_common::{Digest, Integrity, Label, StableErrorEnvelope, ToStableError as _};
+use palyra_common::{Digest, Integrity, Label, ToStableError as _};
 use palyra_mcp::{McpCall, McpError, McpServer, OfferedTool};
 use palyra_tools::{Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
 use serde_json::{Map, Value};
@@ -96,8 +96,11 @@ impl Tool for OutsideTool {
             Err(error) => {
                 let stable = error.to_stable();
                 tracing::warn!(tool = %self.declaration.name, error = %stable, "an outside tool failed");
-                let message = format!("`{}` failed ({})", self.declaration.name, stable.code);
-                Err(ToolError::Custom(Box::new(StableErrorEnvelope::new(&stable.code, stable.category, message))))
+                // Code and category are ours; the message may quote the server.
+                let mut told = stable;
+                told.message = format!("`{}` failed", self.declaration.name);
+                told.details = None;
+                Err(ToolError::Custom(Box::new(told)))
             }
         }
     }

@@ -7,6 +7,7 @@ mod demo;
 mod disk_full;
 mod interrupt;
 mod openai;
+mod outside;
 mod replay;
 mod resume;
 mod steering;
