@@ -46,7 +46,13 @@ enum Cancelling {
 }
 
 /// Follows a run until it is over or the person leaves.
-pub(super) async fn to_the_end(client: &Client, run_id: RunId, context: &Context) -> Result<Ending, CliError> {
+///
+/// Gives back what the model wrote last, as it was shown.
+pub(super) async fn to_the_end(
+    client: &Client,
+    run_id: RunId,
+    context: &Context,
+) -> Result<(Ending, String), CliError> {
     let mut interrupts = signal(SignalKind::interrupt()).map_err(|source| CliError::Runtime { source })?;
     let mut tape = client.tape(run_id, 1, Follow::UntilEnd);
     let mut clock = tokio::time::interval(TICK);
@@ -68,7 +74,7 @@ pub(super) async fn to_the_end(client: &Client, run_id: RunId, context: &Context
             },
             _ = interrupts.recv() => {
                 if follower.interrupted()? == Ending::Left {
-                    return Ok(Ending::Left);
+                    return Ok((Ending::Left, String::new()));
                 }
             }
             step = follower.desk.next() => follower.desk.step(step)?,
@@ -78,7 +84,7 @@ pub(super) async fn to_the_end(client: &Client, run_id: RunId, context: &Context
     }
     follower.live.end_line()?;
     follower.desk.settle().await?;
-    Ok(Ending::Over)
+    Ok((Ending::Over, follower.live.into_said()))
 }
 
 /// Waits for a request if there is one; otherwise for ever, which leaves the choice to the other branches.

@@ -19,6 +19,8 @@ pub(super) struct Live<'a> {
     calls: OpenCalls,
     /// Whether the last piece of model text ended in the middle of a line.
     open_line: bool,
+    /// What the model wrote in its newest turn.
+    said: (u32, String),
     activity: String,
     last_event: Instant,
 }
@@ -26,7 +28,19 @@ pub(super) struct Live<'a> {
 impl<'a> Live<'a> {
     pub(super) fn new(console: &'a Console) -> Self {
         let activity = "starting".to_owned();
-        Self { console, calls: OpenCalls::default(), open_line: false, activity, last_event: Instant::now() }
+        Self {
+            console,
+            calls: OpenCalls::default(),
+            open_line: false,
+            said: (0, String::new()),
+            activity,
+            last_event: Instant::now(),
+        }
+    }
+
+    /// What the model wrote in its newest turn, as it was shown.
+    pub(super) fn into_said(self) -> String {
+        self.said.1
     }
 
     /// Shows an event.
@@ -39,6 +53,10 @@ impl<'a> Live<'a> {
         }
         match &event.body {
             RunStreamBody::ModelToken(token) => {
+                if self.said.0 != token.turn {
+                    self.said = (token.turn, String::new());
+                }
+                self.said.1.push_str(&token.text);
                 let text = plain(&token.text);
                 if !text.is_empty() {
                     self.open_line = !text.ends_with('\n');

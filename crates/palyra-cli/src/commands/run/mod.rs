@@ -15,7 +15,7 @@ use palyra_client::Client;
 use palyra_client::api::{CreateRunParams, HealthResponse, ListSessionsParams, RunLimitsParams, RunView};
 use palyra_common::{ExitCode, RequestId, RunMode, SessionId, config, env_vars};
 
-use crate::console::{OutputFormat, Style, one_line};
+use crate::console::{OutputFormat, Style, one_line, plain};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::render::text::shortened;
@@ -94,8 +94,8 @@ pub(super) async fn execute(arguments: RunArguments, context: &Context) -> Resul
     }
     announce(&run, &health, context);
     match follow::to_the_end(&client, run.run_id, context).await? {
-        follow::Ending::Left => Ok(ExitCode::Precondition),
-        follow::Ending::Over => conclude(&client, &run, context).await,
+        (follow::Ending::Left, _) => Ok(ExitCode::Precondition),
+        (follow::Ending::Over, said) => conclude(&client, &run, &said, context).await,
     }
 }
 
@@ -161,7 +161,7 @@ fn announce(run: &RunView, health: &HealthResponse, context: &Context) {
     }
 }
 
-async fn conclude(client: &Client, run: &RunView, context: &Context) -> Result<ExitCode, CliError> {
+async fn conclude(client: &Client, run: &RunView, said: &str, context: &Context) -> Result<ExitCode, CliError> {
     let detail = client.run(run.run_id).await?;
     let code = render::runs::exit_code(&detail.run);
     match context.console.output() {
@@ -169,6 +169,12 @@ async fn conclude(client: &Client, run: &RunView, context: &Context) -> Result<E
         // The events were the output.
         OutputFormat::Ndjson => {}
         OutputFormat::Text => {
+            // The model may have answered with references to text that it never saw; the person sees that text.
+            let refers = |answer: &&str| said.contains("${v") && answer.trim() != said.trim();
+            if let Some(answer) = detail.answer.as_deref().filter(refers) {
+                context.console.remark("with what its references stand for:");
+                context.console.piece(&format!("{}\n", plain(answer).trim_end()))?;
+            }
             let mut lines = render::runs::summary(&detail).into_iter();
             if let Some(first) = lines.next() {
                 let style = if code == ExitCode::Ok { Style::Good } else { Style::Bad };
