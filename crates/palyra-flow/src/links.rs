@@ -32,7 +32,10 @@ pub fn links(text: &str) -> Vec<(String, LinkKind)> {
 
 fn tokens(text: &str) -> Vec<(String, LinkKind)> {
     let mut found: Vec<(String, LinkKind)> = Vec::new();
-    for piece in text.split(|letter: char| letter.is_whitespace() || "\"'`<>()[]{}|\\,;".contains(letter)) {
+    for piece in pieces(text) {
+        if !may_be_address(piece.as_bytes()) {
+            continue;
+        }
         let token = piece.trim_matches(|letter: char| ".:!?*_~…«»„“”‘’".contains(letter));
         if let Some(kind) = kind(token)
             && !found.iter().any(|(known, _)| known == token)
@@ -43,12 +46,47 @@ fn tokens(text: &str) -> Vec<(String, LinkKind)> {
     found
 }
 
+/// The text between spaces, quotes and brackets. Long texts pass through here byte by byte, so it looks each byte up in a table.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = rest.bytes().position(|byte| BETWEEN.get(usize::from(byte)).copied().unwrap_or(false));
+        let end = end.unwrap_or(rest.len());
+        let piece = rest.get(..end).unwrap_or_default();
+        rest = rest.get(end + 1..).unwrap_or_default();
+        Some(piece)
+    })
+    // Spaces that are no ASCII are rare; whoever uses them gets the slow way.
+    .flat_map(|piece| piece.split(|letter: char| !letter.is_ascii() && letter.is_whitespace()))
+}
+
+/// The bytes that stand between words.
+static BETWEEN: [bool; 128] = {
+    let mut table = [false; 128];
+    let marks = b" \t\n\r\x0b\x0c\"'`<>()[]{}|\\,;";
+    let mut at = 0;
+    while at < marks.len() {
+        #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
+        {
+            table[marks[at] as usize] = true;
+        }
+        at += 1;
+    }
+    table
+};
+
+/// Most words are no addresses, and are told apart without copying them.
+fn may_be_address(token: &[u8]) -> bool {
+    let account = (15..=40).contains(&token.len()) && token.iter().any(u8::is_ascii_digit);
+    account || (token.len() >= 4 && memchr::memchr3(b'.', b'@', b':', token).is_some())
+}
+
 /// What kind of address a token is, if it is one.
 pub(crate) fn kind(token: &str) -> Option<LinkKind> {
-    // Most words are none of these, so they are told apart without copying them.
-    let may_be_account = (15..=34).contains(&token.len()) && token.bytes().any(|byte| byte.is_ascii_digit());
-    let may_be_address = token.len() >= 4 && token.bytes().any(|byte| matches!(byte, b'.' | b'@' | b':'));
-    if !may_be_account && !may_be_address {
+    if !may_be_address(token.as_bytes()) {
         return None;
     }
     let lower = token.to_ascii_lowercase();

@@ -242,15 +242,18 @@ fn loose(text: &str) -> String {
 
 /// The same for plain text, which most text is. Folding changes nothing in it.
 fn loose_ascii(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for word in text.split_ascii_whitespace() {
-        if !out.is_empty() {
-            out.push(' ');
+    let mut out = Vec::with_capacity(text.len());
+    let mut space = true;
+    for byte in text.bytes() {
+        if !byte.is_ascii_whitespace() {
+            out.push(byte.to_ascii_lowercase());
+        } else if !space {
+            out.push(b' ');
         }
-        out.push_str(word);
+        space = byte.is_ascii_whitespace();
     }
-    out.make_ascii_lowercase();
-    out
+    // Bytes of ASCII are text.
+    String::from_utf8(out).unwrap_or_default()
 }
 
 /// Most characters of a sentence on either side of what was found.
