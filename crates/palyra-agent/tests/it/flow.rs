@@ -237,3 +237,28 @@ async fn an_open_run_sees_the_text_in_a_frame_and_counts_as_tainted() {
     waiting(&bench, run.run_id).await;
     assert!(sent(&outbox).is_empty(), "nothing was meant, so everything is asked");
 }
+
+#[tokio::test]
+async fn an_answer_holds_for_exactly_the_call_that_was_shown_and_only_once() {
+    let shown = json!({"to": "eve@evil.example", "body": "one"});
+    let changed = json!({"to": "mallory@evil.example", "body": "one"});
+    let brain = Brain::playing(vec![(READ, json!({})), (SEND, shown.clone()), (SEND, changed.clone())]);
+    let (bench, outbox) = bench(brain, RunMode::Guarded, inbox()).await;
+    let run = bench.engine.create_run(bench.task("Answer the mail")).await.unwrap();
+    let first = waiting(&bench, run.run_id).await;
+    bench.engine.decide_approval(first.approval_id, answer(ApprovalDecision::Allow)).await.unwrap();
+    let second = loop {
+        let filter = ApprovalFilter { run_id: Some(run.run_id), open: Some(true) };
+        if let [open] = bench.engine.approvals(filter).await.unwrap().as_slice() {
+            break open.clone();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
+    assert_ne!(second.approval_id, first.approval_id);
+    assert_eq!(second.arguments, changed);
+    let replayed = bench.engine.decide_approval(first.approval_id, answer(ApprovalDecision::Allow)).await;
+    assert!(matches!(replayed, Err(AgentError::ApprovalNotFound(_))), "{replayed:?}");
+    bench.engine.decide_approval(second.approval_id, answer(ApprovalDecision::Deny)).await.unwrap();
+    bench.finish(run.run_id).await;
+    assert_eq!(sent(&outbox), [shown]);
+}
