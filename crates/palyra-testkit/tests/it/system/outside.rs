@@ -54,14 +54,24 @@ fn script(to: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unreviewed_server_is_asked_about_and_a_reviewed_one_goes_where_the_user_said() {
+async fn every_word_that_an_unreviewed_server_gets_and_the_user_did_not_write_is_asked_about() {
     let (context, out) = with_server(&script("ada@example.org"));
     let daemon = daemon(&context, script("ada@example.org")).await;
     let (client, place) = (daemon.client(), workspace());
     let prompt = "answer the mail, to ada@example.org";
     let run = client.create_run(&task(prompt, place.path())).await.unwrap();
-    // Reading is a consequential act of an unreviewed server, but nothing untrusted steers it.
+    // Nothing steers the reading. The body of the mail is a destination as long as nobody has said what it is, and the model made it up.
     let (detail, events) = finish(&client, run.run_id).await;
+    let asked: Vec<_> = events
+        .iter()
+        .filter_map(|event| match &event.body {
+            RunStreamBody::ToolApprovalRequest(request) => Some(request.evidence.clone()),
+            _ => None,
+        })
+        .flatten()
+        .map(|shown| (shown.argument, shown.provenance))
+        .collect();
+    assert_eq!(asked, [("body".to_owned(), Provenance::Invented)]);
     assert_eq!(detail.run.phase, RunLifecyclePhase::Completed);
     assert_eq!(sent(&out), 1);
     let shown = events.iter().find_map(|event| match &event.body {
