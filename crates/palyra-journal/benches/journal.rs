@@ -1,6 +1,7 @@
 //! What durability costs: the journal against the bare library on the same disk, in one run.
 //!
-//! - `append1`: one writer, latency of a durable append against one `fdatasync` of an appended page.
+//! - `append1`: one writer, latency of a durable append against one `fdatasync` of an appended page; and back to back, on a thread of its own
+//!   (`each`) and as a task of the runtime (`task`), against SQLite with a commit per row.
 //! - `append8`, `append64`: appends per second of many writers against SQLite with the same table and rows, once with a commit (and so an
 //!   fsync) per row and once with 64 rows per commit, which is the most that 64 waiting writers can share.
 //! - growth: reading a tape, verifying and opening at 10⁴, 10⁵ and 10⁶ records, with the exponent of the last decade.
@@ -94,6 +95,7 @@ fn sync_one(file: &File, n: usize) -> Result<f64, Failure> {
 fn throughput(report: &mut Report) -> Result<(), Failure> {
     let mut single = Vec::new();
     let mut batched = Vec::new();
+    let mut awaited = Vec::new();
     let mut ours: [Vec<f64>; 3] = Default::default();
     // Interleaved, and compared pair by pair: a slow moment of the disk hits both sides of a ratio.
     for _ in 0..REPEATS {
@@ -101,6 +103,7 @@ fn throughput(report: &mut Report) -> Result<(), Failure> {
         for (samples, writers) in ours.iter_mut().zip([1, 8, 64]) {
             samples.push(journal_rate(writers)?);
         }
+        awaited.push(awaited_rate()?);
         batched.push(raw_rate(ROWS, BATCH)?);
     }
     let n = REPEATS as u64;
@@ -113,6 +116,9 @@ fn throughput(report: &mut Report) -> Result<(), Failure> {
         let id = format!("journal.append{writers}.each");
         report.figure(&id, each.median(), "ratio", reference, Aim::AtLeast(1.0), n, Some(each.spread()));
     }
+    let each = ratios(&awaited, &single)?;
+    let reference = Some("raw SQLite, one fsync per append");
+    report.figure("journal.append1.task", each.median(), "ratio", reference, Aim::None, n, Some(each.spread()));
     let [_, _, many] = &ours;
     let ratio = ratios(many, &batched)?;
     let reference = Some("raw SQLite, 64 rows per commit");
@@ -183,20 +189,33 @@ fn journal_rate(writers: usize) -> Result<f64, Failure> {
         }
         (ROWS / 8, began.elapsed().as_secs_f64())
     } else {
-        (ROWS, runtime.block_on(tasks(&journal, writers))?)
+        (ROWS, runtime.block_on(tasks(&journal, writers, 100, ROWS))?)
     };
     runtime.block_on(journal.close())?;
     Ok(rows as f64 / seconds)
 }
 
-async fn tasks(journal: &Journal, writers: usize) -> Result<f64, Failure> {
+/// Appends per second of one task on the runtime, as a lone run makes them.
+fn awaited_rate() -> Result<f64, Failure> {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let journal = Journal::open(JournalOptions::at(directory.path().join("state")))?;
+    let runtime = runtime()?;
+    runtime.block_on(tasks(&journal, 1, 100, WARM_UP))?;
+    let seconds = runtime.block_on(tasks(&journal, 1, 200, ROWS / 8))?;
+    runtime.block_on(journal.close())?;
+    Ok((ROWS / 8) as f64 / seconds)
+}
+
+/// The time in which as many tasks, whose runs are numbered from `first_run`, append `rows` records.
+async fn tasks(journal: &Journal, writers: usize, first_run: u128, rows: usize) -> Result<f64, Failure> {
     let began = Instant::now();
     let tasks: Vec<_> = (0..writers)
         .map(|writer| {
             let journal = journal.clone();
             tokio::spawn(async move {
-                for n in 0..ROWS / writers {
-                    journal.append(vec![record(n, RunId::from_u128(100 + writer as u128), n as u64 + 1)]).await?;
+                let run = RunId::from_u128(first_run + writer as u128);
+                for n in 0..rows / writers {
+                    journal.append(vec![record(n, run, n as u64 + 1)]).await?;
                 }
                 Ok::<_, palyra_journal::JournalError>(())
             })

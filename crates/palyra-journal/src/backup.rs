@@ -7,12 +7,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use palyra_common::Timestamp;
+use palyra_common::{Clock, Timestamp};
 use rusqlite::backup::{Backup, StepResult};
 use serde::{Deserialize, Serialize};
 
 use crate::anchor;
-use crate::checkpoint::SignedCheckpoint;
+use crate::chain::Chain;
 use crate::damage;
 use crate::db;
 use crate::error::JournalError;
@@ -20,7 +20,6 @@ use crate::keys::{self, JournalKey};
 use crate::layout::{Layout, sync_dir};
 use crate::lock::WriterLock;
 use crate::reader::Reader;
-use crate::record::Head;
 use crate::segments;
 use crate::verify::{VerifyOptions, verify};
 
@@ -40,27 +39,32 @@ pub struct BackupReport {
 }
 
 /// Copies a state that may be in use; a copy that could not be finished is removed again.
-pub(crate) fn backup(layout: &Layout, key: &JournalKey, dest: &Path) -> Result<BackupReport, JournalError> {
+pub(crate) fn backup(
+    layout: &Layout,
+    key: &JournalKey,
+    clock: &dyn Clock,
+    dest: &Path,
+) -> Result<BackupReport, JournalError> {
     refuse_if_used(dest)?;
-    let copied = copy_state(layout, key, dest);
+    let copied = copy_state(layout, key, clock, dest);
     if copied.is_err() {
         let _ = fs::remove_dir_all(dest);
     }
     copied
 }
 
-fn copy_state(layout: &Layout, key: &JournalKey, dest: &Path) -> Result<BackupReport, JournalError> {
+fn copy_state(layout: &Layout, key: &JournalKey, clock: &dyn Clock, dest: &Path) -> Result<BackupReport, JournalError> {
     let target = Layout::new(dest);
     target.create().map_err(|e| JournalError::file("create", dest, e))?;
+    // Read before the copy is made: whatever it says must then be in the copy.
+    let anchored = anchor::read(&layout.anchor())?;
     copy_database(layout, &target)?;
     let copied = copy_files(layout, &target)?;
-    keys::write_public_keys(&target, &keys::public_keys(layout)?)?;
-    let reader = Reader::open(&target)?;
-    let signed = reader.signed_head()?;
-    let head = Head { count: signed.count, hash: signed.head };
-    let anchored = SignedCheckpoint::sign(key, signed.journal_id, head, signed.merkle_root, signed.at);
-    anchor::create(&target.anchor(), &anchored)?;
-    Ok(BackupReport { records: signed.count, path: dest.to_owned(), ..copied })
+    let keys = keys::public_keys(layout)?;
+    keys::write_public_keys(&target, &keys)?;
+    let chain = Chain::load(&Reader::open(&target)?, &keys, Some(key.seals()), &anchored)?;
+    anchor::create(&target.anchor(), &chain.sign(key, clock))?;
+    Ok(BackupReport { records: chain.head.count, path: dest.to_owned(), ..copied })
 }
 
 /// Puts a backup in place as the state of `root`. What is left of a damaged journal there moves to `journal/lost-<time>/`.

@@ -1,6 +1,6 @@
 //! The end of the log in memory: last hash and Merkle peaks, and how they are found again when a journal is opened.
 //!
-//! Opening never walks the log. It reads the signed head, the last stored chunk and at most a chunk of hashes after it, and
+//! Opening never walks the log. It reads the last record, what was signed last, the last stored chunk and at most a chunk of hashes after it, and
 //! checks that they agree with each other; the whole log is [`crate::verify`]'s business.
 
 use palyra_common::{Clock, Digest};
@@ -16,6 +16,7 @@ use crate::position::Position;
 use crate::reader::Reader;
 use crate::record::{Head, hash_of};
 use crate::row::RawRecord;
+use crate::seal::SealKey;
 
 /// Records at the end whose hashes are recomputed at every start.
 const CHECKED_AT_OPEN: u64 = 64;
@@ -55,26 +56,76 @@ impl Chain {
     }
 
     /// Finds the end of an existing log and checks everything that can be checked without walking it.
-    pub(crate) fn load(reader: &Reader, keys: &[PublicKey], anchor: &AnchorState) -> Result<Self, JournalError> {
-        let id = reader.id()?;
+    pub(crate) fn load(
+        reader: &Reader,
+        keys: &[PublicKey],
+        seals: Option<&SealKey>,
+        anchor: &AnchorState,
+    ) -> Result<Self, JournalError> {
+        let (id, head) = (reader.id()?, reader.head()?);
         let signed = reader.signed_head()?;
-        let head = Head { count: signed.count, hash: signed.head };
-        let at_head = Position::Record { seq: head.count };
         if !signed.signed_by(keys) {
-            return Err(JournalError::damaged(at_head, "the signed head was not signed with this journal's key"));
+            let position = Position::Record { seq: signed.count };
+            return Err(JournalError::damaged(position, "the signed head was not signed with this journal's key"));
         }
-        check_anchor(reader, keys, anchor, &signed)?;
-        check_end(reader, head, id)?;
+        let statements = [Some(signed), check_anchor(reader, keys, anchor, id, head)?];
+        let signed_through = statements.iter().flatten().map(|said| said.count).max().unwrap_or(0);
+        check_seal(reader, seals, id, head, signed_through)?;
+        check_end(reader, head, id, signed_through)?;
         let chunks = head.count / CHUNK;
         let mut peaks = if chunks == 0 { Peaks::default() } else { stored_peaks(reader, chunks - 1)? };
-        for hash in reader.hashes(chunks * CHUNK + 1, head.count + 1)? {
+        let mut hashes = reader.hashes(chunks * CHUNK + 1, head.count + 1)?.into_iter();
+        loop {
+            for said in statements.iter().flatten().filter(|said| said.count == peaks.count()) {
+                check_root(said, &peaks)?;
+            }
+            let Some(hash) = hashes.next() else { break };
             peaks.push(merkle::leaf(&hash));
         }
-        if peaks.count() != head.count || peaks.root() != signed.merkle_root {
-            return Err(JournalError::damaged(at_head, "the hash tree does not lead to the signed root"));
+        for said in statements.iter().flatten() {
+            check_hash(reader, said)?;
         }
         Ok(Self { id, head, peaks })
     }
+}
+
+fn check_root(said: &SignedCheckpoint, peaks: &Peaks) -> Result<(), JournalError> {
+    if peaks.root() == said.merkle_root {
+        return Ok(());
+    }
+    let position = Position::Record { seq: said.count };
+    Err(JournalError::damaged(position, "the hash tree does not lead to the signed root"))
+}
+
+/// The record that a statement ends with must be the one it was signed over.
+fn check_hash(reader: &Reader, said: &SignedCheckpoint) -> Result<(), JournalError> {
+    let hash = match said.count {
+        0 => said.journal_id.genesis(),
+        count => reader.hashes(count, count + 1)?.first().copied().unwrap_or(Digest([0; 32])),
+    };
+    if hash == said.head {
+        return Ok(());
+    }
+    Err(JournalError::damaged(Position::Record { seq: said.count }, "it is not the record that was signed"))
+}
+
+/// What follows the last signature must end with a seal of this journal's key.
+fn check_seal(
+    reader: &Reader,
+    seals: Option<&SealKey>,
+    id: JournalId,
+    head: Head,
+    signed_through: u64,
+) -> Result<(), JournalError> {
+    if head.count <= signed_through {
+        return Ok(());
+    }
+    let seal = reader.seal(head.count)?.unwrap_or_default();
+    if seals.is_some_and(|key| key.sealed(id, head, &seal)) {
+        return Ok(());
+    }
+    let position = Position::Records { first: signed_through + 1, last: head.count };
+    Err(JournalError::damaged(position, "they follow the signed head and do not end with a seal of this journal"))
 }
 
 fn stored_peaks(reader: &Reader, chunk: u64) -> Result<Peaks, JournalError> {
@@ -94,51 +145,37 @@ fn check_anchor(
     reader: &Reader,
     keys: &[PublicKey],
     anchor: &AnchorState,
-    signed: &SignedCheckpoint,
-) -> Result<(), JournalError> {
+    id: JournalId,
+    head: Head,
+) -> Result<Option<SignedCheckpoint>, JournalError> {
     let file = || Position::File { file: reader.layout().anchor() };
     let anchored = match anchor {
         AnchorState::Says(checkpoint) => checkpoint,
         // Nothing was ever acknowledged: the anchor is made right after the database.
-        AnchorState::Missing if signed.count == 0 => return Ok(()),
+        AnchorState::Missing if head.count == 0 => return Ok(None),
         AnchorState::Missing => return Err(JournalError::damaged(file(), "the anchor is missing")),
         AnchorState::Unreadable => return Err(JournalError::damaged(file(), "the anchor cannot be read")),
     };
-    if anchored.journal_id != signed.journal_id || !anchored.signed_by(keys) {
+    if anchored.journal_id != id || !anchored.signed_by(keys) {
         return Err(JournalError::damaged(file(), "the anchor belongs to another journal"));
     }
-    if anchored.count > signed.count {
-        let position = Position::Records { first: signed.count + 1, last: anchored.count };
+    if anchored.count > head.count {
+        let position = Position::Records { first: head.count + 1, last: anchored.count };
         return Err(JournalError::damaged(
             position,
             "they were acknowledged and are missing: truncated or an older copy",
         ));
     }
-    let hash = if anchored.count == 0 {
-        signed.journal_id.genesis()
-    } else {
-        reader.hashes(anchored.count, anchored.count + 1)?.first().copied().unwrap_or(Digest([0; 32]))
-    };
-    if hash == anchored.head {
-        Ok(())
-    } else {
-        Err(JournalError::damaged(
-            Position::Record { seq: anchored.count },
-            "it is not the record that was acknowledged",
-        ))
-    }
+    Ok(Some((**anchored).clone()))
 }
 
-/// The last records must be there, unchanged, linked, and nothing may follow them.
-fn check_end(reader: &Reader, head: Head, id: JournalId) -> Result<(), JournalError> {
-    let first = head.count.saturating_sub(CHECKED_AT_OPEN) + 1;
+/// The last records, and all that follow the last signature, must be there, unchanged and linked.
+fn check_end(reader: &Reader, head: Head, id: JournalId, signed_through: u64) -> Result<(), JournalError> {
+    let first = head.count.saturating_sub(CHECKED_AT_OPEN).min(signed_through) + 1;
     let mut expected = first;
     let mut before = if first == 1 { Some(id.genesis()) } else { None };
-    for record in reader.range(first, usize::try_from(CHECKED_AT_OPEN + 1).unwrap_or(usize::MAX))? {
+    for record in reader.range(first, usize::try_from(head.count + 1 - first).unwrap_or(usize::MAX))? {
         let broken = |reason: &str| Err(JournalError::damaged(Position::Record { seq: expected }, reason));
-        if record.seq > head.count {
-            return broken("it follows the signed head");
-        }
         if record.seq != expected {
             return broken("it is missing");
         }
@@ -154,9 +191,6 @@ fn check_end(reader: &Reader, head: Head, id: JournalId) -> Result<(), JournalEr
     }
     if expected != head.count + 1 {
         return Err(JournalError::damaged(Position::Record { seq: expected }, "it is missing"));
-    }
-    if head.count > 0 && before != Some(head.hash) {
-        return Err(JournalError::damaged(Position::Record { seq: head.count }, "its hash is not the signed one"));
     }
     Ok(())
 }

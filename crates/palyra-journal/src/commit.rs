@@ -1,4 +1,4 @@
-//! One transaction of the writer: records, chain, projections, checkpoints and signed head change together or not at all.
+//! One transaction of the writer: records, chain, seals, projections and checkpoints change together or not at all.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -39,7 +39,6 @@ pub(crate) struct Batch {
 pub(crate) struct Committer {
     connection: Connection,
     chain: Chain,
-    signed: Option<SignedCheckpoint>,
     key: Arc<JournalKey>,
     artifacts: ArtifactStore,
     layout: Layout,
@@ -60,7 +59,7 @@ impl Committer {
         let layout = Layout::new(options.root.clone());
         let artifacts = ArtifactStore::new(layout.artifacts_dir());
         let run_heads = HashMap::new();
-        Self { connection, chain, signed: None, key, artifacts, layout, options, projections, run_heads, commits: 0 }
+        Self { connection, chain, key, artifacts, layout, options, projections, run_heads, commits: 0 }
     }
 
     pub(crate) fn connection(&self) -> &Connection {
@@ -75,9 +74,9 @@ impl Committer {
         self.chain.id
     }
 
-    /// The head as it was last signed.
-    pub(crate) fn signed(&self) -> Option<&SignedCheckpoint> {
-        self.signed.as_ref()
+    /// A signed statement about what is committed.
+    pub(crate) fn sign(&self) -> SignedCheckpoint {
+        self.chain.sign(&self.key, self.options.clock.as_ref())
     }
 
     /// Commits a group and says for each batch what became of it.
@@ -131,8 +130,6 @@ impl Committer {
             };
             outcomes.push(outcome);
         }
-        let signed = self.chain.sign(&self.key, self.options.clock.as_ref());
-        checkpoint::write_head(&self.connection, &signed)?;
         self.commits += 1;
         if let Some(faults) = &self.options.faults {
             faults
@@ -140,7 +137,6 @@ impl Committer {
                 .map_err(|e| JournalError::file("commit to", self.layout.database(), e))?;
         }
         self.connection.prepare_cached("COMMIT")?.execute([])?;
-        self.signed = Some(signed);
         if let Some(faults) = &self.options.faults {
             faults.after_commit(self.commits);
         }
@@ -168,13 +164,16 @@ impl Committer {
 
     fn write(&mut self, batch: &mut Batch) -> Result<Appended, JournalError> {
         let first_seq = self.chain.head.count + 1;
+        let last_seq = self.chain.head.count + batch.entries.len() as u64;
         for entry in &mut batch.entries {
             self.check_run_seq(entry)?;
             entry.record.seq = self.chain.head.count + 1;
             entry.record.prev_hash = self.chain.head.hash;
             entry.record.hash = hash_of(&entry.record, &entry.payload_digest);
             let artifact = self.place_payload(entry)?;
-            row::insert(&self.connection, &entry.record, artifact.as_ref())?;
+            let end = Head { count: entry.record.seq, hash: entry.record.hash };
+            let seal = (end.count == last_seq).then(|| self.key.seals().seal(self.chain.id, end));
+            row::insert(&self.connection, &entry.record, artifact.as_ref(), seal)?;
             for projection in &self.projections {
                 projection
                     .apply(&self.connection, &entry.record)
@@ -182,8 +181,9 @@ impl Committer {
             }
             self.chain.push(&self.connection, entry.record.hash)?;
             if self.chain.head.count.is_multiple_of(self.options.checkpoint_every.max(1)) {
-                let signed = self.chain.sign(&self.key, self.options.clock.as_ref());
+                let signed = self.sign();
                 checkpoint::keep(&self.connection, &signed)?;
+                checkpoint::write_head(&self.connection, &signed)?;
             }
         }
         Ok(Appended { first_seq, last_seq: self.chain.head.count, head: self.chain.head })
@@ -220,14 +220,13 @@ impl Committer {
 
     /// Keeps the present head as a checkpoint for ever.
     pub(crate) fn keep_checkpoint(&mut self) -> Result<SignedCheckpoint, JournalError> {
-        let signed = self.chain.sign(&self.key, self.options.clock.as_ref());
+        let signed = self.sign();
         let result = self.connection.unchecked_transaction().and_then(|transaction| {
             checkpoint::keep(&transaction, &signed)?;
             checkpoint::write_head(&transaction, &signed)?;
             transaction.commit()
         });
         result.map_err(|e| self.explain(e.into()))?;
-        self.signed = Some(signed.clone());
         Ok(signed)
     }
 

@@ -10,8 +10,11 @@ use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use crate::error::JournalError;
 
 /// Every migration, in order; the version of a database is how many of them it has seen.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/0001_log.sql"), include_str!("../migrations/0002_segments.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_log.sql"),
+    include_str!("../migrations/0002_segments.sql"),
+    include_str!("../migrations/0003_seals.sql"),
+];
 
 /// How long a connection waits for another one's short lock.
 const BUSY_MS: u64 = 5_000;

@@ -104,6 +104,12 @@ pub enum JournalError {
     /// The journal was closed.
     #[error("the journal is closed")]
     Closed,
+    /// A record that was committed right before the process died, and that nobody has signed since.
+    #[error("record {seq} is not signed yet")]
+    Unsigned {
+        /// Its number.
+        seq: u64,
+    },
     /// No record has this number.
     #[error("there is no record {seq}; the journal holds {count}")]
     NoSuchRecord {
@@ -245,6 +251,11 @@ impl ToStableError for JournalError {
             }
             Self::Busy { .. } => ("journal_busy", ErrorCategory::Availability, "try again in a moment"),
             Self::Closed => ("journal_closed", ErrorCategory::Availability, "the daemon is stopping; start it again"),
+            Self::Unsigned { .. } => (
+                "record_unsigned",
+                ErrorCategory::Conflict,
+                "start the daemon once (`palyra daemon start`); it signs what it finds",
+            ),
             Self::NoSuchRecord { .. } => {
                 ("record_not_found", ErrorCategory::NotFound, "`palyra journal tail` shows the last records")
             }

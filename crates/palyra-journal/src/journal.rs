@@ -3,6 +3,7 @@
 //! Cheap to clone. The threads behind it end when the journal is closed or the last handle goes; either way everything
 //! that was accepted is written first.
 
+use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
+use palyra_common::Clock;
 use tokio::sync::oneshot;
 
 use crate::artifacts::ArtifactStore;
@@ -79,12 +81,17 @@ impl Future for PendingAppend {
 }
 
 /// The journal of one state root.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Journal {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal").field("root", &self.inner.layout.root).finish_non_exhaustive()
+    }
+}
+
 struct Inner {
     layout: Layout,
     min_free_bytes: u64,
@@ -93,6 +100,7 @@ struct Inner {
     readers: ReaderPool,
     artifacts: ArtifactStore,
     key: Arc<JournalKey>,
+    clock: Arc<dyn Clock>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -120,6 +128,7 @@ impl Journal {
             shared,
             readers,
             key,
+            clock: options.clock,
             writer: Mutex::new(Some(thread)),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -254,7 +263,10 @@ impl Journal {
     /// # Errors
     /// `record_not_found`, or what reading failed with.
     pub async fn prove(&self, seq: u64) -> Result<InclusionProof, JournalError> {
-        self.read(move |reader| reader.prove(seq)).await
+        let (reply, answer) = oneshot::channel();
+        self.inner.commands.send(Command::Sign { reply }).map_err(|_| JournalError::Closed)?;
+        let signed = answer.await.map_err(|_| JournalError::Closed)?;
+        self.read(move |reader| reader.prove_under(seq, signed)).await
     }
 
     /// Copies the whole state to an empty directory while the journal goes on.
@@ -263,10 +275,11 @@ impl Journal {
     /// `would_overwrite` if something is there, or what copying failed with.
     pub async fn backup(&self, dest: PathBuf) -> Result<backup::BackupReport, JournalError> {
         let (reply, answer) = oneshot::channel();
-        let (layout, key) = (self.inner.layout.clone(), Arc::clone(&self.inner.key));
+        let inner = &self.inner;
+        let (layout, key, clock) = (inner.layout.clone(), Arc::clone(&inner.key), Arc::clone(&inner.clock));
         let thread = std::thread::Builder::new()
             .name("journal-backup".to_owned())
-            .spawn(move || drop(reply.send(backup::backup(&layout, &key, &dest))))
+            .spawn(move || drop(reply.send(backup::backup(&layout, &key, clock.as_ref(), &dest))))
             .map_err(|e| JournalError::file("start a backup of", &self.inner.layout.root, e))?;
         let result = answer.await.unwrap_or(Err(JournalError::Closed));
         let _ = thread.join();

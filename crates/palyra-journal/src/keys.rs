@@ -16,6 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::JournalError;
 use crate::layout::{Layout, write_atomically};
+use crate::seal::SealKey;
 
 /// A public key that checkpoints are checked with.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,25 +74,37 @@ impl<'de> Deserialize<'de> for PublicKey {
 pub(crate) struct JournalKey {
     signing: SigningKey,
     public: PublicKey,
+    seals: SealKey,
 }
 
 impl JournalKey {
     fn from_seed(seed: &[u8; 32]) -> Self {
         let signing = SigningKey::from_bytes(seed);
         let public = PublicKey(signing.verifying_key().to_bytes());
-        Self { signing, public }
+        Self { signing, public, seals: SealKey::derive(seed) }
     }
 
     pub(crate) fn public(&self) -> PublicKey {
         self.public
     }
 
+    pub(crate) fn seals(&self) -> &SealKey {
+        &self.seals
+    }
+
     pub(crate) fn sign(&self, message: &[u8]) -> [u8; 64] {
         self.signing.sign(message).to_bytes()
     }
 
-    /// Reads the key, and refuses one that other users can read.
+    /// Reads the key for writing.
     pub(crate) fn load(layout: &Layout) -> Result<Self, JournalError> {
+        let key = Self::read(layout)?;
+        key.publish(layout)?;
+        Ok(key)
+    }
+
+    /// Reads the key, and refuses one that other users can read.
+    pub(crate) fn read(layout: &Layout) -> Result<Self, JournalError> {
         let path = layout.private_key();
         let unusable = |reason: String| JournalError::Key { path: path.clone(), reason };
         let mode = match fs::metadata(&path) {
@@ -107,9 +120,7 @@ impl JournalKey {
         let text = fs::read_to_string(&path).map_err(|e| JournalError::file("read", &path, e))?;
         let mut seed = [0; 32];
         hex::decode_to_slice(text.trim(), &mut seed).map_err(|_| unusable("it is not 64 hex digits".to_owned()))?;
-        let key = Self::from_seed(&seed);
-        key.publish(layout)?;
-        Ok(key)
+        Ok(Self::from_seed(&seed))
     }
 
     /// Makes a new key.

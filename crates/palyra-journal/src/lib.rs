@@ -3,8 +3,8 @@
 //! - **Appending.** One writer thread owns the database; callers share a commit and are answered when it is durable
 //!   ([`Journal::append`]).
 //! - **Reading.** A pool of threads with a connection each; a read sees one state of the log ([`Journal::read`], [`Reader`]).
-//! - **Proof.** Every record's hash covers the one before; a Merkle tree over the hashes has its root signed with every commit;
-//!   kept checkpoints, an anchor outside the database, inclusion proofs that stand alone ([`InclusionProof`]), and [`verify`].
+//! - **Proof.** Every record's hash covers the one before; a Merkle tree over the hashes has its root signed right after every
+//!   commit, which itself is sealed; kept checkpoints, an anchor outside the database, inclusion proofs that stand alone ([`InclusionProof`]), and [`verify`].
 //! - **Projections.** Tables derived from the log in the same transaction and rebuilt from it when their definition changes
 //!   ([`Projection`]).
 //! - **Growth.** Old records move into sealed segments, large payloads into content-addressed artifacts ([`ArtifactStore`]).
@@ -43,6 +43,7 @@ mod reader;
 mod record;
 mod row;
 mod run_heads;
+mod seal;
 mod segments;
 mod shared;
 mod verify;

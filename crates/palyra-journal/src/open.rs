@@ -66,7 +66,7 @@ fn open_locked(
         }
     };
     let reader = Reader::open(layout)?;
-    let chain = Chain::load(&reader, &keys::public_keys(layout)?, &anchored)?;
+    let chain = Chain::load(&reader, &keys::public_keys(layout)?, Some(key.seals()), &anchored)?;
     segments::check(layout, &connection)?;
     segments::clean(layout, &connection)?;
     projection::reconcile(&connection, &reader, &projections)?;

@@ -3,6 +3,7 @@
 use palyra_common::{Digest, RunId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::anchor::{self, AnchorState};
 use crate::checkpoint::SignedCheckpoint;
 use crate::error::JournalError;
 use crate::keys::{self, PublicKey};
@@ -117,12 +118,31 @@ impl Hashes for Reader {
 }
 
 impl Reader {
-    /// A proof that a record is in the log under the signed head of this view.
+    /// A proof that a record is in the log, under the last statement of this state that covers it.
     ///
     /// # Errors
-    /// `record_not_found`; `journal_damaged` if what is stored does not lead to the signed root.
+    /// `record_not_found`; `record_unsigned` if it was committed right before a crash and nobody has signed it since;
+    /// `journal_damaged` if what is stored does not lead to the signed root.
     pub fn prove(&self, seq: u64) -> Result<InclusionProof, JournalError> {
-        let checkpoint = self.signed_head()?;
+        let count = self.head()?.count;
+        if seq == 0 || seq > count {
+            return Err(JournalError::NoSuchRecord { seq, count });
+        }
+        let mut statements = vec![self.signed_head()?];
+        if let AnchorState::Says(anchored) = anchor::read(&self.layout().anchor())? {
+            statements.push(*anchored);
+        }
+        // A writer may be ahead of this view.
+        let covering = statements.into_iter().filter(|said| (seq..=count).contains(&said.count));
+        let checkpoint = covering.max_by_key(|said| said.count).ok_or(JournalError::Unsigned { seq })?;
+        self.prove_under(seq, checkpoint)
+    }
+
+    /// A proof under a given statement about this view.
+    pub(crate) fn prove_under(&self, seq: u64, checkpoint: SignedCheckpoint) -> Result<InclusionProof, JournalError> {
+        if seq == 0 || seq > checkpoint.count {
+            return Err(JournalError::NoSuchRecord { seq, count: checkpoint.count });
+        }
         let record = self.record(seq)?;
         let path = merkle::path(self, seq.saturating_sub(1), checkpoint.count)?;
         let keys = keys::public_keys(self.layout())?;

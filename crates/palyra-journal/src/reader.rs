@@ -65,11 +65,27 @@ impl Reader {
     /// # Errors
     /// If the database cannot be read.
     pub fn head(&self) -> Result<Head, JournalError> {
-        let head = self.signed_head()?;
-        Ok(Head { count: head.count, hash: head.head })
+        let last = self
+            .connection
+            .prepare_cached("SELECT seq, hash FROM records ORDER BY seq DESC LIMIT 1")?
+            .query_row([], |row| Ok(Head { count: to_u64(row.get(0)?), hash: Digest(row.get(1)?) }))
+            .optional()?;
+        match last {
+            Some(head) => Ok(head),
+            None => Ok(Head { count: 0, hash: self.id()?.genesis() }),
+        }
     }
 
-    /// The signed statement about the end of the log.
+    /// The seal of a record in the live table, if it is the last of its batch.
+    pub(crate) fn seal(&self, seq: u64) -> Result<Option<Vec<u8>>, JournalError> {
+        let seal = self
+            .connection
+            .query_row("SELECT seal FROM records WHERE seq = ?1", [to_sql(seq)], |row| row.get(0))
+            .optional()?;
+        Ok(seal.flatten())
+    }
+
+    /// The last signed statement in the database: all records up to it, or up to a little before the end.
     ///
     /// # Errors
     /// If the database cannot be read.

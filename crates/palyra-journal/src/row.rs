@@ -16,14 +16,15 @@ use crate::record::StoredRecord;
 pub(crate) const COLUMNS: &str = "seq, at, kind, session_id, run_id, run_seq, payload, artifact, prev_hash, hash";
 
 const INSERT: &str =
-    "INSERT INTO records (seq, at, kind, session_id, run_id, run_seq, payload, artifact, prev_hash, hash)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    "INSERT INTO records (seq, at, kind, session_id, run_id, run_seq, payload, artifact, prev_hash, hash, seal)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 
-/// Writes a record; with an artifact the payload is not in the row.
+/// Writes a record; with an artifact the payload is not in the row. The last record of a batch has a seal.
 pub(crate) fn insert(
     connection: &Connection,
     record: &StoredRecord,
     artifact: Option<&Digest>,
+    seal: Option<[u8; 32]>,
 ) -> rusqlite::Result<()> {
     let payload = if artifact.is_some() { None } else { Some(record.payload.as_slice()) };
     connection.prepare_cached(INSERT)?.execute(params![
@@ -37,6 +38,7 @@ pub(crate) fn insert(
         artifact.map(|digest| digest.0),
         record.prev_hash.0,
         record.hash.0,
+        seal,
     ])?;
     Ok(())
 }

@@ -26,7 +26,7 @@ use crate::row::{self, COLUMNS};
 const SCHEMA: &str = "
     CREATE TABLE records (
         seq INTEGER PRIMARY KEY NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL, session_id BLOB, run_id BLOB,
-        run_seq INTEGER, payload BLOB, artifact BLOB, prev_hash BLOB NOT NULL, hash BLOB NOT NULL
+        run_seq INTEGER, payload BLOB, artifact BLOB, prev_hash BLOB NOT NULL, hash BLOB NOT NULL, seal BLOB
     ) STRICT;
     CREATE UNIQUE INDEX records_by_run ON records (run_id, run_seq) WHERE run_seq IS NOT NULL;";
 
@@ -210,7 +210,8 @@ fn copy_range(
         if hash_of(record, &raw.payload_digest()) != record.hash {
             return broken("it was changed");
         }
-        row::insert(&transaction, record, raw.artifact.as_ref())?;
+        // What is old enough to be moved lies below a signature and needs no seal.
+        row::insert(&transaction, record, raw.artifact.as_ref(), None)?;
         ends = Some((ends.map_or(record.prev_hash, |(start, _)| start), record.hash));
         expected += 1;
     }

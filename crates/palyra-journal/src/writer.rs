@@ -38,8 +38,8 @@ const GROUP_BYTES: usize = 8 * 1024 * 1024;
 const GATHER_PAUSE: Duration = Duration::from_micros(40);
 /// All that waiting together, well below the time of a commit and the work on a full group.
 const GATHER: Duration = Duration::from_micros(500);
-/// How long the writer looks out for the next command before it sleeps.
-const LOOK_OUT: Duration = Duration::from_micros(50);
+/// How long the writer looks out for the next command before it sleeps: longer than a caller takes to be woken, to work and to come back.
+const LOOK_OUT: Duration = Duration::from_micros(200);
 /// Rows trimmed at a time, a few milliseconds of work.
 const TRIM_ROWS: u64 = 512;
 /// Under constant load a trim is done after this many commits.
@@ -54,9 +54,17 @@ const WAL_ROOM: u64 = 10 * 1024 * 1024;
 #[derive(Debug)]
 pub(crate) enum Command {
     Append(Batch),
-    Checkpoint { reply: oneshot::Sender<Result<SignedCheckpoint, JournalError>> },
+    /// A signed statement about what is committed, for whoever asked.
+    Sign {
+        reply: oneshot::Sender<SignedCheckpoint>,
+    },
+    Checkpoint {
+        reply: oneshot::Sender<Result<SignedCheckpoint, JournalError>>,
+    },
     Sealed(Result<Option<SegmentRow>, JournalError>),
-    Close { reply: oneshot::Sender<Result<(), JournalError>> },
+    Close {
+        reply: oneshot::Sender<Result<(), JournalError>>,
+    },
 }
 
 /// The state of the writer thread.
@@ -141,6 +149,9 @@ impl Writer {
             while let Some(command) = next.take() {
                 match command {
                     Command::Append(batch) => next = self.group(batch),
+                    Command::Sign { reply } => {
+                        let _ = reply.send(self.committer.sign());
+                    }
                     Command::Checkpoint { reply } => {
                         let _ = reply.send(self.checkpoint());
                     }
@@ -229,11 +240,9 @@ impl Writer {
         left_over
     }
 
-    /// Not fatal when it fails: an older anchor only makes a later rollback harder to see.
+    /// Signs the head while the callers wake up. Not fatal when it fails: an older anchor only makes a later rollback harder to see.
     fn write_anchor(&mut self) {
-        if let Some(signed) = self.committer.signed()
-            && let Err(error) = self.anchor.write(signed)
-        {
+        if let Err(error) = self.anchor.write(&self.committer.sign()) {
             tracing::warn!(%error, "the anchor could not be written");
         }
     }

@@ -48,14 +48,14 @@ pub(super) struct Expectations {
     keys: Vec<PublicKey>,
     id: Option<JournalId>,
     pending: Vec<(Statement, SignedCheckpoint)>,
-    head_count: Option<u64>,
+    signed_through: Option<u64>,
     last_count: u64,
     held_through: u64,
 }
 
 impl Expectations {
     pub(super) fn new(keys: Vec<PublicKey>, id: Option<JournalId>) -> Self {
-        Self { keys, id, pending: Vec::new(), head_count: None, last_count: 0, held_through: 0 }
+        Self { keys, id, pending: Vec::new(), signed_through: None, last_count: 0, held_through: 0 }
     }
 
     pub(super) fn id(&self) -> Option<JournalId> {
@@ -67,9 +67,9 @@ impl Expectations {
         self.last_count
     }
 
-    /// The count of the signed head, if that head is genuine.
-    pub(super) fn head_count(&self) -> Option<u64> {
-        self.head_count
+    /// The largest count that this state itself has a genuine statement about.
+    pub(super) fn signed_through(&self) -> Option<u64> {
+        self.signed_through
     }
 
     /// Takes a statement, unless it is not genuine.
@@ -77,8 +77,8 @@ impl Expectations {
         if !self.genuine(source, &checkpoint, report) {
             return;
         }
-        if source == Statement::Head {
-            self.head_count = Some(checkpoint.count);
+        if source != Statement::External {
+            self.signed_through = self.signed_through.max(Some(checkpoint.count));
         }
         self.last_count = self.last_count.max(checkpoint.count);
         self.pending.push((source, checkpoint));

@@ -15,10 +15,11 @@ use crate::checkpoint::SignedCheckpoint;
 use crate::convert::{to_sql, to_u64};
 use crate::db;
 use crate::error::JournalError;
+use crate::keys::JournalKey;
 use crate::layout::Layout;
 use crate::merkle::{self, CHUNK, Peaks};
 use crate::position::Position;
-use crate::record::hash_of;
+use crate::record::{Head, hash_of};
 use crate::row::{self, COLUMNS, Misshapen, RawRecord};
 use crate::segments::{self, SegmentRow};
 
@@ -301,6 +302,15 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Whether the last record carries a seal of this journal's key, which only the key's holder can tell.
+    fn is_sealed(&self, count: u64) -> bool {
+        let (Some(id), Some(hash)) = (self.expectations.id(), self.previous) else { return false };
+        let seal: rusqlite::Result<Vec<u8>> =
+            self.connection.query_row("SELECT seal FROM records WHERE seq = ?1", [to_sql(count)], |row| row.get(0));
+        let (Ok(seal), Ok(key)) = (seal, JournalKey::read(self.layout)) else { return false };
+        key.seals().sealed(id, Head { count, hash }, &seal)
+    }
+
     fn gap(&mut self, next: u64) {
         self.expected = next;
         self.previous = None;
@@ -309,11 +319,13 @@ impl<'a> Walk<'a> {
 
     fn end(&mut self) {
         let count = self.expected - 1;
-        if let Some(signed) = self.expectations.head_count()
+        if let Some(signed) = self.expectations.signed_through()
             && count > signed
+            && !self.is_sealed(count)
         {
             let position = Position::Records { first: signed + 1, last: count };
-            self.report.problem(position, "records_unsigned", "they follow the signed head: appended by someone else");
+            let message = "they follow the signed head without a seal of this journal: appended by someone else";
+            self.report.problem(position, "records_unsigned", message);
         }
         self.expectations.end(count, self.report);
         while !self.checkpoints.is_empty() || self.load_checkpoints() {

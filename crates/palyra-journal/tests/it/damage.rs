@@ -63,7 +63,7 @@ fn every_kind_of_damage_refuses() {
             Connection::open(database(root)).unwrap().execute("UPDATE records SET at = 0 WHERE seq = 299", []).unwrap();
         }),
         ("record added", |root| {
-            let sql = "INSERT INTO records SELECT 301, at, kind, session_id, run_id, run_seq, payload, artifact, prev_hash, hash
+            let sql = "INSERT INTO records SELECT 301, at, kind, session_id, run_id, run_seq, payload, artifact, prev_hash, hash, seal
                        FROM records WHERE seq = 300";
             Connection::open(database(root)).unwrap().execute(sql, []).unwrap();
         }),

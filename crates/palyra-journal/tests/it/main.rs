@@ -17,5 +17,6 @@ mod faults;
 mod migrations;
 mod proofs;
 mod rotation;
+mod seals;
 mod support;
 mod tamper;

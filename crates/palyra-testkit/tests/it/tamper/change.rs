@@ -181,7 +181,7 @@ fn change_rows(kind: Kind, database: &Path, random: &mut Random) -> Result<Chang
             let hash = if kind == Kind::ForgeRow { "randomblob(32)" } else { "hash" };
             let sql = format!(
                 "INSERT INTO records SELECT {last} + 1, at, kind, session_id, NULL, NULL, payload, artifact,
-                   (SELECT hash FROM records WHERE seq = {last}), {hash} FROM records WHERE seq = {seq}"
+                   (SELECT hash FROM records WHERE seq = {last}), {hash}, seal FROM records WHERE seq = {seq}"
             );
             execute(database, &sql)?;
             Ok(Change { what: format!("a copy of {seq} appended"), seq: Some(last + 1), must_be_noticed: true })
