@@ -15,6 +15,10 @@ use crate::ToolError;
 pub(crate) struct Cancel(CancellationToken);
 
 impl Cancel {
+    pub(crate) fn of(token: &CancellationToken) -> Self {
+        Self(token.clone())
+    }
+
     /// For work that nobody can cancel.
     pub(crate) fn never() -> Self {
         Self(CancellationToken::new())

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Artifacts, EffectId, EffectStore, ToolDeclaration, ToolError, Workspace};
+use crate::{Artifacts, EffectId, EffectStore, ToolDeclaration, ToolError, ToolProgress, Workspace};
 
 /// One tool.
 #[async_trait]
@@ -56,6 +56,8 @@ pub struct Invocation {
     pub limits: ToolLimits,
     /// Where writes are staged so that they happen exactly once.
     pub effects: Arc<EffectStore>,
+    /// Where it may tell how it gets on.
+    pub progress: ToolProgress,
 }
 
 /// Bounds on one call.

@@ -10,6 +10,7 @@
 )]
 
 mod cancelling;
+mod checkpoints;
 mod confinement;
 mod listing;
 mod patching;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use palyra_common::{FixedClock, RunId, Timestamp, ToStableError};
 use palyra_tools::{
     Artifacts, EffectId, EffectStore, Invocation, MemoryArtifacts, Registry, ToolError, ToolLimits, ToolOutput,
-    Workspace,
+    ToolProgress, Workspace,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -69,6 +69,7 @@ impl Bench {
             cancel: self.cancel.clone(),
             limits: self.limits.clone(),
             effects: Arc::clone(&self.effects),
+            progress: ToolProgress::default(),
         }
     }
 

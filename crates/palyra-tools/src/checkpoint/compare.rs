@@ -1,0 +1,159 @@
+//! What became of the files since a checkpoint.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use palyra_common::Digest;
+
+use super::stamp::Stamp;
+use super::{Checkpoint, Kept};
+use crate::cancel::Cancel;
+use crate::walk::{Flow, Found, Include, Walk};
+use crate::{Artifacts, FileChange, ToolError, Workspace, WorkspacePath};
+
+/// What differs from a checkpoint.
+#[derive(Debug, Default)]
+pub struct Changed {
+    /// Files that can be taken back.
+    pub changes: Vec<FileChange>,
+    /// What was changed and cannot be taken back, one line each.
+    pub not_covered: Vec<String>,
+}
+
+/// The files as they are now.
+#[derive(Default)]
+struct Present {
+    files: BTreeSet<WorkspacePath>,
+    directories: BTreeSet<WorkspacePath>,
+    others: BTreeSet<WorkspacePath>,
+}
+
+impl Checkpoint {
+    /// Compares the workspace with the checkpoint and keeps what was there before as artifacts; blocks, and is not cancelled: the changes are there.
+    pub fn changes(&self, workspace: &Workspace, artifacts: &dyn Artifacts) -> Result<Changed, ToolError> {
+        let present = look(workspace)?;
+        let mut changed = Changed::default();
+        for (path, kept) in &self.files {
+            // Asked one by one and not taken from the walk: whoever writes an ignore file would otherwise decide what is looked at.
+            let now = stamp_now(workspace, path);
+            if !now.is_some_and(|now| now.proves_unchanged_since(&kept.stamp)) {
+                self.compare(workspace, artifacts, path, kept, now, &present, &mut changed)?;
+            }
+        }
+        for path in present.files.iter().filter(|path| !self.files.contains_key(path)) {
+            if self.others.contains(path) {
+                changed.not_covered.push(format!("`{path}` was not a regular file before"));
+                continue;
+            }
+            let Some((after, _)) = digest_now(workspace, path)? else { continue };
+            let directories = new_directories(path, &self.directories, &present.directories);
+            changed.changes.push(FileChange {
+                path: path.to_string(),
+                before: None,
+                after: Some(after),
+                before_mode: None,
+                directories,
+            });
+        }
+        for path in present.others.difference(&self.others) {
+            changed.not_covered.push(format!("`{path}` is new and no regular file"));
+        }
+        for path in self.others.iter().filter(|path| !present.others.contains(path)) {
+            changed.not_covered.push(format!("`{path}`, which was no regular file, is gone"));
+        }
+        Ok(changed)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one file in all its aspects, for one caller")]
+    fn compare(
+        &self,
+        workspace: &Workspace,
+        artifacts: &dyn Artifacts,
+        path: &WorkspacePath,
+        kept: &Kept,
+        stamp: Option<Stamp>,
+        present: &Present,
+        changed: &mut Changed,
+    ) -> Result<(), ToolError> {
+        let Some(before) = kept.content else {
+            changed.not_covered.push(format!("`{path}` changed and was not copied before"));
+            return Ok(());
+        };
+        let now = if stamp.is_some() { digest_now(workspace, path)? } else { None };
+        if now == Some((before, kept.stamp.mode)) {
+            return Ok(());
+        }
+        artifacts.put(&self.store.read(&before)?)?;
+        let gone = now.is_none();
+        changed.changes.push(FileChange {
+            path: path.to_string(),
+            before: Some(before),
+            after: now.map(|(digest, _)| digest),
+            before_mode: Some(kept.stamp.mode),
+            directories: if gone { new_directories(path, &present.directories, &self.directories) } else { Vec::new() },
+        });
+        Ok(())
+    }
+}
+
+/// The stamp of a path if a regular file is there.
+fn stamp_now(workspace: &Workspace, path: &WorkspacePath) -> Option<Stamp> {
+    let metadata = workspace.dir().symlink_metadata(path.as_path()).ok()?;
+    metadata.is_file().then(|| Stamp::of(&metadata, SystemTime::now()))
+}
+
+fn digest_now(workspace: &Workspace, path: &WorkspacePath) -> Result<Option<(Digest, u32)>, ToolError> {
+    match workspace.open_file(path) {
+        Ok(mut file) => {
+            let mode = file.mode();
+            Ok(Some((file.digest(&Cancel::never())?, mode)))
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+/// The directories above a path that are among `present` and not among `before`, outermost first.
+fn new_directories(
+    path: &WorkspacePath,
+    before: &BTreeSet<WorkspacePath>,
+    present: &BTreeSet<WorkspacePath>,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut above = path.parent();
+    while let Some(directory) = above.filter(|directory| !directory.is_root()) {
+        if present.contains(&directory) && !before.contains(&directory) {
+            found.push(directory.to_string());
+        }
+        above = directory.parent();
+    }
+    found.reverse();
+    found
+}
+
+fn look(workspace: &Workspace) -> Result<Present, ToolError> {
+    let cancel = Cancel::never();
+    let present = Mutex::new(Present::default());
+    let walk = Walk {
+        workspace,
+        start: WorkspacePath::root(),
+        depth: None,
+        hidden: Include::Yes,
+        ignored: Include::No,
+        cancel: &cancel,
+    };
+    walk.run(|| {
+        |found: &Found| {
+            let mut present = present.lock().unwrap_or_else(PoisonError::into_inner);
+            if found.kind.is_dir() {
+                present.directories.insert(found.path.clone());
+            } else if found.kind.is_file() {
+                present.files.insert(found.path.clone());
+            } else {
+                present.others.insert(found.path.clone());
+            }
+            Flow::Continue
+        }
+    })?;
+    Ok(present.into_inner().unwrap_or_else(PoisonError::into_inner))
+}

@@ -1,0 +1,90 @@
+//! Workspace checkpoints: what the files were before a process could write to them, so that its changes can be shown and taken back.
+//!
+//! A tool that writes by itself knows what it changes; a process does not say. So before it starts, the regular files of the workspace are
+//! looked at and copied aside, and after it ended they are looked at again. What differs becomes the same [`FileChange`]s that other tools
+//! report, and `undo` needs to know nothing about processes.
+//!
+//! The cost: the first checkpoint of a workspace copies its files (shared blocks where the file system can, see [`store`]); every later one asks
+//! for the size and times of each file and copies only what changed since. Left out, and said so: what ignore files exclude, `.git`, files above the size
+//! limit, links and other things that are not files.
+
+mod compare;
+mod stamp;
+mod store;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use palyra_common::Digest;
+
+use self::stamp::Stamp;
+use crate::WorkspacePath;
+
+pub use compare::Changed;
+pub use store::CheckpointStore;
+
+/// How much a checkpoint may cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckpointLimits {
+    /// Files above this are not copied.
+    pub file_bytes: u64,
+    /// All copies of one workspace together.
+    pub total_bytes: u64,
+    /// Files that are looked at.
+    pub files: usize,
+}
+
+impl Default for CheckpointLimits {
+    fn default() -> Self {
+        Self { file_bytes: 32 << 20, total_bytes: 1 << 30, files: 100_000 }
+    }
+}
+
+/// What making a checkpoint took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CheckpointCost {
+    /// Files that are covered.
+    pub files: usize,
+    /// Of these, files that had to be copied now.
+    pub copied: usize,
+    /// Bytes of those.
+    pub copied_bytes: u64,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// The files of a workspace at one moment.
+#[derive(Debug)]
+pub struct Checkpoint {
+    files: BTreeMap<WorkspacePath, Kept>,
+    directories: BTreeSet<WorkspacePath>,
+    /// Things that are not regular files; a new one is worth a word.
+    others: BTreeSet<WorkspacePath>,
+    /// How many files there were that no copy was made of.
+    left_out: usize,
+    cost: CheckpointCost,
+    store: Arc<store::Shelf>,
+}
+
+/// One file at that moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Kept {
+    stamp: Stamp,
+    /// Its copy; `None` if it was left out.
+    content: Option<Digest>,
+}
+
+impl Checkpoint {
+    /// What making it took.
+    #[must_use]
+    pub fn cost(&self) -> CheckpointCost {
+        self.cost
+    }
+
+    /// How many files it does not cover because of their size or number.
+    #[must_use]
+    pub fn left_out(&self) -> usize {
+        self.left_out
+    }
+}

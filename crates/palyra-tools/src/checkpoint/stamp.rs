@@ -1,0 +1,52 @@
+//! How it is told without reading that a file is still the same.
+
+use std::time::{Duration, SystemTime};
+
+use cap_std::fs::{Metadata, MetadataExt as _};
+
+/// Clocks of file systems tick every few milliseconds: a file that was changed this recently may change again without its times showing it.
+const YOUNG: Duration = Duration::from_millis(50);
+
+/// Identity, size, times and permissions. The time of the last status change cannot be set by programs, so a program that restores the
+/// modification time of what it wrote is still noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    device: u64,
+    inode: u64,
+    pub(super) size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+    pub(super) mode: u32,
+    settled: Settled,
+}
+
+/// Whether an equal stamp later proves that nothing was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Settled {
+    Yes,
+    No,
+}
+
+impl Stamp {
+    pub(super) fn of(metadata: &Metadata, now: SystemTime) -> Self {
+        let changed = (metadata.ctime(), metadata.ctime_nsec());
+        let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let then =
+            Duration::new(u64::try_from(changed.0).unwrap_or_default(), u32::try_from(changed.1).unwrap_or_default());
+        let settled = if since > then + YOUNG { Settled::Yes } else { Settled::No };
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed,
+            mode: metadata.mode() & 0o777,
+            settled,
+        }
+    }
+
+    /// Whether a file with this stamp now is certainly the one that had the other stamp then.
+    pub(super) fn proves_unchanged_since(&self, then: &Self) -> bool {
+        then.settled == Settled::Yes && Self { settled: then.settled, ..*self } == *then
+    }
+}
