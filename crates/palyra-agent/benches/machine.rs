@@ -124,6 +124,7 @@ fn finished(turn: u32, call: u32) -> Input {
             server: None,
             safety: Vec::new(),
             suspicions: Vec::new(),
+            signals: palyra_policy::Signals::default(),
             showing: Showing::ByMode,
             truncated: false,
             artifact: None,

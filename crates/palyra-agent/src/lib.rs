@@ -24,7 +24,8 @@ mod spec;
 pub use canonical::canonical_json;
 pub use decide::{AnswerProposal, Decide, PolicyDecider, Proposal, Verdict};
 pub use engine::{
-    Answer, Engine, EngineOptions, NewRun, PatternFilter, RunDetails, Safety, TapeFollower, Timings, UndoneRun,
+    Answer, Engine, EngineOptions, Followed, NewRun, PatternFilter, RunDetails, RunEnded, Safety, TapeFollower,
+    Timings, UndoneRun,
 };
 pub use error::AgentError;
 pub use own_tools::engine_tools;

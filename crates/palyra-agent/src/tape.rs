@@ -223,11 +223,13 @@ fn body(entry: EntryRef<'_>) -> RunStreamBody {
             phase: change.phase,
             reason: change.reason,
             detail: change.detail.clone(),
+            progress: None,
         }),
         EntryRef::Note(Note::Unrecoverable { message }) => RunStreamBody::Status(RunStatus {
             phase: RunLifecyclePhase::Failed,
             reason: None,
             detail: Some(StatusDetail { code: UNRECOVERABLE.to_owned(), message: message.clone() }),
+            progress: None,
         }),
         other => RunStreamBody::JournalEvent(JournalEvent {
             kind: other.kind().to_owned(),

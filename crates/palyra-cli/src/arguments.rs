@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{approvals, completions, config, daemon, journal, mcp, policy, run, runs, sessions};
+use crate::commands::{approvals, completions, config, daemon, journal, mcp, policy, run, runs, sandbox, sessions};
 use crate::console::OutputFormat;
 
 const EXAMPLES: &str = "\
@@ -58,6 +58,9 @@ pub(crate) enum Command {
     /// Use tools of outside servers (Model Context Protocol)
     #[command(subcommand)]
     Mcp(mcp::McpCommand),
+    /// See what confines programs on this machine, and try to break out of it
+    #[command(subcommand)]
+    Sandbox(sandbox::SandboxCommand),
     /// Read and change the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),

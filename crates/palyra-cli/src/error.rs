@@ -10,6 +10,7 @@ use palyra_journal::JournalError;
 use palyra_mcp::McpError;
 use palyra_policy::PolicyError;
 use palyra_policy_prove::ProveError;
+use palyra_sandbox::SandboxError;
 use thiserror::Error;
 
 /// A command that failed.
@@ -33,6 +34,9 @@ pub(crate) enum CliError {
     /// An outside server or one of its files is wrong.
     #[error(transparent)]
     Mcp(#[from] McpError),
+    /// A sandbox could not be looked at or does not hold.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
     /// Standard output cannot be written.
     #[error("cannot write the output: {source}")]
     Output {
@@ -73,7 +77,7 @@ pub(crate) enum CliError {
     /// Nothing has this id.
     #[error("no {kind} matches `{wanted}`")]
     NoMatch {
-        /// `run`, `session` or `approval`.
+        /// `run`, `session`, `approval`, `pattern` or `decision`.
         kind: &'static str,
         /// What was given.
         wanted: String,
@@ -139,6 +143,7 @@ impl CliError {
             Self::Config(error) => error.to_stable(),
             Self::Journal(error) => error.to_stable(),
             Self::Mcp(error) => error.to_stable(),
+            Self::Sandbox(error) => error.to_stable(),
             Self::Policy(error) => error.to_stable(),
             Self::Prove(error) => error.to_stable(),
             Self::Output { .. } => StableErrorEnvelope::new("output_failed", ErrorCategory::Conflict, message)
@@ -165,6 +170,7 @@ impl CliError {
             Self::NoMatch { kind, .. } => StableErrorEnvelope::new("id_not_found", ErrorCategory::NotFound, message)
                 .hint(match kind {
                     "approval" => "see `palyra approvals list`; an id, its beginning or its end will do".to_owned(),
+                    "pattern" => "see `palyra approvals patterns`; an id, its beginning or its end will do".to_owned(),
                     "decision" => "see `palyra runs tape RUN` for the calls of a run; give RUN/CALL".to_owned(),
                     _ => format!("see `palyra {kind}s list`; an id, its beginning or its end, or `last` will do"),
                 }),

@@ -1,6 +1,7 @@
 //! Following the tape of a run across broken connections and restarts of the daemon.
 //!
-//! INVARIANT: the positions that a [`TapeStream`] yields are consecutive, whatever the connection does. It remembers the
+//! INVARIANT: the positions that a [`TapeStream`] yields are consecutive, whatever the connection does; what it tells about calls under way, if
+//! asked to, has no position. It remembers the
 //! next position, asks for exactly that one after a break, drops what it has seen and treats a jump as a broken connection. It
 //! gives up after a bounded number of attempts in a row that brought nothing, not even a heartbeat.
 
@@ -43,12 +44,20 @@ pub enum Follow {
     UntilEnd,
 }
 
+/// Whether a stream also tells how calls get on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Told,
+    Left,
+}
+
 /// The events of one run, in order and without gaps.
 pub struct TapeStream {
     client: Client,
     run_id: RunId,
     next_seq: u64,
     follow: Follow,
+    progress: Progress,
     lines: Option<Lines>,
     reconnect: Reconnect,
     fruitless: u32,
@@ -58,7 +67,25 @@ pub struct TapeStream {
 impl TapeStream {
     pub(crate) fn new(client: Client, run_id: RunId, from_seq: u64, follow: Follow) -> Self {
         let reconnect = Reconnect::default();
-        Self { client, run_id, next_seq: from_seq.max(1), follow, lines: None, reconnect, fruitless: 0, ended: false }
+        Self {
+            client,
+            run_id,
+            next_seq: from_seq.max(1),
+            follow,
+            progress: Progress::Left,
+            lines: None,
+            reconnect,
+            fruitless: 0,
+            ended: false,
+        }
+    }
+
+    /// The same stream with how calls get on in between: events for which [`RunStreamEvent::progress`] says something, which have no
+    /// position of their own.
+    #[must_use]
+    pub fn with_progress(mut self) -> Self {
+        self.progress = Progress::Told;
+        self
     }
 
     /// The same stream with another stubbornness.
@@ -94,6 +121,7 @@ impl TapeStream {
                 from_seq: Some(self.next_seq),
                 limit: None,
                 follow: Some(self.follow == Follow::UntilEnd),
+                progress: (self.progress == Progress::Told).then_some(true),
             };
             let call = Call::get(DOING, paths::for_run(paths::RUN_TAPE, self.run_id)).query(&params)?;
             let answer = open_stream(self.client.endpoint(), call).await?;
@@ -114,6 +142,10 @@ impl TapeStream {
         if event.run_id != self.run_id {
             let message = format!("an event of run {} on the tape of run {}", event.run_id, self.run_id);
             return Err(ClientError::Malformed { doing: DOING, message });
+        }
+        if event.progress().is_some() {
+            self.fruitless = 0;
+            return Ok((self.progress == Progress::Told).then_some(event));
         }
         if event.seq < self.next_seq {
             return Ok(None);

@@ -7,6 +7,7 @@
 mod build_info;
 mod classification;
 mod clock;
+mod command_line;
 pub mod config;
 mod contract_enum;
 mod deployment_profiles;
@@ -27,6 +28,7 @@ mod secret_ref;
 pub use build_info::BuildInfo;
 pub use classification::{Consequence, FieldClass, FieldRole, OutputClass, ToolClassification};
 pub use clock::{Clock, FixedClock, SystemClock, Timestamp};
+pub use command_line::command_line;
 pub use contract_enum::{ContractEnum, UnknownContractValue};
 pub use deployment_profiles::{
     BindingBehaviour, ConnectivityOption, DeploymentProfileSpec, DeploymentRecipe, MissingIsolation,
@@ -34,7 +36,7 @@ pub use deployment_profiles::{
 };
 pub use digest::{Digest, InvalidDigest};
 pub use envelopes::{
-    A2uiUpdate, AcpCommandEnvelope, AcpCommandResultEnvelope, ApprovalEvidence, CrossSurfaceHandoff,
+    A2uiUpdate, AcpCommandEnvelope, AcpCommandResultEnvelope, ApprovalEvidence, CallProgress, CrossSurfaceHandoff,
     InconsistentResult, InvalidHandoff, InvalidTelemetry, JournalEvent, LimitsUsed, ModelToken, RunStatus,
     RunStreamBody, RunStreamEvent, StatusDetail, SystemEventRecord, TelemetrySummary, ToolApprovalRequest,
     ToolApprovalResponse, ToolAttestation, ToolDecision, ToolProposal, ToolResult, UxEventName, UxTelemetryEvent,

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 use palyra_common::{BuildInfo, Environment, env_vars};
+
+use crate::error::DaemonError;
 
 /// The daemon that runs agent tasks.
 ///
@@ -31,6 +34,14 @@ fn version() -> &'static str {
 }
 
 impl Args {
+    /// The arguments of this process. Help and version are printed here, and the process ends.
+    pub(crate) fn of_process() -> Result<Self, DaemonError> {
+        Self::try_parse().map_err(|error| match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => error.exit(),
+            _ => DaemonError::CommandLine { reason: first_paragraph(&error.render().to_string()) },
+        })
+    }
+
     /// The environment as these arguments change it.
     pub(crate) fn apply(self, mut environment: Environment) -> Environment {
         if let Some(root) = self.state_root {
@@ -41,4 +52,11 @@ impl Args {
         }
         environment
     }
+}
+
+/// What is wrong, without the parser's tips and usage: the command has two options, and the hint names both.
+fn first_paragraph(rendered: &str) -> String {
+    let first = rendered.split("\n\n").next().unwrap_or_default();
+    let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
+    first.strip_prefix("error: ").unwrap_or(&first).replace('\'', "`")
 }

@@ -7,10 +7,10 @@ use std::process::ExitCode as ProcessCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::Parser as _;
-use palyra_agent::{Decide, Engine, EngineOptions, PolicyDecider, Safety, engine_tools};
+use palyra_agent::{Decide, Engine, EngineOptions, PolicyDecider, RunEnded, Safety, engine_tools};
 use palyra_common::config::{self, LoadedConfig};
 use palyra_common::{BuildInfo, Clock, Environment, SystemClock, ToStableError as _, paths};
+use palyra_executors::Processes;
 use palyra_journal::{FaultInjector, Journal};
 use palyra_mcp::{McpOptions, McpRegistry};
 use palyra_models::ModelProvider;
@@ -26,6 +26,7 @@ use crate::error::DaemonError;
 use crate::listen::Doors;
 use crate::outside::OutsideTools;
 use crate::provider::Chosen;
+use crate::reach::Reach;
 use crate::rules::Rules;
 use crate::serve::Server;
 use crate::state::StateRoot;
@@ -108,8 +109,11 @@ impl Composition {
     /// A whole `main`: reads the command line, runs until told to stop, and says in one line why it could not.
     #[must_use]
     pub fn main(mut self) -> ProcessCode {
-        self.environment = Args::parse().apply(self.environment);
-        match self.run() {
+        let ended = Args::of_process().and_then(|arguments| {
+            self.environment = arguments.apply(self.environment);
+            self.run()
+        });
+        match ended {
             Ok(()) => ProcessCode::SUCCESS,
             Err(error) => {
                 let envelope = error.to_stable();
@@ -152,16 +156,19 @@ impl Composition {
         };
         // Parsing policies and opening the journal take about as long as each other, so they are done side by side.
         let rules = Rules::load(options::policy_sources(config))?;
+        let protected = options::protected(root.path(), &self.environment);
+        let journal =
+            Journal::open(options::journal(config, root.path(), Arc::clone(&self.clock), self.faults.clone()))?;
+        let reach = Reach::new(config, &self.environment, root.path(), protected.clone(), &journal, &self.clock)?;
         let mut tools = self.tools;
         tools.extend(engine_tools()?);
+        tools.extend(reach.tools);
         let registry = SharedRegistry::new(Registry::builder().with_all(tools.iter().cloned()).build()?);
         let servers =
             McpRegistry::open(McpRegistry::directory_in(root.path()), self.environment.clone(), McpOptions::default())?;
         let outside = OutsideTools::new(servers, tools, registry.clone());
         let effects = Arc::new(EffectStore::open(root.effects())?);
         let token = if config.daemon.http_enabled { Some(Token::of(root)?) } else { None };
-        let journal =
-            Journal::open(options::journal(config, root.path(), Arc::clone(&self.clock), self.faults.clone()))?;
         let Rules { policies, scanner } = rules.finished()?;
         let policies = Arc::new(policies);
         let decider = self.decider.unwrap_or_else(|| {
@@ -181,8 +188,9 @@ impl Composition {
             tool_timeout: options::tool_timeout(config),
             max_concurrent: config.run.max_concurrent as usize,
             max_output_tokens: Some(config.model.max_output_tokens),
-            protected: options::protected(root.path(), &self.environment),
+            protected,
             project_files: config.context.project_files.clone(),
+            run_ended: Some(ended(&reach.processes)),
         };
         runtime.block_on(serve(Parts {
             root,
@@ -193,6 +201,7 @@ impl Composition {
             engine,
             policies,
             outside,
+            processes: reach.processes,
             started,
         }))
     }
@@ -208,11 +217,12 @@ struct Parts<'a> {
     engine: EngineOptions,
     policies: Arc<PolicyStore>,
     outside: OutsideTools,
+    processes: Arc<Processes>,
     started: Instant,
 }
 
 async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
-    let Parts { root, loaded, chosen, token, journal, engine, policies, outside, started } = parts;
+    let Parts { root, loaded, chosen, token, journal, engine, policies, outside, processes, started } = parts;
     let closing = CancellationToken::new();
     shutdown::on_signals(closing.clone())?;
     let watched = loaded.config().policy.directory.clone();
@@ -248,18 +258,31 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         "ready"
     );
 
+    // After the doors are open: whoever needs no process does not wait for the proof of the sandbox.
+    let preparing = tokio::spawn({
+        let processes = Arc::clone(&processes);
+        async move { processes.prepare().await }
+    });
     closing.cancelled().await;
+    preparing.abort();
     if let Some(watching) = watching {
         watching
             .await
             .map_err(|error| DaemonError::system("stop watching the policies")(std::io::Error::other(error)))?;
     }
     engine.stop(TOOL_GRACE).await;
+    processes.shutdown().await;
     app.outside.shutdown().await;
     server.finish(ANSWER_GRACE).await;
     journal.close().await?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// What runs beside a run ends with it.
+fn ended(processes: &Arc<Processes>) -> RunEnded {
+    let processes = Arc::clone(processes);
+    Arc::new(move |run_id| processes.run_ended(run_id))
 }
 
 /// Two threads serve a desktop; more than a few only cost memory, since nothing here computes for long.

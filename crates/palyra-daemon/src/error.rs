@@ -16,6 +16,12 @@ use thiserror::Error;
 /// A failure of the daemon as a whole.
 #[derive(Debug, Error)]
 pub enum DaemonError {
+    /// The arguments are not what the daemon takes.
+    #[error("{reason}")]
+    CommandLine {
+        /// What is wrong with them.
+        reason: String,
+    },
     /// The configuration is not in order.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -40,6 +46,14 @@ pub enum DaemonError {
     /// The model provider cannot be set up.
     #[error("{}", .0.message)]
     Provider(Box<StableErrorEnvelope>),
+    /// A configured value that only the part it is for can judge.
+    #[error("configuration key `{key}`: {}", .reason.message)]
+    Value {
+        /// The key.
+        key: String,
+        /// What is wrong with its value.
+        reason: Box<StableErrorEnvelope>,
+    },
     /// Another daemon serves this state.
     #[error("the state in `{root}` is in use by {holder}", root = root.display())]
     StateInUse {
@@ -91,6 +105,11 @@ impl DaemonError {
         move |source| Self::StateFile { action, path, source }
     }
 
+    /// A wrong value of a configuration key.
+    pub(crate) fn config(key: &str, reason: &StableErrorEnvelope) -> Self {
+        Self::Value { key: key.to_owned(), reason: Box::new(reason.clone()) }
+    }
+
     /// An error of the system, for `map_err`.
     pub(crate) fn system(action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { action, source }
@@ -101,6 +120,10 @@ impl ToStableError for DaemonError {
     fn to_stable(&self) -> StableErrorEnvelope {
         let message = self.to_string();
         match self {
+            Self::CommandLine { .. } => {
+                StableErrorEnvelope::new("command_line_invalid", ErrorCategory::Validation, message)
+                    .hint("usage: palyrad [--state-root DIR] [--config FILE]; `--help` says more")
+            }
             Self::Config(error) => error.to_stable(),
             Self::Journal(error) => error.to_stable(),
             Self::Agent(error) => error.to_stable(),
@@ -109,6 +132,11 @@ impl ToStableError for DaemonError {
             Self::Mcp(error) => error.to_stable(),
             Self::Safety(error) => error.to_stable(),
             Self::Provider(envelope) => (**envelope).clone(),
+            Self::Value { reason, key } => {
+                let hint = reason.recovery_hint.clone();
+                StableErrorEnvelope::new("config_invalid_value", ErrorCategory::Validation, message)
+                    .hint(hint.unwrap_or_else(|| format!("`palyra config explain {key}` shows the form")))
+            }
             Self::StateInUse { .. } => StableErrorEnvelope::new("state_in_use", ErrorCategory::Conflict, message).hint(
                 "stop the other daemon with `palyra daemon stop`, or point PALYRA_STATE_ROOT at another directory",
             ),

@@ -19,6 +19,7 @@ mod options;
 mod outside;
 mod policy_watch;
 mod provider;
+mod reach;
 mod rules;
 mod serve;
 mod shutdown;
@@ -28,3 +29,4 @@ mod views;
 
 pub use composition::Composition;
 pub use error::DaemonError;
+pub use palyra_sandbox::main_if_asked as become_launcher_if_asked;

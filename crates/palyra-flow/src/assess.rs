@@ -3,7 +3,9 @@
 //! For each argument: what it decides and where its value comes from. For the call: whether it was meant, how confidential its content may
 //! be where it goes, and what the planner had seen. This is the one place where information flow is judged; policies only read it.
 
-use palyra_common::{Confidentiality, Consequence, Integrity, Label, Provenance, SinkKind, ToolClassification};
+use palyra_common::{
+    Confidentiality, Consequence, Integrity, Label, Provenance, SinkKind, ToolClassification, command_line,
+};
 use serde_json::Value;
 
 use crate::envelope::Envelope;
@@ -82,6 +84,7 @@ pub fn assess(
     for (name, value) in members {
         judge.argument(name, value, &mut arguments);
     }
+    choosing_tells(&mut arguments, seen);
     let destinations = || arguments.iter().filter(|argument| argument.sink == Some(SinkKind::Destination));
     let meant = envelope.covers(call.tool, destinations().filter_map(|argument| argument.value.as_deref()));
     FlowFacts {
@@ -91,6 +94,19 @@ pub fn assess(
         meant,
         seen: seen.clone(),
         arguments,
+    }
+}
+
+/// What the user wrote word for word may go where the user said. Anywhere else, which of the user's words were chosen can tell what the planner
+/// has seen.
+fn choosing_tells(arguments: &mut [ArgumentFacts], seen: &Label) {
+    let elsewhere = |argument: &ArgumentFacts| {
+        argument.sink == Some(SinkKind::Destination) && argument.provenance != Provenance::Trusted
+    };
+    if arguments.iter().any(elsewhere) {
+        for content in arguments.iter_mut().filter(|argument| argument.sink == Some(SinkKind::Content)) {
+            content.label.confidentiality = content.label.confidentiality.max(seen.confidentiality);
+        }
     }
 }
 
@@ -126,7 +142,7 @@ impl Judge<'_> {
         }
         out.push(ArgumentFacts {
             label: self.label(name, trace.provenance),
-            value: Some(shown(value)),
+            value: Some(shown(sink, value)),
             name: name.to_owned(),
             sink,
             provenance: trace.provenance,
@@ -137,6 +153,12 @@ impl Judge<'_> {
 
     /// The trace of the least trusted part of a value.
     fn worst(&self, name: &str, value: &Value) -> Trace {
+        if self.call.classification.sinks.get(name) == Some(&SinkKind::Command)
+            && let Some(line) = command(value)
+        {
+            // Words that the user wrote here and there are not the command that they make together.
+            return self.material.trace_command(&line);
+        }
         let mut worst: Option<Trace> = None;
         for leaf in leaves(value, &[]) {
             let Some(text) = scalar(leaf.value) else { continue };
@@ -311,9 +333,16 @@ fn is_chosen_from_a_list(schema: &Value, name: &str, value: &Value) -> bool {
     listed.is_some_and(|values| values.contains(value))
 }
 
-/// A value as one text: itself, or canonical JSON for what has parts.
-fn shown(value: &Value) -> String {
-    scalar(value).unwrap_or_else(|| value.to_string())
+/// A value as one text: itself, a list of texts as one command line if it is a command, or canonical JSON for what has parts.
+fn shown(sink: Option<SinkKind>, value: &Value) -> String {
+    let line = if sink == Some(SinkKind::Command) { command(value) } else { None };
+    line.or_else(|| scalar(value)).unwrap_or_else(|| value.to_string())
+}
+
+/// A program with its arguments, as one line.
+fn command(value: &Value) -> Option<String> {
+    let entries: Option<Vec<&str>> = value.as_array()?.iter().map(Value::as_str).collect();
+    entries.map(command_line)
 }
 
 #[cfg(test)]

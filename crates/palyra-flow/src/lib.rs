@@ -15,6 +15,7 @@
 //! Leaves to others: permitting and asking (policies), tracking what was read in which order (the engine).
 
 mod assess;
+mod command;
 mod envelope;
 mod leaves;
 mod links;

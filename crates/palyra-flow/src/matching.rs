@@ -10,12 +10,14 @@ use std::collections::HashSet;
 use memchr::memmem;
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick};
 
-use crate::links;
+use crate::{command, links};
 
 /// Texts that a trusted person wrote, prepared for strict matching.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TrustedText {
     texts: Vec<String>,
+    /// The same letter by letter, for commands.
+    written: Vec<String>,
     addresses: HashSet<String>,
     accounts: HashSet<String>,
 }
@@ -43,6 +45,12 @@ impl TrustedText {
         }
         self.accounts.extend(accounts(text));
         self.texts.push(plain(text));
+        self.written.push(text.to_owned());
+    }
+
+    /// Whether a person wrote this command.
+    pub(crate) fn holds_command(&self, line: &str) -> bool {
+        command::holds(self.written.iter().map(String::as_str), line)
     }
 
     /// Whether the value stands, as a whole, in one of the texts.

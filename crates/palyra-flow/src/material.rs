@@ -149,6 +149,15 @@ impl Material {
         self.trace_untrusted(value)
     }
 
+    /// Where a command line comes from: a person wrote it as a whole, untrusted text has it, or neither.
+    #[must_use]
+    pub fn trace_command(&self, line: &str) -> Trace {
+        if self.trusted.holds_command(line) {
+            return Trace::bare(Provenance::Trusted);
+        }
+        self.trace_untrusted(line)
+    }
+
     /// Whether untrusted text contains the value, however it is dressed up.
     fn trace_untrusted(&self, value: &str) -> Trace {
         let wanted = loose(value.trim());

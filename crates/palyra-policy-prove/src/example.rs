@@ -10,7 +10,8 @@ use cedar_policy_symcc::Env;
 use palyra_common::{Confidentiality, ContractEnum, Integrity, Label, Provenance, Risk, RunMode, SinkKind, Timestamp};
 use palyra_policy::{
     ActionKind, AnswerFacts, Argument, Asking, Connection, Consequence, Context, Decision, Destination, EffectFacts,
-    EffectScope, Envelope, Location, Origin, PolicySet, Principal, Request, Resource, RunPrincipal, ToolFacts,
+    EffectScope, Envelope, Location, Origin, PolicySet, Principal, Request, Resource, RunPrincipal, SignalConfidence,
+    SignalKind, Signals, ToolFacts,
 };
 use serde::Serialize;
 
@@ -96,7 +97,7 @@ fn requests(action: ActionKind, env: &Env) -> Option<Vec<Request>> {
     Some(resources.into_iter().map(with).collect())
 }
 
-const FIELDS: [&str; 16] = [
+const FIELDS: [&str; 17] = [
     "tool",
     "scope",
     "risk",
@@ -107,6 +108,7 @@ const FIELDS: [&str; 16] = [
     "ask_before",
     "consequential",
     "in_envelope",
+    "signals",
     "now",
     "scheme",
     "port",
@@ -248,6 +250,7 @@ impl Reader<'_> {
             asking: if is("ask_before")? { Asking::AskBefore } else { Asking::NotListed },
             consequence: if is("consequential")? { Consequence::Consequential } else { Consequence::Contained },
             envelope: if is("in_envelope")? { Envelope::Inside } else { Envelope::Outside },
+            signals: signals(record(facts.get("signals")?)?)?,
             connection,
             secret_for,
             now: Timestamp(long(facts.get("now")?)?),
@@ -327,6 +330,15 @@ fn host_name(uid: &EntityUid) -> String {
     let id: &str = uid.id().as_ref();
     let plain = !id.is_empty() && id.chars().all(|letter| letter.is_ascii_alphanumeric() || ".-".contains(letter));
     if plain { id.to_owned() } else { "some-host".to_owned() }
+}
+
+fn signals(fields: &Record) -> Option<Signals> {
+    let EvalResult::Set(kinds) = fields.get("kinds")? else { return None };
+    Some(Signals {
+        kinds: kinds.iter().map(word::<SignalKind>).collect::<Option<_>>()?,
+        confidence: ranked::<SignalConfidence>(long(fields.get("confidence_rank")?)?)?,
+        at_source: truth(fields.get("at_source")?)?,
+    })
 }
 
 fn label(fields: &Record) -> Option<Label> {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use cedar_policy::{EntityId, EntityTypeName, EntityUid, Policy};
 use palyra_common::{Confidentiality, ContractEnum, Integrity, Provenance, Risk, SinkKind};
-use palyra_policy::ActionKind;
+use palyra_policy::{ActionKind, SignalConfidence};
 use serde_json::Value;
 
 use crate::ProveError;
@@ -34,6 +34,11 @@ pub(crate) fn facts<'a>(
         if is_used("labels") && is_used("confidentiality_rank") {
             let (word, rank) = ("context.labels.confidentiality", "context.labels.confidentiality_rank");
             known.push(ranked::<Confidentiality>(word, rank, "Confidentiality"));
+        }
+        if is_used("signals") && is_used("confidence_rank") {
+            known.push(bounded::<SignalConfidence>("context.signals.confidence_rank"));
+            // A kind that was noticed weighs something.
+            known.push("context.signals.kinds.isEmpty() || context.signals.confidence_rank > 0".to_owned());
         }
         for kind in SinkKind::ALL.iter().filter(|kind| is_used(kind.as_str())) {
             let sink = format!("context.sinks.{kind}");

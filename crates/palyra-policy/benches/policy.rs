@@ -1,22 +1,30 @@
 //! What a decision costs: the whole of ours against bare Cedar on the same policies and the same request, in one run.
 //!
 //! - `decide10`, `decide100`, `decide1000`: from a plain request to a verdict with reasons (checked against the schema, entities built)
-//!   against Cedar doing the same work with no index, no guards and no reasons: build and check the request, authorise.
+//!   against bare Cedar doing the same work with its own interface alone, as `bare_cedar` writes it out: no index, no guards, no reasons.
+//! - `decide….authoriser`: the whole decision against Cedar's authoriser alone on a request that somebody else made ready.
 //! - `authorise…`: the part after the request is prepared, against Cedar's authoriser alone.
-//! - `decide….authoriser`: the whole decision against Cedar's authoriser alone on a request that somebody else prepared.
 //! - growth of a decision from 100 to 1,000 policies, as an exponent.
+//!
+//! Before anything is measured, both requests are compared: same context, same entities, same answer.
 //!
 //! The policies are of the kind an operator writes: a mix of permits, forbids and guards for all actions, about hosts, tools, users and
 //! provenance. The request is a tool call with three arguments, permitted by one policy. Left out: loading and validating the policies.
 
+#![allow(clippy::indexing_slicing, reason = "a measuring program ends at a mistake of its own")]
+
+mod bare_cedar;
+
 use std::hint::black_box;
 
-use cedar_policy::{Authorizer, PolicySet as CedarSet};
+use bare_cedar::Bare;
+use cedar_policy::{Decision, PolicySet as CedarSet};
 use palyra_common::{Confidentiality, Integrity, Label, Risk, RunMode, Timestamp, ToolVerdict};
 use palyra_figures::{Aim, Report, Samples, exponent, measure_against};
 use palyra_policy::{
     ActionKind, Argument, Asking, Consequence, Context, EffectFacts, EffectScope, Envelope, PolicySet, PolicySource,
-    PolicySources, Prepared, Principal, Provenance, Request, Resource, RunPrincipal, SinkKind, ToolFacts,
+    PolicySources, Prepared, Principal, Provenance, Request, Resource, RunPrincipal, SCHEMA, Signals, SinkKind,
+    ToolFacts,
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -56,31 +64,35 @@ fn measured(report: &mut Report, request: &Request, size: usize) -> Result<f64, 
     if set.decide(request).verdict != ToolVerdict::Permit {
         return Err("the request is meant to be permitted".into());
     }
-    let authoriser = Authorizer::new();
-    let ask = |prepared: &Prepared<'_>| {
-        let (request, entities) = prepared.cedar();
-        black_box(authoriser.is_authorized(request, &bare, entities));
-    };
+    let cedar = Bare::new(SCHEMA)?;
+    let (ready, entities) = cedar.request()?;
+    same(&prepared, &ready, &entities)?;
+    if cedar.authorise(&ready, &entities, &bare).decision() != Decision::Allow {
+        return Err("bare Cedar is meant to permit it too".into());
+    }
     let whole = || batch(|| drop(black_box(set.decide(black_box(request)))));
 
     let (ours, theirs) = measure_against(WARMUP, REPEATS, whole, || {
         for _ in 0..BATCH {
-            ask(&Prepared::new(black_box(request))?);
+            let (request, entities) = cedar.request()?;
+            drop(black_box(cedar.authorise(&request, &entities, &bare)));
         }
         Ok::<(), Failure>(())
     })?;
     let reference = "bare Cedar: build and check the request, authorise";
     figure(report, &format!("policy.decide{size}"), reference, Aim::AtMost(1.5), &ours, &theirs);
 
+    let ready_made = || batch(|| drop(black_box(cedar.authorise(black_box(&ready), &entities, &bare))));
     let (inner, alone) = measure_against(
         WARMUP,
         REPEATS,
         || batch(|| drop(black_box(set.decide_prepared(black_box(&prepared))))),
-        || batch(|| ask(black_box(&prepared))),
+        ready_made,
     )?;
-    let reference = "Cedar's authoriser alone, request prepared";
+    let reference = "Cedar's authoriser alone, request ready";
     figure(report, &format!("policy.authorise{size}"), reference, Aim::AtMost(1.5), &inner, &alone);
-    figure(report, &format!("policy.decide{size}.authoriser"), reference, Aim::None, &ours, &alone);
+    let (again, alone) = measure_against(WARMUP, REPEATS, whole, ready_made)?;
+    figure(report, &format!("policy.decide{size}.authoriser"), reference, Aim::None, &again, &alone);
 
     let seconds = ours.median() / BATCH as f64;
     let n = u64::from(REPEATS);
@@ -94,6 +106,25 @@ fn measured(report: &mut Report, request: &Request, size: usize) -> Result<f64, 
         Some(ours.spread()),
     );
     Ok(seconds)
+}
+
+/// The reference must be about the same request, or it says nothing.
+fn same(
+    prepared: &Prepared<'_>,
+    ready: &cedar_policy::Request,
+    entities: &cedar_policy::Entities,
+) -> Result<(), Failure> {
+    let (ours, ours_entities) = prepared.cedar();
+    let parts = |request: &cedar_policy::Request| {
+        (request.principal().cloned(), request.action().cloned(), request.resource().cloned())
+    };
+    if parts(ours) != parts(ready) || ours.context() != ready.context() {
+        return Err("the reference asks something else".into());
+    }
+    if ours_entities != entities {
+        return Err("the reference has other entities".into());
+    }
+    Ok(())
 }
 
 fn batch(mut work: impl FnMut()) -> Result<(), Failure> {
@@ -178,6 +209,7 @@ fn request() -> Request {
             asking: Asking::NotListed,
             consequence: Consequence::Consequential,
             envelope: Envelope::Inside,
+            signals: Signals::default(),
             connection: None,
             secret_for: None,
             now: Timestamp(1_763_190_000_000),

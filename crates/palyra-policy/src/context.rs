@@ -13,7 +13,7 @@ use crate::entities;
 use crate::names::{Names, uid, word};
 use crate::request::{AnswerFacts, Argument, Asking, Context, EffectFacts, Envelope, Location, ToolFacts};
 use crate::vocabulary::Rank;
-use crate::{ActionKind, PolicyError, Provenance, SinkKind};
+use crate::{ActionKind, PolicyError, Provenance, Signals, SinkKind};
 
 /// Most arguments a call may bring; a tool's schema has a few dozen, a flood of them is an attack on the evaluator.
 const MAX_ARGUMENTS: usize = 256;
@@ -66,6 +66,7 @@ fn effect(
         pair("ask_before", RestrictedExpression::new_bool(facts.asking == Asking::AskBefore)),
         pair("consequential", RestrictedExpression::new_bool(facts.consequence == Consequence::Consequential)),
         pair("in_envelope", RestrictedExpression::new_bool(facts.envelope == Envelope::Inside)),
+        pair("signals", signals(names, &facts.signals)?),
         pair("now", RestrictedExpression::new_long(facts.now.0)),
     ];
     pairs.extend(risk(names, facts.risk));
@@ -127,6 +128,15 @@ fn label(names: &Names, label: &Label) -> Result<RestrictedExpression, PolicyErr
         pair("integrity_rank", RestrictedExpression::new_long(label.integrity.rank())),
         pair("confidentiality", word(&names.confidentiality, label.confidentiality)),
         pair("confidentiality_rank", RestrictedExpression::new_long(label.confidentiality.rank())),
+    ])
+}
+
+fn signals(names: &Names, signals: &Signals) -> Result<RestrictedExpression, PolicyError> {
+    let kinds = signals.kinds.iter().map(|kind| word(&names.signal, *kind));
+    record([
+        pair("kinds", RestrictedExpression::new_set(kinds)),
+        pair("confidence_rank", RestrictedExpression::new_long(signals.counted().rank())),
+        pair("at_source", RestrictedExpression::new_bool(signals.at_source)),
     ])
 }
 

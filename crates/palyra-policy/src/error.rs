@@ -75,6 +75,22 @@ pub enum PolicyError {
         /// Why.
         source: Arc<io::Error>,
     },
+    /// There is nothing at the path.
+    #[error("`{path}` does not exist", path = path.display())]
+    NotFound {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A directory where a file is wanted, the other way round, or something that is neither.
+    #[error("`{path}` is {found}, not {wanted}", path = path.display())]
+    WrongKind {
+        /// The path.
+        path: PathBuf,
+        /// What is there.
+        found: &'static str,
+        /// What is wanted.
+        wanted: &'static str,
+    },
     /// A file that is neither policy, grants nor tests.
     #[error("`{path}` is not a policy file", path = path.display())]
     UnknownFile {
@@ -183,8 +199,14 @@ impl PolicyError {
         Self::BadPattern { reason: one_line(&reason.to_string()) }
     }
 
+    /// Why a path cannot be read. A link to nowhere is there and cannot be read.
     pub(crate) fn unreadable(path: impl Into<PathBuf>, source: io::Error) -> Self {
-        Self::Unreadable { path: path.into(), source: Arc::new(source) }
+        let path = path.into();
+        let is_missing = matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        if is_missing && path.symlink_metadata().is_err() {
+            return Self::NotFound { path };
+        }
+        Self::Unreadable { path, source: Arc::new(source) }
     }
 
     /// Where in a file the fault is, if it is in a file.
@@ -213,7 +235,7 @@ pub(crate) fn one_line(text: &str) -> String {
 
 impl ToStableError for PolicyError {
     fn to_stable(&self) -> StableErrorEnvelope {
-        use ErrorCategory::{Dependency, Internal, Policy, Validation};
+        use ErrorCategory::{Internal, NotFound, Policy, Validation};
         let (code, category, hint) = match self {
             Self::Malformed { .. } => ("policy_malformed", Validation, "correct the line; the policies in force stay"),
             Self::Invalid { .. } => ("policy_invalid", Validation, "compare the policy with the published schema"),
@@ -231,8 +253,18 @@ impl ToStableError for PolicyError {
             }
             Self::NotUtf8 { .. } => ("policy_not_utf8", Validation, "save the file as UTF-8"),
             Self::Unreadable { .. } => {
-                ("policy_unreadable", Dependency, "check that it exists and that the daemon may read it")
+                ("policy_unreadable", Validation, "check its permissions, those of the directories above it, and links")
             }
+            Self::NotFound { .. } => (
+                "policy_not_found",
+                NotFound,
+                "check the spelling; `palyra config get policy.directory` shows which directory is in force",
+            ),
+            Self::WrongKind { .. } => (
+                "policy_wrong_kind",
+                Validation,
+                "policies are a directory or one `*.cedar` file; cases are `*.policy-test.toml` files",
+            ),
             Self::UnknownFile { .. } => (
                 "policy_file_unknown",
                 Validation,

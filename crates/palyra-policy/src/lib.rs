@@ -33,6 +33,7 @@ mod policy_set;
 mod reasons;
 mod request;
 mod shipped;
+mod signals;
 mod simulate;
 mod slices;
 mod source;
@@ -58,6 +59,7 @@ pub use request::{
     Principal, Request, Resource, RunPrincipal, ToolFacts,
 };
 pub use shipped::{SCHEMA, SHIPPED_POLICIES, SHIPPED_TESTS, ShippedFile};
+pub use signals::{SignalConfidence, SignalKind, Signals};
 pub use simulate::{ChangedDecision, PastDecision, Simulation, simulate};
 pub use source::{MAX_FILE_BYTES, MAX_POLICIES, MAX_SET_BYTES, PolicySource};
 pub use store::PolicyStore;

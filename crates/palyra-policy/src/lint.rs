@@ -6,10 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cedar_policy::{
-    ActionConstraint, Effect, PolicyId, PrincipalConstraint, ResourceConstraint, ValidationMode, ValidationWarning,
+    ActionConstraint, Effect, Policy, PolicyId, PrincipalConstraint, ResourceConstraint, ValidationMode,
+    ValidationWarning,
 };
 use palyra_common::runtime_contract_enum;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::compile::REACH;
 use crate::deep_stack::on_deep_stack;
@@ -29,6 +31,8 @@ runtime_contract_enum! {
         ApprovalOnForbid = "approval_on_forbid",
         /// A permit that stands above the guards without any condition.
         UnconditionalWaiver = "unconditional_waiver",
+        /// A permit that looks at signals of injection.
+        PermitBySignals = "permit_by_signals",
         /// A policy that can never apply.
         NeverApplies = "never_applies",
         /// An entity that does not exist.
@@ -85,6 +89,11 @@ fn look(set: &PolicySet, known: &KnownEntities) -> Result<Vec<Finding>, PolicyEr
                 findings.push(finding(LintRule::UnconditionalWaiver, entry, message));
             }
         }
+        if policy.effect() == Effect::Permit && looks_at_signals(policy) {
+            let message =
+                "permits by signals of injection, which an attacker can word around; use them in a forbid or a guard";
+            findings.push(finding(LintRule::PermitBySignals, entry, message));
+        }
         for literal in policy.entity_literals() {
             let id: &str = literal.id().as_ref();
             let Some(names) = known.get(&literal.type_name().to_string()) else { continue };
@@ -109,6 +118,22 @@ fn look(set: &PolicySet, known: &KnownEntities) -> Result<Vec<Finding>, PolicyEr
         later.rule == LintRule::NeverApplies && (later.rule, &later.policy) == (earlier.rule, &earlier.policy)
     });
     Ok(findings)
+}
+
+/// A policy whose form cannot be looked at counts as one that does not: the linter only advises.
+fn looks_at_signals(policy: &Policy) -> bool {
+    policy.to_json().is_ok_and(|json| reads_attribute(&json, "signals"))
+}
+
+fn reads_attribute(json: &Value, name: &str) -> bool {
+    match json {
+        Value::Object(fields) => {
+            let reads = fields.get("attr").and_then(Value::as_str) == Some(name);
+            reads || fields.values().any(|inner| reads_attribute(inner, name))
+        }
+        Value::Array(items) => items.iter().any(|inner| reads_attribute(inner, name)),
+        _ => false,
+    }
 }
 
 fn finding(rule: LintRule, entry: &PolicyEntry, message: &str) -> Finding {

@@ -38,6 +38,7 @@ pub(crate) struct Names {
     pub(crate) risk: EntityTypeName,
     pub(crate) run_mode: EntityTypeName,
     pub(crate) reach: EntityTypeName,
+    pub(crate) signal: EntityTypeName,
 }
 
 static NAMES: OnceLock<Result<Names, PolicyError>> = OnceLock::new();
@@ -80,6 +81,7 @@ impl Names {
             risk: type_name("Risk")?,
             run_mode: type_name("RunMode")?,
             reach: type_name("Reach")?,
+            signal: type_name("Signal")?,
         })
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use palyra_common::{ApprovalScope, Confidentiality, Consequence, Label, Risk, RunMode, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{ActionKind, EffectScope, Provenance, SinkKind};
+use crate::{ActionKind, EffectScope, Provenance, Signals, SinkKind};
 
 /// Who wants to do what to which resource, and all that policies may look at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,6 +185,9 @@ pub struct EffectFacts {
     pub consequence: Consequence,
     /// Whether the run's stated intent covers the call.
     pub envelope: Envelope,
+    /// Signs that something the run has read tries to give orders.
+    #[serde(default, skip_serializing_if = "Signals::is_empty")]
+    pub signals: Signals,
     /// The connection, for `net.connect` and `browser.act`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<Connection>,

@@ -19,15 +19,24 @@ macro_rules! shipped {
 pub const SCHEMA: &str = include_str!("schema.cedarschema");
 
 /// The default policies.
-pub const SHIPPED_POLICIES: &[ShippedFile] =
-    shipped!["asking.cedar", "grants.cedar", "people.cedar", "servers.cedar", "sinks.cedar", "workspace.cedar"];
+pub const SHIPPED_POLICIES: &[ShippedFile] = shipped![
+    "asking.cedar",
+    "execution.cedar",
+    "grants.cedar",
+    "people.cedar",
+    "servers.cedar",
+    "sinks.cedar",
+    "workspace.cedar"
+];
 
 /// The cases of the default policies.
 pub const SHIPPED_TESTS: &[ShippedFile] = shipped![
     "asking.policy-test.toml",
+    "execution.policy-test.toml",
     "grants.policy-test.toml",
     "people.policy-test.toml",
     "servers.policy-test.toml",
+    "signals.policy-test.toml",
     "sinks.policy-test.toml",
     "workspace.policy-test.toml",
 ];

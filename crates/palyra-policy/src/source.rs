@@ -47,6 +47,7 @@ impl PolicySource {
     /// # Errors
     /// When it cannot be read, is no text or is too large.
     pub fn read(path: &Path) -> Result<Self, PolicyError> {
+        must_be_file(path)?;
         if !path.to_string_lossy().ends_with(POLICY_ENDING) {
             return Err(PolicyError::UnknownFile { path: path.to_owned() });
         }
@@ -65,6 +66,9 @@ pub(crate) struct Directory {
 /// Reads a directory. The order is that of the names, so that the same files always give the same set.
 pub(crate) fn read_directory(path: &Path) -> Result<Directory, PolicyError> {
     let unreadable = |source| PolicyError::unreadable(path, source);
+    if !fs::metadata(path).map_err(unreadable)?.is_dir() {
+        return Err(PolicyError::WrongKind { path: path.to_owned(), found: "a file", wanted: "a directory" });
+    }
     let mut names = Vec::new();
     for entry in fs::read_dir(path).map_err(unreadable)? {
         names.push(entry.map_err(unreadable)?.file_name());
@@ -94,8 +98,19 @@ pub(crate) fn read_directory(path: &Path) -> Result<Directory, PolicyError> {
     Ok(found)
 }
 
+/// Refuses what is no ordinary file: a named pipe would keep its reader waiting for ever.
+fn must_be_file(path: &Path) -> Result<(), PolicyError> {
+    let kind = fs::metadata(path).map_err(|source| PolicyError::unreadable(path, source))?.file_type();
+    if kind.is_file() {
+        return Ok(());
+    }
+    let found = if kind.is_dir() { "a directory" } else { "a pipe, a socket or a device" };
+    Err(PolicyError::WrongKind { path: path.to_owned(), found, wanted: "a file" })
+}
+
 /// Reads one file within the limit, whatever its size claims to be.
 pub(crate) fn read_file(path: &Path) -> Result<String, PolicyError> {
+    must_be_file(path)?;
     let unreadable = |source| PolicyError::unreadable(path, source);
     let file = path.display().to_string();
     let mut bytes = Vec::new();

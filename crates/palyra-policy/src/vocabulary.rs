@@ -4,6 +4,8 @@
 
 use palyra_common::{Confidentiality, Integrity, Provenance, Risk, runtime_contract_enum};
 
+use crate::SignalConfidence;
+
 runtime_contract_enum! {
     /// What kind of effect is asked for; one Cedar action each.
     pub enum ActionKind("policy_action") {
@@ -54,7 +56,7 @@ macro_rules! ranked {
     };
 }
 
-ranked!(Integrity, Confidentiality, Risk, Provenance);
+ranked!(Integrity, Confidentiality, Risk, Provenance, SignalConfidence);
 
 #[cfg(test)]
 mod tests {
@@ -71,6 +73,7 @@ mod tests {
         assert_eq!(Risk::Critical.rank(), 3);
         assert_eq!(Provenance::Pointed.rank(), 2);
         assert_eq!(Provenance::Untrusted.rank(), 5);
+        assert_eq!(SignalConfidence::ALL.iter().map(|value| value.rank()).collect::<Vec<_>>(), [0, 1, 2, 3]);
     }
 
     #[test]
@@ -87,6 +90,7 @@ mod tests {
         enumerated("Risk", Risk::ALL.iter().map(|value| value.as_str()).collect());
         enumerated("RunMode", RunMode::ALL.iter().map(|value| value.as_str()).collect());
         enumerated("Reach", palyra_common::ApprovalScope::ALL.iter().map(|value| value.as_str()).collect());
+        enumerated("Signal", crate::SignalKind::ALL.iter().map(|value| value.as_str()).collect());
         for action in ActionKind::ALL {
             assert!(crate::SCHEMA.contains(&format!("action \"{action}\" ")), "the schema has no action `{action}`");
         }

@@ -1,6 +1,7 @@
 //! Secret detection in figures: recall, false alarms, throughput.
 //!
-//! Recall is over generated tokens in many surroundings and encodings; an alarm is any finding in the sources of the dependencies.
+//! Recall is over generated tokens in many surroundings and encodings; held-out recall is over a second corpus that shares nothing with the
+//! detectors, overall and for its worst kind; an alarm is any finding in the sources of the dependencies.
 //! Throughput is one core over prose, with an empty vault and with thirty-two values. Left out: the time to build a scanner.
 #![allow(
     clippy::unwrap_used,
@@ -19,10 +20,13 @@ use palyra_safety::{Scanner, StreamScanner, VaultEntry, assess};
 
 #[path = "../tests/it/corpus.rs"]
 mod corpus;
+#[path = "../tests/it/held_out.rs"]
+mod held_out;
 
 const PROSE_BYTES: usize = 16 << 20;
 const SOURCE_BYTES: usize = 64 << 20;
 const ROUNDS: u64 = 40;
+const HELD_OUT_ROUNDS: u64 = 12;
 const STREAM_CHUNK: usize = 4096;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -34,6 +38,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         eprintln!("missed: {miss}");
     }
     report.figure("safety.recall", found as f64 / tried as f64, "ratio", None, Aim::AtLeast(0.98), tried as u64, None);
+
+    let scores = held_out::scores(&scanner, HELD_OUT_ROUNDS);
+    let (found, tried) =
+        scores.values().fold((0, 0), |(found, tried), score| (found + score.found, tried + score.tried));
+    let mut worst: Option<(&str, f64, usize)> = None;
+    for (kind, score) in &scores {
+        if let Some(miss) = score.misses.first() {
+            eprintln!("held out: {kind} {:.4} of {}, such as {miss}", score.recall(), score.tried);
+        }
+        if worst.is_none_or(|(_, recall, _)| score.recall() < recall) {
+            worst = Some((kind, score.recall(), score.tried));
+        }
+    }
+    let overall = found as f64 / tried as f64;
+    report.figure("safety.recall_held_out", overall, "ratio", None, Aim::AtLeast(0.98), tried as u64, None);
+    let (kind, recall, tried) = worst.unwrap();
+    eprintln!("held out: {} kinds, the worst is {kind}", scores.len());
+    report.figure("safety.recall_worst_kind", recall, "ratio", None, Aim::AtLeast(0.98), tried as u64, None);
 
     let sources = corpus::negatives(SOURCE_BYTES);
     let bytes: usize = sources.iter().map(|(_, text)| text.len()).sum();

@@ -7,6 +7,7 @@ use std::fmt;
 
 use crate::error::SafetyError;
 use crate::findings::{Finding, FindingKind, Preview, Scan, Span};
+use crate::injection;
 use crate::normalise::{Budget, Layer, MAX_LAYERS, OpenFrom, fold_bytes, unwrap_once};
 use crate::secrets::{Found, Matcher, VaultEntry};
 
@@ -27,6 +28,8 @@ impl fmt::Debug for Scanner {
 impl Scanner {
     /// A scanner for token shapes and for the exact values of these vault entries.
     pub fn new(vault: &[VaultEntry]) -> Result<Self, SafetyError> {
+        // Whoever has a scanner relies on the signals too, so there is none without them.
+        injection::ready()?;
         Ok(Self { matcher: Matcher::new(vault)? })
     }
 

@@ -20,6 +20,9 @@ pub const MAX_HELD_BYTES: usize = 256 * 1024;
 /// Released bytes kept as left context; longer than any look to the left of an anchor.
 const LEAD: usize = 64;
 
+/// Bytes kept before a finding that is not released yet.
+const EVIDENCE: usize = MAX_HELD_BYTES / 2;
+
 /// Scans and redacts a stream.
 #[derive(Debug)]
 pub struct StreamScanner {
@@ -73,16 +76,22 @@ impl StreamScanner {
             cut = cut.max(self.buffer.len() - MAX_HELD_BYTES / 2);
         }
         cut = cut.clamp(self.lead, self.buffer.len());
-        let mut whole = cut;
-        // Right to left, since moving the cut before one finding may put it inside an earlier one.
-        for finding in scan.findings.iter().rev() {
-            if finding.span.start < whole && whole < finding.span.end {
-                whole = finding.span.start;
+        let too_much = self.buffer.len() - self.lead > MAX_HELD_BYTES;
+        let mut kept = cut;
+        // A finding that is not released yet rests on what stands before it (the name of a value, the start of an encoded run), so that
+        // stays in the buffer too: without it the next look would not find it again.
+        for finding in scan.findings.iter().filter(|finding| finding.span.end > cut) {
+            kept = kept.min(finding.span.start.saturating_sub(EVIDENCE));
+        }
+        // Left to right: whoever moves the cut behind one finding may put it inside a later one. What is cut off here is decided.
+        for finding in &scan.findings {
+            if finding.span.start < kept && kept < finding.span.end {
+                kept = finding.span.end.min(cut);
             }
         }
         // A finding too long to hold is released in parts, each of them redacted.
-        if whole > self.lead || self.buffer.len() - self.lead <= MAX_HELD_BYTES {
-            cut = whole.max(self.lead);
+        if kept > self.lead || !too_much {
+            cut = kept.max(self.lead);
         }
         self.release(scan.findings, cut)
     }

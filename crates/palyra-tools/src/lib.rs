@@ -54,7 +54,7 @@ pub use reference::tool_reference;
 pub use registry::{Registry, RegistryBuilder, SharedRegistry};
 pub use schema::check as check_schema;
 pub use text_prefix::TextPrefix;
-pub use tool::{ArtifactRef, FileChange, Invocation, Tool, ToolLimits, ToolOutput};
+pub use tool::{ArtifactRef, ExecutionFacts, FileChange, Invocation, Tool, ToolLimits, ToolOutput};
 pub use undo::{UndoReport, undo};
 pub use workspace::Workspace;
 pub use workspace_path::WorkspacePath;

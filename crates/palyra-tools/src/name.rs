@@ -28,8 +28,9 @@ impl ToolName {
         Ok(Self(name))
     }
 
-    /// A name of this crate's own tools, which are known to fit; `registry` tests hold them to it.
-    pub(crate) fn builtin(name: &'static str) -> Self {
+    /// A name of Palyra's own tools, which are known to fit; tests of the registry hold them to it.
+    #[must_use]
+    pub fn builtin(name: &'static str) -> Self {
         Self(name.to_owned())
     }
 

@@ -4,9 +4,10 @@
 //! reaches for the environment, the system clock or a path of its own is a defect.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use palyra_common::{Clock, Digest, Label, RunId};
+use palyra_common::{Clock, Consequence, Digest, Label, RunId, SandboxTier};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,6 +27,12 @@ pub trait Tool: Send + Sync + 'static {
     /// One line that tells a person what a call would do.
     fn summarise(&self, arguments: &Value) -> String {
         self.declaration().summarise(arguments)
+    }
+
+    /// Whether the effect of this very call matters outside the run; what the tool declares unless it knows better.
+    fn consequence(&self, arguments: &Value) -> Consequence {
+        let _ = arguments;
+        self.declaration().consequence
     }
 
     /// Does the work. Returns within 100 ms of a cancellation, except that a write which has passed its point of no return is
@@ -52,6 +59,8 @@ pub struct Invocation {
     pub clock: Arc<dyn Clock>,
     /// Fires when the call shall stop.
     pub cancel: CancellationToken,
+    /// How long the engine lets it work; a tool that wants to say more than "too late" ends earlier by itself.
+    pub time_limit: Duration,
     /// How much it may produce and take.
     pub limits: ToolLimits,
     /// Where writes are staged so that they happen exactly once.
@@ -97,13 +106,45 @@ pub struct ToolOutput {
     pub artifact: Option<ArtifactRef>,
     /// Whether there is more than `content` shows.
     pub truncated: bool,
+    /// Who executed the call and what that took, where it was not this process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<ExecutionFacts>,
+}
+
+/// What is attested about a call that was executed elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExecutionFacts {
+    /// Who executed it.
+    pub executor: String,
+    /// How well it was confined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<SandboxTier>,
+    /// Processor time in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ms: Option<u64>,
+    /// Largest memory in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Bytes of output before anything was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_bytes: Option<u64>,
+    /// Whether it ended because its time was over.
+    pub timed_out: bool,
 }
 
 impl ToolOutput {
     /// A plain text result.
     #[must_use]
     pub fn text(content: impl Into<String>, label: Label) -> Self {
-        Self { content: content.into(), data: None, label, changes: Vec::new(), artifact: None, truncated: false }
+        Self {
+            content: content.into(),
+            data: None,
+            label,
+            changes: Vec::new(),
+            artifact: None,
+            truncated: false,
+            execution: None,
+        }
     }
 
     /// The same result with facts for programs.

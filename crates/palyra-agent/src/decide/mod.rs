@@ -7,7 +7,7 @@ mod policy;
 use async_trait::async_trait;
 use palyra_common::{ApprovalScope, Risk, RunId, SessionId, StableErrorEnvelope, Timestamp, ToolVerdict};
 use palyra_flow::FlowFacts;
-use palyra_policy::PatternGrant;
+use palyra_policy::{PatternGrant, Signals};
 use palyra_tools::ToolDeclaration;
 use serde_json::Value;
 
@@ -31,6 +31,8 @@ pub struct Proposal<'a> {
     pub resource: &'a str,
     /// Where the values come from, what the planner has seen, what the run set out to do.
     pub flow: &'a FlowFacts,
+    /// Signs that something the run has read tries to give orders.
+    pub signals: &'a Signals,
     /// When.
     pub at: Timestamp,
 }

@@ -13,9 +13,9 @@ use palyra_common::{
 };
 use palyra_flow::{ArgumentFacts, FlowFacts};
 use palyra_policy::{
-    APPROVED_FILE, ActionKind, AnswerFacts, Argument, Asking, Context, Decision, EffectFacts, Envelope, Location,
-    ObservedCall, Origin, PatternGrant, PolicyError, PolicySource, PolicyStore, Principal, Request, Resource,
-    RunPrincipal, ToolFacts, pattern_policy,
+    APPROVED_FILE, ActionKind, AnswerFacts, Argument, Asking, Connection, Context, Decision, Destination, EffectFacts,
+    Envelope, Location, ObservedCall, Origin, PatternGrant, PolicyError, PolicySource, PolicyStore, Principal, Request,
+    Resource, RunPrincipal, ToolFacts, pattern_policy,
 };
 use palyra_tools::ToolDeclaration;
 
@@ -128,6 +128,9 @@ fn requests(proposal: &Proposal<'_>, ask_before: &BTreeSet<String>) -> Vec<Reque
         EffectScope::External => ActionKind::Execute,
     };
     let principal = principal(proposal);
+    if let Some(request) = connection(proposal, &facts, &principal) {
+        return vec![request];
+    }
     let request = |resource: Resource| Request {
         principal: principal.clone(),
         action,
@@ -135,6 +138,19 @@ fn requests(proposal: &Proposal<'_>, ask_before: &BTreeSet<String>) -> Vec<Reque
         context: Context::Effect(Box::new(facts.clone())),
     };
     resources(proposal).into_iter().map(request).collect()
+}
+
+/// A call that goes to an address is judged as a connection to its host.
+fn connection(proposal: &Proposal<'_>, facts: &EffectFacts, principal: &Principal) -> Option<Request> {
+    let mut parts = proposal.resource.strip_prefix("url:")?.splitn(4, ':');
+    let (method, scheme, port, host) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let connection = Connection { scheme: scheme.to_owned(), port: port.parse().ok()?, method: method.to_owned() };
+    Some(Request {
+        principal: principal.clone(),
+        action: ActionKind::Connect,
+        resource: Resource::Host(Destination { name: host.to_owned(), clearance: proposal.flow.clearance }),
+        context: Context::Effect(Box::new(EffectFacts { connection: Some(connection), ..facts.clone() })),
+    })
 }
 
 /// The paths a workspace tool names; any other tool is its own resource.
@@ -188,6 +204,7 @@ fn facts(proposal: &Proposal<'_>, ask_before: &BTreeSet<String>) -> EffectFacts 
         asking: if listed { Asking::AskBefore } else { Asking::NotListed },
         consequence: proposal.flow.consequence,
         envelope: if proposal.flow.meant { Envelope::Inside } else { Envelope::Outside },
+        signals: proposal.signals.clone(),
         connection: None,
         secret_for: None,
         now: proposal.at,

@@ -58,16 +58,17 @@ pub(super) struct Driver {
 impl Driver {
     /// A driver for a machine whose tape ends at `last_seq`.
     pub(super) fn new(shared: Arc<Shared>, machine: Machine, workspace: Arc<Workspace>, last_seq: u64) -> Self {
+        let tape = LiveTape::new(last_seq);
         Self {
+            tools: ToolCalls::new(Arc::clone(&tape.progress)),
             shared,
             machine,
             workspace,
-            tape: LiveTape::new(last_seq),
+            tape,
             next_seq: last_seq + 1,
             staged: Vec::new(),
             staged_events: Vec::new(),
             model: None,
-            tools: ToolCalls::default(),
             compaction: None,
             flow: Flow::default(),
             slot: None,
@@ -84,6 +85,9 @@ impl Driver {
         tracker.spawn(async move {
             if let Err(error) = self.drive(inbox, actions).await {
                 tracing::error!(%run_id, error = %error.to_stable(), "the run's driver stopped; it is taken up again at the next start");
+            }
+            if let Some(ended) = &shared.options.run_ended {
+                ended(run_id);
             }
             shared.lock_live().remove(&run_id);
         });

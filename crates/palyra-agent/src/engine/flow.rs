@@ -7,7 +7,7 @@ use palyra_common::{
     ToolVerdict,
 };
 use palyra_flow::{FlowFacts, Material, Proposed, SourceNaming, assess};
-use palyra_policy::{ObservedCall, narrowest_pattern};
+use palyra_policy::{ObservedCall, Signals, narrowest_pattern};
 use palyra_tools::{Concurrency, Repeatability};
 use serde_json::Value;
 
@@ -52,7 +52,8 @@ impl Flow {
         let resource = found.resource(arguments);
         self.absorb(machine);
         let seen = machine.seen();
-        let classification = declaration.classification();
+        let mut classification = declaration.classification();
+        classification.consequence = found.consequence(arguments);
         let references = machine.call(call_id).map(|call| call.references.as_slice()).unwrap_or_default();
         let proposed = Proposed {
             tool,
@@ -64,7 +65,17 @@ impl Flow {
         };
         let flow = assess(proposed, &self.material, machine.readings(), &seen, machine.envelope());
         let run = machine.spec();
-        let proposal = Proposal { run, call_id, tool: declaration, arguments, resource: &resource, flow: &flow, at };
+        let signals = Signals { at_source: comes_from_suspicious_text(&flow, machine), ..machine.signals().clone() };
+        let proposal = Proposal {
+            run,
+            call_id,
+            tool: declaration,
+            arguments,
+            resource: &resource,
+            flow: &flow,
+            signals: &signals,
+            at,
+        };
         let mut verdict = if tool == INTENT && seen.integrity == Integrity::Untrusted {
             too_late()
         } else {
@@ -88,7 +99,7 @@ impl Flow {
             facts: CallFacts {
                 concurrency: declaration.concurrency,
                 repeatability: declaration.repeatability,
-                risk: risk(declaration.risk, &flow, machine),
+                risk: risk(declaration.risk, &flow, &signals),
                 summary: found.summarise(arguments),
                 resource,
                 evidence: evidence(&flow),
@@ -167,20 +178,25 @@ async fn offer(options: &EngineOptions, machine: &Machine, call: ObservedCall) -
     calls.iter().flat_map(|call| &call.arguments).all(short).then_some(Offer { pattern, observed: steering })
 }
 
+/// Whether a value that steers the call was found in a text that tries to give orders.
+fn comes_from_suspicious_text(flow: &FlowFacts, machine: &Machine) -> bool {
+    let suspicious: Vec<String> = machine
+        .readings()
+        .iter()
+        .filter(|reading| !reading.suspicions.is_empty())
+        .map(palyra_flow::Reading::described)
+        .collect();
+    !suspicious.is_empty()
+        && evidence(flow).iter().any(|shown| shown.source.as_ref().is_some_and(|source| suspicious.contains(source)))
+}
+
 /// The tool's own risk, raised by a credential or command that nobody trusted chose, and by a value out of a text that tries to give orders.
-fn risk(declared: Risk, flow: &FlowFacts, machine: &Machine) -> Risk {
-    let suspicious = |shown: &ApprovalEvidence| {
-        let source = shown.source.as_deref();
-        machine
-            .readings()
-            .iter()
-            .any(|reading| !reading.suspicions.is_empty() && source == Some(reading.described().as_str()))
-    };
+fn risk(declared: Risk, flow: &FlowFacts, signals: &Signals) -> Risk {
     let raised = evidence(flow).iter().any(|shown| {
         let opens = matches!(shown.sink, SinkKind::Credential | SinkKind::Command);
-        (opens && shown.provenance == Provenance::Untrusted) || suspicious(shown)
+        opens && shown.provenance == Provenance::Untrusted
     });
-    if raised { declared.max(Risk::Critical) } else { declared }
+    if raised || signals.at_source { declared.max(Risk::Critical) } else { declared }
 }
 
 fn too_late() -> Verdict {

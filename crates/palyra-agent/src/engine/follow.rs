@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use palyra_common::{RunId, RunStreamEvent};
+use palyra_common::{CallProgress, RunId, RunLifecyclePhase, RunStatus, RunStreamBody, RunStreamEvent};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::Engine;
 use super::live_tape::LiveTape;
+use super::progress::{PACE, Seen};
 use crate::error::AgentError;
 use crate::tape;
 
@@ -20,6 +22,18 @@ pub struct TapeFollower {
     next_seq: u64,
     live: Option<(Arc<LiveTape>, watch::Receiver<u64>)>,
     over: bool,
+    seen: Seen,
+    /// When progress may be told again.
+    not_before: Instant,
+}
+
+/// What a follower gets.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Followed {
+    /// Events of the tape, in order and without gaps.
+    Events(Vec<Arc<RunStreamEvent>>),
+    /// How calls get on. Not on the tape, and with the position of the event before.
+    Progress(Vec<RunStreamEvent>),
 }
 
 impl Engine {
@@ -36,7 +50,15 @@ impl Engine {
         if live.is_none() {
             self.run(run_id).await?;
         }
-        Ok(TapeFollower { engine: self.clone(), run_id, next_seq: from_seq.max(1), live, over: false })
+        Ok(TapeFollower {
+            engine: self.clone(),
+            run_id,
+            next_seq: from_seq.max(1),
+            live,
+            over: false,
+            seen: Seen::default(),
+            not_before: Instant::now(),
+        })
     }
 
     /// Events of a tape from `from_seq` on, as far as they are durable now.
@@ -69,24 +91,68 @@ impl TapeFollower {
     /// # Errors
     /// When the journal cannot be read.
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<RunStreamEvent>>>, AgentError> {
+        loop {
+            match self.step(Attention::TapeAlone).await? {
+                None => return Ok(None),
+                Some(Followed::Events(events)) => return Ok(Some(events)),
+                Some(Followed::Progress(_)) => {}
+            }
+        }
+    }
+
+    /// The next events, or how calls get on meanwhile; `None` after the terminal event.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn next_with_progress(&mut self) -> Result<Option<Followed>, AgentError> {
+        self.step(Attention::TapeAndProgress).await
+    }
+
+    async fn step(&mut self, attention: Attention) -> Result<Option<Followed>, AgentError> {
         while !self.over {
             let events = self.available().await?;
             if let Some(last) = events.last() {
                 self.next_seq = last.seq + 1;
                 self.over = events.iter().any(|event| event.is_terminal());
-                return Ok(Some(events));
+                return Ok(Some(Followed::Events(events)));
             }
-            match &mut self.live {
+            let (next_seq, not_before) = (self.next_seq, self.not_before);
+            let Some((tape, watch)) = &mut self.live else {
+                self.over = true;
+                break;
+            };
+            let woken = tokio::select! {
+                biased;
+                newer = watch.wait_for(|last| *last >= next_seq) => if newer.is_ok() { Woken::Tape } else { Woken::End },
+                () = progress_after(tape, self.seen.changes, not_before), if attention == Attention::TapeAndProgress => {
+                    Woken::Progress(self.seen.news(&tape.progress, &self.engine.shared.options.safety))
+                }
+            };
+            match woken {
+                Woken::Tape => {}
                 // The driver is gone: what it wrote last is on the journal by now; without a terminal event the run waits for a restart.
-                Some((_, watch)) => {
-                    if watch.wait_for(|last| *last >= self.next_seq).await.is_err() {
-                        self.live = None;
+                Woken::End => self.live = None,
+                Woken::Progress(news) => {
+                    self.not_before = Instant::now() + PACE;
+                    if !news.is_empty() {
+                        return Ok(Some(Followed::Progress(news.into_iter().map(|news| self.told(news)).collect())));
                     }
                 }
-                None => self.over = true,
             }
         }
         Ok(None)
+    }
+
+    fn told(&self, progress: CallProgress) -> RunStreamEvent {
+        RunStreamEvent {
+            run_id: self.run_id,
+            seq: self.next_seq.saturating_sub(1),
+            at: self.engine.shared.options.clock.now(),
+            body: RunStreamBody::Status(RunStatus {
+                progress: Some(progress),
+                ..RunStatus::entered(RunLifecyclePhase::Running)
+            }),
+        }
     }
 
     async fn available(&self) -> Result<Vec<Arc<RunStreamEvent>>, AgentError> {
@@ -96,4 +162,28 @@ impl TapeFollower {
         let stored = self.engine.stored_events(self.run_id, self.next_seq, BATCH).await?;
         Ok(stored.into_iter().map(Arc::new).collect())
     }
+}
+
+/// What a follower listens to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Attention {
+    TapeAlone,
+    TapeAndProgress,
+}
+
+/// What made a follower stop waiting.
+enum Woken {
+    Tape,
+    End,
+    Progress(Vec<CallProgress>),
+}
+
+/// Waits for something new to tell, and for the time at which it may be told.
+async fn progress_after(tape: &LiveTape, seen: u64, not_before: Instant) {
+    let mut changes = tape.progress.watch();
+    // The board outlives this call, so there is always somebody who could change it.
+    if changes.wait_for(|changes| *changes > seen).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    tokio::time::sleep_until(not_before).await;
 }

@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use palyra_common::RunStreamEvent;
 use tokio::sync::watch;
 
+use super::progress::ProgressBoard;
+
 /// Events kept in memory per run. A follower that lags further behind reads the journal.
 const WINDOW: usize = 1024;
 
@@ -18,12 +20,14 @@ pub(crate) struct LiveTape {
     window: Mutex<VecDeque<Arc<RunStreamEvent>>>,
     /// Position of the newest durable event; closed when the run's driver is gone.
     last: watch::Sender<u64>,
+    /// How the calls under way get on.
+    pub(super) progress: Arc<ProgressBoard>,
 }
 
 impl LiveTape {
     /// A tape whose events up to `last_seq` are on the journal only.
     pub(crate) fn new(last_seq: u64) -> Arc<Self> {
-        Arc::new(Self { window: Mutex::default(), last: watch::Sender::new(last_seq) })
+        Arc::new(Self { window: Mutex::default(), last: watch::Sender::new(last_seq), progress: Arc::default() })
     }
 
     /// Adds events that have just become durable.

@@ -19,6 +19,7 @@ mod inspect_call;
 mod live_tape;
 mod model_call;
 mod options;
+mod progress;
 mod query;
 mod recover;
 mod safety;
@@ -36,8 +37,8 @@ use tokio_util::task::TaskTracker;
 
 pub use approvals::{Answer, PatternFilter};
 pub use create::NewRun;
-pub use follow::TapeFollower;
-pub use options::EngineOptions;
+pub use follow::{Followed, TapeFollower};
+pub use options::{EngineOptions, RunEnded};
 pub use query::{RunDetails, Timings};
 pub use safety::Safety;
 pub use undo::UndoneRun;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use palyra_common::{Clock, RunMode};
+use palyra_common::{Clock, RunId, RunMode};
 use palyra_journal::Journal;
 use palyra_models::ModelProvider;
 use palyra_tools::{EffectStore, SharedRegistry, ToolLimits};
@@ -46,4 +46,9 @@ pub struct EngineOptions {
     pub protected: Vec<PathBuf>,
     /// Files of the workspace whose text goes into every context.
     pub project_files: Vec<String>,
+    /// Told when a run is over or given up by this process, so that what runs beside it can end. Must not block.
+    pub run_ended: Option<RunEnded>,
 }
+
+/// Who is told that a run is over.
+pub type RunEnded = Arc<dyn Fn(RunId) + Send + Sync>;

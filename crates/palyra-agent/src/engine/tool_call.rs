@@ -11,12 +11,16 @@ use palyra_common::{
     Digest, ErrorCategory, Label, LimitsUsed, OutputClass, RunId, StableErrorEnvelope, ToStableError as _,
     ToolAttestation,
 };
-use palyra_tools::{EffectId, EffectStore, Invocation, Tool, ToolError, ToolOutput, Workspace};
+use palyra_policy::Signals;
+use palyra_tools::{
+    DEFAULT_TIMEOUT, EffectId, EffectStore, ExecutionFacts, Invocation, Tool, ToolError, ToolOutput, Workspace,
+};
 use serde_json::Value;
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::inspect_call::{self, Inspected};
+use super::progress::ProgressBoard;
 use super::safety::Safety;
 use super::{EngineOptions, Shared};
 use crate::canonical::canonical_json;
@@ -29,8 +33,9 @@ const GRACE: Duration = Duration::from_millis(60);
 const EXECUTOR: &str = "builtin";
 
 /// The calls of one run that are executing.
-#[derive(Default)]
 pub(super) struct ToolCalls {
+    /// How they get on.
+    progress: Arc<ProgressBoard>,
     tasks: JoinSet<Input>,
     running: HashMap<Id, Running>,
     /// Effects whose outcome is about to be journaled.
@@ -45,6 +50,11 @@ struct Running {
 }
 
 impl ToolCalls {
+    /// None yet; how they get on is told there.
+    pub(super) fn new(progress: Arc<ProgressBoard>) -> Self {
+        Self { progress, tasks: JoinSet::new(), running: HashMap::new(), reported: Vec::new() }
+    }
+
     #[expect(
         clippy::too_many_arguments,
         reason = "exactly the fields of the execute action and the run's own surroundings"
@@ -68,8 +78,9 @@ impl ToolCalls {
         let running = Running { call_id: call_id.clone(), tool, effect_id: effect_id.clone(), cancel: cancel.clone() };
         let handle = match found {
             Ok(found) => {
-                let limit = found.declaration().timeout.min(options.tool_timeout);
+                let limit = time_limit(found.declaration().timeout, options.tool_timeout);
                 let invocation = Invocation {
+                    progress: self.progress.open(&call_id),
                     run_id,
                     call_id,
                     effect_id,
@@ -78,6 +89,7 @@ impl ToolCalls {
                     artifacts: Arc::clone(&shared.artifacts),
                     clock: Arc::clone(&options.clock),
                     cancel,
+                    time_limit: limit,
                     limits: options.tool_limits.clone(),
                     effects: Arc::clone(&options.effects),
                 };
@@ -146,15 +158,21 @@ impl ToolCalls {
         }
     }
 
+    fn over(&self, running: Running) -> Running {
+        self.progress.close(&running.call_id);
+        running
+    }
+
     /// The outcome of the next call that ends.
     pub(super) async fn next(&mut self) -> Input {
         match self.tasks.join_next_with_id().await {
             Some(Ok((id, finished))) => {
-                self.reported.extend(self.running.remove(&id).map(|running| running.effect_id));
+                let running = self.running.remove(&id);
+                self.reported.extend(running.map(|running| self.over(running).effect_id));
                 finished
             }
             Some(Err(error)) => {
-                let running = self.running.remove(&error.id());
+                let running = self.running.remove(&error.id()).map(|running| self.over(running));
                 let (call_id, tool) = running.map(|running| (running.call_id, running.tool)).unwrap_or_default();
                 let execution = Execution::new(call_id, tool, String::new());
                 execution.over(Err(ToolError::Internal(error.to_string())), Duration::ZERO, Stop::None)
@@ -229,6 +247,7 @@ impl Execution {
             server: inspected.server,
             safety: Vec::new(),
             suspicions: Vec::new(),
+            signals: Signals::default(),
             showing: inspected.showing,
             truncated: false,
             artifact: None,
@@ -242,7 +261,7 @@ impl Execution {
         match result {
             Ok(output) => {
                 let result = CallResult {
-                    attestation: self.attest(&output.content, took, stop),
+                    attestation: attested(self.attest(&output.content, took, stop), output.execution),
                     content: output.content,
                     error: None,
                     label: output.label,
@@ -252,6 +271,7 @@ impl Execution {
                     server: self.server.clone(),
                     safety: Vec::new(),
                     suspicions: Vec::new(),
+                    signals: Signals::default(),
                     showing: Showing::ByMode,
                     truncated: output.truncated,
                     artifact: output.artifact.map(|artifact| artifact.digest),
@@ -287,6 +307,7 @@ impl Execution {
             server: None,
             safety: Vec::new(),
             suspicions: Vec::new(),
+            signals: Signals::default(),
             showing: Showing::ByMode,
             truncated: false,
             artifact: None,
@@ -317,6 +338,24 @@ impl Execution {
         }
         Input::ToolFinished { call_id: self.call_id, tool: self.tool, result: Box::new(result) }
     }
+}
+
+/// Puts in what whoever executed the call elsewhere says about it.
+fn attested(mut attestation: ToolAttestation, facts: Option<ExecutionFacts>) -> ToolAttestation {
+    if let Some(facts) = facts {
+        attestation.executor = facts.executor;
+        attestation.tier = facts.tier;
+        attestation.timed_out |= facts.timed_out;
+        attestation.limits_used.cpu_ms = facts.cpu_ms;
+        attestation.limits_used.memory_bytes = facts.memory_bytes;
+        attestation.limits_used.output_bytes = facts.output_bytes.or(attestation.limits_used.output_bytes);
+    }
+    attestation
+}
+
+/// How long a call may take: what is configured, unless the tool declares a longer time because it knows when to end by itself.
+fn time_limit(declared: Duration, configured: Duration) -> Duration {
+    if declared > DEFAULT_TIMEOUT { declared } else { declared.min(configured) }
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -6,6 +6,7 @@ use palyra_common::{
 };
 use palyra_flow::{Intent, SourceNaming};
 use palyra_models::{StopReason, ToolCallRequest, Usage};
+use palyra_policy::Signals;
 use palyra_tools::{Concurrency, FileChange, Repeatability};
 use serde::{Deserialize, Serialize};
 
@@ -233,6 +234,9 @@ pub struct CallResult {
     /// Signs that it tries to give orders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suspicions: Vec<String>,
+    /// The same for policies: which kinds of signs, and how much they weigh.
+    #[serde(default, skip_serializing_if = "Signals::is_empty")]
+    pub signals: Signals,
     /// What the planner is shown of it.
     #[serde(default, skip_serializing_if = "Showing::is_by_mode")]
     pub showing: Showing,

@@ -78,6 +78,7 @@ pub(super) fn finished(call_id: &str, content: &str) -> Input {
             server: None,
             safety: Vec::new(),
             suspicions: Vec::new(),
+            signals: palyra_policy::Signals::default(),
             showing: Showing::ByMode,
             truncated: false,
             artifact: None,

@@ -34,6 +34,7 @@ use std::time::Duration;
 
 use palyra_common::{ApprovalDecision, ApprovalScope, Label, RunLifecyclePhase, Timestamp};
 use palyra_flow::{Envelope, Reading};
+use palyra_policy::Signals;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -64,6 +65,9 @@ pub struct Machine {
     refused: Vec<palyra_common::Digest>,
     /// What tools gave back. Never forgotten, also when the context is summarised.
     readings: Vec<Reading>,
+    /// Signs in them that something tries to give orders.
+    #[serde(default, skip_serializing_if = "Signals::is_empty")]
+    signals: Signals,
     /// What people wrote to the run while it was at work, and the values they approved.
     trusted: Vec<String>,
     /// What the run set out to do.
@@ -94,6 +98,7 @@ impl Machine {
             queued: Vec::new(),
             refused: Vec::new(),
             readings: readings::of_history(&spec),
+            signals: Signals::default(),
             trusted: Vec::new(),
             envelope: Envelope::default(),
             spec,

@@ -8,6 +8,7 @@ use palyra_common::{Integrity, Label, OutputClass, RunMode};
 use palyra_flow::{
     Envelope, Intent, PreviewDetail, Reading, Reference, SourceNaming, Variables, preview, resolve, resolve_text,
 };
+use palyra_policy::Signals;
 use palyra_safety::{FrameNonce, frame};
 use serde_json::Value;
 
@@ -46,6 +47,12 @@ impl Machine {
     #[must_use]
     pub fn readings(&self) -> &[Reading] {
         &self.readings
+    }
+
+    /// Signs, in anything that was read, that something tries to give orders. Also what the planner was not shown counts.
+    #[must_use]
+    pub fn signals(&self) -> &Signals {
+        &self.signals
     }
 
     /// What the run set out to do.
@@ -121,6 +128,7 @@ impl Machine {
         if result.label.integrity <= Integrity::Operator {
             return;
         }
+        self.signals.join(&result.signals);
         let data = result.data.take().map(sorted);
         let (call_id, tool) = self.origin(call);
         let mut reading = Reading {

@@ -15,4 +15,5 @@ mod durability;
 mod flow;
 mod lifecycle;
 mod non_interference;
+mod progress;
 mod support;

@@ -15,7 +15,7 @@ use palyra_common::{
 };
 use palyra_journal::{FaultInjector, Journal, JournalOptions};
 use palyra_models::{ModelProvider, ScriptedProvider};
-use palyra_policy::{PatternGrant, PolicySources, PolicyStore};
+use palyra_policy::{PatternGrant, PolicySource, PolicySources, PolicyStore};
 use palyra_safety::Scanner;
 use palyra_tools::{
     EffectScope, EffectStore, Invocation, Registry, SharedRegistry, Tool, ToolDeclaration, ToolError, ToolLimits,
@@ -36,6 +36,8 @@ pub(crate) struct Setup {
     pub(crate) faults: Option<Arc<dyn FaultInjector>>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) mode: RunMode,
+    /// Policies beside the shipped ones.
+    pub(crate) policies: &'static str,
 }
 
 impl Setup {
@@ -49,6 +51,7 @@ impl Setup {
             faults: None,
             tools: Vec::new(),
             mode: RunMode::Guarded,
+            policies: "",
         }
     }
 
@@ -77,7 +80,7 @@ impl Setup {
                     .unwrap(),
             ),
             provider,
-            decider: Arc::new(Permissive(PolicyDecider::new(shipped_policies(), self.ask_before))),
+            decider: Arc::new(Permissive(PolicyDecider::new(policies(self.policies), self.ask_before))),
             mode: self.mode,
             safety: Safety::new(Scanner::new(&[]).unwrap()),
             clock: Arc::new(SystemClock),
@@ -89,6 +92,7 @@ impl Setup {
             max_output_tokens: None,
             protected: vec![directory.path().join("work/.palyra")],
             project_files: vec!["PALYRA.md".into()],
+            run_ended: None,
         })
         .await
         .unwrap();
@@ -179,8 +183,9 @@ pub(crate) fn answer(decision: ApprovalDecision) -> Answer {
 /// Asks and permits like the product, and lets the tools of the tests pass.
 struct Permissive(PolicyDecider);
 
-fn shipped_policies() -> Arc<PolicyStore> {
-    Arc::new(PolicyStore::open(PolicySources::shipped()).unwrap())
+fn policies(more: &str) -> Arc<PolicyStore> {
+    let sources = PolicySources::shipped().with_text(PolicySource::new("own.cedar", more));
+    Arc::new(PolicyStore::open(sources).unwrap())
 }
 
 #[async_trait]

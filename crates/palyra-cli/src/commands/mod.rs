@@ -9,6 +9,7 @@ pub(crate) mod mcp;
 pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod sandbox;
 pub(crate) mod sessions;
 mod version;
 
@@ -27,6 +28,7 @@ pub(crate) async fn dispatch(command: Command, context: &Context) -> Result<Exit
         Command::Approvals(command) => approvals::execute(command, context).await,
         Command::Journal(command) => journal::execute(command, context).await,
         Command::Policy(command) => policy::execute(&command, context),
+        Command::Sandbox(command) => sandbox::execute(&command, context),
         Command::Daemon(command) => daemon::execute(command, context).await,
         Command::Mcp(command) => mcp::execute(command, context).await,
         Command::Config(command) => config::execute(command, context),

@@ -129,7 +129,10 @@ fn what_was_agreed_to_is_listed_and_taken_back() {
     assert_eq!((nothing.code, nothing.out.as_str()), (0, ""));
     assert_eq!(nothing.err, "nothing was agreed to for longer than once\n");
     let id = approval_id();
-    assert_eq!(place.run(&["approvals", "revoke", "05"]).code, 8, "there is none yet");
+    let none = place.run(&["approvals", "revoke", "05"]);
+    assert_eq!(none.code, 8, "there is none yet");
+    assert!(none.err.contains("no pattern matches `05` [id_not_found]"), "{}", none.err);
+    assert!(none.err.contains("see `palyra approvals patterns`;"), "{}", none.err);
     let unknown = place.run(&["approvals", "revoke", &id.to_string()]);
     assert_eq!(unknown.code, 8);
     assert!(unknown.err.contains("[pattern_not_found]"), "{}", unknown.err);

@@ -1,7 +1,7 @@
 //! `palyra policy …` on real files, without a daemon.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use palyra_common::Timestamp;
 use palyra_journal::{Journal, JournalOptions, NewRecord};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::{Place, Ran};
 
 const PERMIT: &str = "@id(\"run\") @reason_person(\"the operator lets {user} run it\") @reason_model(\"it may\")
-permit (principal in User::\"me\", action == Action::\"tool.execute\", resource == Tool::\"palyra.process.run\");\n";
+permit (principal in User::\"me\", action == Action::\"tool.execute\", resource == Tool::\"builder.run\");\n";
 
 /// A place whose configuration names a directory of policies.
 fn place(files: &[(&str, &str)]) -> Place {
@@ -58,11 +58,11 @@ fn faults_are_named_with_their_place() {
 #[test]
 fn a_call_is_explained() {
     let place = place(&[("site.cedar", PERMIT)]);
-    let permitted = policy(&place, &["explain", "--tool", "palyra.process.run"]);
+    let permitted = policy(&place, &["explain", "--tool", "builder.run"]);
     assert_eq!(permitted.code, 0, "{permitted:?}");
     assert!(permitted.out.starts_with("tool.execute: permit\n  the operator lets me run it\n"), "{}", permitted.out);
     assert!(permitted.out.contains("applies: site.run (permit)"), "{}", permitted.out);
-    let denied = policy(&place, &["explain", "--tool", "palyra.process.run", "--user", "you"]);
+    let denied = policy(&place, &["explain", "--tool", "builder.run", "--user", "you"]);
     assert!(denied.out.starts_with("tool.execute: deny\n"), "{}", denied.out);
     let asked = policy(
         &place,
@@ -83,7 +83,7 @@ fn a_call_is_explained() {
     );
     assert!(asked.out.starts_with("tool.execute: needs_approval\n  the destination `eve` comes from"), "{}", asked.out);
 
-    let explained = policy(&place, &["explain", "--tool", "palyra.process.run", "--output", "json"]).json();
+    let explained = policy(&place, &["explain", "--tool", "builder.run", "--output", "json"]).json();
     assert_eq!(explained["decision"]["verdict"], "permit");
     for wrong in [
         &["explain"][..],
@@ -135,8 +135,80 @@ fn a_proposal_is_a_directory_or_a_file() {
     assert!(policy(&place, &["diff", "more.cedar"]).out.starts_with("added more.run at "));
     fs::write(place.path("workspace/new/site.cedar"), PERMIT).unwrap();
     assert_eq!(policy(&place, &["diff", "new"]).out, "both mean the same\n");
-    assert!(policy(&place, &["check", "notes.txt"]).err.contains("policy_file_unknown"));
-    assert!(policy(&place, &["check", "absent.cedar"]).err.contains("policy_unreadable"));
+}
+
+/// Each command that takes policies says the same about a path that is no policy: one line, its code, a hint.
+#[test]
+fn paths_that_are_no_policies() {
+    let place = place(&[("site.cedar", PERMIT)]);
+    let at = |name: &str| place.path("workspace").join(name);
+    let make = |directory: &str, files: &[(&str, &str)]| {
+        fs::create_dir(at(directory)).unwrap();
+        files.iter().for_each(|(name, text)| fs::write(at(directory).join(name), text).unwrap());
+    };
+    fs::write(at("notes.txt"), PERMIT).unwrap();
+    fs::write(at("large.cedar"), vec![b' '; 10 << 20]).unwrap();
+    make("cycle", &[("one.cedar", "include \"two.cedar\";"), ("two.cedar", "include \"one.cedar\";")]);
+    let grant = "[[grant]]\nid = \"g\"\ntemplate = \"workspace.read\"\nprincipal = 'User::\"me\"'\n";
+    make("slotless", &[("grants.toml", grant)]);
+    make("nested", &[]);
+    fs::create_dir(at("nested/more.cedar")).unwrap();
+    symlink("circle.cedar", at("circle.cedar")).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, at("pipe.cedar"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let faults = [
+        ("absent", 8, "`ABSENT` does not exist [policy_not_found]"),
+        ("absent.cedar", 8, "does not exist [policy_not_found]"),
+        ("notes.txt/x", 8, "does not exist [policy_not_found]"),
+        ("notes.txt", 2, "is not a policy file [policy_file_unknown]"),
+        ("nested", 2, "more.cedar` is not a policy file [policy_file_unknown]"),
+        ("large.cedar", 2, "is larger than 1048576 bytes [policy_file_too_large]"),
+        ("cycle", 2, "one.cedar:1: policies cannot include other files [policy_include]"),
+        ("slotless", 2, "a policy without slots [policy_template_without_slot]"),
+        ("circle.cedar", 2, "[policy_unreadable]"),
+        ("pipe.cedar", 2, "is a pipe, a socket or a device, not a file [policy_wrong_kind]"),
+    ];
+    for (path, code, message) in faults {
+        let message = message.replace("ABSENT", &at("absent").display().to_string());
+        for command in [
+            &["check"][..],
+            &["lint"],
+            &["diff"],
+            &["simulate"],
+            &["prove"],
+            &["test", "--policies"],
+            &["explain", "--tool", "x", "--policies"],
+        ] {
+            let ran = policy(&place, &[command, &[path]].concat());
+            assert_eq!((ran.code, ran.out.as_str()), (code, ""), "{command:?} {path} {ran:?}");
+            let lines: Vec<&str> = ran.err.lines().collect();
+            assert!(lines.len() == 2 && lines[0].contains(&message), "{command:?} {path} {ran:?}");
+            assert!(lines[1].starts_with("hint: "), "{ran:?}");
+        }
+    }
+    for (path, code, message) in [
+        ("absent", 8, "does not exist [policy_not_found]"),
+        ("cycle", 2, "is a directory, not a file [policy_wrong_kind]"),
+        ("pipe.cedar", 2, "not a file [policy_wrong_kind]"),
+        ("large.cedar", 2, "[policy_file_too_large]"),
+    ] {
+        let ran = policy(&place, &["test", path]);
+        assert_eq!(ran.code, code, "{path} {ran:?}");
+        assert!(ran.err.contains(message), "{path} {ran:?}");
+    }
+}
+
+/// A directory without anything in it is a proposal like any other, but it is said what that means.
+#[test]
+fn an_empty_directory_stands_for_the_shipped_policies() {
+    let place = place(&[("site.cedar", PERMIT)]);
+    fs::create_dir(place.path("workspace/empty")).unwrap();
+    let ran = policy(&place, &["check", "empty"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.ends_with("empty` is empty, so this is about the shipped policies alone\n"), "{ran:?}");
+    fs::write(place.path("palyra.toml"), "version = 1\n[policy]\ndirectory = \"/dev/null\"\n").unwrap();
+    let ran = policy(&place, &["check"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("`/dev/null` is a file, not a directory [policy_wrong_kind]"), "{ran:?}");
 }
 
 /// A journal with decisions as the daemon records them: one permitted read, one denied call, one without its question.
@@ -155,7 +227,7 @@ fn with_decisions(place: &Place) {
     let path = json!({ "path": { "name": "a", "location": "inside_workspace" } });
     let decisions = [
         ("t1c1", "permit", vec![request("tool.read", path, "palyra.fs.read", "workspace_read")]),
-        ("t1c2", "deny", vec![request("tool.execute", json!("tool"), "palyra.process.run", "external")]),
+        ("t1c2", "deny", vec![request("tool.execute", json!("tool"), "builder.run", "external")]),
         ("t1c3", "deny", vec![]),
     ];
     let journal = Journal::open(JournalOptions::at(place.path("state"))).unwrap();

@@ -370,7 +370,7 @@ fn patterns(known: &Known) -> Value {
 }
 
 fn status(phase: RunLifecyclePhase, reason: Option<TerminationReason>) -> RunStreamBody {
-    RunStreamBody::Status(RunStatus { phase, reason, detail: None })
+    RunStreamBody::Status(RunStatus { phase, reason, detail: None, progress: None })
 }
 
 fn tool_call() -> [RunStreamBody; 3] {

@@ -230,4 +230,8 @@ pub struct RunTapeParams {
     /// Whether to wait for events that are yet to come, until the run is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follow: Option<bool>,
+    /// Whether to tell, while following, how calls under way get on. Such events are `status` events with `progress`; they repeat the
+    /// position of the event before them, are not recorded and may be missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<bool>,
 }

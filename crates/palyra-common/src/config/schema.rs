@@ -214,4 +214,44 @@ config_schema! {
         /// Directory of the operator's own policies (`*.cedar`), which hold beside the shipped ones; none when left out.
         directory: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
     }
+    /// Processes that tools start, each in a sandbox of its own.
+    process: ProcessConfig {
+        /// Seconds of processor time that a process and its children may use.
+        cpu_seconds: u64 = 60, ValueType::integer(1, DAY), EnvNames::Standard;
+        /// Bytes of memory that they may use.
+        memory_bytes: u64 = 536_870_912, ValueType::integer(16_777_216, MAX), EnvNames::Standard;
+        /// How many processes and threads they may be.
+        max_processes: u32 = 256, ValueType::integer(1, 100_000), EnvNames::Standard;
+        /// Bytes of each output stream that the model gets to see, half from the beginning and half from the end; all of it is kept as an artifact.
+        output_bytes: u64 = 1_048_576, ValueType::integer(1_024, 67_108_864), EnvNames::Standard;
+        /// Directories outside the workspace that processes may read, such as tool chains; those that do not exist are passed over. `~/` is the
+        /// home directory.
+        read_only: Vec<String> = own(&["~/.cargo/bin", "~/.cargo/registry", "~/.rustup", "~/.local/bin", "~/.nvm"]),
+            ValueType::List, EnvNames::Standard;
+        /// Environment variables that processes inherit, by name; everything else is cleared.
+        env: Vec<String> = own(&["LANG", "LC_ALL", "TERM", "TZ"]), ValueType::List, EnvNames::Standard;
+        /// Hosts that processes may reach through the egress proxy, one rule each, such as `https://crates.io` or `GET https://*.example.org/api`;
+        /// none when empty.
+        network: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
+    }
+    /// Outbound connections of tools.
+    egress: EgressConfig {
+        /// Hosts with private or loopback addresses that tools may reach although such addresses are refused, by name.
+        private_hosts: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
+        /// File of certificate authorities (PEM) to trust beside the built-in ones.
+        ca_file: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
+    }
+    /// The fetch tool.
+    fetch: FetchConfig {
+        /// Largest response in bytes, after decompression.
+        max_bytes: u64 = 4_194_304, ValueType::integer(1_024, 1_073_741_824), EnvNames::Standard;
+        /// Seconds that a fetch may take, redirects included.
+        timeout_seconds: u64 = 30, ValueType::integer(1, 600), EnvNames::Standard;
+        /// Redirects that are followed, each checked like the first address.
+        max_redirects: u32 = 5, ValueType::integer(0, 20), EnvNames::Standard;
+    }
+}
+
+fn own(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
 }

@@ -83,14 +83,34 @@ pub struct RunStatus {
     /// More about it, where there is more to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<StatusDetail>,
+    /// How a call under way gets on. Such an event is not on the tape: it repeats the position of the event before it, goes to those
+    /// alone who follow and ask for it, and may be missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<CallProgress>,
 }
 
 impl RunStatus {
     /// A phase with nothing more to say.
     #[must_use]
     pub const fn entered(phase: RunLifecyclePhase) -> Self {
-        Self { phase, reason: None, detail: None }
+        Self { phase, reason: None, detail: None, progress: None }
     }
+}
+
+/// How a call that is under way gets on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallProgress {
+    /// The call it is about.
+    pub call_id: String,
+    /// How much is done, in percent, if that can be said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent: Option<u8>,
+    /// What is going on, in one line. May come from outside, so it is untrusted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// More of what the call prints. Pieces may be missing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub output: String,
 }
 
 /// A stable code with its sentence.
@@ -277,6 +297,15 @@ pub struct JournalEvent {
 }
 
 impl RunStreamEvent {
+    /// How a call gets on, if that is all this event says. It is then not on the tape.
+    #[must_use]
+    pub const fn progress(&self) -> Option<&CallProgress> {
+        match &self.body {
+            RunStreamBody::Status(status) => status.progress.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Whether this is the run's last event.
     #[must_use]
     pub fn is_terminal(&self) -> bool {

@@ -2,11 +2,11 @@
 
 use palyra_common::{
     A2uiUpdate, AcpCommand, AcpCommandEnvelope, AcpCommandResultEnvelope, ApprovalDecision, ApprovalId, ApprovalScope,
-    ApprovalSubject, CrossSurfaceHandoff, Digest, ErrorCategory, HandoffIntent, HandoffSection, InvalidHandoff,
-    JournalEvent, Label, LimitsUsed, ModelToken, RequestId, Risk, RunId, RunLifecyclePhase, RunStatus, RunStreamBody,
-    RunStreamEvent, SandboxTier, SessionId, StableErrorEnvelope, StatusDetail, SystemEventRecord, TelemetrySurface,
-    TerminationReason, Timestamp, ToolApprovalRequest, ToolApprovalResponse, ToolAttestation, ToolDecision,
-    ToolProposal, ToolResult, ToolVerdict, UxEventName, UxTelemetryEvent,
+    ApprovalSubject, CallProgress, CrossSurfaceHandoff, Digest, ErrorCategory, HandoffIntent, HandoffSection,
+    InvalidHandoff, JournalEvent, Label, LimitsUsed, ModelToken, RequestId, Risk, RunId, RunLifecyclePhase, RunStatus,
+    RunStreamBody, RunStreamEvent, SandboxTier, SessionId, StableErrorEnvelope, StatusDetail, SystemEventRecord,
+    TelemetrySurface, TerminationReason, Timestamp, ToolApprovalRequest, ToolApprovalResponse, ToolAttestation,
+    ToolDecision, ToolProposal, ToolResult, ToolVerdict, UxEventName, UxTelemetryEvent,
 };
 use serde_json::{Value, json};
 
@@ -20,8 +20,21 @@ fn bodies() -> Vec<(RunStreamBody, Value)> {
                 phase: RunLifecyclePhase::Failed,
                 reason: Some(TerminationReason::MaxTurns),
                 detail: Some(StatusDetail { code: "c".into(), message: "m".into() }),
+                progress: None,
             }),
             json!({"status": {"phase": "failed", "reason": "max_turns", "detail": {"code": "c", "message": "m"}}}),
+        ),
+        (
+            RunStreamBody::Status(RunStatus {
+                progress: Some(CallProgress {
+                    call_id: "t1c1".into(),
+                    percent: Some(40),
+                    message: "reading pages".into(),
+                    output: String::new(),
+                }),
+                ..RunStatus::entered(RunLifecyclePhase::Running)
+            }),
+            json!({"status": {"phase": "running", "progress": {"call_id": "t1c1", "percent": 40, "message": "reading pages"}}}),
         ),
         (
             RunStreamBody::Status(RunStatus::entered(RunLifecyclePhase::Running)),

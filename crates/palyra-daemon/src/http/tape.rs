@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use bytes::Bytes;
-use palyra_agent::{Engine, TapeFollower};
+use palyra_agent::{Engine, Followed, TapeFollower};
 use palyra_client::api::RunTapeParams;
 use palyra_common::{RunId, RunStreamEvent};
 
@@ -31,7 +31,8 @@ pub(super) async fn stream(
     // The first look happens here, so that a run that does not exist is a status and not a line.
     if params.follow.unwrap_or(false) {
         let follower = app.engine.follow(run_id, from_seq).await?;
-        return Ok(ndjson::respond(Live { follower, left }, app.closing.clone()));
+        let progress = params.progress.unwrap_or(false);
+        return Ok(ndjson::respond(Live { follower, left, progress }, app.closing.clone()));
     }
     let mut stored = Stored { engine: app.engine.clone(), run_id, next_seq: from_seq, left, first: None };
     stored.first = Some(stored.page().await?);
@@ -42,6 +43,8 @@ pub(super) async fn stream(
 struct Live {
     follower: TapeFollower,
     left: u64,
+    /// Whether the client wants to know how calls get on.
+    progress: bool,
 }
 
 impl Pages for Live {
@@ -49,7 +52,16 @@ impl Pages for Live {
         if self.left == 0 {
             return Ok(None);
         }
-        let Some(events) = self.follower.next().await? else { return Ok(None) };
+        let followed = if self.progress {
+            self.follower.next_with_progress().await?
+        } else {
+            self.follower.next().await?.map(Followed::Events)
+        };
+        let events = match followed {
+            None => return Ok(None),
+            Some(Followed::Progress(news)) => return ndjson::lines(&news).map(Some),
+            Some(Followed::Events(events)) => events,
+        };
         let taken = usize::try_from(self.left).unwrap_or(usize::MAX).min(events.len());
         self.left -= taken as u64;
         ndjson::lines(events.iter().take(taken).map(AsRef::as_ref)).map(Some)

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use palyra_common::{Digest, Integrity, Label, ToStableError as _};
-use palyra_mcp::{McpCall, McpError, McpServer, OfferedTool};
+use palyra_mcp::{McpCall, McpError, McpProgress, McpServer, OfferedTool};
 use palyra_tools::{Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
 use serde_json::{Map, Value};
 
@@ -70,6 +70,7 @@ impl Tool for OutsideTool {
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
+        let progress = invocation.progress;
         let call = McpCall {
             tool: self.name.clone(),
             arguments: invocation.arguments,
@@ -77,7 +78,9 @@ impl Tool for OutsideTool {
             cancel: invocation.cancel,
             // The engine's own limit ends the call; this one is only the server's, and later.
             deadline: self.declaration.timeout + Duration::from_secs(1),
-            progress: None,
+            progress: Some(Arc::new(move |report| {
+                progress.step(percent(&report), report.message.as_deref().unwrap_or(""));
+            })),
         };
         match self.server.call(call).await {
             Ok(outcome) => {
@@ -116,6 +119,13 @@ fn shown(value: &Value) -> String {
         line.push('…');
     }
     line
+}
+
+/// How much is done, if the server's numbers make sense.
+fn percent(report: &McpProgress) -> Option<u8> {
+    let share = report.done / report.total.filter(|total| *total > 0.0)?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 100")]
+    share.is_finite().then(|| (share.clamp(0.0, 1.0) * 100.0) as u8)
 }
 
 fn bounded(text: &str, limit: usize) -> (String, bool) {

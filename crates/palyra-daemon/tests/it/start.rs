@@ -100,7 +100,17 @@ async fn version_and_help_need_no_state() {
     let output = place.command().arg("--help").output().unwrap();
     assert!(output.status.success());
     assert!(String::from_utf8(output.stdout).unwrap().contains("--state-root"));
-    assert_eq!(place.command().arg("--nonsense").output().unwrap().status.code(), Some(2));
+    for (arguments, message) in [
+        (&["--nonsense"][..], "unexpected argument `--nonsense` found [command_line_invalid]"),
+        (&["extra"], "unexpected argument `extra` found [command_line_invalid]"),
+        (&["--config"], "a value is required for `--config <FILE>` but none was supplied [command_line_invalid]"),
+    ] {
+        let output = place.command().args(arguments).output().unwrap();
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]));
+        let told = String::from_utf8(output.stderr).unwrap();
+        let lines: Vec<&str> = told.lines().collect();
+        assert!(lines.len() == 2 && lines[0].ends_with(message) && lines[1].contains("--state-root DIR"), "{told}");
+    }
     assert!(!place.state_root().exists());
 }
 

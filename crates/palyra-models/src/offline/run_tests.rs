@@ -188,13 +188,15 @@ fn unknown_requests_and_missing_tools_are_said_plainly() {
 #[test]
 fn offered_tools_get_the_arguments_their_schema_names() {
     let mut tools = specs(&["palyra.process.run", "palyra.memory.retain"]);
-    tools[0].input_schema = json!({"properties": {"command": {"type": "array"}}});
+    tools[0].input_schema = json!({"properties": {"argv": {"type": "array"}}});
     tools[1].input_schema = json!({"properties": {"text": {"type": "string"}}});
     let first = |request| match steps::next(&request, &[], &tools) {
         steps::Next::Call { arguments, .. } => arguments,
         steps::Next::Done(outcome) => panic!("{outcome:?}"),
     };
-    assert_eq!(first(request::Request::Run { command: "cargo test".into() }), json!({"command": ["cargo", "test"]}));
+    assert_eq!(first(request::Request::Run { command: "cargo test".into() }), json!({"argv": ["cargo", "test"]}));
+    assert_eq!(first(request::Request::Run { command: "echo 'a b' c".into() }), json!({"argv": ["echo", "a b", "c"]}));
+    assert_eq!(first(request::Request::Run { command: "echo 'a b".into() }), json!({"argv": ["echo", "'a", "b"]}));
     assert_eq!(first(request::Request::Remember { fact: "x".into() }), json!({"text": "x"}));
 }
 

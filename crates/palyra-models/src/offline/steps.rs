@@ -120,7 +120,7 @@ pub(super) fn next(request: &Request, results: &[Finished<'_>], tools: &[ToolSpe
         Request::Append { path, text } => append(path, text, results, tools),
         Request::Replace { old, new, path } => replace(path, old, new, results, tools),
         Request::Run { command } => {
-            let arguments = fitting("palyra.process.run", &["command", "cmd"], command, tools);
+            let arguments = fitting("palyra.process.run", &["argv", "command"], command, tools);
             let call = Call::new("palyra.process.run", arguments, format!("run `{command}`"));
             single(call, results, tools, |found| (format!("ran `{command}`"), shortened(found)))
         }
@@ -270,8 +270,13 @@ fn fitting(tool: &str, candidates: &[&str], value: &str, tools: &[ToolSpec]) -> 
     let known = candidates.iter().find(|name| properties.is_some_and(|properties| properties.get(name).is_some()));
     let name = known.or(candidates.first()).copied().unwrap_or_default();
     let kind = properties.and_then(|properties| properties.get(name)?.get("type")?.as_str());
-    let value = if kind == Some("array") { value.split_whitespace().collect() } else { Value::from(value) };
+    let value = if kind == Some("array") { Value::from(words(value)) } else { Value::from(value) };
     json!({ name: value })
+}
+
+/// A command as the list that a shell would make of it; one with an open quote is only split at spaces.
+fn words(command: &str) -> Vec<String> {
+    shlex::split(command).unwrap_or_else(|| command.split_whitespace().map(str::to_owned).collect())
 }
 
 /// The beginning of a result, for the answer.

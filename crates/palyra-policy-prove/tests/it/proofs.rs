@@ -55,7 +55,7 @@ fn confirmed(base: &str, proposed: &str, widening: Widening) -> CounterExample {
     example
 }
 
-const RUN: &str = "@id(\"run\") permit (principal in User::\"me\", action == Action::\"tool.execute\", resource == Tool::\"palyra.process.run\");";
+const RUN: &str = "@id(\"run\") permit (principal in User::\"me\", action == Action::\"tool.execute\", resource == Tool::\"builder.run\");";
 
 #[test]
 fn the_same_set_narrows_without_a_solver() {
@@ -72,6 +72,22 @@ fn more_conditions_narrow() {
     let forbid =
         "@id(\"no\") forbid (principal, action == Action::\"tool.write\", resource) when { context.risk_rank >= 3 };";
     narrows(forbid, &forbid.replace(">= 3", ">= 2"));
+}
+
+/// The facts about signals are those that hold for real requests: weights end at `high`, and a kind that was noticed weighs something.
+#[test]
+fn signals_are_understood() {
+    let guard = |condition: &str| {
+        format!(
+            "@id(\"signs\") @guard(\"approval\") forbid (principal, action == Action::\"tool.write\", resource) when {{ {condition} }};"
+        )
+    };
+    let (any, high) = (guard("context.signals.confidence_rank >= 1"), guard("context.signals.confidence_rank >= 3"));
+    narrows(&high, &any);
+    narrows(&guard("context.signals.kinds.contains(Signal::\"exfiltration\")"), &any);
+    narrows(&guard("context.signals.confidence_rank > 3"), &guard("context.signals.at_source"));
+    confirmed(&any, &high, Widening::StopsAsking);
+    confirmed(&any, &guard("context.signals.kinds.contains(Signal::\"exfiltration\")"), Widening::StopsAsking);
 }
 
 #[test]

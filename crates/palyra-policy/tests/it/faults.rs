@@ -205,7 +205,8 @@ fn a_directory_is_loaded_whole() {
 #[test]
 fn directories_that_cannot_be_read() {
     let missing = PolicySet::load(&PolicySources::shipped().with_directory("/nonexistent/policies")).unwrap_err();
-    assert_eq!(code(&missing), "policy_unreadable");
+    assert_eq!(code(&missing), "policy_not_found");
+    assert_eq!(missing.to_string(), "`/nonexistent/policies` does not exist");
     let file = directory(|path| {
         fs::write(path.join("bin.cedar"), b"// one\n// two\n\xff\xfe").unwrap();
     });

@@ -1,7 +1,9 @@
 //! The policies that ship: their cases hold, the linter has nothing to say, and they decide what the first decider decided.
 
 use palyra_common::ToolVerdict;
-use palyra_policy::{ActionKind, Asking, EffectScope, KnownEntities, PolicySet, Resource, lint, run_tests};
+use palyra_policy::{
+    ActionKind, Asking, EffectScope, KnownEntities, PolicySet, Resource, SHIPPED_POLICIES, lint, run_tests,
+};
 
 use crate::support::{call, facts, path};
 
@@ -34,5 +36,13 @@ fn scopes_are_decided_as_before_there_were_policies() {
         assert_eq!(set.decide(&request).verdict, unlisted, "{action}");
         facts(&mut request).asking = Asking::AskBefore;
         assert_eq!(set.decide(&request).verdict, listed, "{action}, listed");
+    }
+}
+
+/// Signals are heuristics, so what ships stands without them: with all of them, with none, and whatever they say.
+#[test]
+fn no_shipped_policy_relies_on_signals() {
+    for file in SHIPPED_POLICIES {
+        assert!(!file.text.contains("signals"), "{} looks at signals", file.name);
     }
 }

@@ -45,7 +45,7 @@ fn a_bad_file_keeps_the_old_set_and_says_so() {
     assert!(PolicyStore::open(sources).is_err(), "at start there is no old set");
 
     fs::remove_dir_all(directory.path()).unwrap();
-    assert_eq!(store.reload().unwrap_err().to_stable().code, "policy_unreadable");
+    assert_eq!(store.reload().unwrap_err().to_stable().code, "policy_not_found");
     assert_eq!(store.decide(&read()).verdict, ToolVerdict::Deny);
 
     fs::create_dir(directory.path()).unwrap();

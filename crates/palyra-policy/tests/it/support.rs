@@ -4,7 +4,7 @@ use palyra_common::{Confidentiality, Integrity, Label, Risk, RunMode, Timestamp}
 use palyra_policy::{
     ActionKind, Argument, Asking, Connection, Consequence, Context, Destination, EffectFacts, EffectScope, Envelope,
     Location, PolicyError, PolicySet, PolicySource, PolicySources, Principal, Provenance, Request, Resource,
-    RunPrincipal, SinkKind, ToolFacts,
+    RunPrincipal, Signals, SinkKind, ToolFacts,
 };
 
 pub(crate) fn run() -> RunPrincipal {
@@ -46,6 +46,7 @@ pub(crate) fn call(action: ActionKind, resource: Resource, scope: EffectScope) -
             asking: Asking::NotListed,
             consequence: Consequence::Contained,
             envelope: Envelope::Inside,
+            signals: Signals::default(),
             connection,
             secret_for,
             now: Timestamp(1_763_190_000_000),

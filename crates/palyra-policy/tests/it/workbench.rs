@@ -36,6 +36,11 @@ fn the_linter_finds_what_is_not_meant() {
     assert_eq!(rules(placeholder), [LintRule::UnknownPlaceholder]);
     let template = format!("{why} @id(\"a\") permit (principal == ?principal, action, resource);");
     assert_eq!(rules(&template), [LintRule::UnusedTemplate]);
+    let hopeful = format!(
+        "{why} @id(\"a\") permit (principal, action == Action::\"tool.execute\", resource) when {{ context.signals.kinds.isEmpty() }};"
+    );
+    assert_eq!(rules(&hopeful), [LintRule::PermitBySignals], "the absence of a warning permits nothing");
+    assert!(rules(&hopeful.replace("permit", "forbid")).is_empty());
     let deceptive = format!(
         "{why} @id(\"a\") forbid (principal, action, resource) when {{ context.now == 1 && resource == Tool::\"p\u{430}lyra\" }};"
     );

@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 use serde::Serialize;
 
+use crate::error::SafetyError;
 use crate::findings::{Confidence, Finding, Preview, Span};
 use crate::normalise::{Layer, View, views};
 use hidden::{Signal, carrying_images, invisible_runs};
@@ -49,6 +50,14 @@ impl InjectionAssessment {
             MEDIUM_SCORE.. => Some(Confidence::Medium),
             _ => Some(Confidence::Low),
         }
+    }
+}
+
+/// Whether signals can be looked for at all.
+pub(crate) fn ready() -> Result<(), SafetyError> {
+    match &*AUTOMATON {
+        Some(_) => Ok(()),
+        None => Err(SafetyError::Automaton { reason: "the phrases of injection did not compile".to_owned() }),
     }
 }
 

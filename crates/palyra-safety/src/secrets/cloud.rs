@@ -74,3 +74,14 @@ pub(crate) fn azure_client_secret(site: &Site<'_>) -> Option<Hit> {
     }
     None
 }
+
+/// A personal token of Azure DevOps: eighty-four characters with two marks.
+pub(crate) fn azure_devops(site: &Site<'_>) -> Option<Hit> {
+    let before = site.before(52);
+    if before.len() < 52 || !before.iter().all(u8::is_ascii_alphanumeric) {
+        return None;
+    }
+    let end = site.run(site.after, 26, |byte| byte.is_ascii_alphanumeric());
+    let marked = site.slice(site.after + 18, site.after + 22) == b"AZDO";
+    if end == site.after + 26 && marked { Hit::new(site.at - 52, end, Confidence::High) } else { None }
+}

@@ -130,3 +130,13 @@ pub(crate) const fn upper_alphanumeric(byte: u8) -> bool {
 pub(crate) const fn dotted(byte: u8) -> bool {
     base64url(byte) || matches!(byte, b'.' | b'~')
 }
+
+/// Both alphabets of base64, padded: tokens that are put together from parts use either.
+pub(crate) const fn base64_any(byte: u8) -> bool {
+    base64_padded(byte) || matches!(byte, b'_' | b'-')
+}
+
+/// Hexadecimal numbers joined by hyphens.
+pub(crate) const fn hex_parts(byte: u8) -> bool {
+    hex(byte) || byte == b'-'
+}

@@ -2,7 +2,7 @@
 
 use super::checksum::checksum_holds;
 use super::entropy::looks_random;
-use super::site::{Hit, Site, base62, base64url};
+use super::site::{Hit, Site, base62, base64url, hex};
 use crate::findings::Confidence;
 use crate::normalise::decode_base64;
 
@@ -124,4 +124,62 @@ pub(crate) fn slack_webhook(site: &Site<'_>) -> Option<Hit> {
         }
         _ => None,
     }
+}
+
+/// A Discord webhook: whoever has the address can post.
+pub(crate) fn discord_webhook(site: &Site<'_>) -> Option<Hit> {
+    let id = site.run(site.after, 21, |byte| byte.is_ascii_digit());
+    if id < site.after + 17 || site.byte(id) != Some(b'/') {
+        return None;
+    }
+    let end = site.run(id + 1, 100, base64url);
+    let secret = site.slice(id + 1, end);
+    if secret.len() >= 60 && looks_random(secret) { Hit::new(id + 1, end, Confidence::High) } else { None }
+}
+
+/// A Discord bot: its account number in base64, six characters of time, and a signature.
+pub(crate) fn discord_bot(site: &Site<'_>) -> Option<Hit> {
+    if !site.starts_word() {
+        return None;
+    }
+    let account = site.run(site.at, 29, base64url);
+    if account < site.at + 24 || site.byte(account) != Some(b'.') {
+        return None;
+    }
+    let time = site.run(account + 1, 8, base64url);
+    if !(6..=7).contains(&(time - account - 1)) || site.byte(time) != Some(b'.') {
+        return None;
+    }
+    let end = site.run(time + 1, 64, base64url);
+    let number = decode_base64(site.slice(site.at, account));
+    let is_number = number.len() >= 17 && number.iter().all(u8::is_ascii_digit);
+    let signature = site.slice(time + 1, end);
+    if is_number && signature.len() >= 27 && looks_random(signature) {
+        return Hit::new(site.at, end, Confidence::High);
+    }
+    None
+}
+
+/// Airtable: `pat`, fourteen characters, a dot and sixty-four hexadecimal digits.
+pub(crate) fn airtable(site: &Site<'_>) -> Option<Hit> {
+    // The dot first: `pat` begins many words.
+    if site.byte(site.after + 14) != Some(b'.') || !site.starts_word() {
+        return None;
+    }
+    let first = site.run(site.after, 15, base62);
+    let end = site.run(first + 1, 65, hex);
+    let fits = first == site.after + 14 && end == first + 65 && looks_random(site.slice(first + 1, end));
+    if fits { Hit::new(site.at, end, Confidence::High) } else { None }
+}
+
+/// Mailchimp: thirty-two hexadecimal digits, `-us` and the number of a data centre.
+pub(crate) fn mailchimp(site: &Site<'_>) -> Option<Hit> {
+    let before = site.before(33);
+    let digits = before.iter().rev().take_while(|byte| hex(**byte)).count();
+    if digits != 32 || before.first().is_some_and(|byte| before.len() == 33 && byte.is_ascii_alphanumeric()) {
+        return None;
+    }
+    let end = site.run(site.after, 3, |byte| byte.is_ascii_digit());
+    let fits = (1..=2).contains(&(end - site.after)) && looks_random(site.slice(site.at - 32, site.at));
+    if fits { Hit::new(site.at - 32, end, Confidence::High) } else { None }
 }

@@ -57,6 +57,12 @@ const TELLING: &[&str] = &[
     "encryption_key",
 ];
 
+/// The mark in the middle of an Entra ID client secret: a generation and `Q~`.
+const AZURE_MARKS: &[&str] = &["0Q~", "1Q~", "2Q~", "3Q~", "4Q~", "5Q~", "6Q~", "7Q~", "8Q~", "9Q~"];
+
+/// How base64 writes the first digits of account numbers given out since 2022.
+const DISCORD_BEGINNINGS: &[&str] = &["MTA", "MTE", "MTI", "MTM", "MTQ"];
+
 const fn detector(
     name: &'static str,
     kind: K,
@@ -86,6 +92,18 @@ static DETECTORS: &[Detector] = &[
     detector("model_key", K::ModelApiKey, &["sk-"], Exact, 0, structured::model_key),
     detector("sendgrid_key", K::ProviderToken, &["SG."], Exact, 0, structured::sendgrid),
     detector("telegram_bot_token", K::ProviderToken, &[":AA"], Exact, 11, structured::telegram),
+    detector("discord_bot_token", K::ProviderToken, DISCORD_BEGINNINGS, Exact, 0, structured::discord_bot),
+    detector(
+        "discord_webhook",
+        K::ProviderToken,
+        &["discord.com/api/webhooks/", "discordapp.com/api/webhooks/"],
+        AnyCase,
+        0,
+        structured::discord_webhook,
+    ),
+    detector("airtable_token", K::ProviderToken, &["pat"], Exact, 0, structured::airtable),
+    detector("mailchimp_key", K::ProviderToken, &["-us"], Exact, 33, structured::mailchimp),
+    detector("azure_devops_token", K::AzureKey, &["JQQJ99"], Exact, 52, cloud::azure_devops),
     detector("slack_webhook", K::SlackToken, &["hooks.slack.com/services/"], AnyCase, 0, structured::slack_webhook),
     detector(
         "aws_secret_key",
@@ -98,7 +116,7 @@ static DETECTORS: &[Detector] = &[
     detector("aws_key_pair", K::AwsSecretKey, &["AKIA", "ASIA"], Exact, 0, cloud::aws_secret_by_pair),
     detector("azure_key", K::AzureKey, &["accountkey=", "sharedaccesskey="], AnyCase, 0, cloud::azure_key),
     detector("azure_signature", K::AzureKey, &["sig="], AnyCase, 1, cloud::azure_signature),
-    detector("azure_client_secret", K::AzureKey, &["8Q~", "7Q~"], Exact, 3, cloud::azure_client_secret),
+    detector("azure_client_secret", K::AzureKey, AZURE_MARKS, Exact, 3, cloud::azure_client_secret),
     detector("private_key", K::PrivateKey, &["-----BEGIN "], Exact, 0, pem::private_key),
     detector("gcp_service_account", K::GcpServiceAccount, &["-----BEGIN "], Exact, 24, pem::service_account),
     detector("connection_string", K::ConnectionString, &["://"], Exact, 1, connection::password_in_address),

@@ -1,9 +1,12 @@
 //! Recall on generated secrets, false alarms on real sources, and what findings may show.
 
+use std::sync::Arc;
+
 use palyra_safety::{Confidence, FindingKind, Scanner, redact, redact_str};
 use proptest::prelude::*;
 
 use crate::corpus::{self, Dice};
+use crate::held_out;
 
 #[test]
 fn structured_tokens_are_found_in_every_surrounding_and_encoding() {
@@ -12,6 +15,24 @@ fn structured_tokens_are_found_in_every_surrounding_and_encoding() {
     let recall = found as f64 / tried as f64;
     println!("recall {recall:.4} ({found} of {tried})");
     assert!(recall >= 0.98, "recall {recall:.4}; missed:\n{}", misses.join("\n"));
+}
+
+/// What providers publish about their tokens, in files as people have them; see `held_out` for what it shares with the detectors: nothing.
+#[test]
+fn tokens_of_published_formats_are_found_in_every_file() {
+    let scores = held_out::scores(&Arc::new(Scanner::new(&[]).unwrap()), 3);
+    let (mut found, mut tried, mut weak) = (0, 0, Vec::new());
+    for (kind, score) in &scores {
+        found += score.found;
+        tried += score.tried;
+        println!("{kind}: {:.4} of {}", score.recall(), score.tried);
+        if score.recall() < 0.98 {
+            weak.extend(score.misses.iter().take(4).cloned());
+            weak.push(format!("{kind}: recall {:.4} of {}", score.recall(), score.tried));
+        }
+    }
+    assert!(scores.len() >= 80 && tried >= 10_000, "{} kinds, {tried} texts", scores.len());
+    assert!(weak.is_empty(), "recall {:.4} of {tried}; weak:\n{}", found as f64 / tried as f64, weak.join("\n"));
 }
 
 #[test]

@@ -10,6 +10,7 @@
 mod corpus;
 mod detection;
 mod framing;
+mod held_out;
 mod injection;
 mod normalising;
 mod streaming;

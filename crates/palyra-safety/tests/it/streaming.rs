@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use palyra_common::SecretString;
 use palyra_safety::{Finding, Scanner, StreamScanner, VaultEntry, redact};
 use proptest::prelude::*;
@@ -52,6 +54,26 @@ fn text(seed: u64) -> String {
         }
     }
     text
+}
+
+/// The finding is the end of the address alone and rests on its beginning, which stands in another line of the encoded block.
+#[test]
+fn what_a_finding_rests_on_is_not_forgotten_before_it_is_released() {
+    let scanner = scanner();
+    for seed in 1..40 {
+        let secret = Dice(seed).text(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", 24);
+        let address = format!("https://hooks.slack.com/services/T5TGGDG4AT8/BDFB57RJ1SA/{secret}");
+        let block = STANDARD.encode(format!("{}{{\"value\":\"{address}\"}}", " ".repeat(seed as usize)));
+        let lines: Vec<&str> = block.as_bytes().chunks(76).map(|line| std::str::from_utf8(line).unwrap()).collect();
+        let text = lines.join("\n");
+        let whole = redact(text.as_bytes(), &scanner.scan(text.as_bytes()).findings);
+        assert_ne!(whole, text.as_bytes(), "it is found at all");
+        for cut in 1..text.len() {
+            let mut lengths = [cut, text.len()].into_iter();
+            let (released, ..) = streamed(&scanner, text.as_bytes(), || lengths.next().unwrap_or(1));
+            assert_eq!(released, whole, "cut at {cut}: {text}");
+        }
+    }
 }
 
 #[test]

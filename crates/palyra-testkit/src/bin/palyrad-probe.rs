@@ -8,6 +8,8 @@ use palyra_daemon::Composition;
 use palyra_testkit::probe::{self, ProbeDecider};
 
 fn main() -> ExitCode {
+    // First of all: the daemon executes itself to become the launcher of its sandboxes, which needs nothing of what follows.
+    palyra_daemon::become_launcher_if_asked();
     palyra_models::install_crypto_provider();
     let Some(socket) = std::env::var_os(probe::SOCKET_VARIABLE) else {
         eprintln!("error: {} is not set", probe::SOCKET_VARIABLE);

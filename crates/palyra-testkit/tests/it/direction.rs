@@ -29,7 +29,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "palyra-a2ui",
         ],
     ),
-    ("engine", &["palyra-agent", "palyra-control-plane"]),
+    ("engine", &["palyra-agent", "palyra-control-plane", "palyra-executors"]),
     ("surfaces", &["palyra-connectors", "palyra-client", "palyra-cli"]),
     ("daemon", &["palyra-daemon"]),
 ];

@@ -67,6 +67,7 @@ impl Bench {
             artifacts: Arc::clone(&self.artifacts) as Arc<dyn Artifacts>,
             clock: Arc::new(FixedClock::at(Timestamp(1_794_700_000_123))),
             cancel: self.cancel.clone(),
+            time_limit: std::time::Duration::from_secs(60),
             limits: self.limits.clone(),
             effects: Arc::clone(&self.effects),
             progress: ToolProgress::default(),

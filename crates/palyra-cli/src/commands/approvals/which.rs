@@ -15,7 +15,7 @@ pub(super) async fn approval(client: &Client, wanted: &str) -> Result<ApprovalId
     }
     let all = ListApprovalsParams { run_id: None, state: Some(ApprovalState::All) };
     let page = client.approvals(&all).await?;
-    only(wanted, page.approvals.iter().map(|approval| approval.approval_id))
+    only("approval", wanted, page.approvals.iter().map(|approval| approval.approval_id))
 }
 
 /// An approval by which a pattern was agreed to that still counts.
@@ -24,10 +24,10 @@ pub(super) async fn pattern(client: &Client, wanted: &str) -> Result<ApprovalId,
         return Ok(id);
     }
     let page = client.patterns(&ListPatternsParams::default()).await?;
-    only(wanted, page.patterns.iter().map(|pattern| pattern.approval_id))
+    only("pattern", wanted, page.patterns.iter().map(|pattern| pattern.approval_id))
 }
 
-fn only(wanted: &str, ids: impl Iterator<Item = ApprovalId>) -> Result<ApprovalId, CliError> {
+fn only(kind: &'static str, wanted: &str, ids: impl Iterator<Item = ApprovalId>) -> Result<ApprovalId, CliError> {
     let part = wanted.to_ascii_uppercase();
     let is_meant = |id: &ApprovalId| {
         let text = id.to_string();
@@ -36,7 +36,7 @@ fn only(wanted: &str, ids: impl Iterator<Item = ApprovalId>) -> Result<ApprovalI
     let matches: Vec<ApprovalId> = ids.filter(is_meant).collect();
     match matches.as_slice() {
         [one] => Ok(*one),
-        [] => Err(CliError::NoMatch { kind: "approval", wanted: wanted.to_owned() }),
+        [] => Err(CliError::NoMatch { kind, wanted: wanted.to_owned() }),
         many => {
             let matches = many.iter().map(ToString::to_string).collect();
             Err(CliError::Ambiguous { wanted: wanted.to_owned(), matches })
@@ -51,11 +51,11 @@ mod tests {
     #[test]
     fn a_part_must_mean_one() {
         let ids = [1, 33].map(ApprovalId::from_u128);
-        assert_eq!(only("01", ids.into_iter()).unwrap(), ids[0]);
-        assert_eq!(only("11", ids.into_iter()).unwrap(), ids[1]);
-        assert!(matches!(only("000", ids.into_iter()), Err(CliError::Ambiguous { .. })));
+        assert_eq!(only("approval", "01", ids.into_iter()).unwrap(), ids[0]);
+        assert_eq!(only("approval", "11", ids.into_iter()).unwrap(), ids[1]);
+        assert!(matches!(only("approval", "000", ids.into_iter()), Err(CliError::Ambiguous { .. })));
         for nothing in ["", "last", "zz"] {
-            assert!(matches!(only(nothing, ids.into_iter()), Err(CliError::NoMatch { .. })), "{nothing:?}");
+            assert!(matches!(only("approval", nothing, ids.into_iter()), Err(CliError::NoMatch { .. })), "{nothing:?}");
         }
     }
 }

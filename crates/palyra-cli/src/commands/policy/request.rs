@@ -1,5 +1,7 @@
 //! A request described on the command line.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use palyra_common::{
     Confidentiality, Consequence, ContractEnum, EffectScope, Integrity, Label, Provenance, Risk, RunMode, SinkKind,
@@ -7,7 +9,7 @@ use palyra_common::{
 };
 use palyra_policy::{
     ActionKind, Argument, Asking, Context as Facts, EffectFacts, Envelope, Origin, Principal, Request, Resource,
-    RunPrincipal, ToolFacts,
+    RunPrincipal, SignalConfidence, SignalKind, Signals, ToolFacts,
 };
 
 use crate::error::CliError;
@@ -36,6 +38,9 @@ pub(crate) struct CallArguments {
     /// The run has read untrusted text
     #[arg(long, requires = "tool")]
     tainted: bool,
+    /// Something that was read looks like an attack: instruction_override, role_marker, tool_call_lookalike, hidden_text, exfiltration or concealment
+    #[arg(long = "signal", value_name = "KIND", requires = "tool")]
+    signals: Vec<String>,
     /// The run's stated intent does not cover the call
     #[arg(long, requires = "tool")]
     unplanned: bool,
@@ -74,6 +79,10 @@ impl CallArguments {
                 return Err(usage(format!("there is no --arg `{name}`")));
             }
         }
+        let kinds: Result<BTreeSet<SignalKind>, _> = self.signals.iter().map(|kind| SignalKind::parse(kind)).collect();
+        let kinds = kinds.map_err(|error| usage(error.to_string()))?;
+        let confidence = if kinds.is_empty() { SignalConfidence::None } else { SignalConfidence::High };
+        let signals = Signals { kinds, confidence, at_source: false };
         let labels =
             if self.tainted { Label::new(Integrity::Untrusted, Confidentiality::Private) } else { Label::user() };
         Ok(Request {
@@ -103,6 +112,7 @@ impl CallArguments {
                 asking: Asking::NotListed,
                 consequence: if self.consequential { Consequence::Consequential } else { Consequence::Contained },
                 envelope: if self.unplanned { Envelope::Outside } else { Envelope::Inside },
+                signals,
                 connection: None,
                 secret_for: None,
                 now: palyra_common::Clock::now(&SystemClock),

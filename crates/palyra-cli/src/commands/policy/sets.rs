@@ -1,5 +1,6 @@
 //! Which policies a command is about.
 
+use std::fs;
 use std::path::Path;
 
 use palyra_common::config;
@@ -26,6 +27,10 @@ pub(super) fn in_force(context: &Context) -> Result<PolicySet, CliError> {
 pub(super) fn proposed(proposal: &Path, context: &Context) -> Result<PolicySet, CliError> {
     let path = context.environment.absolute(proposal);
     let sources = if path.is_dir() {
+        if fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_none()) {
+            let note = format!("note: `{}` is empty, so this is about the shipped policies alone", path.display());
+            context.console.remark(&note);
+        }
         PolicySources::shipped().with_directory(path)
     } else {
         sources(context)?.with_override(PolicySource::read(&path)?)

@@ -55,6 +55,9 @@ pub(super) async fn to_the_end(
 ) -> Result<(Ending, String), CliError> {
     let mut interrupts = signal(SignalKind::interrupt()).map_err(|source| CliError::Runtime { source })?;
     let mut tape = client.tape(run_id, 1, Follow::UntilEnd);
+    if context.console.is_text() {
+        tape = tape.with_progress();
+    }
     let mut clock = tokio::time::interval(TICK);
     let mut follower = Follower {
         client,

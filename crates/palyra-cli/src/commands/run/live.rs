@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use palyra_common::{RunLifecyclePhase, RunStreamBody, RunStreamEvent};
+use palyra_common::{RunLifecyclePhase, RunStatus, RunStreamBody, RunStreamEvent};
 
 use super::open_calls::OpenCalls;
 use crate::console::{Console, OutputFormat, Style, plain};
@@ -75,6 +75,12 @@ impl<'a> Live<'a> {
                 let style = if result.ok { Style::Dim } else { Style::Bad };
                 self.console.remark(&self.console.styled(style, &line));
                 self.activity = self.calls.activity().unwrap_or_else(|| "the model is thinking".to_owned());
+            }
+            RunStreamBody::Status(RunStatus { progress: Some(progress), .. }) => {
+                self.activity = self.calls.getting_on(progress);
+                if !self.open_line {
+                    self.console.progress(&self.activity);
+                }
             }
             RunStreamBody::Status(status) => {
                 self.end_line()?;

@@ -1,0 +1,11 @@
+//! The tools that reach beyond the workspace.
+//!
+//! `palyra.process.*` start programs in sandboxes ([`Processes`]), `palyra.http.fetch` reads from the network ([`HttpFetch`]). Mechanisms do
+//! not know each other; here the sandbox, the egress proxy and the workspace meet behind the tool trait. Whether a call may happen was decided before
+//! it gets here: this crate turns what was permitted into the narrowest grant and carries it out.
+
+mod fetch;
+mod process;
+
+pub use fetch::{FetchOptions, HttpFetch};
+pub use process::{ProcessOptions, Processes, process_tools};

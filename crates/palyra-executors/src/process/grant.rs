@@ -1,0 +1,103 @@
+//! From a call to the narrowest grant: the workspace, what the operator shares, and the limits.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use palyra_common::ErrorCategory;
+use palyra_common::StableErrorEnvelope;
+use palyra_sandbox::{
+    Access, Grant, Invocation as Process, Limits, Network, Place, Plan, ProxyPorts, Share, TerminalSize, plan,
+};
+use palyra_tools::{EffectId, ToolError, Workspace};
+
+use super::input::Wanted;
+use super::options::ProcessOptions;
+use super::readiness::{Ready, refused};
+
+/// Lines of a terminal that a program is given.
+const TERMINAL_ROWS: u16 = 40;
+
+/// The exact plan of a process; blocks, because it looks at paths.
+pub(super) fn planned(
+    options: &ProcessOptions,
+    ready: &Ready,
+    workspace: &Workspace,
+    effect_id: &EffectId,
+    wanted: &Wanted,
+) -> Result<Plan, ToolError> {
+    let root = workspace.root();
+    if let Some(own) = hidden(root, &options.protected).first() {
+        return Err(refusal(
+            "workspace_holds_state",
+            ErrorCategory::Conflict,
+            format!("the workspace contains `{}`, which belongs to Palyra and no process may see", own.display()),
+            "work in a directory that does not contain Palyra's own state",
+        ));
+    }
+    let place = |path: &Path| Place::look(path).map_err(|error| refused(&error));
+    let mut grant = Grant::new(options.tier, Share { place: place(root)?, access: Access::ReadWrite });
+    grant.fallback = options.fallback;
+    grant.read_only = options.read_only.iter().filter_map(|path| Place::look(path).ok()).collect();
+    let programs = grant.read_only.iter().filter(|place| place.path.ends_with("bin")).map(|place| place.path.clone());
+    let programs: Vec<PathBuf> = programs.chain(grant.program_path.iter().cloned()).collect();
+    grant.program_path = programs;
+    grant.limits = Limits {
+        cpu: options.cpu,
+        wall: wanted.wall.max(Duration::from_secs(1)),
+        memory_bytes: options.memory_bytes,
+        processes: options.processes,
+        ..Limits::default()
+    };
+    grant.network = if options.network.is_empty() { Network::None } else { Network::Proxy(ProxyPorts::default()) };
+    grant.environment = options.environment.iter().map(|(name, _)| name.clone()).collect();
+    let process = process(options, workspace, effect_id, wanted)?;
+    let plan = plan(&grant, &ready.host, &process).map_err(|error| refused(&error))?;
+    ready.require(plan.tier())?;
+    Ok(plan)
+}
+
+fn process(
+    options: &ProcessOptions,
+    workspace: &Workspace,
+    effect_id: &EffectId,
+    wanted: &Wanted,
+) -> Result<Process, ToolError> {
+    let directory = match wanted.cwd.as_deref() {
+        None | Some("") => workspace.root().to_owned(),
+        Some(cwd) => directory(workspace, cwd)?,
+    };
+    let (program, arguments) = wanted.argv.split_first().ok_or_else(|| ToolError::Internal("no program".to_owned()))?;
+    let id: String = effect_id.to_string().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let mut process = Process::new(id, program.clone(), directory).arguments(arguments.iter().cloned());
+    let inherited = options.environment.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+    process.environment = inherited.filter(|(name, _)| !wanted.env.contains_key(name)).collect();
+    process.environment.extend(wanted.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    process.terminal = wanted.terminal_columns.map(|columns| TerminalSize { rows: TERMINAL_ROWS, columns });
+    Ok(process)
+}
+
+/// The directory of the workspace that a call names.
+fn directory(workspace: &Workspace, cwd: &str) -> Result<PathBuf, ToolError> {
+    let path = workspace.path(cwd)?;
+    let inside = workspace.root().join(path.as_path());
+    // The sandbox confines whatever happens; this only turns a mistake into a clear answer.
+    match inside.canonicalize() {
+        Ok(real) if !real.starts_with(workspace.root()) => {
+            Err(ToolError::PathOutsideWorkspace { path: cwd.to_owned() })
+        }
+        Ok(real) if !real.is_dir() => Err(ToolError::PathNotDirectory { path: cwd.to_owned() }),
+        Ok(real) => Ok(real),
+        Err(error) => Err(ToolError::io(cwd, error)),
+    }
+}
+
+/// Palyra's own places that lie inside the workspace.
+fn hidden(root: &Path, protected: &[PathBuf]) -> Vec<PathBuf> {
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    protected.iter().map(real).filter(|path| path.starts_with(root) && path.exists()).collect()
+}
+
+/// A refusal with a code of this crate.
+pub(super) fn refusal(code: &str, category: ErrorCategory, message: String, hint: &str) -> ToolError {
+    ToolError::Custom(Box::new(StableErrorEnvelope::new(code, category, message).hint(hint)))
+}

@@ -1,0 +1,160 @@
+//! `palyra.process.run`: a program, from its start to its end.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use palyra_common::{Confidentiality, Integrity, command_line};
+use palyra_sandbox::{Child, ExitReport, Stdio, Stream};
+use palyra_tools::{
+    Changed, CheckpointLimits, Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
+};
+use serde_json::Value;
+
+use super::capture::{Captured, drain, feed};
+use super::input::{MAX_SECONDS, ProcessRunInput, shown, shown_cwd};
+use super::outcome::Ended;
+use super::readiness::refused;
+use super::{Processes, grant, network};
+
+/// How long output may still come after the process tree is gone. Everything it wrote is in the pipes by then.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// The tool.
+pub(super) struct ProcessRun {
+    declaration: ToolDeclaration,
+    processes: Arc<Processes>,
+}
+
+impl ProcessRun {
+    pub(super) fn new(processes: Arc<Processes>) -> Self {
+        let name = ToolName::builtin("palyra.process.run");
+        let mut declaration = ToolDeclaration::of::<ProcessRunInput>(name, "Run program", "run `{argv}`")
+            .sink("argv", SinkKind::Command)
+            .sink("env", SinkKind::Command)
+            .sink("stdin", SinkKind::Content)
+            .output(Integrity::ToolTrusted, Confidentiality::Private);
+        declaration.timeout = Duration::from_secs(MAX_SECONDS + 5);
+        Self { declaration, processes }
+    }
+}
+
+#[async_trait]
+impl Tool for ProcessRun {
+    fn declaration(&self) -> &ToolDeclaration {
+        &self.declaration
+    }
+
+    fn resource(&self, arguments: &Value) -> String {
+        format!("process:{}:{}", shown_cwd(arguments), shown(arguments))
+    }
+
+    fn summarise(&self, arguments: &Value) -> String {
+        format!("run `{}` in `{}`", shown(arguments), shown_cwd(arguments))
+    }
+
+    async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
+        let tool = self.declaration.name.as_str();
+        let input: ProcessRunInput = serde_json::from_value(invocation.arguments.clone())
+            .map_err(|error| ToolError::argument(tool, "arguments", "invalid", error.to_string()))?;
+        let wanted = input.wanted(tool, invocation.time_limit)?;
+        let processes = Arc::clone(&self.processes);
+        let ready = stoppable(&invocation, processes.readiness.get()).await??;
+        let plan = {
+            let (processes, ready, wanted) = (Arc::clone(&processes), Arc::clone(&ready), wanted.clone());
+            let (workspace, effect) = (Arc::clone(&invocation.workspace), invocation.effect_id.clone());
+            blocking(move || grant::planned(&processes.options, &ready, &workspace, &effect, &wanted)).await?
+        };
+        let checkpoint = {
+            let (processes, workspace) = (Arc::clone(&processes), Arc::clone(&invocation.workspace));
+            let cancel = invocation.cancel.clone();
+            blocking(move || processes.checkpoints.take(&workspace, CheckpointLimits::default(), &cancel)).await?
+        };
+        let stdio = Stdio {
+            stdin: if input.stdin.is_some() { Stream::Pipe } else { Stream::Null },
+            stdout: Stream::Pipe,
+            stderr: Stream::Pipe,
+        };
+        let mut child = ready.sandbox.spawn(&plan, stdio).await.map_err(|error| refused(&error))?;
+        let proxies = network::serve(&processes.egress, &processes.options, &invocation.effect_id, &mut child)?;
+        let (stdout, stderr, report) = follow(&mut child, input.stdin, &invocation).await?;
+        drop(proxies);
+        let (workspace, artifacts) = (Arc::clone(&invocation.workspace), Arc::clone(&invocation.artifacts));
+        let inline = invocation.limits.inline_bytes;
+        let tier = plan.tier();
+        blocking(move || {
+            let changed: Changed = checkpoint.changes(&workspace, artifacts.as_ref())?;
+            let ended = Ended {
+                command: command_line(wanted.argv.iter().map(String::as_str)),
+                tier,
+                report,
+                stdout,
+                stderr,
+                changed,
+                checkpoint: checkpoint.cost(),
+                left_out: checkpoint.left_out(),
+            };
+            ended.into_output(&processes.options, inline, artifacts.as_ref())
+        })
+        .await
+    }
+}
+
+/// Reads what the process prints until its whole tree is gone; a cancelled call kills it.
+async fn follow(
+    child: &mut Child,
+    stdin: Option<String>,
+    invocation: &Invocation,
+) -> Result<(Captured, Captured, ExitReport), ToolError> {
+    let streams: [Arc<Mutex<Captured>>; 2] = Default::default();
+    let mut readers = tokio::task::JoinSet::new();
+    let fds = [child.stdout.take().or_else(|| child.terminal.take()), child.stderr.take()];
+    for (fd, stream) in fds.into_iter().zip(&streams) {
+        if let Some(fd) = fd {
+            let (stream, progress) = (Arc::clone(stream), invocation.progress.clone());
+            readers.spawn(async move { drain(fd, progress, |bytes| lock(&stream).push(bytes)).await });
+        }
+    }
+    let mut feeding = tokio::task::JoinSet::new();
+    if let (Some(pipe), Some(text)) = (child.stdin.take(), stdin) {
+        feeding.spawn(feed(pipe, text.into_bytes()));
+    }
+    let cancel = invocation.cancel.clone();
+    let mut told = false;
+    let report = loop {
+        tokio::select! {
+            report = child.wait() => break report.map_err(|error| refused(&error))?,
+            () = cancel.cancelled(), if !told => {
+                told = true;
+                child.kill();
+            }
+        }
+    };
+    // All writers are dead, so the pipes end; the limit is for a host that lies.
+    let drained = async { while readers.join_next().await.is_some() {} };
+    if tokio::time::timeout(DRAIN, drained).await.is_err() {
+        tracing::warn!("the output of a process did not end with it");
+    }
+    readers.abort_all();
+    let [stdout, stderr] = streams.map(|stream| std::mem::take(&mut *lock(&stream)));
+    Ok((stdout, stderr, report))
+}
+
+fn lock(stream: &Mutex<Captured>) -> std::sync::MutexGuard<'_, Captured> {
+    stream.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Something that a cancelled call does not wait for.
+pub(super) async fn stoppable<T>(invocation: &Invocation, work: impl Future<Output = T>) -> Result<T, ToolError> {
+    tokio::select! {
+        () = invocation.cancel.cancelled() => Err(ToolError::Cancelled),
+        done = work => Ok(done),
+    }
+}
+
+/// Runs blocking work on a thread for it.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ToolError::Internal(error.to_string())))
+}

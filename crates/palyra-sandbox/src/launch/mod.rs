@@ -1,0 +1,36 @@
+//! How a plan is carried out.
+//!
+//! The daemon's side is [`Sandbox`] and [`Child`]. Behind them three kinds of processes, each forked from the one before: the launcher (one
+//! per daemon), a supervisor (one per sandbox, outside it) and, in tier C, the first process (inside, process 1 of its namespace). Messages
+//! between them are in `wire`; what each asks of the kernel while setting up goes through the `Syscall` trait.
+
+mod bpf;
+mod child;
+mod first;
+mod group;
+mod kernel;
+mod launcher;
+mod namespace;
+mod restrict;
+mod sandbox;
+mod setup;
+mod streams;
+mod supervisor;
+mod syscall;
+mod tree;
+mod wire;
+
+#[cfg(test)]
+mod double;
+
+pub use child::Child;
+pub use launcher::main_if_asked;
+pub use sandbox::{LauncherOptions, Sandbox, host_facts};
+pub use streams::{Stdio, Stream};
+
+pub(crate) use bpf::compile;
+pub(crate) use kernel::Kernel;
+pub(crate) use namespace::{linux_flag, user_namespace};
+
+pub(crate) use setup::{Context, Failure, Standards, carry_out};
+pub(crate) use syscall::Syscall;

@@ -1,0 +1,271 @@
+//! Putting a plan together: tier, identity, limits, rules, environment.
+
+use std::path::{Path, PathBuf};
+
+use palyra_common::SandboxTier;
+
+use super::check::{check, missing_for};
+use super::filter::FilterProfile;
+use super::room::{self, GUEST_HOME, Mapping};
+use super::step::{GuestIdentity, LandlockRules, Namespace, PathRule, Resource, Right, Scopes, Step, TcpRule};
+use super::{Plan, Program};
+use crate::error::PlanError;
+use crate::grant::{Access, Fallback, Grant, Invocation, Network, PlaceKind, ProxyPorts};
+use crate::host::{HostFacts, LANDLOCK_NETWORK, LANDLOCK_SCOPES, Privilege, SystemPathKind};
+
+/// Locked memory is taken from everyone: enough for keys and small rings.
+const LOCKED_BYTES: u64 = 8 << 20;
+/// The kernel's own default for message queues.
+const QUEUE_BYTES: u64 = 819_200;
+
+/// Makes the exact plan for one process, or says why there is none.
+pub fn plan(grant: &Grant, host: &HostFacts, invocation: &Invocation) -> Result<Plan, PlanError> {
+    let tier = tier(grant, host)?;
+    check(grant, invocation)?;
+    check_network(grant, host, tier)?;
+    let identity = match host.privilege {
+        Privilege::Root => GuestIdentity::Private,
+        Privilege::Ordinary { uid, gid } => GuestIdentity::Caller { uid, gid },
+    };
+    let scratch =
+        (tier == SandboxTier::B).then(|| grant.scratch_root.join(format!("palyra-sandbox-{}", invocation.id)));
+    let (room, namespaces) = match tier {
+        SandboxTier::C => isolated_room(grant, host, identity),
+        _ => restricted_room(grant, identity),
+    };
+    Ok(Plan {
+        id: invocation.id.clone(),
+        tier,
+        identity,
+        namespaces,
+        cgroups: host.cgroups.clone(),
+        limits: grant.limits.clone(),
+        room,
+        guest: guest(grant, host, invocation, tier, identity, scratch.as_deref()),
+        program: program(grant, invocation),
+        arguments: invocation.arguments.clone(),
+        environment: environment(grant, invocation, scratch.as_deref()),
+        listeners: match grant.network {
+            Network::Proxy(ports) if tier == SandboxTier::C => Some(ports),
+            _ => None,
+        },
+        terminal: invocation.terminal,
+        scratch,
+    })
+}
+
+fn tier(grant: &Grant, host: &HostFacts) -> Result<SandboxTier, PlanError> {
+    let wanted = grant.tier;
+    if !matches!(wanted, SandboxTier::B | SandboxTier::C) {
+        return Err(PlanError::TierInvalid { tier: wanted });
+    }
+    let missing = missing_for(wanted, host);
+    if missing.is_empty() {
+        return Ok(wanted);
+    }
+    let may_fall_back = wanted == SandboxTier::C && grant.fallback == Fallback::TierB;
+    if may_fall_back && missing_for(SandboxTier::B, host).is_empty() {
+        return Ok(SandboxTier::B);
+    }
+    Err(PlanError::TierUnavailable { tier: wanted, missing })
+}
+
+fn check_network(grant: &Grant, host: &HostFacts, tier: SandboxTier) -> Result<(), PlanError> {
+    let Network::Proxy(ports) = grant.network else { return Ok(()) };
+    if ports.http == 0 || ports.socks == 0 {
+        let what = "the proxy's port".to_owned();
+        return Err(PlanError::ArgumentInvalid { what, reason: "it is zero" });
+    }
+    if ports.http == ports.socks {
+        let what = "the proxy's port".to_owned();
+        return Err(PlanError::ArgumentInvalid { what, reason: "HTTP and SOCKS need one each" });
+    }
+    if tier == SandboxTier::B && host.landlock < LANDLOCK_NETWORK {
+        let reason = format!(
+            "tier B needs Landlock version {LANDLOCK_NETWORK} to limit connections, the kernel has version {}",
+            host.landlock
+        );
+        return Err(PlanError::NetworkUnavailable { reason });
+    }
+    Ok(())
+}
+
+fn isolated_room(grant: &Grant, host: &HostFacts, identity: GuestIdentity) -> (Vec<Step>, Vec<Namespace>) {
+    let namespaces =
+        vec![Namespace::User, Namespace::Mount, Namespace::Pid, Namespace::Network, Namespace::Ipc, Namespace::Uts];
+    let mut steps = vec![Step::FirstToGo, Step::DieWithParent];
+    match identity {
+        GuestIdentity::Private => steps.extend(room::room(grant, host, Mapping::Owner)),
+        GuestIdentity::Caller { .. } => {
+            steps.push(Step::MapCaller);
+            steps.extend(room::room(grant, host, Mapping::None));
+        }
+    }
+    (steps, namespaces)
+}
+
+/// Tier B has no root of its own. As root, the shared places are mounted over themselves with mapped owners, because the guest's private
+/// id owns nothing on the host.
+fn restricted_room(grant: &Grant, identity: GuestIdentity) -> (Vec<Step>, Vec<Namespace>) {
+    let mut steps = vec![Step::FirstToGo];
+    if identity != GuestIdentity::Private {
+        return (steps, Vec::new());
+    }
+    let mut shares: Vec<_> = grant.shares().collect();
+    shares.sort_by(|(left, _), (right, _)| left.path.cmp(&right.path));
+    steps.push(Step::PrivateMounts);
+    for (slot, (place, access)) in shares.iter().enumerate() {
+        let mapped = Mapping::Owner.of(place.owner);
+        steps.push(Step::Source { slot, path: place.path.clone(), access: *access, mapped });
+    }
+    for (slot, (place, _)) in shares.iter().enumerate() {
+        steps.push(Step::Cover { slot, path: place.path.clone() });
+    }
+    (steps, vec![Namespace::Mount])
+}
+
+fn guest(
+    grant: &Grant,
+    host: &HostFacts,
+    invocation: &Invocation,
+    tier: SandboxTier,
+    identity: GuestIdentity,
+    scratch: Option<&Path>,
+) -> Vec<Step> {
+    let mut steps = vec![Step::Session, Step::Stdio];
+    if invocation.terminal.is_some() {
+        steps.push(Step::ControllingTerminal);
+    }
+    steps.extend(limits(grant, host, tier, identity));
+    if identity == GuestIdentity::Private {
+        steps.push(Step::LeaveGroups);
+        if tier == SandboxTier::C {
+            steps.push(Step::EnterUserNamespace);
+        }
+    }
+    // A plain user has no capabilities and may not shrink what it could get; that it gets none is then up to `no_new_privileges`.
+    if tier == SandboxTier::C || identity == GuestIdentity::Private {
+        steps.push(Step::BoundCapabilities);
+    }
+    if identity == GuestIdentity::Private {
+        steps.push(Step::BecomeGuest);
+    }
+    steps.extend([Step::DropCapabilities, Step::DieWithParent, Step::NoNewPrivileges]);
+    steps.push(Step::WorkingDirectory(invocation.working_directory.clone()));
+    steps.push(Step::Landlock(landlock(grant, host, tier, scratch)));
+    steps.push(Step::CloseDescriptors);
+    steps.push(Step::Seccomp(match (tier, grant.network) {
+        (SandboxTier::C, _) => FilterProfile::Isolated,
+        (_, Network::None) => FilterProfile::Restricted,
+        (_, Network::Proxy(_)) => FilterProfile::RestrictedTcp,
+    }));
+    steps
+}
+
+fn limits(grant: &Grant, host: &HostFacts, tier: SandboxTier, identity: GuestIdentity) -> Vec<Step> {
+    let limits = &grant.limits;
+    let seconds = limits.cpu.as_secs().saturating_add(u64::from(limits.cpu.subsec_nanos() > 0));
+    let processes = u64::from(limits.processes);
+    let mut all = vec![
+        (Resource::Cpu, seconds),
+        (Resource::FileSize, limits.file_bytes),
+        (Resource::OpenFiles, u64::from(limits.open_files)),
+        (Resource::CoreSize, 0),
+        (Resource::LockedMemory, LOCKED_BYTES.min(limits.memory_bytes)),
+        (Resource::MessageQueues, QUEUE_BYTES.min(limits.memory_bytes)),
+    ];
+    // Without a control group the tree's memory is watched by the supervisor; this stops a single process in between.
+    if !host.cgroups.limits_memory() {
+        all.push((Resource::Data, limits.memory_bytes));
+    }
+    all.push(match (identity, tier) {
+        // The sandbox's first process has the guest's id in the guest's namespace.
+        (GuestIdentity::Caller { .. }, SandboxTier::C) => (Resource::Processes, processes.saturating_add(1)),
+        (GuestIdentity::Caller { .. }, _) => (Resource::MoreProcesses, processes),
+        (GuestIdentity::Private, _) => (Resource::Processes, processes),
+    });
+    all.into_iter().map(|(resource, value)| Step::Limit { resource, value }).collect()
+}
+
+fn landlock(grant: &Grant, host: &HostFacts, tier: SandboxTier, scratch: Option<&Path>) -> LandlockRules {
+    let rule = |path: PathBuf, kind, right| PathRule { path, kind, right };
+    let directory = |path: &str, right| rule(PathBuf::from(path), PlaceKind::Directory, right);
+    let mut paths = Vec::new();
+    if tier == SandboxTier::C {
+        // The root holds nothing but what was put there.
+        paths.push(directory("/", Right::ReadExecute));
+        paths.extend(room::scratches().map(|(path, _)| directory(path, Right::Change)));
+    } else {
+        for system in &host.system {
+            match system.kind {
+                SystemPathKind::Directory => {
+                    paths.push(rule(system.path.clone(), PlaceKind::Directory, Right::ReadExecute));
+                }
+                SystemPathKind::File => paths.push(rule(system.path.clone(), PlaceKind::File, Right::Read)),
+                // Rules follow files, not names: the target is in the list itself or stays closed.
+                SystemPathKind::Link(_) => {}
+            }
+        }
+        paths.push(directory("/proc", Right::Read));
+        paths.extend(scratch.map(|path| rule(path.to_owned(), PlaceKind::Directory, Right::Change)));
+    }
+    paths.extend(room::devices().map(|path| rule(path, PlaceKind::File, Right::Device)));
+    paths.extend(grant.shares().map(|(place, access)| {
+        let right = match access {
+            Access::ReadOnly => Right::ReadExecute,
+            Access::ReadWrite => Right::Change,
+        };
+        rule(place.path.clone(), place.kind, right)
+    }));
+    let tcp = match (tier, grant.network) {
+        (SandboxTier::C, _) => TcpRule::Unhandled,
+        _ if host.landlock < LANDLOCK_NETWORK => TcpRule::Unhandled,
+        (_, Network::None) => TcpRule::Connect(Vec::new()),
+        (_, Network::Proxy(ProxyPorts { http, socks })) => TcpRule::Connect(vec![http, socks]),
+    };
+    let scopes = if host.landlock >= LANDLOCK_SCOPES { Scopes::Inside } else { Scopes::Unavailable };
+    LandlockRules { version: host.landlock, paths, tcp, scopes }
+}
+
+fn program(grant: &Grant, invocation: &Invocation) -> Program {
+    let name = invocation.program.clone();
+    let candidates = if name.contains('/') {
+        vec![invocation.working_directory.join(&name)]
+    } else {
+        grant.program_path.iter().map(|directory| directory.join(&name)).collect()
+    };
+    Program::File { name, candidates }
+}
+
+fn environment(grant: &Grant, invocation: &Invocation, scratch: Option<&Path>) -> Vec<(String, String)> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let path = grant.program_path.iter().map(|directory| text(directory)).collect::<Vec<_>>().join(":");
+    let home = scratch.map_or_else(|| GUEST_HOME.to_owned(), text);
+    let temporary = scratch.map_or_else(|| "/tmp".to_owned(), text);
+    let terminal = if invocation.terminal.is_some() { "xterm-256color" } else { "dumb" };
+    let mut all = vec![
+        ("PATH".to_owned(), path),
+        ("HOME".to_owned(), home),
+        ("TMPDIR".to_owned(), temporary),
+        ("USER".to_owned(), "agent".to_owned()),
+        ("LOGNAME".to_owned(), "agent".to_owned()),
+        ("SHELL".to_owned(), "/bin/sh".to_owned()),
+        ("LANG".to_owned(), "C.UTF-8".to_owned()),
+        ("TERM".to_owned(), terminal.to_owned()),
+    ];
+    if let Network::Proxy(ports) = grant.network {
+        let http = format!("http://127.0.0.1:{}", ports.http);
+        // `socks5h`: names are resolved by the proxy, there is no resolver inside.
+        let socks = format!("socks5h://127.0.0.1:{}", ports.socks);
+        let both = [("HTTP_PROXY", &http), ("HTTPS_PROXY", &http), ("ALL_PROXY", &socks), ("NO_PROXY", &String::new())];
+        for (name, value) in both {
+            all.push((name.to_owned(), value.clone()));
+            all.push((name.to_lowercase(), value.clone()));
+        }
+    }
+    for (name, value) in &invocation.environment {
+        all.retain(|(known, _)| known != name);
+        all.push((name.clone(), value.clone()));
+    }
+    all
+}

@@ -1,0 +1,217 @@
+//! Which system calls a guest may make, in a form that people can read.
+//!
+//! Two lists make a filter. The first names dangerous calls, wholly or with some arguments, each with its reason: they fail with "not
+//! permitted". The second names everything a program needs: any other call fails with "no such call", which libraries know how to live
+//! with (`clone3` is left out on purpose: its flags lie in memory where no filter can see them, and the C library then uses `clone`).
+//!
+//! INVARIANT: a filter depends on its profile alone, so the launcher compiles each profile once.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::calls::{ALLOWED, ALLOWED_IN_PART, ALLOWED_IPC, ALLOWED_LEGACY, DENIED};
+
+/// Which of the filters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FilterProfile {
+    /// Tier C: sockets are harmless in a network namespace of one's own.
+    Isolated,
+    /// Tier B without network: no sockets.
+    Restricted,
+    /// Tier B with network: TCP sockets only, their ports checked by Landlock.
+    RestrictedTcp,
+}
+
+/// A test of one argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Test {
+    /// Equal to the value.
+    Equals(u32),
+    /// Different from the value.
+    Differs(u32),
+    /// Equal to the value in the bits of the mask.
+    Masked {
+        /// Bits that count.
+        mask: u32,
+        /// Their value.
+        value: u32,
+    },
+}
+
+/// A test of the argument with this index, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Condition {
+    /// Which argument.
+    pub argument: u8,
+    /// What must hold of its low 32 bits.
+    pub test: Test,
+}
+
+/// A call, and the conditions (all of which must hold) under which the rule applies; none means always.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallRule {
+    /// Name of the call.
+    pub call: &'static str,
+    /// When the rule applies.
+    pub when: Vec<Condition>,
+}
+
+/// The two lists of a profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter {
+    /// Fail with "not permitted".
+    pub denied: Vec<CallRule>,
+    /// Go through, unless denied; everything else fails with "no such call".
+    pub allowed: Vec<CallRule>,
+}
+
+/// Flags of `clone` that make namespaces. `CLONE_NEWTIME` is absent: it shares a bit with the exit signal and works only in `unshare`.
+const NAMESPACE_FLAGS: [u32; 7] =
+    [0x0002_0000, 0x0200_0000, 0x0400_0000, 0x0800_0000, 0x1000_0000, 0x2000_0000, 0x4000_0000];
+/// Terminal controls that type into another's terminal (`TIOCSTI`, `TIOCLINUX`) or rewire it (`TIOCCONS`, `TIOCSETD`).
+const TERMINAL_CONTROLS: [u32; 4] = [0x5412, 0x541C, 0x541D, 0x5423];
+/// Personalities that programs ask for: the ordinary one, 32 bits, no randomised addresses, and the query.
+const PERSONALITIES: [u32; 6] = [0, 8, 0x0002_0000, 0x0002_0008, 0x0004_0000, 0xffff_ffff];
+const AF_UNIX: u32 = 1;
+const AF_INET: u32 = 2;
+const AF_INET6: u32 = 10;
+const AF_NETLINK: u32 = 16;
+const SOCK_STREAM: u32 = 1;
+const SOCK_RAW: u32 = 3;
+const TYPE_MASK: u32 = 0xf;
+const IPPROTO_TCP: u32 = 6;
+/// Sends data while connecting, past Landlock's check of `connect`.
+const MSG_FASTOPEN: u32 = 0x2000_0000;
+/// A memory file that can never be executed: code then always comes from a file that Landlock has seen.
+const MFD_NOEXEC_SEAL: u32 = 0x8;
+/// A file with one of these bits runs with its owner's or group's rights, which are the workspace owner's on the host, for whoever executes it there.
+const BORROWED_RIGHTS: [u32; 2] = [0o4000, 0o2000];
+/// Flags with which opening makes a file, so that the mode counts.
+const MAKING_FLAGS: [u32; 2] = [0o100, 0o2000_0000];
+/// `execveat` on a descriptor alone, which would execute what has no path.
+const AT_EMPTY_PATH: u32 = 0x1000;
+
+fn rule(call: &'static str, when: impl IntoIterator<Item = (u8, Test)>) -> CallRule {
+    CallRule { call, when: when.into_iter().map(|(argument, test)| Condition { argument, test }).collect() }
+}
+
+fn bits(value: u32) -> Test {
+    Test::Masked { mask: value, value }
+}
+
+impl FilterProfile {
+    /// The two lists.
+    #[must_use]
+    pub fn filter(self) -> Filter {
+        let mut denied: Vec<CallRule> = DENIED.iter().map(|call| rule(call, [])).collect();
+        denied.extend(NAMESPACE_FLAGS.map(|flag| rule("clone", [(0, bits(flag))])));
+        denied.extend(TERMINAL_CONTROLS.map(|request| rule("ioctl", [(1, Test::Equals(request))])));
+        denied.push(rule("personality", PERSONALITIES.map(|known| (0, Test::Differs(known)))));
+        denied.push(rule("execveat", [(4, bits(AT_EMPTY_PATH))]));
+        denied.push(rule("memfd_create", [(1, Test::Masked { mask: MFD_NOEXEC_SEAL, value: 0 })]));
+        borrowed_rights(&mut denied);
+        denied.push(rule("socketpair", [(0, Test::Differs(AF_UNIX))]));
+        match self {
+            Self::Isolated => isolated_sockets(&mut denied),
+            Self::Restricted => {
+                denied.push(rule("socket", []));
+                denied.push(rule("listen", []));
+            }
+            Self::RestrictedTcp => tcp_sockets(&mut denied),
+        }
+        let queues = if self == Self::Isolated { ALLOWED_IPC } else { &[] };
+        let allowed = [ALLOWED, ALLOWED_LEGACY, ALLOWED_IN_PART, queues].concat();
+        if self != Self::Isolated {
+            denied.extend(ALLOWED_IPC.iter().map(|call| rule(call, [])));
+            // Other processes of the same user are in reach; a limit would starve the daemon.
+            denied.push(rule("prlimit64", [(0, Test::Differs(0))]));
+        }
+        Filter { denied, allowed: allowed.into_iter().map(|call| rule(call, [])).collect() }
+    }
+
+    /// What the profile does about sockets, in a few words.
+    #[must_use]
+    pub fn sockets(self) -> &'static str {
+        match self {
+            Self::Isolated => "unix, inet, inet6 and route netlink sockets, no raw ones",
+            Self::Restricted => "no sockets",
+            Self::RestrictedTcp => "TCP sockets only, no listening",
+        }
+    }
+}
+
+/// `openat2` is not permitted at all: its mode lies in memory.
+fn borrowed_rights(denied: &mut Vec<CallRule>) {
+    for bit in BORROWED_RIGHTS {
+        let by_mode = [
+            ("chmod", 1),
+            ("fchmod", 1),
+            ("fchmodat", 2),
+            ("fchmodat2", 2),
+            ("creat", 1),
+            ("mknod", 1),
+            ("mknodat", 2),
+        ];
+        denied.extend(by_mode.map(|(call, argument)| rule(call, [(argument, bits(bit))])));
+        for making in MAKING_FLAGS {
+            denied.push(rule("open", [(1, bits(making)), (2, bits(bit))]));
+            denied.push(rule("openat", [(2, bits(making)), (3, bits(bit))]));
+        }
+    }
+}
+
+/// Vsock, Bluetooth and the like are not confined by a network namespace.
+fn isolated_sockets(denied: &mut Vec<CallRule>) {
+    denied.push(rule("socket", [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK].map(|family| (0, Test::Differs(family)))));
+    denied.push(rule("socket", [(0, Test::Equals(AF_NETLINK)), (2, Test::Differs(0))]));
+    for family in [AF_INET, AF_INET6] {
+        let raw = Test::Masked { mask: TYPE_MASK, value: SOCK_RAW };
+        denied.push(rule("socket", [(0, Test::Equals(family)), (1, raw)]));
+    }
+}
+
+/// Landlock checks TCP alone: every other protocol, MPTCP included, would walk past it.
+fn tcp_sockets(denied: &mut Vec<CallRule>) {
+    denied.push(rule("socket", [AF_INET, AF_INET6].map(|family| (0, Test::Differs(family)))));
+    for kind in (0..=TYPE_MASK).filter(|kind| *kind != SOCK_STREAM) {
+        denied.push(rule("socket", [(1, Test::Masked { mask: TYPE_MASK, value: kind })]));
+    }
+    denied.push(rule("socket", [(2, Test::Differs(0)), (2, Test::Differs(IPPROTO_TCP))]));
+    denied.push(rule("listen", []));
+    denied.push(rule("sendto", [(3, bits(MSG_FASTOPEN))]));
+    denied.push(rule("sendmsg", [(2, bits(MSG_FASTOPEN))]));
+    denied.push(rule("sendmmsg", [(3, bits(MSG_FASTOPEN))]));
+}
+
+impl fmt::Display for CallRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.call)?;
+        for (at, condition) in self.when.iter().enumerate() {
+            f.write_str(if at == 0 { " if " } else { " and " })?;
+            match condition.test {
+                Test::Equals(value) => write!(f, "arg{} == {value:#x}", condition.argument)?,
+                Test::Differs(value) => write!(f, "arg{} != {value:#x}", condition.argument)?,
+                Test::Masked { mask, value } => write!(f, "arg{} & {mask:#x} == {value:#x}", condition.argument)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Filter {
+    /// Conditional denials one per line, plain names as one list each.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = |rules: &[CallRule]| {
+            let names: Vec<_> = rules.iter().filter(|rule| rule.when.is_empty()).map(|rule| rule.call).collect();
+            names.join(" ")
+        };
+        writeln!(f, "not permitted: {}", plain(&self.denied))?;
+        for rule in self.denied.iter().filter(|rule| !rule.when.is_empty()) {
+            writeln!(f, "not permitted: {rule}")?;
+        }
+        writeln!(f, "permitted: {}", plain(&self.allowed))?;
+        f.write_str("no such call: everything else")
+    }
+}

@@ -1,0 +1,124 @@
+//! The root that a tier C guest lives in.
+//!
+//! An empty file system in memory gets the system's directories (read-only), a short `/etc`, a handful of devices, private `/tmp`, home and
+//! shared memory, a new `/proc`, and the shared places at their own paths; then it becomes the root, read-only at the top.
+//!
+//! INVARIANT: every source is taken hold of before the new root is made, because the new root is mounted over a directory of the host and
+//! paths of the host mean something else from then on.
+
+use std::path::{Path, PathBuf};
+
+use super::step::Step;
+use crate::grant::{Access, Grant, Owner, PlaceKind};
+use crate::host::{HostFacts, SystemPathKind};
+
+/// Home of every tier C guest.
+pub(crate) const GUEST_HOME: &str = "/home/agent";
+/// The guest's user id as it sees itself.
+pub(crate) const GUEST_USER: u32 = 1000;
+/// The guest's group id as it sees itself.
+pub(crate) const GUEST_GROUP: u32 = 1000;
+
+const HOSTNAME: &str = "sandbox";
+const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// Written by us in tier C, never the host's: they name people and machines.
+const TEXTS: [(&str, &str); 5] = [
+    (
+        "/etc/passwd",
+        "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\nagent:x:1000:1000:agent:/home/agent:/bin/sh\n\
+         nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    ),
+    ("/etc/group", "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n"),
+    ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n"),
+    ("/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n"),
+    ("/etc/hostname", "sandbox\n"),
+];
+
+const LINKS: [(&str, &str); 4] = [
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+];
+
+/// The devices, for rules that name them.
+pub(super) fn devices() -> impl Iterator<Item = PathBuf> {
+    DEVICES.iter().map(PathBuf::from)
+}
+
+/// Private file systems with the mode of their top directory.
+pub(super) fn scratches() -> [(&'static str, u32); 3] {
+    [("/tmp", 0o1777), (GUEST_HOME, 0o700), ("/dev/shm", 0o1777)]
+}
+
+/// Whether tier C writes this file itself.
+pub(super) fn is_synthetic(path: &Path) -> bool {
+    TEXTS.iter().any(|(own, _)| Path::new(own) == path)
+}
+
+/// Whose files appear as the guest's own, given that the daemon is root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mapping {
+    /// Owners stay as they are; the guest is the caller.
+    None,
+    /// The owner of each place becomes the guest, inside that place.
+    Owner,
+}
+
+impl Mapping {
+    pub(super) fn of(self, owner: Owner) -> Option<Owner> {
+        (self == Self::Owner).then_some(owner)
+    }
+}
+
+pub(super) fn room(grant: &Grant, host: &HostFacts, mapping: Mapping) -> Vec<Step> {
+    let mut sources = Vec::new();
+    let mut contents: Vec<Step> = Vec::new();
+    let mut slot = 0..;
+    let mut next = move || slot.next().unwrap_or(usize::MAX);
+    for system in host.system.iter().filter(|system| !is_synthetic(&system.path)) {
+        let path = system.path.clone();
+        let kind = match &system.kind {
+            SystemPathKind::Link(target) => {
+                contents.push(Step::Link { path, target: target.clone() });
+                continue;
+            }
+            SystemPathKind::Directory => PlaceKind::Directory,
+            SystemPathKind::File => PlaceKind::File,
+        };
+        let slot = next();
+        sources.push(Step::Source { slot, path: path.clone(), access: Access::ReadOnly, mapped: None });
+        contents.push(Step::Attach { slot, path, kind });
+    }
+    for path in devices() {
+        let slot = next();
+        sources.push(Step::Device { slot, path: path.clone() });
+        contents.push(Step::Attach { slot, path, kind: PlaceKind::File });
+    }
+    contents.extend(LINKS.map(|(path, target)| Step::Link { path: path.into(), target: target.into() }));
+    contents.extend(TEXTS.map(|(path, content)| Step::Text { path: path.into(), content: content.to_owned() }));
+    contents.extend(scratches().map(|(path, mode)| Step::Scratch {
+        path: path.into(),
+        bytes: grant.limits.scratch_bytes,
+        mode,
+    }));
+    // Parents before children, so that a place inside another is mounted on top of it.
+    let mut shares: Vec<_> = grant.shares().collect();
+    shares.sort_by(|(left, _), (right, _)| left.path.cmp(&right.path));
+    for (place, access) in shares {
+        let slot = next();
+        sources.push(Step::Source { slot, path: place.path.clone(), access, mapped: mapping.of(place.owner) });
+        contents.push(Step::Attach { slot, path: place.path.clone(), kind: place.kind });
+    }
+    let mut steps = vec![Step::Hostname(HOSTNAME.to_owned()), Step::LoopbackUp];
+    if let crate::grant::Network::Proxy(ports) = grant.network {
+        steps.extend([Step::Listen(ports.http), Step::Listen(ports.socks)]);
+    }
+    steps.push(Step::PrivateMounts);
+    steps.extend(sources);
+    steps.push(Step::Root);
+    steps.extend(contents);
+    steps.extend([Step::Proc, Step::Pivot, Step::Undumpable]);
+    steps
+}

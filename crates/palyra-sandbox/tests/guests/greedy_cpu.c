@@ -1,0 +1,17 @@
+/* Computes for ever, in two processes. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(void) {
+  fork();
+  for (volatile long n = 0;; n++) {}
+}

@@ -1,0 +1,6 @@
+/* Talks to hardware. */
+#include "guest.h"
+
+static int attempt(void) {
+  return let_in(syscall(SYS_iopl, 3));
+}

@@ -1,0 +1,6 @@
+/* Kills a process of the host. */
+#include "guest.h"
+
+static int attempt(void) {
+  return kill(outsider, SIGKILL);
+}

@@ -1,0 +1,6 @@
+/* Empties a file next to the workspace. */
+#include "guest.h"
+
+static int attempt(void) {
+  return truncate(at("secret"), 0);
+}

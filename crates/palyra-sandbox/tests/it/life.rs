@@ -1,0 +1,172 @@
+//! What happens when those who started a sandbox go away, and when there are many.
+
+use std::fs;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use palyra_common::SandboxTier;
+use palyra_sandbox::{EndCause, Exit, SandboxError, Stdio, Stream};
+
+use crate::world::{World, finish};
+
+const TIERS: [SandboxTier; 2] = [SandboxTier::B, SandboxTier::C];
+
+/// Waits until something is so, for as long as a loaded machine may need.
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(20), "never: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn parent_of(pid: i32) -> i32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+fn kill(pid: i32) {
+    assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+}
+
+/// A tree with a process in a session of its own.
+const TREE: &str = "setsid sleep 1000 & sleep 1000 & sleep 1000";
+
+#[test]
+fn sixty_four_at_once() {
+    let world = World::new();
+    for tier in TIERS {
+        let script = "echo $$ > file-$1; sleep 0.3; cat file-$1 > /dev/null && echo done-$1";
+        let started: Vec<_> = thread::scope(|scope| {
+            let starting: Vec<_> = (0..64)
+                .map(|number| {
+                    let world = &world;
+                    scope.spawn(move || {
+                        let invocation = world.invocation("sh", &["-c", script, "sh", &number.to_string()]);
+                        let plan = world.plan(&world.grant(tier), &invocation);
+                        finish(world.sandbox.spawn_blocking(&plan, Stdio::pipes()).unwrap(), "")
+                    })
+                })
+                .collect();
+            starting.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        for (number, ran) in started.iter().enumerate() {
+            assert_eq!(ran.stdout, format!("done-{number}\n"), "{tier:?} {ran:?}");
+        }
+    }
+    assert_eq!(world.leftovers(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn waiting_can_be_given_up_and_taken_up_again() {
+    let world = World::new();
+    for tier in TIERS {
+        let plan = world.plan(&world.grant(tier), &world.invocation("sleep", &["0.4"]));
+        let mut child = world.sandbox.spawn(&plan, Stdio::default()).await.unwrap();
+        assert!(tokio::time::timeout(Duration::from_millis(50), child.wait()).await.is_err());
+        assert_eq!(child.wait().await.unwrap().exit, Exit::Code(0));
+        assert_eq!(child.wait().await.unwrap_err(), SandboxError::Lost, "there is one end to report");
+    }
+}
+
+#[test]
+fn a_dropped_child_is_a_dead_tree() {
+    let world = World::new();
+    for tier in TIERS {
+        let plan = world.plan(&world.grant(tier), &world.invocation("sh", &["-c", TREE]));
+        let child = world.sandbox.spawn_blocking(&plan, Stdio::default()).unwrap();
+        eventually("the tree runs", || world.leftovers().len() >= 4);
+        drop(child);
+        eventually("the tree is dead", || world.leftovers().is_empty());
+    }
+}
+
+#[test]
+fn a_dead_launcher_takes_its_sandboxes_along_and_is_replaced() {
+    let world = World::new();
+    for tier in TIERS {
+        let plan = world.plan(&world.grant(tier), &world.invocation("sh", &["-c", TREE]));
+        let mut child = world.sandbox.spawn_blocking(&plan, Stdio::default()).unwrap();
+        eventually("the tree runs", || world.leftovers().len() >= 4);
+        let launcher = parent_of(parent_of(child.pid));
+        kill(launcher);
+        let report = child.wait_blocking().unwrap();
+        assert_eq!(report.cause, EndCause::Abandoned, "{tier:?}");
+        eventually("the tree is dead", || world.leftovers().is_empty());
+        assert_eq!(world.run(tier, "echo", &["again"]).stdout, "again\n");
+    }
+}
+
+#[test]
+fn a_dead_supervisor_is_a_lost_child_and_a_dead_tree() {
+    let world = World::new();
+    for tier in TIERS {
+        let plan = world.plan(&world.grant(tier), &world.invocation("sh", &["-c", TREE]));
+        let mut child = world.sandbox.spawn_blocking(&plan, Stdio::default()).unwrap();
+        eventually("the tree runs", || world.leftovers().len() >= 4);
+        kill(parent_of(child.pid));
+        assert_eq!(child.wait_blocking().unwrap_err(), SandboxError::Lost, "{tier:?}");
+        eventually("the tree is dead", || world.leftovers().is_empty());
+        assert_eq!(world.run(tier, "echo", &["again"]).stdout, "again\n");
+    }
+}
+
+#[test]
+fn a_dead_daemon_is_a_dead_tree() {
+    let world = World::new();
+    let program = std::env::current_exe().unwrap();
+    for tier in TIERS {
+        let mut daemon = Command::new(&program)
+            .args(["--exact", "life::daemon_that_is_killed", "--ignored"])
+            .env("PALYRA_SANDBOX_TEST_WORKSPACE", &world.workspace)
+            .env("PALYRA_SANDBOX_TEST_TIER", tier.as_str())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        eventually("the tree runs", || world.leftovers().len() >= 4);
+        daemon.kill().unwrap();
+        daemon.wait().unwrap();
+        eventually("the tree is dead", || world.leftovers().is_empty());
+    }
+}
+
+#[test]
+#[ignore = "started by `a_dead_daemon_is_a_dead_tree`"]
+fn daemon_that_is_killed() {
+    let mut world = World::new();
+    world.workspace = std::env::var_os("PALYRA_SANDBOX_TEST_WORKSPACE").unwrap().into();
+    let tier = if std::env::var("PALYRA_SANDBOX_TEST_TIER").unwrap() == SandboxTier::B.as_str() {
+        SandboxTier::B
+    } else {
+        SandboxTier::C
+    };
+    let plan = world.plan(&world.grant(tier), &world.invocation("sh", &["-c", TREE]));
+    let stdio = Stdio { stdin: Stream::Null, ..Stdio::default() };
+    let mut child = world.sandbox.spawn_blocking(&plan, stdio).unwrap();
+    child.wait_blocking().unwrap();
+}
+
+#[test]
+fn nothing_is_left_of_a_finished_sandbox() {
+    let world = World::new();
+    for tier in TIERS {
+        assert!(
+            world.run(tier, "sh", &["-c", "mkdir $HOME/x; chmod 0 $HOME/x; echo x > $TMPDIR/y"]).report.exit.success()
+        );
+    }
+    let left: Vec<_> = fs::read_dir(world.directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().starts_with("palyra-sandbox-")), "{left:?}");
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(world.directory.path().to_str().unwrap()));
+    drop(world);
+    let name = "palyra-sandbox-*";
+    let made_here =
+        |line: &&str| line.rsplit('-').next().is_some_and(|pid| !std::path::Path::new("/proc").join(pid).exists());
+    let groups = Command::new("find").args(["/sys/fs/cgroup", "-maxdepth", "5", "-name", name]).output().unwrap();
+    // Those of other tests that still run belong to processes that still run.
+    let text = String::from_utf8_lossy(&groups.stdout).into_owned();
+    eventually("no group without its supervisor", || {
+        text.lines().filter(made_here).all(|path| !std::path::Path::new(path).exists())
+    });
+}

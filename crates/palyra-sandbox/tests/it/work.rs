@@ -1,0 +1,123 @@
+//! Useful work still works inside tier C.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use palyra_common::SandboxTier;
+use palyra_sandbox::{Grant, Place};
+
+use crate::world::{Ran, World};
+
+/// A grant with room for a compiler.
+fn grant(world: &World) -> Grant {
+    let mut grant = world.grant(SandboxTier::C);
+    grant.limits.memory_bytes = 4 << 30;
+    grant.limits.wall = Duration::from_secs(300);
+    grant.limits.cpu = Duration::from_secs(300);
+    grant
+}
+
+fn shell(world: &World, grant: &Grant, script: &str) -> Ran {
+    let ran = world.run_with(grant, &world.invocation("sh", &["-ec", script]), "").unwrap();
+    assert!(ran.report.exit.success(), "{ran:?}");
+    ran
+}
+
+fn write(world: &World, name: &str, content: &str) {
+    let path = world.workspace.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+#[test]
+fn plain_python_runs_its_unit_tests() {
+    let world = World::new();
+    write(
+        &world,
+        "test_sum.py",
+        "import multiprocessing, tempfile, unittest\n\nclass Sums(unittest.TestCase):\n    def test_sum(self):\n        with tempfile.TemporaryFile() as file:\n            file.write(b'x')\n        with multiprocessing.Pool(2) as pool:\n            self.assertEqual(sum(pool.map(abs, [-1, -2])), 3)\n",
+    );
+    let ran = shell(&world, &grant(&world), "/usr/bin/python3 -m unittest 2>&1");
+    assert!(ran.stdout.contains("Ran 1 test") && ran.stdout.contains("OK"), "{ran:?}");
+}
+
+#[test]
+fn plain_git_commits() {
+    let world = World::new();
+    write(&world, "file", "content");
+    let script = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+        git init -q . && git add file && git commit -q -m first && git status --porcelain && git log --format=%s && git gc -q && git fsck --no-progress";
+    let ran = shell(&world, &grant(&world), script);
+    assert_eq!(ran.stdout, "first\n", "{ran:?}");
+}
+
+#[test]
+fn plain_node_runs_its_tests() {
+    let world = World::new();
+    write(
+        &world,
+        "sum.test.js",
+        "const test = require('node:test'); const assert = require('node:assert');\ntest('sum', () => assert.equal(1 + 2, 3));\ntest('worker', async () => { const { Worker } = require('node:worker_threads');\n  await new Promise((done) => new Worker('process.exit(0)', { eval: true }).on('exit', done)); });\n",
+    );
+    let ran = shell(&world, &grant(&world), "node --test");
+    assert!(ran.stdout.contains("pass 2") && ran.stdout.contains("fail 0"), "{ran:?}");
+}
+
+#[test]
+fn plain_make_compiles_and_runs() {
+    let world = World::new();
+    write(&world, "main.c", "#include <stdio.h>\nint main(void) { puts(\"built\"); return 0; }\n");
+    write(&world, "Makefile", "main: main.c\n\tcc -O2 -o $@ $<\n\ntest: main\n\t./main\n");
+    let ran = shell(&world, &grant(&world), "make -s -j2 test");
+    assert_eq!(ran.stdout, "built\n", "{ran:?}");
+}
+
+fn sysroot() -> PathBuf {
+    let output = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+        .args(["--print", "sysroot"])
+        .output()
+        .unwrap();
+    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
+}
+
+fn cargo_home() -> PathBuf {
+    std::env::var_os("CARGO_HOME")
+        .map_or_else(|| Path::new(&std::env::var_os("HOME").unwrap()).join(".cargo"), PathBuf::from)
+}
+
+#[test]
+fn cargo_builds_with_its_registry_read_only() {
+    let world = World::new();
+    let toolchain = sysroot();
+    let registry = cargo_home().join("registry");
+    // A dependency that this workspace has as well is in the cache of whoever runs these tests.
+    let lock = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock")).unwrap();
+    let after = lock.split("name = \"hex\"\nversion = \"").nth(1).unwrap();
+    let version = after.split('"').next().unwrap();
+    write(
+        &world,
+        "Cargo.toml",
+        &format!(
+            "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\nhex = \"={version}\"\n"
+        ),
+    );
+    write(&world, "src/main.rs", "fn main() { println!(\"{}\", hex::encode(\"hello\")); }\n");
+    write(&world, "build.rs", "fn main() { println!(\"cargo::rerun-if-changed=build.rs\"); }\n");
+    let mut grant = grant(&world);
+    grant.read_only.push(Place::look(&toolchain).unwrap());
+    grant.read_only.push(Place::look(&registry).unwrap());
+    grant.program_path.insert(0, toolchain.join("bin"));
+    let home = world.invocation("sh", &[]).working_directory.join(".cargo-home");
+    let script = format!(
+        "mkdir -p {home} && ln -s {registry} {home}/registry && export CARGO_HOME={home} && cargo build --offline -q && ./target/debug/small && cargo test --offline -q > /dev/null",
+        home = home.display(),
+        registry = registry.display()
+    );
+    let ran = shell(&world, &grant, &script);
+    assert_eq!(ran.stdout, "68656c6c6f\n", "{ran:?}");
+    let hostile =
+        world.run_with(&grant, &world.invocation("touch", &[registry.join("evil").to_str().unwrap()]), "").unwrap();
+    assert!(!hostile.report.exit.success(), "{hostile:?}");
+}
