@@ -43,6 +43,12 @@ need cc build-essential
 if [ "$purpose" = test ]; then
   # The crash tests stop the daemon at chosen system calls.
   need strace strace
+  # The egress tests make network namespaces and speak to the proxy with a client that is not ours.
+  need ip iproute2
+  need curl curl
+  # What programs in the sandbox must still be able to do.
+  need git git
+  need node nodejs
   # The solver and the evaluation harness come from PyPI.
   need python3 python3
   python3 -c 'import venv, ensurepip' >/dev/null 2>&1 || packages+=(python3-venv)

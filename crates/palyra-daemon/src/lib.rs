@@ -11,6 +11,7 @@ mod app;
 mod args;
 mod auth;
 mod composition;
+mod credentials;
 mod error;
 mod http;
 mod listen;

@@ -12,6 +12,7 @@ use palyra_journal::{Journal, NewRecord};
 use palyra_sandbox::Fallback;
 use palyra_tools::Tool;
 
+use crate::credentials::{self, Secrets};
 use crate::error::DaemonError;
 
 /// The kind of the record that every connection leaves.
@@ -36,6 +37,7 @@ impl Reach {
         let private_hosts = parsed("egress.private_hosts", &config.egress.private_hosts, PrivateHost::parse)?;
         let egress = Egress::new(EgressOptions {
             log: Arc::new(JournalLog(journal.clone())),
+            secrets: Arc::new(Secrets(environment.clone())),
             trust: config.egress.ca_file.clone().map_or(Trust::System, Trust::SystemAnd),
             clock: Arc::clone(clock),
             ..EgressOptions::default()
@@ -54,6 +56,7 @@ impl Reach {
             environment: inherited(config, environment),
             protected,
             network: parsed("process.network", &config.process.network, Rule::parse)?,
+            credentials: credentials::parsed(&config.process.credentials)?,
             private_hosts: private_hosts.clone(),
         };
         let fetch = FetchOptions {

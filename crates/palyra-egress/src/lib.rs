@@ -41,4 +41,4 @@ pub use rules::{
 };
 pub use secrets::{NoSecrets, SecretSource};
 pub use target::{Scheme, Target};
-pub use tls::Trust;
+pub use tls::{SandboxAuthority, Trust};

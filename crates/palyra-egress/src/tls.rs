@@ -140,8 +140,8 @@ fn add_pem(roots: &mut RootCertStore, place: &str, pem: &[u8]) -> Result<(), Egr
     if added == 0 { Err(unusable("it holds no certificate".to_owned())) } else { Ok(()) }
 }
 
-/// The certificate authority of one sandbox.
-pub(crate) struct SandboxAuthority {
+/// The certificate authority of one sandbox. Its keys exist in this process alone and go with it.
+pub struct SandboxAuthority {
     pem: String,
     certificate: CertificateDer<'static>,
     issuer: Issuer<'static, KeyPair>,
@@ -177,8 +177,9 @@ impl SandboxAuthority {
         })
     }
 
-    /// The certificate that the sandbox has to trust.
-    pub(crate) fn pem(&self) -> &str {
+    /// The certificate that the sandbox has to trust, in PEM.
+    #[must_use]
+    pub fn pem(&self) -> &str {
         &self.pem
     }
 

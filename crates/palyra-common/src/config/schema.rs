@@ -233,6 +233,9 @@ config_schema! {
         /// Hosts that processes may reach through the egress proxy, one rule each, such as `https://crates.io` or `GET https://*.example.org/api`;
         /// none when empty.
         network: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
+        /// Secrets that the proxy puts into requests of processes to one host, which never see them, such as
+        /// `api.example.org Authorization: Bearer {env:API_TOKEN}`.
+        credentials: Vec<String> = Vec::new(), ValueType::List, EnvNames::FileOnly;
     }
     /// Outbound connections of tools.
     egress: EgressConfig {

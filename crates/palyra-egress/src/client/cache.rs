@@ -2,7 +2,7 @@
 //!
 //! Kept is a complete `200` answer to a `GET` that names no credential, whose headers allow a shared cache to keep it, and that either says how
 //! long it is fresh or carries a validator to ask again with. Answers of hosts that secrets are bound to are never kept. Looking into the cache comes after
-//! the rules: a grant that does not cover an address does not see what another grant fetched from it.
+//! the rules, and what a grant may reach is part of the key: a grant does not see what another one fetched from where it may not go itself.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -169,7 +169,10 @@ impl CacheKey {
             return None;
         }
         let accept = step.headers.get(http::header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
-        Some(Self(format!("{}\n{accept}", step.target.url())))
+        // A grant that may not reach the address behind the name does not see what one that may has fetched from there.
+        let reach: Vec<String> =
+            grant.private_hosts.iter().filter(|line| line.host == step.target.host).map(ToString::to_string).collect();
+        Some(Self(format!("{}\n{accept}\n{}", step.target.url(), reach.join(","))))
     }
 
     pub(super) fn as_str(&self) -> &str {

@@ -58,7 +58,7 @@ pub fn listener_from_fd(descriptor: OwnedFd) -> Result<TcpListener, EgressError>
 pub(super) struct Shared {
     pub(super) egress: Egress,
     pub(super) access: ProxyAccess,
-    pub(super) authority: Option<SandboxAuthority>,
+    pub(super) authority: Option<Arc<SandboxAuthority>>,
     state: RwLock<State>,
 }
 
@@ -91,14 +91,29 @@ impl Shared {
 impl Egress {
     /// Serves a grant on a listener until the handle is shut down or dropped.
     pub fn serve(&self, listener: TcpListener, options: ProxyOptions) -> Result<ProxyHandle, EgressError> {
+        let authority = match options.grant.intercept {
+            Intercept::Never => None,
+            Intercept::WhenGranted => Some(self.authority(&options.grant.id)?),
+        };
+        self.serve_under(listener, options, authority)
+    }
+
+    /// A new authority, for a sandbox that has to know it before its proxy can listen.
+    pub fn authority(&self, grant: &str) -> Result<Arc<SandboxAuthority>, EgressError> {
+        Ok(Arc::new(SandboxAuthority::new(grant, &*self.parts().clock)?))
+    }
+
+    /// Serves a grant as [`Egress::serve`] does, under an authority that was made before.
+    pub fn serve_under(
+        &self,
+        listener: TcpListener,
+        options: ProxyOptions,
+        authority: Option<Arc<SandboxAuthority>>,
+    ) -> Result<ProxyHandle, EgressError> {
         let ProxyOptions { grant, access } = options;
         grant.validate()?;
         let address =
             listener.local_addr().map_err(|source| EgressError::ListenFailed { address: "unknown".into(), source })?;
-        let authority = match grant.intercept {
-            Intercept::Never => None,
-            Intercept::WhenGranted => Some(SandboxAuthority::new(&grant.id, &*self.parts().clock)?),
-        };
         let shared = Arc::new(Shared { egress: self.clone(), access, authority, state: RwLock::new(state_of(grant)) });
         let stop = CancellationToken::new();
         let task = tokio::spawn(accept(listener, Arc::clone(&shared), stop.clone()));
@@ -129,7 +144,7 @@ impl ProxyHandle {
     /// The certificate that the sandbox has to trust, in PEM, if the grant lets the proxy look into TLS.
     #[must_use]
     pub fn authority_pem(&self) -> Option<&str> {
-        self.shared.authority.as_ref().map(SandboxAuthority::pem)
+        self.shared.authority.as_deref().map(SandboxAuthority::pem)
     }
 
     /// Replaces the grant. Connections made under the old one end; a grant that lets the proxy look into TLS needs a proxy that was started so.

@@ -141,9 +141,13 @@ async fn the_cache_answers_when_it_may() {
     );
     assert_eq!(log.records().len(), 8, "an answer from the cache is recorded too");
     // Another grant does not see what this one fetched.
-    let stranger = EgressGrant::new("stranger");
+    let mut stranger = EgressGrant::new("stranger");
     assert_eq!(
         client.send(&stranger, FetchRequest::get(format!("{base}/fresh"))).await.unwrap_err().code(),
         "egress_refused"
     );
+    // Not even with the same rules, if the name leads it to an address that it may not reach.
+    stranger.rules = grant.rules.clone();
+    let error = client.send(&stranger, FetchRequest::get(format!("{base}/fresh"))).await.unwrap_err();
+    assert_eq!(error.code(), "egress_refused", "{error}");
 }

@@ -11,6 +11,7 @@ use palyra_sandbox::{
 use palyra_tools::{EffectId, ToolError, Workspace};
 
 use super::input::Wanted;
+use super::network::{BUNDLE_VARIABLES, WayOut};
 use super::options::ProcessOptions;
 use super::readiness::{Ready, refused};
 
@@ -24,6 +25,7 @@ pub(super) fn planned(
     workspace: &Workspace,
     effect_id: &EffectId,
     wanted: &Wanted,
+    way_out: Option<&WayOut>,
 ) -> Result<Plan, ToolError> {
     let root = workspace.root();
     if let Some(own) = hidden(root, &options.protected).first() {
@@ -48,9 +50,16 @@ pub(super) fn planned(
         processes: options.processes,
         ..Limits::default()
     };
-    grant.network = if options.network.is_empty() { Network::None } else { Network::Proxy(ProxyPorts::default()) };
+    grant.network = if way_out.is_some() { Network::Proxy(ProxyPorts::default()) } else { Network::None };
     grant.environment = options.environment.iter().map(|(name, _)| name.clone()).collect();
-    let process = process(options, workspace, effect_id, wanted)?;
+    let mut process = process(options, workspace, effect_id, wanted)?;
+    if let Some(bundle) = way_out.and_then(WayOut::bundle) {
+        grant.read_only.push(place(bundle)?);
+        for name in BUNDLE_VARIABLES {
+            grant.environment.push(name.to_owned());
+            process.environment.push((name.to_owned(), bundle.display().to_string()));
+        }
+    }
     let plan = plan(&grant, &ready.host, &process).map_err(|error| refused(&error))?;
     ready.require(plan.tier())?;
     Ok(plan)

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use palyra_common::SandboxTier;
-use palyra_egress::{PrivateHost, Rule};
+use palyra_egress::{CredentialBinding, PrivateHost, Rule};
 use palyra_sandbox::Fallback;
 
 /// Resolved options of all process tools.
@@ -34,6 +34,8 @@ pub struct ProcessOptions {
     pub protected: Vec<PathBuf>,
     /// Hosts that processes may reach; none means no network.
     pub network: Vec<Rule>,
+    /// Secrets that the proxy puts into requests to some of them; no process ever sees one.
+    pub credentials: Vec<CredentialBinding>,
     /// Hosts with private addresses among them.
     pub private_hosts: Vec<PrivateHost>,
 }

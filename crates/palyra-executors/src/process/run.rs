@@ -7,18 +7,21 @@ use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity, command_line};
 use palyra_sandbox::{Child, ExitReport, Stdio, Stream};
 use palyra_tools::{
-    Changed, CheckpointLimits, Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
+    Changed, Checkpoint, CheckpointLimits, Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
 };
 use serde_json::Value;
 
+use super::Processes;
 use super::capture::{Captured, drain, feed};
 use super::input::{MAX_SECONDS, ProcessRunInput, shown, shown_cwd};
 use super::outcome::Ended;
 use super::readiness::refused;
-use super::{Processes, grant, network};
 
 /// How long output may still come after the process tree is gone. Everything it wrote is in the pipes by then.
 const DRAIN: Duration = Duration::from_millis(500);
+
+/// How long a cancelled call may still look for changes; the engine waits for 60 ms.
+const HURRY: Duration = Duration::from_millis(35);
 
 /// The tool.
 pub(super) struct ProcessRun {
@@ -60,10 +63,10 @@ impl Tool for ProcessRun {
         let wanted = input.wanted(tool, invocation.time_limit)?;
         let processes = Arc::clone(&self.processes);
         let ready = stoppable(&invocation, processes.readiness.get()).await??;
-        let plan = {
+        let (plan, way_out) = {
             let (processes, ready, wanted) = (Arc::clone(&processes), Arc::clone(&ready), wanted.clone());
             let (workspace, effect) = (Arc::clone(&invocation.workspace), invocation.effect_id.clone());
-            blocking(move || grant::planned(&processes.options, &ready, &workspace, &effect, &wanted)).await?
+            blocking(move || processes.planned(&ready, &workspace, &effect, &wanted)).await?
         };
         let checkpoint = {
             let (processes, workspace) = (Arc::clone(&processes), Arc::clone(&invocation.workspace));
@@ -76,28 +79,38 @@ impl Tool for ProcessRun {
             stderr: Stream::Pipe,
         };
         let mut child = ready.sandbox.spawn(&plan, stdio).await.map_err(|error| refused(&error))?;
-        let proxies = network::serve(&processes.egress, &processes.options, &invocation.effect_id, &mut child)?;
+        let proxies = way_out.map(|way| way.serve(&processes.egress, &mut child)).transpose()?.unwrap_or_default();
         let (stdout, stderr, report) = follow(&mut child, input.stdin, &invocation).await?;
         drop(proxies);
-        let (workspace, artifacts) = (Arc::clone(&invocation.workspace), Arc::clone(&invocation.artifacts));
-        let inline = invocation.limits.inline_bytes;
-        let tier = plan.tier();
-        blocking(move || {
-            let changed: Changed = checkpoint.changes(&workspace, artifacts.as_ref())?;
-            let ended = Ended {
-                command: command_line(wanted.argv.iter().map(String::as_str)),
-                tier,
-                report,
-                stdout,
-                stderr,
-                changed,
-                checkpoint: checkpoint.cost(),
-                left_out: checkpoint.left_out(),
-            };
-            ended.into_output(&processes.options, inline, artifacts.as_ref())
-        })
-        .await
+        let left_out = checkpoint.left_out();
+        let cost = checkpoint.cost();
+        let changed = changes(checkpoint, &invocation).await?;
+        let ended = Ended {
+            command: command_line(wanted.argv.iter().map(String::as_str)),
+            tier: plan.tier(),
+            report,
+            stdout,
+            stderr,
+            changed,
+            checkpoint: cost,
+            left_out,
+        };
+        let (inline, artifacts) = (invocation.limits.inline_bytes, Arc::clone(&invocation.artifacts));
+        blocking(move || ended.into_output(&processes.options, inline, artifacts.as_ref())).await
     }
+}
+
+/// What the process changed. A call that was cancelled has to return at once, so in a large workspace it may not come to know.
+async fn changes(checkpoint: Checkpoint, invocation: &Invocation) -> Result<Changed, ToolError> {
+    let (workspace, artifacts) = (Arc::clone(&invocation.workspace), Arc::clone(&invocation.artifacts));
+    let compared = blocking(move || checkpoint.changes(&workspace, artifacts.as_ref()));
+    if !invocation.cancel.is_cancelled() {
+        return compared.await;
+    }
+    tokio::time::timeout(HURRY, compared).await.unwrap_or_else(|_| {
+        let not_covered = vec!["the call was stopped, and there was no time to compare the files".to_owned()];
+        Ok(Changed { not_covered, ..Changed::default() })
+    })
 }
 
 /// Reads what the process prints until its whole tree is gone; a cancelled call kills it.

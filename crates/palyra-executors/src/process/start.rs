@@ -10,12 +10,12 @@ use palyra_sandbox::Stream;
 use palyra_tools::{CheckpointLimits, Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
 use serde_json::{Value, json};
 
+use super::Processes;
 use super::background::Running;
 use super::input::{ProcessStartInput, shown, shown_cwd};
 use super::outcome::label;
 use super::readiness::refused;
 use super::run::{blocking, stoppable};
-use super::{Processes, grant, network};
 
 /// Longest life of a background process; its run ends it earlier.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -60,10 +60,10 @@ impl Tool for ProcessStart {
         processes.background.require_room(invocation.run_id)?;
         let ready = stoppable(&invocation, processes.readiness.get()).await??;
         let command = command_line(wanted.argv.iter().map(String::as_str));
-        let plan = {
+        let (plan, way_out) = {
             let (processes, ready) = (Arc::clone(&processes), Arc::clone(&ready));
             let (workspace, effect) = (Arc::clone(&invocation.workspace), invocation.effect_id.clone());
-            blocking(move || grant::planned(&processes.options, &ready, &workspace, &effect, &wanted)).await?
+            blocking(move || processes.planned(&ready, &workspace, &effect, &wanted)).await?
         };
         let checkpoint = {
             let (processes, workspace) = (Arc::clone(&processes), Arc::clone(&invocation.workspace));
@@ -72,7 +72,7 @@ impl Tool for ProcessStart {
         };
         let stdio = Stdio { stdin: Stream::Null, stdout: Stream::Pipe, stderr: Stream::Pipe };
         let mut child = ready.sandbox.spawn(&plan, stdio).await.map_err(|error| refused(&error))?;
-        let proxies = network::serve(&processes.egress, &processes.options, &invocation.effect_id, &mut child)?;
+        let proxies = way_out.map(|way| way.serve(&processes.egress, &mut child)).transpose()?.unwrap_or_default();
         let running = Running::follow(child, proxies, checkpoint, plan.tier(), command.clone());
         let id = processes.background.add(invocation.run_id, running);
         let content = format!(

@@ -6,16 +6,18 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
 
-use palyra_common::SandboxTier;
+use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::kernel::Kernel;
-use super::setup::{self, Context, Failure};
+use super::setup::{self, Context, Failure, Filters, Standards};
 use super::supervisor::ANNOUNCED;
 use super::syscall::Syscall as _;
-use super::wire;
-use crate::plan::{Plan, Program};
+use super::wire::{self, Received};
+use crate::grant::Owner;
+use crate::plan::{GuestIdentity, Namespace, Plan, Program, Step};
 use crate::prove;
 use crate::sys::{self, Forked, Patience};
 
@@ -29,21 +31,65 @@ pub(super) enum Inner {
     Ended(i32),
 }
 
-/// Does not return: it ends, or becomes the guest's program.
-pub(super) fn run(plan: &Plan, mut context: Context, inner: &OwnedFd, mut announce: File) -> ! {
+/// What a room can be made of before anyone asks for it. Equal preparations make equal rooms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Preparation {
+    pub(super) identity: GuestIdentity,
+    pub(super) namespaces: Vec<Namespace>,
+    pub(super) host_ids: Owner,
+    pub(super) steps: Vec<Step>,
+}
+
+impl Preparation {
+    pub(super) fn of(plan: &Plan, host_ids: Owner) -> Self {
+        Self {
+            identity: plan.identity,
+            namespaces: plan.namespaces.clone(),
+            host_ids,
+            steps: plan.room.iter().take(plan.ahead).cloned().collect(),
+        }
+    }
+}
+
+/// Tells a prepared room what to run. Attached: plan, standard input, output, error, the user namespace if one is entered, one per owner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Go {
+    pub(super) enters: bool,
+    pub(super) owners: Vec<Owner>,
+}
+
+/// The first process of tier B: becomes the guest.
+pub(super) fn restricted(plan: &Plan, mut context: Context, mut announce: File) -> ! {
     let mut kernel = Kernel::new();
     if let Err(failure) = setup::carry_out(&plan.room, plan.identity, &mut context, &mut kernel) {
         fail(&mut announce, &failure)
     }
-    if plan.tier == SandboxTier::B {
-        guest(plan, context, &mut kernel, announce)
+    guest(plan, context, &mut kernel, announce)
+}
+
+/// The first process of tier C: makes the room ready, waits to be told what to run, runs it and reaps.
+pub(super) fn isolated(preparation: &Preparation, inner: &OwnedFd, mut announce: File, filters: Arc<Filters>) -> ! {
+    let mut kernel = Kernel::new();
+    let mut context = Context::bare(preparation.host_ids, filters);
+    if let Err(failure) = setup::carry_out(&preparation.steps, preparation.identity, &mut context, &mut kernel) {
+        fail(&mut announce, &failure)
     }
-    if let Err(failure) = hand_over(plan, &mut context, inner) {
+    // Nobody asked and nobody will.
+    let Ok(Some(received)) = wire::receive::<Go>(inner.as_fd()) else { sys::exit(0) };
+    let plan = match unpack(received, &mut context) {
+        Ok(plan) => plan,
+        Err(error) => fail(&mut announce, &Failure::new("plan", "", &error)),
+    };
+    let rest = plan.room.get(plan.ahead..).unwrap_or_default();
+    if let Err(failure) = setup::carry_out(rest, plan.identity, &mut context, &mut kernel) {
+        fail(&mut announce, &failure)
+    }
+    if let Err(failure) = hand_over(&plan, &mut context, inner) {
         fail(&mut announce, &failure)
     }
     match sys::fork(0) {
         Err(error) => fail(&mut announce, &Failure::new("fork", "", &error)),
-        Ok(Forked::Child) => guest(plan, context, &mut Kernel::new(), announce),
+        Ok(Forked::Child) => guest(&plan, context, &mut Kernel::new(), announce),
         Ok(Forked::Parent(pid)) => {
             drop((context, announce));
             // From here on this process only waits; it needs no rights for that.
@@ -54,20 +100,40 @@ pub(super) fn run(plan: &Plan, mut context: Context, inner: &OwnedFd, mut announ
             if bare.is_err() {
                 sys::exit(1)
             }
-            loop {
-                match sys::wait4(None, Patience::Block) {
-                    Ok(Some(waited)) if waited.pid == pid => {
-                        let _ = wire::send(inner.as_fd(), &Inner::Ended(waited.status), &[]);
-                        sys::exit(0)
-                    }
-                    Ok(Some(_)) => {}
-                    Ok(None) => sys::exit(1),
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(_) => sys::exit(1),
-                }
-            }
+            reap_until(pid, inner)
         }
     }
+}
+
+/// Reaps until the guest has ended, and tells how.
+fn reap_until(guest: Pid, inner: &OwnedFd) -> ! {
+    loop {
+        match sys::wait4(None, Patience::Block) {
+            Ok(Some(waited)) if waited.pid == guest => {
+                let _ = wire::send(inner.as_fd(), &Inner::Ended(waited.status), &[]);
+                sys::exit(0)
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => sys::exit(1),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => sys::exit(1),
+        }
+    }
+}
+
+fn unpack(received: Received<Go>, context: &mut Context) -> io::Result<Plan> {
+    let Received { message: Go { enters, owners }, attached } = received;
+    let mut attached = attached.into_iter();
+    let mut next = || attached.next().ok_or_else(|| io::Error::other("a descriptor is missing"));
+    let plan = wire::from_memory(next()?)?;
+    context.standards = Some(Standards { input: next()?, output: next()?, error: next()? });
+    if enters {
+        context.user_namespace = Some(next()?);
+    }
+    for owner in owners {
+        context.owners.insert(owner, next()?);
+    }
+    Ok(plan)
 }
 
 fn hand_over(plan: &Plan, context: &mut Context, inner: &OwnedFd) -> Result<(), Failure> {

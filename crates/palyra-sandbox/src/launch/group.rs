@@ -9,13 +9,14 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use palyra_common::SandboxTier;
-
 use crate::host::Cgroups;
 use crate::plan::Plan;
 
 /// What the supervisor and the sandbox's first process need themselves.
 const OWN_BYTES: u64 = 16 << 20;
+
+/// The supervisor, and the first process of the sandbox or of a room that waits for one.
+const OWN_PROCESSES: u64 = 2;
 
 /// The groups of one supervisor; it leaves and removes them when this is dropped.
 #[derive(Debug)]
@@ -94,9 +95,7 @@ impl Groups {
         if let Some(path) = &self.pids
             && self.facts.limits_processes()
         {
-            // The supervisor, and in tier C the sandbox's first process.
-            let own = 1 + u64::from(plan.tier == SandboxTier::C);
-            set(path, "pids.max", &u64::from(plan.limits.processes).saturating_add(own).to_string())?;
+            set(path, "pids.max", &u64::from(plan.limits.processes).saturating_add(OWN_PROCESSES).to_string())?;
         }
         self.kills_before = self.kills();
         Ok(())

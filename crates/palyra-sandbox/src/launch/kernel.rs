@@ -26,8 +26,8 @@ use crate::grant::Owner;
 use crate::plan::{LandlockRules, Resource};
 use crate::sys;
 
-/// The directory of the host over which the new root is mounted until it becomes the root. It exists wherever programs do.
-const STAGE: &str = "/usr";
+/// The directory of the host over which the new root is mounted until it becomes the root. Nothing below it is ever shared.
+const STAGE: &str = "/proc";
 /// Files of a private file system; their descriptions take kernel memory that the size does not count.
 const SCRATCH_INODES: &str = "131072";
 

@@ -32,5 +32,5 @@ pub(crate) use bpf::compile;
 pub(crate) use kernel::Kernel;
 pub(crate) use namespace::{linux_flag, user_namespace};
 
-pub(crate) use setup::{Context, Failure, Standards, carry_out};
+pub(crate) use setup::{Context, Failure, carry_out};
 pub(crate) use syscall::Syscall;

@@ -62,11 +62,26 @@ pub(crate) struct Context {
     /// Compiled filters.
     pub(crate) filters: Arc<Filters>,
     /// Standard input, output and error.
-    pub(crate) standards: Standards,
+    pub(crate) standards: Option<Standards>,
     /// What `source` and `device` took hold of.
     pub(crate) sources: BTreeMap<usize, OwnedFd>,
     /// What `listen` opened.
     pub(crate) listeners: Vec<OwnedFd>,
+}
+
+impl Context {
+    /// With nothing but what is known before anyone asks.
+    pub(crate) fn bare(host_ids: Owner, filters: Arc<Filters>) -> Self {
+        Self {
+            host_ids,
+            user_namespace: None,
+            owners: BTreeMap::new(),
+            filters,
+            standards: None,
+            sources: BTreeMap::new(),
+            listeners: Vec::new(),
+        }
+    }
 }
 
 /// Carries out steps, in order.
@@ -183,9 +198,10 @@ fn one(step: &Step, identity: GuestIdentity, context: &mut Context, kernel: &mut
         Step::Session => kernel.new_session(),
         Step::ControllingTerminal => kernel.take_terminal(),
         Step::Stdio => {
-            kernel.place_standard(Standard::Input, context.standards.input.as_fd())?;
-            kernel.place_standard(Standard::Output, context.standards.output.as_fd())?;
-            kernel.place_standard(Standard::Error, context.standards.error.as_fd())
+            let standards = context.standards.as_ref().ok_or_else(|| missing("standard input"))?;
+            kernel.place_standard(Standard::Input, standards.input.as_fd())?;
+            kernel.place_standard(Standard::Output, standards.output.as_fd())?;
+            kernel.place_standard(Standard::Error, standards.error.as_fd())
         }
         Step::Limit { resource, value } => kernel.limit(*resource, *value),
         Step::LeaveGroups => kernel.leave_groups(),

@@ -29,7 +29,7 @@ fn context(plan: &Plan) -> Context {
         user_namespace: (private && plan.tier == SandboxTier::C).then(null),
         owners: if private { BTreeMap::from(owners) } else { BTreeMap::new() },
         filters: Arc::new(profiles.into_iter().map(|profile| (profile, bpf::compile(profile).unwrap())).collect()),
-        standards: Standards { input: null(), output: null(), error: null() },
+        standards: Some(Standards { input: null(), output: null(), error: null() }),
         sources: BTreeMap::new(),
         listeners: Vec::new(),
     }

@@ -4,7 +4,6 @@
 //! get and can be kept: control groups, a private id, user namespaces. The daemon talks to it over a socket of its own; when that socket or the
 //! launcher goes away, the sandbox dies. It leaves the guest's own set-up to `setup` and the first process of tier C to `first`.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -15,14 +14,15 @@ use std::time::{Duration, Instant};
 
 use palyra_common::SandboxTier;
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::SeekFrom;
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use serde::{Deserialize, Serialize};
 
-use super::first::{self, Inner};
+use super::first::{self, Go, Inner, Preparation};
 use super::group::Groups;
 use super::launcher::Request;
-use super::namespace::{Namespaces, linux_flag};
+use super::namespace::{Namespaces, Taken, linux_flag};
 use super::setup::{Context, Failure, Filters, Standards};
 use super::tree;
 use super::wire::{self, Ending, Event};
@@ -35,6 +35,8 @@ use crate::sys::{self, Forked, Patience, Used};
 const TICK: Duration = Duration::from_millis(50);
 /// A set-up takes milliseconds; one that takes this long will never end.
 const SETUP_TIME: Duration = Duration::from_secs(30);
+/// How old a room may get before it is used: what is mounted file by file is replaced on the host now and then.
+const SPARE_TIME: Duration = Duration::from_secs(60);
 /// Written on the way to the program, so that silence means the set-up died.
 pub(super) const ANNOUNCED: u8 = 1;
 
@@ -64,15 +66,49 @@ pub(crate) struct Supervisor {
     filters: Arc<Filters>,
     namespaces: Namespaces,
     groups: Option<Groups>,
+    /// What the last room of tier C was made of: the next one probably is too.
+    wanted: Option<Preparation>,
+    spare: Option<Prepared>,
+}
+
+/// The first process of tier C in its namespaces, with a room that is ready but for what is shared.
+#[derive(Debug)]
+struct Prepared {
+    preparation: Preparation,
+    first: Pid,
+    pidfd: OwnedFd,
+    inner: OwnedFd,
+    ready: OwnedFd,
+    /// Changes when the host's mounts do: the room has a copy of what was mounted before.
+    mounts: File,
+    made: Instant,
+}
+
+impl Prepared {
+    /// Whether it is what a room made now would be.
+    fn fits(&self, preparation: &Preparation) -> bool {
+        let mut polled = [PollFd::new(&self.mounts, PollFlags::PRI), PollFd::new(&self.pidfd, PollFlags::IN)];
+        let untouched = rustix::event::poll(&mut polled, Some(&timespec(Duration::ZERO))) == Ok(0);
+        untouched && self.made.elapsed() < SPARE_TIME && self.preparation == *preparation
+    }
+
+    fn discard(self) {
+        let _ = rustix::process::kill_process(self.first, Signal::KILL);
+        let _ = sys::wait4(Some(self.first), Patience::Block);
+    }
 }
 
 impl Supervisor {
     pub(crate) fn new(launcher: OwnedFd, filters: Arc<Filters>) -> Self {
-        Self { launcher, filters, namespaces: Namespaces::default(), groups: None }
+        Self { launcher, filters, namespaces: Namespaces::default(), groups: None, wanted: None, spare: None }
     }
 
     /// Serves starts until the launcher is gone.
     pub(crate) fn serve(mut self) {
+        // What a guest leaves behind comes to us and not to the host's first process.
+        if rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_err() {
+            return;
+        }
         while let Ok(Some(received)) = wire::receive::<Request>(self.launcher.as_fd()) {
             let Request::Start = received.message;
             if let Ok([plan, control, input, output, error]) = <[OwnedFd; 5]>::try_from(received.attached) {
@@ -83,28 +119,53 @@ impl Supervisor {
             if wire::send(self.launcher.as_fd(), &Notice::Done, &[]).is_err() {
                 return;
             }
+            self.stock_up();
         }
+    }
+
+    /// Makes the next room ready while nobody waits for it.
+    fn stock_up(&mut self) {
+        if self.spare.is_none()
+            && let Some(preparation) = self.wanted.clone()
+        {
+            // Without a spare the next start only takes longer, and tells what is wrong.
+            self.spare = self.prepare(preparation).ok();
+        }
+    }
+
+    fn prepare(&self, preparation: Preparation) -> Result<Prepared, Failure> {
+        let failed = |step: &'static str| move |error: io::Error| Failure::new(step, "", &error);
+        let mounts = File::open("/proc/self/mountinfo").map_err(failed("mounts"))?;
+        let (ready, announce) = pipe()?;
+        let (inner, inner_end) = wire::pair().map_err(failed("socket"))?;
+        let first = match sys::fork(flags(&preparation)).map_err(failed("namespaces"))? {
+            Forked::Child => {
+                drop((ready, inner));
+                first::isolated(&preparation, &inner_end, File::from(announce), Arc::clone(&self.filters))
+            }
+            Forked::Parent(pid) => pid,
+        };
+        let pidfd =
+            rustix::process::pidfd_open(first, PidfdFlags::empty()).map_err(|error| failed("pidfd")(error.into()))?;
+        Ok(Prepared { preparation, first, pidfd, inner, ready, mounts, made: Instant::now() })
     }
 
     /// When this returns, no process of the sandbox and no directory of it is left.
     fn start(&mut self, plan: OwnedFd, control: &OwnedFd, standards: Standards) -> Result<Event, Failure> {
         let failed = |step: &'static str| move |error: io::Error| Failure::new(step, "", &error);
+        let text = plan.try_clone().map_err(failed("plan"))?;
         let plan: Plan = wire::from_memory(plan).map_err(failed("plan"))?;
         let taken = self.namespaces.take(&plan).map_err(failed("user_namespace"))?;
         self.enter_groups(&plan).map_err(failed("control_group"))?;
-        let context = Context {
-            host_ids: taken.host_ids,
-            user_namespace: taken.user_namespace,
-            owners: taken.owners,
-            filters: Arc::clone(&self.filters),
-            standards,
-            sources: BTreeMap::new(),
-            listeners: Vec::new(),
+        let _scratch = Scratch::make(&plan, taken.host_ids)?;
+        let begun = match plan.tier {
+            SandboxTier::C => self.begin_isolated(&plan, &text, taken, standards, control),
+            _ => self.begin_restricted(&plan, taken, standards, control),
         };
-        let _scratch = Scratch::make(&plan, &context)?;
-        match begin(&plan, context, control, &self.launcher) {
+        let spared = self.spare.as_ref().map(|spare| spare.first);
+        match begun {
             Err(failure) => {
-                tree::kill_below(None);
+                tree::kill_below(None, spared);
                 Err(failure)
             }
             Ok(mut begun) => {
@@ -112,9 +173,86 @@ impl Supervisor {
                 report(control, &Event::Started { pid: begun.first.as_raw_nonzero().get() }, &listeners);
                 // The daemon has its own; ours would keep the ports open after it let go.
                 drop(listeners);
+                begun.spared = spared;
                 Ok(Event::Ended(watch(&plan, &begun, control, &self.launcher, self.groups.as_ref())))
             }
         }
+    }
+
+    /// Starts the first process of tier B and waits until the program was executed.
+    fn begin_restricted(
+        &self,
+        plan: &Plan,
+        taken: Taken,
+        standards: Standards,
+        control: &OwnedFd,
+    ) -> Result<Begun, Failure> {
+        let failed = |step: &'static str| move |error: io::Error| Failure::new(step, "", &error);
+        let host_ids = taken.host_ids;
+        let mut context = Context::bare(host_ids, Arc::clone(&self.filters));
+        context.owners = taken.owners;
+        context.standards = Some(standards);
+        let (ready, announce) = pipe()?;
+        let since = Instant::now();
+        let first = match sys::fork(flags(&Preparation::of(plan, host_ids))).map_err(failed("namespaces"))? {
+            Forked::Child => {
+                drop(ready);
+                first::restricted(plan, context, File::from(announce))
+            }
+            Forked::Parent(pid) => pid,
+        };
+        // Our copies of the guest's pipes would keep them open after its end.
+        drop((context, announce));
+        let pidfd =
+            rustix::process::pidfd_open(first, PidfdFlags::empty()).map_err(|error| failed("pidfd")(error.into()))?;
+        executed(ready, control, &self.launcher)?;
+        Ok(Begun { first, pidfd, inner: None, listeners: Vec::new(), host_ids, since, spared: None })
+    }
+
+    /// Tells a room of tier C, if possible one that is ready, what to run, and waits until the program was executed.
+    fn begin_isolated(
+        &mut self,
+        plan: &Plan,
+        text: &OwnedFd,
+        taken: Taken,
+        standards: Standards,
+        control: &OwnedFd,
+    ) -> Result<Begun, Failure> {
+        let failed = |step: &'static str| move |error: io::Error| Failure::new(step, "", &error);
+        let since = Instant::now();
+        let preparation = Preparation::of(plan, taken.host_ids);
+        let prepared = match self.spare.take() {
+            Some(spare) if spare.fits(&preparation) => spare,
+            other => {
+                if let Some(stale) = other {
+                    stale.discard();
+                }
+                self.prepare(preparation.clone())?
+            }
+        };
+        self.wanted = Some(preparation);
+        let Taken { host_ids, user_namespace, owners } = taken;
+        let go = Go { enters: user_namespace.is_some(), owners: owners.keys().copied().collect() };
+        let mut attached =
+            vec![text.as_fd(), standards.input.as_fd(), standards.output.as_fd(), standards.error.as_fd()];
+        attached.extend(user_namespace.iter().chain(owners.values()).map(|fd| fd.as_fd()));
+        rustix::fs::seek(text, SeekFrom::Start(0)).map_err(|error| failed("plan")(error.into()))?;
+        let sent = wire::send(prepared.inner.as_fd(), &go, &attached);
+        drop(attached);
+        drop((standards, user_namespace, owners));
+        let Prepared { first, pidfd, inner, ready, .. } = prepared;
+        // A room that failed while it was made has said why, and hears no more.
+        executed(ready, control, &self.launcher)?;
+        sent.map_err(failed("go"))?;
+        let listeners = if plan.listeners.is_some() {
+            match wire::receive::<Inner>(inner.as_fd()).map_err(failed("listen"))? {
+                Some(received) if received.message == Inner::Listening => received.attached,
+                _ => return Err(died()),
+            }
+        } else {
+            Vec::new()
+        };
+        Ok(Begun { first, pidfd, inner: Some(inner), listeners, host_ids, since, spared: None })
     }
 
     /// Enters the groups that the plan names, unless it is in them already, and sets their limits.
@@ -147,12 +285,12 @@ fn report(control: &OwnedFd, event: &Event, attached: &[OwnedFd]) {
 struct Scratch(Option<PathBuf>);
 
 impl Scratch {
-    fn make(plan: &Plan, context: &Context) -> Result<Self, Failure> {
+    fn make(plan: &Plan, host_ids: Owner) -> Result<Self, Failure> {
         let Some(path) = &plan.scratch else { return Ok(Self(None)) };
         let make = || -> io::Result<()> {
             fs::DirBuilder::new().mode(0o700).create(path)?;
             if plan.identity == GuestIdentity::Private {
-                std::os::unix::fs::lchown(path, Some(context.host_ids.uid), Some(context.host_ids.gid))?;
+                std::os::unix::fs::lchown(path, Some(host_ids.uid), Some(host_ids.gid))?;
             }
             Ok(())
         };
@@ -192,16 +330,19 @@ fn open_up(path: &Path) {
 struct Begun {
     first: Pid,
     pidfd: OwnedFd,
-    inner: OwnedFd,
+    /// To the first process of tier C.
+    inner: Option<OwnedFd>,
     listeners: Vec<OwnedFd>,
     host_ids: Owner,
     since: Instant,
+    /// A room that waits for the next start and is not of this one.
+    spared: Option<Pid>,
 }
 
-fn flags(plan: &Plan) -> u64 {
+fn flags(preparation: &Preparation) -> u64 {
     let flag = |namespace: &Namespace| match namespace {
         // As root the namespace was made ahead and is entered by the guest, so that the mounts do not belong to it.
-        Namespace::User if plan.identity == GuestIdentity::Private => 0,
+        Namespace::User if preparation.identity == GuestIdentity::Private => 0,
         Namespace::User => linux_flag::NEWUSER,
         Namespace::Mount => linux_flag::NEWNS,
         Namespace::Pid => linux_flag::NEWPID,
@@ -209,44 +350,22 @@ fn flags(plan: &Plan) -> u64 {
         Namespace::Ipc => linux_flag::NEWIPC,
         Namespace::Uts => linux_flag::NEWUTS,
     };
-    plan.namespaces.iter().map(|namespace| u64::from(flag(namespace))).fold(0, |all, one| all | one)
+    preparation.namespaces.iter().map(|namespace| u64::from(flag(namespace))).fold(0, |all, one| all | one)
 }
 
-/// Starts the first process and waits until the program was executed.
-fn begin(plan: &Plan, context: Context, control: &OwnedFd, life: &OwnedFd) -> Result<Begun, Failure> {
-    let failed = |step: &'static str| move |error: io::Error| Failure::new(step, "", &error);
-    let os = |error: rustix::io::Errno| io::Error::from(error);
-    let (ready, announce) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(os).map_err(failed("pipe"))?;
-    let (inner, inner_end) = wire::pair().map_err(failed("socket"))?;
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(os).map_err(failed("reaper"))?;
-    let host_ids = context.host_ids;
-    let since = Instant::now();
-    let first = match sys::fork(flags(plan)).map_err(failed("namespaces"))? {
-        Forked::Child => {
-            drop((ready, inner));
-            first::run(plan, context, &inner_end, File::from(announce))
-        }
-        Forked::Parent(pid) => pid,
-    };
-    // Our copies of the guest's pipes would keep them open after its end.
-    drop((context, announce, inner_end));
-    let pidfd = rustix::process::pidfd_open(first, PidfdFlags::empty()).map_err(os).map_err(failed("pidfd"))?;
-    let text = read_ready(ready, control, life).map_err(failed("set_up"))?;
+fn pipe() -> Result<(OwnedFd, OwnedFd), Failure> {
+    rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| Failure::new("pipe", "", &error.into()))
+}
+
+/// Waits until the program was executed, or says why it was not.
+fn executed(ready: OwnedFd, control: &OwnedFd, launcher: &OwnedFd) -> Result<(), Failure> {
+    let text = read_ready(ready, control, launcher).map_err(|error| Failure::new("set_up", "", &error))?;
     let said = |text: &[u8]| serde_json::from_slice(text).unwrap_or_else(|_| died());
     match text.split_first() {
-        Some((&ANNOUNCED, [])) => {}
-        Some((&ANNOUNCED, failure)) => return Err(said(failure)),
-        _ => return Err(said(&text)),
+        Some((&ANNOUNCED, [])) => Ok(()),
+        Some((&ANNOUNCED, failure)) => Err(said(failure)),
+        _ => Err(said(&text)),
     }
-    let listeners = if plan.listeners.is_some() {
-        match wire::receive::<Inner>(inner.as_fd()).map_err(failed("listen"))? {
-            Some(received) if received.message == Inner::Listening => received.attached,
-            _ => return Err(died()),
-        }
-    } else {
-        Vec::new()
-    };
-    Ok(Begun { first, pidfd, inner, listeners, host_ids, since })
 }
 
 fn died() -> Failure {
@@ -297,7 +416,6 @@ fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedFd, groups: 
     let mut most = tree::Sample::default();
     let mut cause = EndCause::Finished;
     let mut status = None;
-    let own = rustix::process::getpid();
     // In tier C the sandbox's first process is ours.
     let own_tasks = u32::from(plan.tier == SandboxTier::C);
     loop {
@@ -313,7 +431,7 @@ fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedFd, groups: 
         if ended {
             break;
         }
-        let sample = tree::sample(tree::descendants(own));
+        let sample = tree::sample(tree::guests(begun.spared));
         most = tree::Sample {
             processes: most.processes.max(sample.processes),
             memory_bytes: most.memory_bytes.max(sample.memory_bytes),
@@ -358,9 +476,10 @@ fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedFd, groups: 
         status = Some(waited.status);
     }
     if plan.tier == SandboxTier::C {
-        status = guest_status(&begun.inner).or(if cause == EndCause::Finished { None } else { status });
+        status =
+            begun.inner.as_ref().and_then(guest_status).or(if cause == EndCause::Finished { None } else { status });
     }
-    let rest = tree::kill_below(private(plan, begun.host_ids));
+    let rest = tree::kill_below(private(plan, begun.host_ids), begun.spared);
     used.cpu += rest.cpu;
     used.largest = used.largest.max(rest.largest);
     let counted = groups.map(Groups::counted).unwrap_or_default();

@@ -36,6 +36,14 @@ pub(crate) fn descendants(of: Pid) -> HashSet<Pid> {
     found
 }
 
+/// All processes below this one but a prepared room.
+pub(crate) fn guests(spared: Option<Pid>) -> HashSet<Pid> {
+    let own = rustix::process::getpid();
+    let mut found = descendants(own);
+    found.retain(|pid| Some(*pid) != spared);
+    found
+}
+
 /// The processes directly below one.
 pub(crate) fn children(pid: Pid) -> Vec<Pid> {
     let Ok(threads) = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())) else { return Vec::new() };
@@ -91,39 +99,26 @@ fn written(io: &str) -> u64 {
 /// Kills everything below this process and reaps it; this process must be the reaper of its descendants.
 ///
 /// Stopping first keeps a tree that forks as fast as it dies from outrunning the list.
-pub(crate) fn kill_below(private: Option<Owner>) -> Used {
-    let own = rustix::process::getpid();
+/// A prepared room without a guest is spared.
+pub(crate) fn kill_below(private: Option<Owner>, spared: Option<Pid>) -> Used {
     let mut used = Used::default();
-    reap(&mut used, |_| {});
-    if !has_children() {
-        return used;
-    }
     loop {
-        let alive = descendants(own);
+        reap(&mut used, |_| {});
+        let alive = guests(spared);
+        if alive.is_empty() {
+            return used;
+        }
         for signal in [Signal::STOP, Signal::KILL] {
             for pid in &alive {
                 // A process that is gone already is what we want.
                 let _ = rustix::process::kill_process(*pid, signal);
             }
         }
-        if !alive.is_empty()
-            && let Some(owner) = private
-        {
+        if let Some(owner) = private {
             kill_as(owner);
-        }
-        reap(&mut used, |_| {});
-        if !has_children() {
-            return used;
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-}
-
-/// Whether there is anything left to wait for.
-fn has_children() -> bool {
-    use rustix::process::{WaitId, WaitIdOptions};
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    !matches!(rustix::process::waitid(WaitId::All, options), Err(rustix::io::Errno::CHILD))
 }
 
 /// Reaps every descendant that has ended.

@@ -23,7 +23,7 @@ use crate::report::EndCause;
 /// Longest message; failures carry a path and a reason.
 const LONGEST: usize = 64 * 1024;
 /// Most descriptors in one message.
-const MOST_DESCRIPTORS: usize = 8;
+const MOST_DESCRIPTORS: usize = 64;
 
 /// From a supervisor to the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -29,7 +29,7 @@ pub fn plan(grant: &Grant, host: &HostFacts, invocation: &Invocation) -> Result<
     };
     let scratch =
         (tier == SandboxTier::B).then(|| grant.scratch_root.join(format!("palyra-sandbox-{}", invocation.id)));
-    let (room, namespaces) = match tier {
+    let (room, ahead, namespaces) = match tier {
         SandboxTier::C => isolated_room(grant, host, identity),
         _ => restricted_room(grant, identity),
     };
@@ -41,6 +41,7 @@ pub fn plan(grant: &Grant, host: &HostFacts, invocation: &Invocation) -> Result<
         cgroups: host.cgroups.clone(),
         limits: grant.limits.clone(),
         room,
+        ahead,
         guest: guest(grant, host, invocation, tier, identity, scratch.as_deref()),
         program: program(grant, invocation),
         arguments: invocation.arguments.clone(),
@@ -90,26 +91,29 @@ fn check_network(grant: &Grant, host: &HostFacts, tier: SandboxTier) -> Result<(
     Ok(())
 }
 
-fn isolated_room(grant: &Grant, host: &HostFacts, identity: GuestIdentity) -> (Vec<Step>, Vec<Namespace>) {
+fn isolated_room(grant: &Grant, host: &HostFacts, identity: GuestIdentity) -> (Vec<Step>, usize, Vec<Namespace>) {
     let namespaces =
         vec![Namespace::User, Namespace::Mount, Namespace::Pid, Namespace::Network, Namespace::Ipc, Namespace::Uts];
     let mut steps = vec![Step::FirstToGo, Step::DieWithParent];
-    match identity {
-        GuestIdentity::Private => steps.extend(room::room(grant, host, Mapping::Owner)),
+    let mapping = match identity {
+        GuestIdentity::Private => Mapping::Owner,
         GuestIdentity::Caller { .. } => {
             steps.push(Step::MapCaller);
-            steps.extend(room::room(grant, host, Mapping::None));
+            Mapping::None
         }
-    }
-    (steps, namespaces)
+    };
+    let (room, ahead) = room::room(grant, host, mapping);
+    let ahead = steps.len() + ahead;
+    steps.extend(room);
+    (steps, ahead, namespaces)
 }
 
 /// Tier B has no root of its own. As root, the shared places are mounted over themselves with mapped owners, because the guest's private
 /// id owns nothing on the host.
-fn restricted_room(grant: &Grant, identity: GuestIdentity) -> (Vec<Step>, Vec<Namespace>) {
+fn restricted_room(grant: &Grant, identity: GuestIdentity) -> (Vec<Step>, usize, Vec<Namespace>) {
     let mut steps = vec![Step::FirstToGo];
     if identity != GuestIdentity::Private {
-        return (steps, Vec::new());
+        return (steps, 0, Vec::new());
     }
     let mut shares: Vec<_> = grant.shares().collect();
     shares.sort_by(|(left, _), (right, _)| left.path.cmp(&right.path));
@@ -121,7 +125,7 @@ fn restricted_room(grant: &Grant, identity: GuestIdentity) -> (Vec<Step>, Vec<Na
     for (slot, (place, _)) in shares.iter().enumerate() {
         steps.push(Step::Cover { slot, path: place.path.clone() });
     }
-    (steps, vec![Namespace::Mount])
+    (steps, 0, vec![Namespace::Mount])
 }
 
 fn guest(

@@ -25,8 +25,15 @@ impl fmt::Display for Plan {
         if let Some(scratch) = &self.scratch {
             writeln!(f, "scratch directory: {}", scratch.display())?;
         }
-        writeln!(f, "room:")?;
-        self.room.iter().try_for_each(|step| writeln!(f, "  {step}"))?;
+        for (at, step) in self.room.iter().enumerate() {
+            if at == 0 && self.ahead > 0 {
+                writeln!(f, "room, may be made ready before anyone asks:")?;
+            }
+            if at == self.ahead {
+                writeln!(f, "room:")?;
+            }
+            writeln!(f, "  {step}")?;
+        }
         writeln!(f, "guest:")?;
         self.guest.iter().try_for_each(|step| writeln!(f, "  {step}"))?;
         writeln!(f, "environment:")?;

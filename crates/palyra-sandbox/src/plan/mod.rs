@@ -54,6 +54,8 @@ pub struct Plan {
     pub(crate) limits: Limits,
     pub(crate) scratch: Option<PathBuf>,
     pub(crate) room: Vec<Step>,
+    /// How many steps of the room depend on the host alone and may be taken before anyone asks.
+    pub(crate) ahead: usize,
     pub(crate) guest: Vec<Step>,
     pub(crate) program: Program,
     pub(crate) arguments: Vec<String>,

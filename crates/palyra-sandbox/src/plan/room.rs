@@ -3,13 +3,13 @@
 //! An empty file system in memory gets the system's directories (read-only), a short `/etc`, a handful of devices, private `/tmp`, home and
 //! shared memory, a new `/proc`, and the shared places at their own paths; then it becomes the root, read-only at the top.
 //!
-//! INVARIANT: every source is taken hold of before the new root is made, because the new root is mounted over a directory of the host and
-//! paths of the host mean something else from then on.
+//! INVARIANT: until it becomes the root, the new root is mounted over the host's `/proc`. Nothing below that is ever shared, so paths of the host
+//! keep their meaning while the shared places are taken hold of.
 
 use std::path::{Path, PathBuf};
 
 use super::step::Step;
-use crate::grant::{Access, Grant, Owner, PlaceKind};
+use crate::grant::{Access, Grant, Network, Owner, PlaceKind};
 use crate::host::{HostFacts, SystemPathKind};
 
 /// Home of every tier C guest.
@@ -72,11 +72,12 @@ impl Mapping {
     }
 }
 
-pub(super) fn room(grant: &Grant, host: &HostFacts, mapping: Mapping) -> Vec<Step> {
-    let mut sources = Vec::new();
-    let mut contents: Vec<Step> = Vec::new();
+/// The steps of the room, and how many of the first do not depend on what is shared, so that they can be taken before anyone asks.
+pub(super) fn room(grant: &Grant, host: &HostFacts, mapping: Mapping) -> (Vec<Step>, usize) {
     let mut slot = 0..;
     let mut next = move || slot.next().unwrap_or(usize::MAX);
+    let mut steps = vec![Step::Hostname(HOSTNAME.to_owned()), Step::LoopbackUp, Step::PrivateMounts];
+    let mut contents: Vec<Step> = Vec::new();
     for system in host.system.iter().filter(|system| !is_synthetic(&system.path)) {
         let path = system.path.clone();
         let kind = match &system.kind {
@@ -88,12 +89,12 @@ pub(super) fn room(grant: &Grant, host: &HostFacts, mapping: Mapping) -> Vec<Ste
             SystemPathKind::File => PlaceKind::File,
         };
         let slot = next();
-        sources.push(Step::Source { slot, path: path.clone(), access: Access::ReadOnly, mapped: None });
+        steps.push(Step::Source { slot, path: path.clone(), access: Access::ReadOnly, mapped: None });
         contents.push(Step::Attach { slot, path, kind });
     }
     for path in devices() {
         let slot = next();
-        sources.push(Step::Device { slot, path: path.clone() });
+        steps.push(Step::Device { slot, path: path.clone() });
         contents.push(Step::Attach { slot, path, kind: PlaceKind::File });
     }
     contents.extend(LINKS.map(|(path, target)| Step::Link { path: path.into(), target: target.into() }));
@@ -103,22 +104,24 @@ pub(super) fn room(grant: &Grant, host: &HostFacts, mapping: Mapping) -> Vec<Ste
         bytes: grant.limits.scratch_bytes,
         mode,
     }));
-    // Parents before children, so that a place inside another is mounted on top of it.
-    let mut shares: Vec<_> = grant.shares().collect();
-    shares.sort_by(|(left, _), (right, _)| left.path.cmp(&right.path));
-    for (place, access) in shares {
-        let slot = next();
-        sources.push(Step::Source { slot, path: place.path.clone(), access, mapped: mapping.of(place.owner) });
-        contents.push(Step::Attach { slot, path: place.path.clone(), kind: place.kind });
-    }
-    let mut steps = vec![Step::Hostname(HOSTNAME.to_owned()), Step::LoopbackUp];
-    if let crate::grant::Network::Proxy(ports) = grant.network {
-        steps.extend([Step::Listen(ports.http), Step::Listen(ports.socks)]);
-    }
-    steps.push(Step::PrivateMounts);
-    steps.extend(sources);
     steps.push(Step::Root);
     steps.extend(contents);
-    steps.extend([Step::Proc, Step::Pivot, Step::Undumpable]);
-    steps
+    steps.push(Step::Proc);
+    let ahead = steps.len();
+    if let Network::Proxy(ports) = grant.network {
+        steps.extend([Step::Listen(ports.http), Step::Listen(ports.socks)]);
+    }
+    // Parents before children, so that a place inside another is mounted on top of it; all taken hold of before the first is mounted, because
+    // one may lie inside another.
+    let mut shares: Vec<_> = grant.shares().map(|(place, access)| (next(), place, access)).collect();
+    shares.sort_by(|(_, left, _), (_, right, _)| left.path.cmp(&right.path));
+    for (slot, place, access) in &shares {
+        let mapped = mapping.of(place.owner);
+        steps.push(Step::Source { slot: *slot, path: place.path.clone(), access: *access, mapped });
+    }
+    for (slot, place, _) in shares {
+        steps.push(Step::Attach { slot, path: place.path.clone(), kind: place.kind });
+    }
+    steps.extend([Step::Pivot, Step::Undumpable]);
+    (steps, ahead)
 }

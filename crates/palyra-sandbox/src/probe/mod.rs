@@ -6,19 +6,16 @@
 mod cgroup;
 mod files;
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
 use rustix::pipe::PipeFlags;
 
 use crate::grant::{Access, Owner, PlaceKind};
 use crate::host::{Ability, HostFacts, Privilege};
-use crate::launch::{
-    Context, Failure, Kernel, Standards, Syscall as _, carry_out, compile, linux_flag, user_namespace,
-};
+use crate::launch::{Context, Failure, Kernel, Syscall as _, carry_out, compile, linux_flag, user_namespace};
 use crate::plan::{FilterProfile, GuestIdentity, Step};
 use crate::sys::{self, Forked, Patience};
 
@@ -92,26 +89,13 @@ fn isolation(privilege: Privilege, own: Owner) -> Ability {
         Step::DropCapabilities,
     ]);
     in_child(u64::from(namespaces), || {
-        let mut context = empty_context(own)?;
+        let mut context = Context::bare(own, Arc::default());
         carry_out(&steps, identity, &mut context, &mut Kernel::new()).map_err(|failure| describe(&failure))
     })
 }
 
 fn describe(failure: &Failure) -> io::Error {
     io::Error::other(format!("{} {}: {}", failure.step, failure.subject, failure.reason))
-}
-
-fn empty_context(host_ids: Owner) -> io::Result<Context> {
-    let null = || -> io::Result<OwnedFd> { Ok(File::open("/dev/null")?.into()) };
-    Ok(Context {
-        host_ids,
-        user_namespace: None,
-        owners: BTreeMap::new(),
-        filters: Arc::default(),
-        standards: Standards { input: null()?, output: null()?, error: null()? },
-        sources: BTreeMap::new(),
-        listeners: Vec::new(),
-    })
 }
 
 fn mapped_mounts(privilege: Privilege) -> Ability {

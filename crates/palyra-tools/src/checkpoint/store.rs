@@ -44,9 +44,13 @@ impl CheckpointStore {
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, ToolError> {
         let root = root.into();
         let failed = |error| ToolError::io(&root.display().to_string(), error);
-        match fs::remove_dir_all(&root) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
+        let old = root.with_extension("old");
+        // Two leftovers at once are rare; then the first is waited for. Removing many files must not hold a start up.
+        if root.exists() && fs::rename(&root, &old).is_err() {
+            fs::remove_dir_all(&old).and_then(|()| fs::rename(&root, &old)).map_err(failed)?;
+        }
+        if old.exists() {
+            std::thread::spawn(move || drop(fs::remove_dir_all(&old)));
         }
         make_private(&root).map_err(failed)?;
         Ok(Self { root, shelves: Mutex::default() })

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use palyra_common::SandboxTier;
-use palyra_egress::ProxyHandle;
 use palyra_sandbox::{Child, EndCause, Exit, ExitReport, SandboxError};
 use palyra_tools::{Artifacts, Changed, Checkpoint, ToolError, ToolProgress, Workspace};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::super::capture::{Captured, drain};
+use crate::process::capture::{Captured, drain};
+use crate::process::network::Served;
 
 /// A background process.
 pub(crate) struct Running {
@@ -42,7 +42,7 @@ impl Running {
     /// Follows a process that was just started.
     pub(crate) fn follow(
         mut child: Child,
-        proxies: Vec<ProxyHandle>,
+        proxies: Served,
         checkpoint: Checkpoint,
         tier: SandboxTier,
         command: String,

@@ -12,6 +12,7 @@ mod outside;
 mod processes;
 mod replay;
 mod resume;
+mod secrets;
 mod steering;
 
 use std::path::Path;
