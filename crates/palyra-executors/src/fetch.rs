@@ -80,6 +80,11 @@ impl HttpFetch {
     /// A tool that goes out through this.
     #[must_use]
     pub fn new(egress: &Egress, options: FetchOptions) -> Self {
+        Self { declaration: Self::declared(), client: egress.client(), options }
+    }
+
+    /// What the tool says about itself.
+    pub(crate) fn declared() -> ToolDeclaration {
         let name = ToolName::builtin("palyra.http.fetch");
         let mut declaration = ToolDeclaration::of::<HttpFetchInput>(name, "Fetch address", "fetch `{url}`")
             .sink("url", SinkKind::Destination)
@@ -88,7 +93,7 @@ impl HttpFetch {
         declaration.concurrency = Concurrency::Shared;
         declaration.repeatability = Repeatability::Repeatable;
         declaration.risk = Risk::Medium;
-        Self { declaration, client: egress.client(), options }
+        declaration
     }
 
     /// The narrowest grant for one address.

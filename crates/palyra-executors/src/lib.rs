@@ -7,5 +7,15 @@
 mod fetch;
 mod process;
 
+use palyra_tools::ToolDeclaration;
+
 pub use fetch::{FetchOptions, HttpFetch};
 pub use process::{ProcessOptions, Processes, process_tools};
+
+/// What all tools of this crate say about themselves, for the reference page.
+#[must_use]
+pub fn declarations() -> Vec<ToolDeclaration> {
+    let mut all = process::declarations();
+    all.push(HttpFetch::declared());
+    all
+}

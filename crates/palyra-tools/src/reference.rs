@@ -6,12 +6,13 @@ use serde_json::Value;
 
 use crate::{Registry, ToolDeclaration, ToolError};
 
-/// The reference page as Markdown.
-pub fn tool_reference() -> Result<String, ToolError> {
+/// The reference page as Markdown: the tools of this crate and others that are shipped with them, by name.
+pub fn tool_reference(others: &[ToolDeclaration]) -> Result<String, ToolError> {
     let registry = Registry::builtin()?;
-    let mut page =
-        String::from("# Built-in tools\n\nGenerated from the declarations in `palyra-tools`; do not edit.\n");
-    for tool in registry.declarations() {
+    let mut page = String::from("# Built-in tools\n\nGenerated from their declarations; do not edit.\n");
+    let mut tools: Vec<&ToolDeclaration> = registry.declarations().into_iter().chain(others).collect();
+    tools.sort_by(|one, other| one.name.as_str().cmp(other.name.as_str()));
+    for tool in tools {
         section(tool, &mut page);
     }
     Ok(page)

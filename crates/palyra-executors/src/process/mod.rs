@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use palyra_egress::Egress;
 use palyra_sandbox::Plan;
-use palyra_tools::{CheckpointStore, EffectId, Tool, ToolError, Workspace};
+use palyra_tools::{CheckpointStore, EffectId, Tool, ToolDeclaration, ToolError, Workspace};
 
 pub use options::ProcessOptions;
 
@@ -88,5 +88,16 @@ pub fn process_tools(processes: &Arc<Processes>) -> Vec<Arc<dyn Tool>> {
         Arc::new(background::ProcessStatus::new(Arc::clone(processes))),
         Arc::new(background::ProcessStop::new(Arc::clone(processes))),
         Arc::new(background::ProcessLogs::new(Arc::clone(processes))),
+    ]
+}
+
+/// What they say about themselves.
+pub(crate) fn declarations() -> Vec<ToolDeclaration> {
+    vec![
+        run::ProcessRun::declared(),
+        start::ProcessStart::declared(),
+        background::ProcessStatus::declared(),
+        background::ProcessStop::declared(),
+        background::ProcessLogs::declared(),
     ]
 }

@@ -31,6 +31,11 @@ pub(super) struct ProcessRun {
 
 impl ProcessRun {
     pub(super) fn new(processes: Arc<Processes>) -> Self {
+        Self { declaration: Self::declared(), processes }
+    }
+
+    /// What the tool says about itself.
+    pub(super) fn declared() -> ToolDeclaration {
         let name = ToolName::builtin("palyra.process.run");
         let mut declaration = ToolDeclaration::of::<ProcessRunInput>(name, "Run program", "run `{argv}`")
             .sink("argv", SinkKind::Command)
@@ -38,7 +43,7 @@ impl ProcessRun {
             .sink("stdin", SinkKind::Content)
             .output(Integrity::ToolTrusted, Confidentiality::Private);
         declaration.timeout = Duration::from_secs(MAX_SECONDS + 5);
-        Self { declaration, processes }
+        declaration
     }
 }
 

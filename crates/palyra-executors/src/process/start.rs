@@ -28,12 +28,16 @@ pub(super) struct ProcessStart {
 
 impl ProcessStart {
     pub(super) fn new(processes: Arc<Processes>) -> Self {
+        Self { declaration: Self::declared(), processes }
+    }
+
+    /// What the tool says about itself.
+    pub(super) fn declared() -> ToolDeclaration {
         let name = ToolName::builtin("palyra.process.start");
-        let declaration = ToolDeclaration::of::<ProcessStartInput>(name, "Start program", "start `{argv}`")
+        ToolDeclaration::of::<ProcessStartInput>(name, "Start program", "start `{argv}`")
             .sink("argv", SinkKind::Command)
             .sink("env", SinkKind::Command)
-            .output(Integrity::ToolTrusted, Confidentiality::Private);
-        Self { declaration, processes }
+            .output(Integrity::ToolTrusted, Confidentiality::Private)
     }
 }
 

@@ -9,7 +9,7 @@ fn main() -> ExitCode {
     let text = match page.as_str() {
         "cli" => Ok(palyra_cli::reference()),
         "config" => Ok(palyra_common::config::generate_reference()),
-        "tools" => palyra_tools::tool_reference().map_err(|error| error.to_string()),
+        "tools" => palyra_tools::tool_reference(&palyra_executors::declarations()).map_err(|error| error.to_string()),
         _ => Err("usage: palyra-reference cli|config|tools".to_owned()),
     };
     match text {

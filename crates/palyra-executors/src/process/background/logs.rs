@@ -46,12 +46,15 @@ pub(crate) struct ProcessLogs {
 
 impl ProcessLogs {
     pub(crate) fn new(processes: Arc<Processes>) -> Self {
+        Self { declaration: Self::declared(), processes }
+    }
+
+    /// What the tool says about itself.
+    pub(crate) fn declared() -> ToolDeclaration {
         let name = ToolName::builtin("palyra.process.logs");
-        let declaration =
-            ToolDeclaration::of::<ProcessLogsInput>(name, "Read process output", "read the output of process `{id}`")
-                .reads(EffectScope::WorkspaceRead)
-                .output(Integrity::ToolTrusted, Confidentiality::Private);
-        Self { declaration, processes }
+        ToolDeclaration::of::<ProcessLogsInput>(name, "Read process output", "read the output of process `{id}`")
+            .reads(EffectScope::WorkspaceRead)
+            .output(Integrity::ToolTrusted, Confidentiality::Private)
     }
 }
 

@@ -37,11 +37,15 @@ pub(crate) struct ProcessStatus {
 
 impl ProcessStatus {
     pub(crate) fn new(processes: Arc<Processes>) -> Self {
+        Self { declaration: Self::declared(), processes }
+    }
+
+    /// What the tool says about itself.
+    pub(crate) fn declared() -> ToolDeclaration {
         let name = ToolName::builtin("palyra.process.status");
-        let declaration = ToolDeclaration::of::<ProcessInput>(name, "Look at a process", "look at process `{id}`")
+        ToolDeclaration::of::<ProcessInput>(name, "Look at a process", "look at process `{id}`")
             .reads(EffectScope::WorkspaceRead)
-            .output(Integrity::ToolTrusted, Confidentiality::Private);
-        Self { declaration, processes }
+            .output(Integrity::ToolTrusted, Confidentiality::Private)
     }
 }
 

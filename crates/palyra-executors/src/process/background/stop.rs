@@ -29,12 +29,16 @@ pub(crate) struct ProcessStop {
 
 impl ProcessStop {
     pub(crate) fn new(processes: Arc<Processes>) -> Self {
+        Self { declaration: Self::declared(), processes }
+    }
+
+    /// What the tool says about itself.
+    pub(crate) fn declared() -> ToolDeclaration {
         let name = ToolName::builtin("palyra.process.stop");
         // It ends only what this run started, so it is no more than the run's own business.
-        let declaration = ToolDeclaration::of::<ProcessStopInput>(name, "Stop process", "stop process `{id}`")
+        ToolDeclaration::of::<ProcessStopInput>(name, "Stop process", "stop process `{id}`")
             .reads(EffectScope::WorkspaceRead)
-            .output(Integrity::ToolTrusted, Confidentiality::Private);
-        Self { declaration, processes }
+            .output(Integrity::ToolTrusted, Confidentiality::Private)
     }
 }
 
