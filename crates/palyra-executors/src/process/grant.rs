@@ -29,12 +29,11 @@ pub(super) fn planned(
 ) -> Result<Plan, ToolError> {
     let root = workspace.root();
     if let Some(own) = hidden(root, &options.protected).first() {
-        return Err(refusal(
-            "workspace_holds_state",
-            ErrorCategory::Conflict,
-            format!("the workspace contains `{}`, which belongs to Palyra and no process may see", own.display()),
-            "work in a directory that does not contain Palyra's own state",
-        ));
+        let message =
+            format!("the workspace contains `{}`, which belongs to Palyra and no process may see", own.display());
+        let refusal = StableErrorEnvelope::new("workspace_holds_state", ErrorCategory::Conflict, message)
+            .hint("work in a directory that does not contain Palyra's own state");
+        return Err(ToolError::Custom(Box::new(refusal)));
     }
     let place = |path: &Path| Place::look(path).map_err(|error| refused(&error));
     let mut grant = Grant::new(options.tier, Share { place: place(root)?, access: Access::ReadWrite });
@@ -104,9 +103,4 @@ fn directory(workspace: &Workspace, cwd: &str) -> Result<PathBuf, ToolError> {
 fn hidden(root: &Path, protected: &[PathBuf]) -> Vec<PathBuf> {
     let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
     protected.iter().map(real).filter(|path| path.starts_with(root) && path.exists()).collect()
-}
-
-/// A refusal with a code of this crate.
-pub(super) fn refusal(code: &str, category: ErrorCategory, message: String, hint: &str) -> ToolError {
-    ToolError::Custom(Box::new(StableErrorEnvelope::new(code, category, message).hint(hint)))
 }

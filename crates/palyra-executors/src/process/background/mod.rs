@@ -11,10 +11,8 @@ mod stop;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use palyra_common::{ErrorCategory, RunId};
+use palyra_common::{ErrorCategory, RunId, StableErrorEnvelope};
 use palyra_tools::ToolError;
-
-use super::grant::refusal;
 
 pub(super) use logs::ProcessLogs;
 pub(super) use running::Running;
@@ -49,12 +47,10 @@ impl Background {
         if living < PER_RUN {
             return Ok(());
         }
-        Err(refusal(
-            "too_many_processes",
-            ErrorCategory::Conflict,
-            format!("{living} processes run in the background already"),
-            "stop one with palyra.process.stop first",
-        ))
+        let message = format!("{living} processes run in the background already");
+        let refusal = StableErrorEnvelope::new("too_many_processes", ErrorCategory::Conflict, message)
+            .hint("stop one with palyra.process.stop first");
+        Err(ToolError::Custom(Box::new(refusal)))
     }
 
     /// Takes a process into the table and names it.
@@ -77,7 +73,9 @@ impl Background {
             } else {
                 format!("this run started: {}", known.join(", "))
             };
-            refusal("process_not_found", ErrorCategory::NotFound, format!("this run has no process `{id}`"), &hint)
+            let message = format!("this run has no process `{id}`");
+            let refusal = StableErrorEnvelope::new("process_not_found", ErrorCategory::NotFound, message).hint(hint);
+            ToolError::Custom(Box::new(refusal))
         })
     }
 

@@ -276,3 +276,62 @@ async fn a_background_program_can_be_watched_and_stopped_and_ends_with_its_run()
     wait_dead(place.path()).await;
     daemon.finish().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_program_prints_is_shown_while_it_runs() {
+    let place = workspace();
+    let probe =
+        "import os, time\nprint('early', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.02)\nprint('late')";
+    let daemon = daemon(json!({ "turn": [run(&["python3", "-c", probe]), { "text": "done" }] })).await;
+    let client = daemon.client();
+    let run = client.create_run(&task("go", place.path())).await.unwrap();
+    let person = tokio::spawn({
+        let client = daemon.client();
+        async move { finish(&client, run.run_id).await }
+    });
+    let mut tape = client.tape(run.run_id, 1, Follow::UntilEnd).with_progress();
+    let mut shown = String::new();
+    while let Some(event) = tape.next().await.unwrap() {
+        if let Some(progress) = event.progress() {
+            shown.push_str(&progress.output);
+            if shown.contains("early") {
+                // The program goes on once somebody has seen its first line.
+                std::fs::write(place.path().join("go"), "").unwrap();
+            }
+        }
+    }
+    assert!(shown.contains("early"), "{shown}");
+    let (_, events) = person.await.unwrap();
+    let [result] = results(&events).try_into().unwrap();
+    assert!(result.content.contains("early\nlate"), "{}", result.content);
+    daemon.finish().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_is_cut_in_the_middle_and_kept_as_an_artifact_and_a_terminal_is_one() {
+    let place = workspace();
+    let flood = "import sys\nfor n in range(200000): print(n)\nprint('the end', file=sys.stderr)";
+    let terminal = "import os, sys\nprint(os.isatty(0), os.isatty(1), os.get_terminal_size().columns)\nsys.stderr.write('same stream')";
+    let script = json!({ "turn": [
+        run(&["python3", "-c", flood]),
+        call("palyra.process.run", json!({ "argv": ["python3", "-c", terminal], "terminal_columns": 97 })),
+        call("palyra.process.run", json!({ "argv": ["cat"], "stdin": "first\nsecond\n" })),
+        { "text": "done" },
+    ] });
+    let (daemon, events) = played("go", place.path(), script).await;
+    let [flood, terminal, fed] = results(&events).try_into().unwrap();
+    assert!(flood.truncated && flood.artifact.is_some());
+    for part in
+        ["--- stdout (1288890 bytes)", "\n0\n1\n2\n", "bytes left out", "\n199999\n", "the end", "palyra.artifact.read"]
+    {
+        assert!(flood.content.contains(part), "{part}");
+    }
+    assert!(
+        terminal.content.contains("True True 97") && terminal.content.contains("same stream"),
+        "{}",
+        terminal.content
+    );
+    assert!(!terminal.content.contains("--- stderr"), "{}", terminal.content);
+    assert!(fed.content.contains("first\nsecond\n"), "{}", fed.content);
+    daemon.finish().await.unwrap();
+}
