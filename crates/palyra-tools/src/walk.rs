@@ -92,7 +92,19 @@ struct Shared<'a> {
     unreadable: AtomicUsize,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    /// The whole workspace, hidden files too, without what ignore files exclude.
+    pub(crate) fn whole(workspace: &'a Workspace, cancel: &'a Cancel) -> Self {
+        Self {
+            workspace,
+            start: WorkspacePath::root(),
+            depth: None,
+            hidden: Include::Yes,
+            ignored: Include::No,
+            cancel,
+        }
+    }
+
     /// Visits every entry below the start; `make_visitor` is called once per thread.
     pub(crate) fn run<V>(&self, make_visitor: impl Fn() -> V + Sync) -> Result<WalkEnd, ToolError>
     where

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use palyra_common::ErrorCategory;
-use palyra_common::StableErrorEnvelope;
+use palyra_common::{ErrorCategory, SandboxTier, StableErrorEnvelope};
 use palyra_sandbox::{
-    Access, Grant, Invocation as Process, Limits, Network, Place, Plan, ProxyPorts, Share, TerminalSize, plan,
+    Access, Grant, Invocation as Process, Limits, Network, Place, Plan, ProxyPorts, Share, TerminalSize, missing_for,
+    plan,
 };
 use palyra_tools::{EffectId, ToolError, Workspace};
 
@@ -49,7 +49,9 @@ pub(super) fn planned(
         processes: options.processes,
         ..Limits::default()
     };
-    grant.network = if way_out.is_some() { Network::Proxy(ProxyPorts::default()) } else { Network::None };
+    // Tier B has no network of its own in which only the proxy could be reached, so a host that gives no more gives no network.
+    let isolated = missing_for(SandboxTier::C, &ready.host).is_empty();
+    grant.network = if isolated && way_out.is_some() { Network::Proxy(ProxyPorts::default()) } else { Network::None };
     grant.environment = options.environment.iter().map(|(name, _)| name.clone()).collect();
     let mut process = process(options, workspace, effect_id, wanted)?;
     if let Some(bundle) = way_out.and_then(WayOut::bundle) {

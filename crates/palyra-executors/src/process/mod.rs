@@ -7,6 +7,7 @@ mod background;
 mod capture;
 mod grant;
 mod input;
+mod launch;
 mod network;
 mod options;
 mod outcome;
@@ -17,15 +18,12 @@ mod start;
 use std::sync::Arc;
 
 use palyra_egress::Egress;
-use palyra_sandbox::Plan;
-use palyra_tools::{CheckpointStore, EffectId, Tool, ToolDeclaration, ToolError, Workspace};
+use palyra_tools::{CheckpointStore, Tool, ToolDeclaration, ToolError};
 
 pub use options::ProcessOptions;
 
 use background::Background;
-use input::Wanted;
-use network::WayOut;
-use readiness::{Readiness, Ready};
+use readiness::Readiness;
 
 /// What all process tools share.
 pub struct Processes {
@@ -53,19 +51,6 @@ impl Processes {
         if let Err(error) = self.readiness.get().await {
             tracing::warn!(%error, "processes cannot be started");
         }
-    }
-
-    /// The exact plan of a process, and its way out if it has one; blocks.
-    fn planned(
-        &self,
-        ready: &Ready,
-        workspace: &Workspace,
-        effect_id: &EffectId,
-        wanted: &Wanted,
-    ) -> Result<(Plan, Option<WayOut>), ToolError> {
-        let way_out = WayOut::prepare(&self.egress, &self.options, effect_id)?;
-        let plan = grant::planned(&self.options, ready, workspace, effect_id, wanted, way_out.as_ref())?;
-        Ok((plan, way_out))
     }
 
     /// Ends all background processes of a run.

@@ -4,16 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use palyra_common::{Confidentiality, Integrity, command_line};
-use palyra_sandbox::{Child, ExitReport, Stdio, Stream};
-use palyra_tools::{
-    Changed, Checkpoint, CheckpointLimits, Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
-};
+use palyra_common::{Confidentiality, Integrity};
+use palyra_sandbox::{Child, ExitReport, Stream};
+use palyra_tools::{Changed, Checkpoint, Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
 use serde_json::Value;
 
 use super::Processes;
 use super::capture::{Captured, drain, feed};
 use super::input::{MAX_SECONDS, ProcessRunInput, shown, shown_cwd};
+use super::launch::{Launched, blocking};
 use super::outcome::Ended;
 use super::readiness::refused;
 
@@ -66,40 +65,15 @@ impl Tool for ProcessRun {
         let input: ProcessRunInput = serde_json::from_value(invocation.arguments.clone())
             .map_err(|error| ToolError::argument(tool, "arguments", "invalid", error.to_string()))?;
         let wanted = input.wanted(tool, invocation.time_limit)?;
-        let processes = Arc::clone(&self.processes);
-        let ready = stoppable(&invocation, processes.readiness.get()).await??;
-        let (plan, way_out) = {
-            let (processes, ready, wanted) = (Arc::clone(&processes), Arc::clone(&ready), wanted.clone());
-            let (workspace, effect) = (Arc::clone(&invocation.workspace), invocation.effect_id.clone());
-            blocking(move || processes.planned(&ready, &workspace, &effect, &wanted)).await?
-        };
-        let checkpoint = {
-            let (processes, workspace) = (Arc::clone(&processes), Arc::clone(&invocation.workspace));
-            let cancel = invocation.cancel.clone();
-            blocking(move || processes.checkpoints.take(&workspace, CheckpointLimits::default(), &cancel)).await?
-        };
-        let stdio = Stdio {
-            stdin: if input.stdin.is_some() { Stream::Pipe } else { Stream::Null },
-            stdout: Stream::Pipe,
-            stderr: Stream::Pipe,
-        };
-        let mut child = ready.sandbox.spawn(&plan, stdio).await.map_err(|error| refused(&error))?;
-        let proxies = way_out.map(|way| way.serve(&processes.egress, &mut child)).transpose()?.unwrap_or_default();
+        let stdin = if input.stdin.is_some() { Stream::Pipe } else { Stream::Null };
+        let Launched { command, tier, mut child, checkpoint, proxies } =
+            self.processes.launch(&invocation, wanted, stdin).await?;
         let (stdout, stderr, report) = follow(&mut child, input.stdin, &invocation).await?;
         drop(proxies);
-        let left_out = checkpoint.left_out();
-        let cost = checkpoint.cost();
+        let (cost, left_out) = (checkpoint.cost(), checkpoint.left_out());
         let changed = changes(checkpoint, &invocation).await?;
-        let ended = Ended {
-            command: command_line(wanted.argv.iter().map(String::as_str)),
-            tier: plan.tier(),
-            report,
-            stdout,
-            stderr,
-            changed,
-            checkpoint: cost,
-            left_out,
-        };
+        let ended = Ended { command, tier, report, stdout, stderr, changed, checkpoint: cost, left_out };
+        let processes = Arc::clone(&self.processes);
         let (inline, artifacts) = (invocation.limits.inline_bytes, Arc::clone(&invocation.artifacts));
         blocking(move || ended.into_output(&processes.options, inline, artifacts.as_ref())).await
     }
@@ -160,19 +134,4 @@ async fn follow(
 
 fn lock(stream: &Mutex<Captured>) -> std::sync::MutexGuard<'_, Captured> {
     stream.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Something that a cancelled call does not wait for.
-pub(super) async fn stoppable<T>(invocation: &Invocation, work: impl Future<Output = T>) -> Result<T, ToolError> {
-    tokio::select! {
-        () = invocation.cancel.cancelled() => Err(ToolError::Cancelled),
-        done = work => Ok(done),
-    }
-}
-
-/// Runs blocking work on a thread for it.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
-) -> Result<T, ToolError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ToolError::Internal(error.to_string())))
 }

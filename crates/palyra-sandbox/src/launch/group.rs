@@ -28,6 +28,8 @@ pub(crate) struct Groups {
     pids: Option<PathBuf>,
     /// Kills for want of memory before the present sandbox.
     kills_before: u64,
+    /// Bytes and processes that are set already: setting a limit makes the kernel add up what every processor keeps apart.
+    set: Option<(u64, u32)>,
 }
 
 /// What the kernel counted.
@@ -42,7 +44,7 @@ pub(crate) struct Counted {
 impl Groups {
     /// Makes groups of the given name and enters them. On failure nothing is left behind.
     pub(crate) fn enter(facts: &Cgroups, name: &str) -> io::Result<Self> {
-        let mut groups = Self { facts: facts.clone(), memory: None, pids: None, kills_before: 0 };
+        let mut groups = Self { facts: facts.clone(), memory: None, pids: None, kills_before: 0, set: None };
         match facts {
             Cgroups::None(_) => {}
             Cgroups::V2 { parent, memory, pids } => {
@@ -78,6 +80,20 @@ impl Groups {
 
     /// Sets the limits of the next sandbox and begins to count anew.
     pub(crate) fn limit(&mut self, plan: &Plan) -> io::Result<()> {
+        let wanted = Some((plan.limits.memory_bytes, plan.limits.processes));
+        if self.set != wanted {
+            self.set = None;
+            self.set_limits(plan)?;
+            self.set = wanted;
+        }
+        if let (Some(path), Cgroups::V1 { .. }) = (&self.memory, &self.facts) {
+            set(path, "memory.max_usage_in_bytes", "0")?;
+        }
+        self.kills_before = self.kills();
+        Ok(())
+    }
+
+    fn set_limits(&self, plan: &Plan) -> io::Result<()> {
         if let Some(path) = &self.memory {
             let bytes = plan.limits.memory_bytes.saturating_add(OWN_BYTES).to_string();
             if matches!(self.facts, Cgroups::V2 { .. }) {
@@ -89,7 +105,6 @@ impl Groups {
                 set_if_present(path, "memory.memsw.limit_in_bytes", "-1")?;
                 set(path, "memory.limit_in_bytes", &bytes)?;
                 set_if_present(path, "memory.memsw.limit_in_bytes", &bytes)?;
-                set(path, "memory.max_usage_in_bytes", "0")?;
             }
         }
         if let Some(path) = &self.pids
@@ -97,7 +112,6 @@ impl Groups {
         {
             set(path, "pids.max", &u64::from(plan.limits.processes).saturating_add(OWN_PROCESSES).to_string())?;
         }
-        self.kills_before = self.kills();
         Ok(())
     }
 

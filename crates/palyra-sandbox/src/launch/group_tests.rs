@@ -25,7 +25,7 @@ fn limits_are_written_where_the_unified_hierarchy_has_them() {
     }
     fs::write(group.join("memory.events"), "low 0\noom 3\noom_kill 2\noom_group_kill 0\n").unwrap();
     let (memory, pids): (Option<PathBuf>, _) = (Some(group.clone()), Some(group.clone()));
-    let mut groups = Groups { facts: facts.clone(), memory, pids, kills_before: 0 };
+    let mut groups = Groups { facts: facts.clone(), memory, pids, kills_before: 0, set: None };
     let mut host = host(USER);
     host.cgroups = facts.clone();
     let mut grant = grant(SandboxTier::C);

@@ -117,9 +117,13 @@ impl Supervisor {
                 report(&control, &event, &[]);
             }
             if wire::send(self.launcher.as_fd(), &Notice::Done, &[]).is_err() {
-                return;
+                break;
             }
             self.stock_up();
+        }
+        // It is in our control groups, which go next.
+        if let Some(spare) = self.spare.take() {
+            spare.discard();
         }
     }
 

@@ -9,7 +9,7 @@ use palyra_common::Digest;
 use super::stamp::Stamp;
 use super::{Checkpoint, Kept};
 use crate::cancel::Cancel;
-use crate::walk::{Flow, Found, Include, Walk};
+use crate::walk::{Flow, Found, Walk};
 use crate::{Artifacts, FileChange, ToolError, Workspace, WorkspacePath};
 
 /// What differs from a checkpoint.
@@ -134,15 +134,7 @@ fn new_directories(
 fn look(workspace: &Workspace) -> Result<Present, ToolError> {
     let cancel = Cancel::never();
     let present = Mutex::new(Present::default());
-    let walk = Walk {
-        workspace,
-        start: WorkspacePath::root(),
-        depth: None,
-        hidden: Include::Yes,
-        ignored: Include::No,
-        cancel: &cancel,
-    };
-    walk.run(|| {
+    Walk::whole(workspace, &cancel).run(|| {
         |found: &Found| {
             let mut present = present.lock().unwrap_or_else(PoisonError::into_inner);
             if found.kind.is_dir() {

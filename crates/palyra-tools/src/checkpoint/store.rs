@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::stamp::Stamp;
 use super::{Checkpoint, CheckpointCost, CheckpointLimits, Kept};
 use crate::cancel::Cancel;
-use crate::walk::{Flow, Found, Include, Walk};
+use crate::walk::{Flow, Found, Walk};
 use crate::workspace::CHUNK;
 use crate::{ToolError, Workspace, WorkspacePath};
 
@@ -67,15 +67,7 @@ impl CheckpointStore {
         let shelf = self.shelf(workspace)?;
         let cancel = Cancel::of(token);
         let taking = Mutex::new(Taking::default());
-        let walk = Walk {
-            workspace,
-            start: WorkspacePath::root(),
-            depth: None,
-            hidden: Include::Yes,
-            ignored: Include::No,
-            cancel: &cancel,
-        };
-        walk.run(|| {
+        Walk::whole(workspace, &cancel).run(|| {
             |found: &Found| match shelf.visit(workspace, found, limits, &taking) {
                 Ok(()) => Flow::Continue,
                 Err(error) => {

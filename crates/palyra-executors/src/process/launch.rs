@@ -1,0 +1,61 @@
+//! From a wanted process to a running one: sandbox ready, plan made, files copied aside, program executed, way out open.
+
+use std::sync::Arc;
+
+use palyra_common::{SandboxTier, command_line};
+use palyra_sandbox::{Child, Stdio, Stream};
+use palyra_tools::{Checkpoint, CheckpointLimits, Invocation, ToolError};
+
+use super::input::Wanted;
+use super::network::{Served, WayOut};
+use super::readiness::refused;
+use super::{Processes, grant};
+
+/// A process that runs.
+pub(super) struct Launched {
+    pub(super) command: String,
+    pub(super) tier: SandboxTier,
+    pub(super) child: Child,
+    /// What the files were before.
+    pub(super) checkpoint: Checkpoint,
+    pub(super) proxies: Served,
+}
+
+impl Processes {
+    /// Starts a process for a call. Until the program was executed, cancelling the call starts nothing.
+    pub(super) async fn launch(
+        self: &Arc<Self>,
+        invocation: &Invocation,
+        wanted: Wanted,
+        stdin: Stream,
+    ) -> Result<Launched, ToolError> {
+        let ready = tokio::select! {
+            () = invocation.cancel.cancelled() => return Err(ToolError::Cancelled),
+            ready = self.readiness.get() => ready?,
+        };
+        let command = command_line(wanted.argv.iter().map(String::as_str));
+        let (plan, way_out, checkpoint) = {
+            let (processes, ready) = (Arc::clone(self), Arc::clone(&ready));
+            let (workspace, effect) = (Arc::clone(&invocation.workspace), invocation.effect_id.clone());
+            let cancel = invocation.cancel.clone();
+            blocking(move || {
+                let way_out = WayOut::prepare(&processes.egress, &processes.options, &effect)?;
+                let plan = grant::planned(&processes.options, &ready, &workspace, &effect, &wanted, way_out.as_ref())?;
+                let checkpoint = processes.checkpoints.take(&workspace, CheckpointLimits::default(), &cancel)?;
+                Ok((plan, way_out, checkpoint))
+            })
+            .await?
+        };
+        let stdio = Stdio { stdin, stdout: Stream::Pipe, stderr: Stream::Pipe };
+        let mut child = ready.sandbox.spawn(&plan, stdio).await.map_err(|error| refused(&error))?;
+        let proxies = way_out.map(|way| way.serve(&self.egress, &mut child)).transpose()?.unwrap_or_default();
+        Ok(Launched { command, tier: plan.tier(), child, checkpoint, proxies })
+    }
+}
+
+/// Runs blocking work on a thread for it.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ToolError::Internal(error.to_string())))
+}
