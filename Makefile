@@ -17,7 +17,7 @@ test: ## Check formatting, lints, all tests and the generated pages
 	@bash scripts/test.sh
 
 figures: ## Measure (ONLY=name measures one) and print each figure with its aim
-	@bash scripts/setup.sh run
+	@bash scripts/setup.sh figures
 	@bash scripts/figures.sh $(ONLY)
 
 eval: ## Measure what a hostile model can do, and how often an honest user is asked

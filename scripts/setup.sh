@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Makes sure that what a command needs is there. Silent when nothing is missing, and then without any network.
 # Missing Debian packages are installed when running as root; otherwise the exact command to type is printed.
-# Usage: scripts/setup.sh run|test
+# Usage: scripts/setup.sh run|test|figures
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 purpose=${1:-run}
 case $purpose in
-  run | test) ;;
-  *) fail "unknown purpose \`$purpose\`" "use run or test" ;;
+  run | test | figures) ;;
+  *) fail "unknown purpose \`$purpose\`" "use run, test or figures" ;;
 esac
 
 packages=()
@@ -49,10 +49,19 @@ if [ "$purpose" = test ]; then
   # What programs in the sandbox must still be able to do.
   need git git
   need node nodejs
+  need ps procps
+  need unshare util-linux
+  # Programs in the sandbox see the system's Python, not one in a home directory.
+  [ -x /usr/bin/python3 ] || packages+=(python3)
   # The solver and the evaluation harness come from PyPI.
   need python3 python3
   python3 -c 'import venv, ensurepip' >/dev/null 2>&1 || packages+=(python3-venv)
   python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip)
+fi
+if [ "$purpose" = figures ]; then
+  # What tier C is compared with.
+  need bwrap bubblewrap
+  need unshare util-linux
 fi
 [ ${#packages[@]} -eq 0 ] || install_packages
 

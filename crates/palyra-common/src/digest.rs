@@ -1,6 +1,7 @@
 //! SHA-256 digests with one text form, `sha256:` plus 64 hex digits.
 
 use std::fmt;
+use std::io;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -31,6 +32,22 @@ impl Digest {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// Digest of all that a reader gives, a piece at a time.
+    pub fn of_reader(mut reader: impl io::Read) -> io::Result<Self> {
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            match reader.read(&mut buffer) {
+                Ok(count) => match buffer.get(..count) {
+                    Some([]) | None => return Ok(Self(hasher.finalize().into())),
+                    Some(bytes) => hasher.update(bytes),
+                },
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Digest of several parts, each preceded by its length so that no two lists of parts collide.

@@ -37,6 +37,8 @@ use crate::{http, logging, options, policy_watch, shutdown};
 const TOOL_GRACE: Duration = Duration::from_secs(10);
 /// How long clients may take to read answers that are under way.
 const ANSWER_GRACE: Duration = Duration::from_secs(2);
+/// How long after its start the daemon proves its sandbox: a daemon that was started for one command answers that first.
+const PROOF_PAUSE: Duration = Duration::from_secs(1);
 /// How long work on blocking threads may go on after everything else has ended.
 const THREAD_GRACE: Duration = Duration::from_secs(1);
 
@@ -261,7 +263,10 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     // After the doors are open: whoever needs no process does not wait for the proof of the sandbox.
     let preparing = tokio::spawn({
         let processes = Arc::clone(&processes);
-        async move { processes.prepare().await }
+        async move {
+            tokio::time::sleep(PROOF_PAUSE).await;
+            processes.prepare().await;
+        }
     });
     closing.cancelled().await;
     preparing.abort();

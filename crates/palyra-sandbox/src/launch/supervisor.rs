@@ -69,6 +69,8 @@ pub(crate) struct Supervisor {
     /// What the last room of tier C was made of: the next one probably is too.
     wanted: Option<Preparation>,
     spare: Option<Prepared>,
+    /// The mounts of the present sandbox, let go of after its end was told.
+    room: Option<File>,
 }
 
 /// The first process of tier C in its namespaces, with a room that is ready but for what is shared.
@@ -81,6 +83,8 @@ struct Prepared {
     ready: OwnedFd,
     /// Changes when the host's mounts do: the room has a copy of what was mounted before.
     mounts: File,
+    /// Holds the room's mounts: taking them down takes as long as half a start and need not be waited for.
+    room: Option<File>,
     made: Instant,
 }
 
@@ -100,7 +104,15 @@ impl Prepared {
 
 impl Supervisor {
     pub(crate) fn new(launcher: OwnedFd, filters: Arc<Filters>) -> Self {
-        Self { launcher, filters, namespaces: Namespaces::default(), groups: None, wanted: None, spare: None }
+        Self {
+            launcher,
+            filters,
+            namespaces: Namespaces::default(),
+            groups: None,
+            wanted: None,
+            spare: None,
+            room: None,
+        }
     }
 
     /// Serves starts until the launcher is gone.
@@ -116,6 +128,7 @@ impl Supervisor {
                     self.start(plan, &control, Standards { input, output, error }).unwrap_or_else(Event::Failed);
                 report(&control, &event, &[]);
             }
+            self.room = None;
             if wire::send(self.launcher.as_fd(), &Notice::Done, &[]).is_err() {
                 break;
             }
@@ -151,7 +164,8 @@ impl Supervisor {
         };
         let pidfd =
             rustix::process::pidfd_open(first, PidfdFlags::empty()).map_err(|error| failed("pidfd")(error.into()))?;
-        Ok(Prepared { preparation, first, pidfd, inner, ready, mounts, made: Instant::now() })
+        let room = File::open(format!("/proc/{}/ns/mnt", first.as_raw_nonzero())).ok();
+        Ok(Prepared { preparation, first, pidfd, inner, ready, mounts, room, made: Instant::now() })
     }
 
     /// When this returns, no process of the sandbox and no directory of it is left.
@@ -244,7 +258,8 @@ impl Supervisor {
         let sent = wire::send(prepared.inner.as_fd(), &go, &attached);
         drop(attached);
         drop((standards, user_namespace, owners));
-        let Prepared { first, pidfd, inner, ready, .. } = prepared;
+        let Prepared { first, pidfd, inner, ready, room, .. } = prepared;
+        self.room = room;
         // A room that failed while it was made has said why, and hears no more.
         executed(ready, control, &self.launcher)?;
         sent.map_err(failed("go"))?;

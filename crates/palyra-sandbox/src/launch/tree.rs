@@ -104,6 +104,9 @@ pub(crate) fn kill_below(private: Option<Owner>, spared: Option<Pid>) -> Used {
     let mut used = Used::default();
     loop {
         reap(&mut used, |_| {});
+        if spared.is_none() && !has_children() {
+            return used;
+        }
         let alive = guests(spared);
         if alive.is_empty() {
             return used;
@@ -119,6 +122,13 @@ pub(crate) fn kill_below(private: Option<Owner>, spared: Option<Pid>) -> Used {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Whether there is anything to wait for; cheaper than looking for it.
+fn has_children() -> bool {
+    use rustix::process::{WaitId, WaitIdOptions};
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(rustix::process::waitid(WaitId::All, options), Err(rustix::io::Errno::CHILD))
 }
 
 /// Reaps every descendant that has ended.

@@ -199,6 +199,7 @@ fn landlock(grant: &Grant, host: &HostFacts, tier: SandboxTier, scratch: Option<
         // The root holds nothing but what was put there.
         paths.push(directory("/", Right::ReadExecute));
         paths.extend(room::scratches().map(|(path, _)| directory(path, Right::Change)));
+        paths.push(directory("/dev", Right::Device));
     } else {
         for system in &host.system {
             match system.kind {
@@ -212,8 +213,8 @@ fn landlock(grant: &Grant, host: &HostFacts, tier: SandboxTier, scratch: Option<
         }
         paths.push(directory("/proc", Right::Read));
         paths.extend(scratch.map(|path| rule(path.to_owned(), PlaceKind::Directory, Right::Change)));
+        paths.extend(room::devices().map(|path| rule(path, PlaceKind::File, Right::Device)));
     }
-    paths.extend(room::devices().map(|path| rule(path, PlaceKind::File, Right::Device)));
     paths.extend(grant.shares().map(|(place, access)| {
         let right = match access {
             Access::ReadOnly => Right::ReadExecute,

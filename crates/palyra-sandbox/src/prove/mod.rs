@@ -39,9 +39,9 @@ impl ProofKey {
     pub fn of(host: &HostFacts, binary: &Path) -> Result<Self, SandboxError> {
         let unusable =
             |error: std::io::Error| SandboxError::PlaceUnusable { path: binary.to_owned(), reason: error.to_string() };
-        let bytes = fs::read(binary).map_err(unusable)?;
+        let binary = fs::File::open(binary).and_then(Digest::of_reader).map_err(unusable)?;
         let uid = rustix::process::geteuid().as_raw();
-        Ok(Self { kernel: host.kernel.clone(), binary: Digest::of(&bytes), uid })
+        Ok(Self { kernel: host.kernel.clone(), binary, uid })
     }
 }
 

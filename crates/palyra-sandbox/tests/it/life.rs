@@ -170,3 +170,25 @@ fn nothing_is_left_of_a_finished_sandbox() {
         text.lines().filter(made_here).all(|path| !std::path::Path::new(path).exists())
     });
 }
+
+#[test]
+fn what_is_mounted_on_the_host_meanwhile_is_seen() {
+    use std::os::unix::fs::MetadataExt as _;
+    let world = World::new();
+    let root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    fs::write(world.workspace.join("below"), "").unwrap();
+    // The first leaves a room ready that has the mounts of now.
+    assert_eq!(world.run(SandboxTier::C, "ls", &[]).stdout, "below\n");
+    thread::sleep(Duration::from_millis(200));
+    if !root {
+        // Only root can mount; the room that is ready serves.
+        assert_eq!(world.run(SandboxTier::C, "ls", &[]).stdout, "below\n");
+        return;
+    }
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&world.workspace).status().unwrap();
+    assert!(mounted.success());
+    fs::write(world.workspace.join("above"), "").unwrap();
+    let ran = world.run(SandboxTier::C, "ls", &[]);
+    assert!(Command::new("umount").arg("-l").arg(&world.workspace).status().unwrap().success());
+    assert_eq!(ran.stdout, "above\n", "{ran:?}");
+}

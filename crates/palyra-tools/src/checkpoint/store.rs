@@ -6,21 +6,19 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use palyra_common::Digest;
-use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use super::stamp::Stamp;
 use super::{Checkpoint, CheckpointCost, CheckpointLimits, Kept};
 use crate::cancel::Cancel;
 use crate::walk::{Flow, Found, Walk};
-use crate::workspace::CHUNK;
 use crate::{ToolError, Workspace, WorkspacePath};
 
 /// The copies of all workspaces.
@@ -184,7 +182,7 @@ impl Shelf {
             let bytes = io::copy(&mut source.file, &mut target)?;
             drop(target);
             // The copy is hashed, not the file: somebody may write to it at this moment.
-            Ok((digest_of(&temporary)?, bytes))
+            Ok((Digest::of_reader(File::open(&temporary)?)?, bytes))
         };
         let (digest, bytes) = kept().map_err(|error| {
             let _ = fs::remove_file(&temporary);
@@ -206,19 +204,6 @@ impl Shelf {
     pub(super) fn read(&self, digest: &Digest) -> Result<Vec<u8>, ToolError> {
         let bytes = fs::read(self.path(digest)).unwrap_or_default();
         if Digest::of(&bytes) == *digest { Ok(bytes) } else { Err(ToolError::ArtifactNotFound { digest: *digest }) }
-    }
-}
-
-fn digest_of(path: &Path) -> io::Result<Digest> {
-    let mut file = File::open(path)?;
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; CHUNK];
-    loop {
-        let count = file.read(&mut buffer)?;
-        match buffer.get(..count) {
-            Some([]) | None => return Ok(Digest(hasher.finalize().into())),
-            Some(bytes) => hasher.update(bytes),
-        }
     }
 }
 
