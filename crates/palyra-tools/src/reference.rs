@@ -10,7 +10,7 @@ use crate::{Registry, ToolDeclaration, ToolError};
 pub fn tool_reference(others: &[ToolDeclaration]) -> Result<String, ToolError> {
     let registry = Registry::builtin()?;
     let mut page = String::from("# Built-in tools\n\nGenerated from their declarations; do not edit.\n");
-    let mut tools: Vec<&ToolDeclaration> = registry.declarations().into_iter().chain(others).collect();
+    let mut tools: Vec<&ToolDeclaration> = registry.declarations().chain(others).collect();
     tools.sort_by(|one, other| one.name.as_str().cmp(other.name.as_str()));
     for tool in tools {
         section(tool, &mut page);
