@@ -57,31 +57,47 @@ impl<'a> Leaf<'a> {
 #[must_use]
 pub fn leaves<'a>(data: &'a Value, fields: &[FieldClass]) -> Vec<Leaf<'a>> {
     let mut found = Vec::new();
-    walk(data, &mut Vec::new(), fields, &mut found);
+    walk(data, &mut Vec::new(), &mut 0, &mut |path, scalar| found.push(Leaf::at(path, scalar, fields)));
     found
 }
 
-fn walk<'a>(value: &'a Value, path: &mut Vec<String>, fields: &[FieldClass], found: &mut Vec<Leaf<'a>>) {
-    if found.len() >= MAX_LEAVES {
+/// The scalars that the classification says something about: most have no role, and are passed over without copying where they stand.
+#[must_use]
+pub(crate) fn leaves_with_roles<'a>(data: &'a Value, fields: &[FieldClass]) -> Vec<Leaf<'a>> {
+    let mut found = Vec::new();
+    if fields.is_empty() {
+        return found;
+    }
+    walk(data, &mut Vec::new(), &mut 0, &mut |path, scalar| {
+        if fields.iter().any(|class| matches(&class.field, path)) {
+            found.push(Leaf::at(path, scalar, fields));
+        }
+    });
+    found
+}
+
+fn walk<'a>(value: &'a Value, path: &mut Vec<String>, seen: &mut usize, visit: &mut impl FnMut(&[String], &'a Value)) {
+    if *seen >= MAX_LEAVES {
         return;
     }
     match value {
         Value::Object(members) => {
             for (name, member) in members {
                 path.push(name.clone());
-                walk(member, path, fields, found);
+                walk(member, path, seen, visit);
                 path.pop();
             }
         }
         Value::Array(items) => {
             for (position, item) in items.iter().enumerate() {
                 path.push(position.to_string());
-                walk(item, path, fields, found);
+                walk(item, path, seen, visit);
                 path.pop();
             }
         }
         scalar => {
-            found.push(Leaf::at(path, scalar, fields));
+            *seen += 1;
+            visit(path, scalar);
         }
     }
 }

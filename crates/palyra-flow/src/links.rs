@@ -37,8 +37,9 @@ fn tokens(text: &str) -> Vec<(String, LinkKind)> {
             continue;
         }
         let token = piece.trim_matches(|letter: char| ".:!?*_~…«»„“”‘’".contains(letter));
-        if let Some(kind) = kind(token)
-            && !found.iter().any(|(known, _)| known == token)
+        // Pages repeat their addresses, and looking for a known one is cheaper than judging it again.
+        if !found.iter().any(|(known, _)| known == token)
+            && let Some(kind) = kind(token)
         {
             found.push((token.to_owned(), kind));
         }

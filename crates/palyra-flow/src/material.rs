@@ -10,7 +10,7 @@ use palyra_common::{FieldRole, Integrity, Label, Provenance};
 use palyra_safety::{fold, views};
 use serde_json::Value;
 
-use crate::leaves::{Leaf, is_plain_identifier, leaves};
+use crate::leaves::{Leaf, is_plain_identifier, leaves, leaves_with_roles};
 use crate::links;
 use crate::matching::{TrustedText, address, plain};
 use crate::reading::{Reading, SourceNaming};
@@ -80,14 +80,13 @@ impl Material {
     pub fn read(&mut self, reading: &Reading) {
         let at = self.pieces.len();
         if let Some(data) = &reading.data {
-            let scalars = leaves(data, &reading.class.fields);
-            for leaf in scalars.iter().filter(|leaf| leaf.is_trusted()) {
+            for leaf in leaves_with_roles(data, &reading.class.fields).iter().filter(|leaf| leaf.is_trusted()) {
                 if let Some(value) = scalar(leaf.value) {
                     self.assigned.entry(plain(&value)).or_insert(at);
                 }
             }
             if reading.source == SourceNaming::NamedByUser {
-                self.point(&scalars, at);
+                self.point(&leaves(data, &reading.class.fields), at);
             }
         }
         self.keep(&reading.text, reading.described());
@@ -251,6 +250,12 @@ fn loose(text: &str) -> String {
 
 /// The same for plain text, which most text is. Folding changes nothing in it.
 fn loose_ascii(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let other_space = |byte: &u8| byte.is_ascii_whitespace() && *byte != b' ';
+    // Each of these looks at many bytes at a time; going through them one by one takes several times as long.
+    if !bytes.starts_with(b" ") && memmem::find(bytes, b"  ").is_none() && !bytes.iter().any(other_space) {
+        return text.to_ascii_lowercase();
+    }
     let mut out = Vec::with_capacity(text.len());
     let mut space = true;
     for byte in text.bytes() {

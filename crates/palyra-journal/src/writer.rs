@@ -38,8 +38,11 @@ const GROUP_BYTES: usize = 8 * 1024 * 1024;
 const GATHER_PAUSE: Duration = Duration::from_micros(40);
 /// All that waiting together, well below the time of a commit and the work on a full group.
 const GATHER: Duration = Duration::from_micros(500);
-/// How long the writer looks out for the next command before it sleeps: longer than a caller takes to be woken, to work and to come back.
-const LOOK_OUT: Duration = Duration::from_micros(200);
+/// How long the writer looks out for the next command before it sleeps.
+const LOOK_OUT: Duration = Duration::from_micros(50);
+/// The same after it has served a lone caller: longer than that one takes to be woken, to work and to come back. With many callers the processor
+/// has better things to do.
+const LOOK_OUT_FOR_ONE: Duration = Duration::from_micros(200);
 /// Rows trimmed at a time, a few milliseconds of work.
 const TRIM_ROWS: u64 = 512;
 /// Under constant load a trim is done after this many commits.
@@ -176,7 +179,8 @@ impl Writer {
     /// looking out for it for a moment.
     fn next_command(&self) -> Option<Command> {
         let began = Instant::now();
-        while self.last_group > 0 && began.elapsed() < LOOK_OUT {
+        let look_out = if self.last_group == 1 { LOOK_OUT_FOR_ONE } else { LOOK_OUT };
+        while self.last_group > 0 && began.elapsed() < look_out {
             match self.commands.try_recv() {
                 Ok(command) => return Some(command),
                 Err(TryRecvError::Disconnected) => return None,
