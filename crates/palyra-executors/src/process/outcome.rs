@@ -15,6 +15,11 @@ use super::options::ProcessOptions;
 /// Most lines about changed files that a model reads.
 const LISTED: usize = 50;
 
+/// A checkpoint that took this long is told about.
+const WORTH_TELLING: Duration = Duration::from_millis(250);
+/// So is one that copied this much.
+const MANY_BYTES: u64 = 4 << 20;
+
 /// Everything that is known about a process at its end.
 pub(super) struct Ended {
     pub(super) command: String,
@@ -50,6 +55,7 @@ impl Ended {
             let _ = write!(content, "--- {name} ({} bytes)\n{text}{end}", stream.total);
         }
         self.tell_changes(&mut content);
+        self.tell_cost(&mut content);
         let artifact = if truncated == Cut::Yes { Some(self.keep(artifacts)?) } else { None };
         if let Some(kept) = &artifact {
             let _ =
@@ -115,6 +121,27 @@ impl Ended {
         }
         for line in self.changed.not_covered.iter().take(LISTED) {
             let _ = writeln!(content, "cannot be undone: {line}");
+        }
+    }
+
+    /// What it took to be able to undo, where somebody could wonder why they waited or what is missing.
+    fn tell_cost(&self, content: &mut String) {
+        let cost = self.checkpoint;
+        if cost.took >= WORTH_TELLING || cost.copied_bytes >= MANY_BYTES {
+            let _ = writeln!(
+                content,
+                "--- for undo, {} files ({} bytes) were copied before in {} ms",
+                cost.copied,
+                cost.copied_bytes,
+                cost.took.as_millis()
+            );
+        }
+        if self.left_out > 0 {
+            let _ = writeln!(
+                content,
+                "cannot be undone: changes to {} files that are too large or too many",
+                self.left_out
+            );
         }
     }
 

@@ -160,6 +160,13 @@ async fn a_cancelled_call_returns_and_the_server_is_told() {
     let cancelled = task.await.unwrap().unwrap_err();
     assert_eq!((cancelled.code().as_str(), cancelled.sent()), ("mcp_call_cancelled", Sent::Perhaps));
     echo_works(&server).await;
+    // Its words come by another way than its answers, and may take longer.
+    for _ in 0..500 {
+        if server.status().last_words.contains("told to stop: \"cancelled\"") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     assert!(server.status().last_words.contains("told to stop: \"cancelled\""), "{}", server.status().last_words);
 
     let early = call_of("wait", json!({ "milliseconds": "2000" }));

@@ -45,6 +45,7 @@ impl Groups {
     /// Makes groups of the given name and enters them. On failure nothing is left behind.
     pub(crate) fn enter(facts: &Cgroups, name: &str) -> io::Result<Self> {
         let mut groups = Self { facts: facts.clone(), memory: None, pids: None, kills_before: 0, set: None };
+        parents(facts).for_each(sweep);
         match facts {
             Cgroups::None(_) => {}
             Cgroups::V2 { parent, memory, pids } => {
@@ -131,6 +132,30 @@ impl Groups {
             // Version 2 cannot begin to count anew on every kernel; the samples tell then.
             memory_bytes: number("memory.max_usage_in_bytes"),
             memory_kills: self.kills().saturating_sub(self.kills_before),
+        }
+    }
+}
+
+/// How the groups of all supervisors are named; their process id follows.
+pub(super) const PREFIX: &str = "palyra-sandbox-";
+
+/// Where groups are made.
+fn parents(facts: &Cgroups) -> impl Iterator<Item = &Path> {
+    let (one, other) = match facts {
+        Cgroups::None(_) => (None, None),
+        Cgroups::V2 { parent, .. } => (Some(parent), None),
+        Cgroups::V1 { memory, pids } => (memory.as_ref(), pids.as_ref()),
+    };
+    one.into_iter().chain(other).map(PathBuf::as_path)
+}
+
+/// Removes what supervisors that were killed could not: empty groups whose process is gone. The kernel refuses to remove any other.
+fn sweep(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)).and_then(|pid| pid.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+            let _ = fs::remove_dir(entry.path());
         }
     }
 }

@@ -20,7 +20,7 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 use serde::{Deserialize, Serialize};
 
 use super::first::{self, Go, Inner, Preparation};
-use super::group::Groups;
+use super::group::{self, Groups};
 use super::launcher::Request;
 use super::namespace::{Namespaces, Taken, linux_flag};
 use super::setup::{Context, Failure, Filters, Standards};
@@ -278,7 +278,7 @@ impl Supervisor {
     fn enter_groups(&mut self, plan: &Plan) -> io::Result<()> {
         if !self.groups.as_ref().is_some_and(|groups| groups.fit(&plan.cgroups)) {
             self.groups = None;
-            let groups = Groups::enter(&plan.cgroups, &format!("palyra-sandbox-{}", std::process::id()))?;
+            let groups = Groups::enter(&plan.cgroups, &format!("{}{}", group::PREFIX, std::process::id()))?;
             wire::send(self.launcher.as_fd(), &Notice::Entered(groups.paths()), &[])?;
             self.groups = Some(groups);
         }

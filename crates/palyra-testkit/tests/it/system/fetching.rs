@@ -117,5 +117,17 @@ async fn a_program_reaches_what_was_granted_through_the_proxy_and_is_told_the_mi
     assert_eq!(contents[0].1, Integrity::Untrusted, "what came over the network is nobody's word");
     assert!(contents[1].0.contains("http://127.0.0.1:1"), "the missing line: {}", contents[1].0);
     assert_eq!(came.load(Ordering::SeqCst), 1);
+    let reader = palyra_journal::open_read_only(daemon.state_root()).unwrap();
+    let connections: Vec<serde_json::Value> = reader
+        .range(1, 10_000)
+        .unwrap()
+        .iter()
+        .filter(|record| record.kind == "egress.connection")
+        .map(|record| serde_json::from_slice(&record.payload).unwrap())
+        .collect();
+    let told: Vec<_> = connections.iter().map(|record| (record["port"].clone(), record["verdict"].clone())).collect();
+    assert_eq!(told, [(json!(port), json!("allowed")), (json!(1), json!("refused"))], "{connections:?}");
+    assert!(connections[0]["bytes_down"].as_u64() > Some(100), "{connections:?}");
+    drop(reader);
     daemon.finish().await.unwrap();
 }
