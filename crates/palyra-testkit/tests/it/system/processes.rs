@@ -335,3 +335,29 @@ async fn a_flood_is_cut_in_the_middle_and_kept_as_an_artifact_and_a_terminal_is_
     assert!(fed.content.contains("first\nsecond\n"), "{}", fed.content);
     daemon.finish().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tier_that_was_not_seen_to_hold_is_not_used() {
+    let place = workspace();
+    let script = json!({ "turn": [run(&["true"]), { "text": "done" }] });
+    let mut daemon = daemon(script).await;
+    let kept = daemon.state_root().join("processes/sandbox-proof.json");
+    let began = Instant::now();
+    while !kept.exists() {
+        assert!(began.elapsed() < PATIENCE, "the sandbox was never proven: {}", daemon.log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    daemon.stop().await.unwrap();
+    let mut proof: Value = serde_json::from_slice(&std::fs::read(&kept).unwrap()).unwrap();
+    for tier in proof["proofs"].as_array_mut().unwrap() {
+        assert!(tier["checks"].as_array().unwrap().len() > 50);
+        tier["checks"][0]["held"] = json!(false);
+    }
+    std::fs::write(&kept, proof.to_string()).unwrap();
+    daemon.restart().await.unwrap();
+    let run = daemon.client().create_run(&task("go", place.path())).await.unwrap();
+    let (_, events) = finish(&daemon.client(), run.run_id).await;
+    let [result] = results(&events).try_into().unwrap();
+    assert_eq!(result.error.unwrap().code, "sandbox_tier_unproven");
+    daemon.finish().await.unwrap();
+}
