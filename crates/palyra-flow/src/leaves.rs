@@ -35,21 +35,29 @@ impl<'a> Leaf<'a> {
     /// Whether the store itself assigned the value, or it is a plain name out of a closed list.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
-        (self.has(FieldRole::Assigned) && self.is_short())
-            || (self.has(FieldRole::Identifier) && self.value.as_str().is_some_and(is_plain_identifier))
+        self.roles.iter().any(|role| makes_trusted(*role, self.value))
     }
 
     /// The path of the record it belongs to.
     pub(crate) fn record(&self) -> &[String] {
         self.path.split_last().map_or(&[], |(_, record)| record)
     }
+}
 
-    /// An assigned text is an id or a date; a long one is something else that sneaked in.
-    fn is_short(&self) -> bool {
-        match self.value {
-            Value::String(text) => text.len() <= 64 && !text.chars().any(char::is_control),
-            _ => true,
-        }
+/// Whether a role vouches for a value: an assigned one that is short, or a plain name out of a closed list.
+fn makes_trusted(role: FieldRole, value: &Value) -> bool {
+    match role {
+        FieldRole::Assigned => is_short(value),
+        FieldRole::Identifier => value.as_str().is_some_and(is_plain_identifier),
+        _ => false,
+    }
+}
+
+/// An assigned text is an id or a date; a long one is something else that sneaked in.
+fn is_short(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.len() <= 64 && !text.chars().any(char::is_control),
+        _ => true,
     }
 }
 
@@ -57,40 +65,80 @@ impl<'a> Leaf<'a> {
 #[must_use]
 pub fn leaves<'a>(data: &'a Value, fields: &[FieldClass]) -> Vec<Leaf<'a>> {
     let mut found = Vec::new();
-    walk(data, &mut Vec::new(), &mut 0, &mut |path, scalar| found.push(Leaf::at(path, scalar, fields)));
+    walk(data, &mut Vec::new(), &mut 0, &mut |path, scalar| {
+        let path: Vec<String> = path.iter().map(Step::written).collect();
+        found.push(Leaf::at(&path, scalar, fields));
+    });
     found
 }
 
-/// The scalars that the classification says something about: most have no role, and are passed over without copying where they stand.
+/// The values that the store itself assigned. Most scalars of a long result are not among them, and are passed over without writing down where
+/// they stand.
 #[must_use]
-pub(crate) fn leaves_with_roles<'a>(data: &'a Value, fields: &[FieldClass]) -> Vec<Leaf<'a>> {
+pub(crate) fn assigned_values<'a>(data: &'a Value, fields: &[FieldClass]) -> Vec<&'a Value> {
+    let patterns: Vec<(Vec<&str>, FieldRole)> = fields
+        .iter()
+        .map(|class| (if class.field == "." { Vec::new() } else { class.field.split('.').collect() }, class.role))
+        .collect();
     let mut found = Vec::new();
-    if fields.is_empty() {
+    if patterns.is_empty() {
         return found;
     }
     walk(data, &mut Vec::new(), &mut 0, &mut |path, scalar| {
-        if fields.iter().any(|class| matches(&class.field, path)) {
-            found.push(Leaf::at(path, scalar, fields));
+        let fits = |steps: &[&str]| {
+            steps.len() == path.len() && steps.iter().zip(path).all(|(step, place)| *step == "*" || place.is(step))
+        };
+        let mut roles = patterns.iter().filter(|(steps, _)| fits(steps)).map(|(_, role)| *role);
+        if roles.any(|role| makes_trusted(role, scalar)) {
+            found.push(scalar);
         }
     });
     found
 }
 
-fn walk<'a>(value: &'a Value, path: &mut Vec<String>, seen: &mut usize, visit: &mut impl FnMut(&[String], &'a Value)) {
+/// One step of the way to a scalar.
+#[derive(Debug, Clone, Copy)]
+enum Step<'a> {
+    Name(&'a str),
+    Position(usize),
+}
+
+impl Step<'_> {
+    fn is(&self, written: &str) -> bool {
+        match self {
+            Self::Name(name) => *name == written,
+            Self::Position(position) => position.to_string() == written,
+        }
+    }
+
+    fn written(&self) -> String {
+        match self {
+            Self::Name(name) => (*name).to_owned(),
+            Self::Position(position) => position.to_string(),
+        }
+    }
+}
+
+fn walk<'a>(
+    value: &'a Value,
+    path: &mut Vec<Step<'a>>,
+    seen: &mut usize,
+    visit: &mut impl FnMut(&[Step<'a>], &'a Value),
+) {
     if *seen >= MAX_LEAVES {
         return;
     }
     match value {
         Value::Object(members) => {
             for (name, member) in members {
-                path.push(name.clone());
+                path.push(Step::Name(name));
                 walk(member, path, seen, visit);
                 path.pop();
             }
         }
         Value::Array(items) => {
             for (position, item) in items.iter().enumerate() {
-                path.push(position.to_string());
+                path.push(Step::Position(position));
                 walk(item, path, seen, visit);
                 path.pop();
             }
@@ -146,6 +194,40 @@ mod tests {
 
     fn class(field: &str, role: FieldRole) -> FieldClass {
         FieldClass { field: field.to_owned(), role }
+    }
+
+    #[test]
+    fn the_short_way_finds_what_the_long_way_finds() {
+        let data = json!({
+            "items": [{"id": 7, "name": "ops", "body": "x"}, {"id": "long ".repeat(40), "name": "do it now, please, all of it", "at": null}],
+            "id": "top", "0": [1, [2, {"id": 3}]],
+        });
+        let everything = [
+            class("items.*.id", FieldRole::Assigned),
+            class("items.*.name", FieldRole::Identifier),
+            class("id", FieldRole::Assigned),
+            class("*", FieldRole::Text),
+            class("0.0", FieldRole::Assigned),
+            class("0.1.*", FieldRole::Assigned),
+            class("*.*.*.id", FieldRole::Assigned),
+            class(".", FieldRole::Assigned),
+            class("items.1.at", FieldRole::Assigned),
+            class("items.*.id.x", FieldRole::Assigned),
+            class("", FieldRole::Assigned),
+        ];
+        for first in 0..everything.len() {
+            for fields in [&everything[first..], &everything[..first]] {
+                for data in [&data, &data["id"], &data["items"]] {
+                    let long: Vec<Value> = leaves(data, fields)
+                        .iter()
+                        .filter(|leaf| leaf.is_trusted())
+                        .map(|leaf| leaf.value.clone())
+                        .collect();
+                    let short: Vec<Value> = assigned_values(data, fields).into_iter().cloned().collect();
+                    assert_eq!(short, long, "{fields:?}");
+                }
+            }
+        }
     }
 
     #[test]

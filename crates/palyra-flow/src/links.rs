@@ -32,19 +32,73 @@ pub fn links(text: &str) -> Vec<(String, LinkKind)> {
 
 fn tokens(text: &str) -> Vec<(String, LinkKind)> {
     let mut found: Vec<(String, LinkKind)> = Vec::new();
-    for piece in pieces(text) {
-        if !may_be_address(piece.as_bytes()) {
-            continue;
-        }
-        let token = piece.trim_matches(|letter: char| ".:!?*_~…«»„“”‘’".contains(letter));
-        // Pages repeat their addresses, and looking for a known one is cheaper than judging it again.
-        if !found.iter().any(|(known, _)| known == token)
-            && let Some(kind) = kind(token)
-        {
-            found.push((token.to_owned(), kind));
-        }
+    if text.is_ascii() {
+        candidates(text).into_iter().for_each(|piece| consider(piece, &mut found));
+    } else {
+        // Spaces that are no ASCII are rare; whoever uses them gets the slow way.
+        let other_space = |letter: char| !letter.is_ascii() && letter.is_whitespace();
+        pieces(text).flat_map(|piece| piece.split(other_space)).for_each(|piece| consider(piece, &mut found));
     }
     found
+}
+
+/// The pieces of a plain text that may be addresses, in order. Most of a long text is neither near one of the marks of an address nor a word as long as
+/// an account number, and is not looked at byte by byte.
+fn candidates(text: &str) -> Vec<&str> {
+    let bytes = text.as_bytes();
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    let mut end = 0;
+    for at in memchr::memchr3_iter(b'.', b'@', b':', bytes) {
+        if at >= end {
+            let piece = piece_at(bytes, at);
+            end = piece.1;
+            found.push(piece);
+        }
+    }
+    // A word of this length cannot lie between two looks that are this far apart.
+    let mut at = SHORTEST_ACCOUNT - 1;
+    while let Some(byte) = bytes.get(at) {
+        if is_between(*byte) {
+            at += SHORTEST_ACCOUNT;
+        } else {
+            let piece = piece_at(bytes, at);
+            at = piece.1 + SHORTEST_ACCOUNT;
+            if piece.1 - piece.0 >= SHORTEST_ACCOUNT {
+                found.push(piece);
+            }
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found.into_iter().filter_map(|(start, end)| text.get(start..end)).collect()
+}
+
+/// Fewest letters and digits of an account number.
+const SHORTEST_ACCOUNT: usize = 15;
+
+/// The piece around a byte that is not between pieces.
+fn piece_at(bytes: &[u8], at: usize) -> (usize, usize) {
+    let (before, after) = bytes.split_at_checked(at).unwrap_or((bytes, &[]));
+    let inside = |byte: &&u8| !is_between(**byte);
+    (at - before.iter().rev().take_while(inside).count(), at + after.iter().take_while(inside).count())
+}
+
+fn is_between(byte: u8) -> bool {
+    BETWEEN.get(usize::from(byte)).copied().unwrap_or(false)
+}
+
+/// Takes a piece of text into the list if it is an address.
+fn consider(piece: &str, found: &mut Vec<(String, LinkKind)>) {
+    if !may_be_address(piece.as_bytes()) {
+        return;
+    }
+    let token = piece.trim_matches(|letter: char| ".:!?*_~…«»„“”‘’".contains(letter));
+    // Pages repeat their addresses, and looking for a known one is cheaper than judging it again.
+    if !found.iter().any(|(known, _)| known == token)
+        && let Some(kind) = kind(token)
+    {
+        found.push((token.to_owned(), kind));
+    }
 }
 
 /// The text between spaces, quotes and brackets. Long texts pass through here byte by byte, so it looks each byte up in a table.
@@ -60,8 +114,6 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
         rest = rest.get(end + 1..).unwrap_or_default();
         Some(piece)
     })
-    // Spaces that are no ASCII are rare; whoever uses them gets the slow way.
-    .flat_map(|piece| piece.split(|letter: char| !letter.is_ascii() && letter.is_whitespace()))
 }
 
 /// The bytes that stand between words.
@@ -81,7 +133,7 @@ static BETWEEN: [bool; 128] = {
 
 /// Most words are no addresses, and are told apart without copying them.
 fn may_be_address(token: &[u8]) -> bool {
-    let account = (15..=40).contains(&token.len()) && token.iter().any(u8::is_ascii_digit);
+    let account = (SHORTEST_ACCOUNT..=40).contains(&token.len()) && token.iter().any(u8::is_ascii_digit);
     account || (token.len() >= 4 && memchr::memchr3(b'.', b'@', b':', token).is_some())
 }
 
@@ -130,7 +182,19 @@ fn is_account(token: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::{prop_assert_eq, proptest};
+
     use super::*;
+
+    proptest! {
+        /// Looking at candidates alone finds what looking at every piece finds.
+        #[test]
+        fn no_piece_is_missed(text in "([a-zA-Z0-9]{0,20}[ .:@,\"/{}-]{0,2}){0,40}") {
+            let mut every = Vec::new();
+            pieces(&text).for_each(|piece| consider(piece, &mut every));
+            prop_assert_eq!(tokens(&text), every);
+        }
+    }
 
     fn found(text: &str) -> Vec<String> {
         links(text).into_iter().map(|(link, _)| link).collect()

@@ -10,7 +10,7 @@ use palyra_common::{FieldRole, Integrity, Label, Provenance};
 use palyra_safety::{fold, views};
 use serde_json::Value;
 
-use crate::leaves::{Leaf, is_plain_identifier, leaves, leaves_with_roles};
+use crate::leaves::{Leaf, assigned_values, is_plain_identifier, leaves};
 use crate::links;
 use crate::matching::{TrustedText, address, plain};
 use crate::reading::{Reading, SourceNaming};
@@ -80,8 +80,8 @@ impl Material {
     pub fn read(&mut self, reading: &Reading) {
         let at = self.pieces.len();
         if let Some(data) = &reading.data {
-            for leaf in leaves_with_roles(data, &reading.class.fields).iter().filter(|leaf| leaf.is_trusted()) {
-                if let Some(value) = scalar(leaf.value) {
+            for value in assigned_values(data, &reading.class.fields) {
+                if let Some(value) = scalar(value) {
                     self.assigned.entry(plain(&value)).or_insert(at);
                 }
             }
