@@ -9,6 +9,7 @@ mod auxiliary;
 mod deployment;
 mod effects;
 mod hooks;
+mod identity;
 mod run;
 mod safety;
 mod sandbox;
@@ -24,6 +25,7 @@ pub use auxiliary::{
 pub use deployment::DeploymentProfile;
 pub use effects::{EffectScope, SinkKind};
 pub use hooks::{HookDecision, HookEvent};
+pub use identity::{PrincipalRole, TokenScope};
 pub use run::{InputMode, RunLifecycleHookPhase, RunLifecyclePhase, RunMode, TerminationReason, ToolVerdict};
 pub use safety::SafetyAction;
 pub use sandbox::SandboxTier;
