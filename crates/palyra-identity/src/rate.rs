@@ -109,11 +109,12 @@ impl RateLimiter {
             wanted.push((Key::Token(id.clone()), rate, rate.min(self.options.burst)));
         }
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        // Room is made before any bucket of this request is put in: a fresh one is full and would be the first to go.
+        let missing = wanted.iter().filter(|(key, ..)| !buckets.contains_key(key)).count();
+        let limit = self.options.max_principals.max(wanted.len());
+        make_room(&mut buckets, limit.saturating_sub(missing), now);
         let mut wait = Duration::ZERO;
         for (key, per_minute, burst) in &wanted {
-            if !buckets.contains_key(key) {
-                make_room(&mut buckets, self.options.max_principals.max(wanted.len()), now);
-            }
             let bucket = buckets.entry(key.clone()).or_insert_with(|| Bucket::full(*per_minute, *burst, now));
             bucket.fill(now);
             wait = wait.max(bucket.wait());
@@ -130,12 +131,13 @@ impl RateLimiter {
     }
 }
 
+/// Forgets buckets until there are at most so many.
 fn make_room(buckets: &mut HashMap<Key, Bucket>, limit: usize, now: Timestamp) {
-    if buckets.len() < limit {
+    if buckets.len() <= limit {
         return;
     }
     buckets.retain(|_, bucket| !bucket.is_full_at(now));
-    while buckets.len() >= limit {
+    while buckets.len() > limit {
         let oldest = buckets.iter().min_by_key(|(_, bucket)| bucket.at).map(|(key, _)| key.clone());
         let Some(oldest) = oldest else { return };
         buckets.remove(&oldest);
@@ -215,6 +217,20 @@ mod tests {
             let _ = limiter.admit(&user(uid));
             assert!(limiter.buckets.lock().unwrap().len() <= 4);
         }
+    }
+
+    #[test]
+    fn a_token_draws_on_its_principal_also_when_there_is_no_room() {
+        let (limiter, clock) = limiter(60, 3, 2);
+        for uid in 5..20 {
+            limiter.admit(&user(uid)).unwrap();
+            clock.advance(Duration::from_millis(1));
+        }
+        for _ in 0..3 {
+            limiter.admit(&token(1, 100)).unwrap();
+        }
+        assert!(limiter.admit(&token(1, 100)).is_err(), "the principal's three are used up");
+        assert!(limiter.buckets.lock().unwrap().len() <= 2);
     }
 
     proptest! {

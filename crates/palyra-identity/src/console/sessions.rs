@@ -14,7 +14,7 @@ use serde::Serialize;
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
-use crate::{IdentityError, Principal, PrincipalId, Refusal, Via, random};
+use crate::{IdentityError, Principal, PrincipalId, Refusal, TokenId, Via, random};
 
 /// Bytes of a session's digest that name it in records.
 const ID_BYTES: usize = 8;
@@ -76,6 +76,8 @@ pub struct OpenedSession {
 #[derive(Debug)]
 struct Session {
     principal: Principal,
+    /// The credential that it was opened with.
+    opened_by: Via,
     opened: Timestamp,
     seen: Timestamp,
 }
@@ -113,7 +115,7 @@ impl ConsoleSessions {
         let id = ConsoleSessionId::of(digest);
         let now = self.clock.now();
         let mut principal = principal.clone();
-        principal.via = Via::Console { session: id.clone() };
+        let opened_by = std::mem::replace(&mut principal.via, Via::Console { session: id.clone() });
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|_, session| self.is_live(session, now));
         while sessions.len() >= self.options.max_sessions.max(1) {
@@ -121,7 +123,7 @@ impl ConsoleSessions {
             let Some(idle) = idle else { break };
             sessions.remove(&idle);
         }
-        sessions.insert(digest, Session { principal, opened: now, seen: now });
+        sessions.insert(digest, Session { principal, opened_by, opened: now, seen: now });
         Ok(OpenedSession { id, csrf: self.csrf(digest), cookie, max_age: self.options.absolute })
     }
 
@@ -171,6 +173,14 @@ impl ConsoleSessions {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let before = sessions.len();
         sessions.retain(|_, session| session.principal.id != *of);
+        before - sessions.len()
+    }
+
+    /// Ends all sessions that were opened with a token, because the token was revoked; says how many there were.
+    pub fn close_opened_by(&self, token: &TokenId) -> usize {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = sessions.len();
+        sessions.retain(|_, session| !matches!(&session.opened_by, Via::ApiToken { id } if id == token));
         before - sessions.len()
     }
 
@@ -271,6 +281,17 @@ mod tests {
         let third = sessions.open(&alice()).unwrap();
         assert!(sessions.resolve(second.cookie.expose()).is_err());
         assert!(sessions.resolve(first.cookie.expose()).is_ok() && sessions.resolve(third.cookie.expose()).is_ok());
+    }
+
+    #[test]
+    fn a_session_ends_with_the_token_that_opened_it() {
+        let (sessions, _) = sessions(8);
+        let id: TokenId = "0123456789abcdef".parse().unwrap();
+        let by_token = Principal::new(PrincipalId::uid(1), PrincipalRole::Owner, Via::ApiToken { id: id.clone() });
+        let (one, two) = (sessions.open(&by_token).unwrap(), sessions.open(&alice()).unwrap());
+        assert_eq!(sessions.close_opened_by(&"fedcba9876543210".parse().unwrap()), 0);
+        assert_eq!(sessions.close_opened_by(&id), 1);
+        assert!(sessions.resolve(one.cookie.expose()).is_err() && sessions.resolve(two.cookie.expose()).is_ok());
     }
 
     #[test]

@@ -158,7 +158,7 @@ impl TokenBook {
     /// Gives a token another secret; with an overlap the old one works for that long too.
     ///
     /// # Errors
-    /// When there is no such token, or it was revoked, or the overlap is longer than a week.
+    /// When there is no such token, it was revoked or has run out, or the overlap is longer than a week.
     pub fn rotate(
         &self,
         id: &TokenId,
@@ -167,6 +167,9 @@ impl TokenBook {
         now: Timestamp,
     ) -> Result<IssuedToken, IdentityError> {
         let record = self.unrevoked(id)?;
+        if record.has_expired(now) {
+            return Err(IdentityError::token_request("it has already run out; create another one"));
+        }
         if overlap.is_some_and(|overlap| overlap > MAX_OVERLAP) {
             return Err(IdentityError::token_request("the old secret may work for a week at most"));
         }

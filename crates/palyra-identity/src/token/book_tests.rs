@@ -81,9 +81,10 @@ fn the_placeholder_of_unknown_tokens_lets_nobody_in() {
 #[test]
 fn a_token_ends_when_it_says() {
     let end = NOW.plus(HOUR);
-    let (book, _, text) = with_one(NewToken { expires_at: Some(end), ..wanted() });
+    let (book, id, text) = with_one(NewToken { expires_at: Some(end), ..wanted() });
     assert!(book.verify(&text, Timestamp(end.0 - 1)).is_ok());
     assert_eq!(book.verify(&text, end), Err(Refusal::Expired));
+    assert!(book.rotate(&id, None, &owner(), end).is_err(), "another secret would not help");
     let over = book.create(NewToken { expires_at: Some(NOW), ..wanted() }, &owner(), NOW).unwrap_err();
     assert_eq!(over.to_stable().code, "token_request_invalid");
 }

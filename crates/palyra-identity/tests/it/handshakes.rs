@@ -330,3 +330,27 @@ fn lives_are_bounded() {
         assert_eq!(authority.issue_client(&request(life)).unwrap_err().to_stable().code, "certificate_request_invalid");
     }
 }
+
+/// Whatever is changed in a certificate, and whatever is shown instead of one, names nobody.
+#[test]
+fn changed_certificates_name_nobody() {
+    use proptest::prelude::*;
+
+    let place = Place::new();
+    let authority = place.open();
+    let credentials = client(&authority);
+    let good = pem_der(&credentials.certificate_pem).to_vec();
+    let noise = proptest::collection::vec(any::<u8>(), 0..600);
+    let strategy = (any::<proptest::sample::Index>(), 1..=255_u8, noise);
+    proptest::test_runner::TestRunner::default()
+        .run(&strategy, |(at, flip, noise)| {
+            let mut changed = good.clone();
+            changed[at.index(good.len())] ^= flip;
+            prop_assert!(authority.identify(&[changed.into()]).is_err());
+            prop_assert!(authority.identify(&[noise.clone().into()]).is_err());
+            let beside = authority.identify(&[good.clone().into(), noise.into()]);
+            prop_assert!(beside.is_err() || beside.unwrap() == credentials.identity);
+            Ok(())
+        })
+        .unwrap();
+}
