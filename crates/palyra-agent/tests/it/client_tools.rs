@@ -2,8 +2,7 @@
 
 use palyra_agent::{ApprovalFilter, ClientResult, ClientTool, GivenExchange, NewRun, RunRow};
 use palyra_common::{
-    InputMode, Integrity, RunLifecyclePhase, RunMode, RunStreamBody, RunStreamEvent, TerminationReason,
-    ToStableError as _, ToolVerdict,
+    InputMode, Integrity, RunLifecyclePhase, RunMode, RunStreamBody, RunStreamEvent, ToStableError as _, ToolVerdict,
 };
 use serde_json::json;
 
@@ -130,18 +129,6 @@ async fn in_a_guarded_run_results_of_clients_are_held_in_variables() {
 }
 
 #[tokio::test]
-async fn waiting_for_a_client_is_not_working_time() {
-    let mut setup = Setup::script(WEATHER);
-    setup.limits.wall_clock_ms = 2_000;
-    let bench = setup.start().await;
-    let run = asking(&bench).await;
-    tokio::time::sleep(std::time::Duration::from_millis(2_200)).await;
-    let results = vec![result("t1c1", "sunny"), result("t1c3", "rain")];
-    bench.engine.deliver_client_results(run.run_id, results, "ada").await.unwrap();
-    assert_eq!(bench.finish(run.run_id).await.0.reason, Some(TerminationReason::FinalAnswer));
-}
-
-#[tokio::test]
 async fn people_can_hold_interrupt_and_cancel_a_run_that_waits_for_its_client() {
     let bench = Setup::script(WEATHER).start().await;
     let held = asking(&bench).await;
@@ -189,7 +176,7 @@ async fn secrets_are_not_handed_out_and_strangers_tools_are_unknown() {
 [[turn]]
 [[turn.call]]
 tool = "client.get_weather"
-arguments = { city = "ghp_0123456789abcdefghijklmnopqrstuvwxyzAB" }
+arguments = { city = "ghp_kT9vQ2mZxR7cLw4BnY8sHd3JfGp5AeUq1o0i" }
 [[turn.call]]
 tool = "client.other"
 arguments = {}

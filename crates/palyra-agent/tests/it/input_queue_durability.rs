@@ -21,6 +21,7 @@ fn gated() -> (Setup, Gate) {
     (setup, gate)
 }
 
+#[derive(Clone, Copy)]
 enum End {
     Crash,
     Stop,
