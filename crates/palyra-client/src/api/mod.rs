@@ -34,7 +34,7 @@ pub use journal::{
     BackupJournalParams, BackupJournalResponse, ExportJournalParams, JournalRecordView, ProblemView, TailJournalParams,
     VerifyLine, VerifyProgress, VerifyReport,
 };
-pub use principal::{ActiveRunView, PrincipalView, ReconnectResponse};
+pub use principal::{ActiveRunView, ConsoleLoginParams, ConsoleSessionResponse, PrincipalView, ReconnectResponse};
 pub use run_control::{
     AbortRunParams, ClientResultParams, DeliverResultsParams, ReplayDifference, ReplayReport, RunInputParams,
     UndoAction, UndoResponse, UndoneFile,

@@ -40,3 +40,21 @@ pub struct ActiveRunView {
     /// The newest position on its tape.
     pub last_seq: u64,
 }
+
+/// Logs a person in to the console.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConsoleLoginParams {
+    /// The local token or an API token.
+    pub token: String,
+}
+
+/// A session of the console.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConsoleSessionResponse {
+    /// To be sent as `X-Palyra-Csrf` with every change.
+    pub csrf: String,
+    /// Who is logged in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<PrincipalView>,
+}

@@ -13,12 +13,22 @@ pub struct ListSessionsParams {
     /// How many at most; the daemon has its own upper bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Only sessions after this one in the list.
+    /// Goes on from here: `next_before` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<SessionId>,
+    pub before: Option<u64>,
     /// Which of them as to archiving; those that are not archived when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived: Option<ArchivedFilter>,
+}
+
+/// A page of sessions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ListSessionsResponse {
+    /// The one with the newest activity first.
+    pub sessions: Vec<SessionView>,
+    /// Pass as `before` for the next page; absent on the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_before: Option<u64>,
 }
 
 runtime_contract_enum! {
@@ -252,13 +262,16 @@ pub struct ExplainSessionResponse {
 pub struct SessionStepView {
     /// When.
     pub at: Timestamp,
-    /// What kind of thing, such as `session.created`.
-    pub kind: String,
-    /// In words.
-    pub sentence: String,
-    /// The run it concerns, if it does.
+    /// Who did it, where somebody did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<RunId>,
+    pub by: Option<String>,
+    /// The record of the journal that says so, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<u64>,
+    /// What, such as `created` or `renamed`.
+    pub event: String,
+    /// What there is to know about it.
+    pub details: serde_json::Value,
 }
 
 /// What compacting a session's history keeps.
@@ -268,22 +281,17 @@ pub struct CompactionView {
     pub kept: Vec<RunId>,
     /// Runs that later ones see only through the summary, oldest first.
     pub summarised: Vec<RunId>,
-    /// The summary.
-    pub summary: String,
+    /// What the summary says was asked.
+    pub asked: String,
+    /// What it says was answered.
+    pub answered: String,
+    /// Bytes that later runs are told without it.
+    pub bytes_before: u64,
+    /// Bytes that they are told with it.
+    pub bytes_after: u64,
     /// Whether it holds from now on, or was only shown.
     pub applied: bool,
 }
-
-/// A page of sessions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ListSessionsResponse {
-    /// Newest first.
-    pub sessions: Vec<SessionView>,
-    /// Pass as `before` for the next page; absent on the last one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_before: Option<SessionId>,
-}
-
 /// One session in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionView {

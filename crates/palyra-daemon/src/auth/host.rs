@@ -40,9 +40,11 @@ pub(super) fn check_host(
         };
         let host = authority.host();
         let is = |name: &str| host.eq_ignore_ascii_case(name);
-        let host_fits = is("localhost") || ["127.0.0.1", "[::1]", &own].contains(&host) || names.iter().any(|name| is(name));
+        let host_fits =
+            is("localhost") || ["127.0.0.1", "[::1]", &own].contains(&host) || names.iter().any(|name| is(name));
         // Port 80 is what a missing port means, 443 under TLS.
-        let port_fits = authority.port_u16().map_or(local.port() == 80 || local.port() == 443, |port| port == local.port());
+        let port_fits =
+            authority.port_u16().map_or(local.port() == 80 || local.port() == 443, |port| port == local.port());
         host_fits && port_fits && !authority.as_str().contains('@')
     });
     if fits {
@@ -53,7 +55,11 @@ pub(super) fn check_host(
         ErrorCategory::Policy,
         "the request is not addressed to this machine by one of its names",
     )
-    .hint(format!("use 127.0.0.1:{} or localhost:{}, or add the name to `http.allowed_hosts`", local.port(), local.port())))
+    .hint(format!(
+        "use 127.0.0.1:{} or localhost:{}, or add the name to `http.allowed_hosts`",
+        local.port(),
+        local.port()
+    )))
 }
 
 #[cfg(test)]

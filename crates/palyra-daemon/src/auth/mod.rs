@@ -146,7 +146,9 @@ impl Gate {
             (Access::Open, _) => Ok(None),
             (Access::Console, _) => self.console_caller(peer, shown).map(Some),
             (Access::Known, Peer::Unix { uid }) => self.unix(*uid).map(Some),
-            (Access::Known, Peer::Tcp { tls: Tls::Device(device), .. }) if !shown.headers.contains_key(AUTHORIZATION) => {
+            (Access::Known, Peer::Tcp { tls: Tls::Device(device), .. })
+                if !shown.headers.contains_key(AUTHORIZATION) =>
+            {
                 Ok(Some(device.to_principal()))
             }
             (Access::Known, Peer::Tcp { .. }) => {

@@ -39,7 +39,11 @@ pub(super) async fn get(app: &App, id: ApprovalId) -> Result<ApprovalView> {
     Ok(views::approval(row))
 }
 
-pub(super) async fn decide(app: &App, caller: &Caller, about: About<ApprovalId, DecideApprovalParams>) -> Result<RunView> {
+pub(super) async fn decide(
+    app: &App,
+    caller: &Caller,
+    about: About<ApprovalId, DecideApprovalParams>,
+) -> Result<RunView> {
     let About { target, params } = about;
     match params.decision {
         ApprovalDecision::Allow | ApprovalDecision::Deny => {}

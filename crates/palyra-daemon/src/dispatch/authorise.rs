@@ -1,7 +1,10 @@
 //! Whether this caller may give this command about this thing: Cedar decides, with facts that the journal has.
 
 use palyra_client::command::{self, Command, StreamCommand};
-use palyra_common::{AcpCommand, ApprovalId, Clock as _, ContractEnum as _, ErrorCategory, RunId, SessionId, StableErrorEnvelope, SystemClock};
+use palyra_common::{
+    AcpCommand, ApprovalId, Clock as _, ErrorCategory, RunId, SessionId, StableErrorEnvelope,
+    SystemClock, ToolVerdict,
+};
 use palyra_policy::{CommandRequest, Decision};
 
 use super::caller::Caller;
@@ -34,8 +37,10 @@ async fn permit(app: &App, caller: &Caller, name: AcpCommand, target: Option<(&s
         None => None,
     };
     let principal = &caller.principal;
+    let device = principal.device().map(|id| id.to_string());
     let decision = app.policies.decide_command(&CommandRequest {
         principal_id: principal.id.as_str(),
+        device: device.as_deref(),
         role: principal.role,
         scopes: &principal.scopes,
         via: principal.via.as_str(),
@@ -45,18 +50,18 @@ async fn permit(app: &App, caller: &Caller, name: AcpCommand, target: Option<(&s
         owner: owner.as_deref(),
         now: SystemClock.now(),
     });
-    if decision.is_permit() {
+    if decision.verdict == ToolVerdict::Permit {
         return Ok(());
     }
     Err(refused(name, &decision))
 }
 
 fn refused(name: AcpCommand, decision: &Decision) -> Refusal {
-    let why = decision.person_reasons().join("; ");
+    let why = decision.person.join("; ");
     let message = format!("`{}` is not permitted: {why}", name.as_str());
     StableErrorEnvelope::new("command_denied", ErrorCategory::Policy, message)
         .hint("use a credential with the role and scope it needs, or ask the owner of this daemon")
-        .details(serde_json::json!({"command": name.as_str(), "policies": decision.policies()}))
+        .details(serde_json::json!({"command": name.as_str(), "policies": decision.policies}))
         .into()
 }
 

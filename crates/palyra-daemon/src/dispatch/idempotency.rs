@@ -6,7 +6,9 @@
 //! Two kinds of commands need none of this: those that only look, and creating a run, whose key is part of the run itself.
 
 use palyra_client::command::{self, Command};
-use palyra_common::{Clock as _, CommandEffect, ContractEnum as _, Digest, ErrorCategory, StableErrorEnvelope, SystemClock};
+use palyra_common::{
+    Clock as _, CommandEffect, Digest, ErrorCategory, StableErrorEnvelope, SystemClock,
+};
 
 use super::caller::Caller;
 use super::records::{self, CommandAccepted, CommandAnswered, Earlier, kind};
@@ -28,7 +30,10 @@ pub(super) async fn once(app: &App, caller: &Caller, asked: Asked) -> Result<Ans
         return Ok(Answer::Fresh(carry_out(app, caller, asked).await?));
     }
     if tells_secrets(&asked.command) {
-        return Err(Refusal::field("idempotency_key", "an answer that holds a secret is not kept, so it cannot be given again"));
+        return Err(Refusal::field(
+            "idempotency_key",
+            "an answer that holds a secret is not kept, so it cannot be given again",
+        ));
     }
     // Whoever gives the same key meanwhile waits for the first.
     let _turn = app.keys.turn(caller.id(), &key).await;
@@ -125,7 +130,8 @@ fn conflict(key: &str) -> Refusal {
 }
 
 fn unknown(key: &str) -> Refusal {
-    let message = format!("the daemon stopped while it carried out the command with the key `{key}`; it may have had its effect");
+    let message =
+        format!("the daemon stopped while it carried out the command with the key `{key}`; it may have had its effect");
     StableErrorEnvelope::new("command_outcome_unknown", ErrorCategory::Conflict, message)
         .hint("look at what it was about, and give it again with a fresh key if it did not happen")
         .into()

@@ -21,7 +21,7 @@ pub(super) async fn tools(app: &App) -> ListToolsResponse {
             name: declaration.name.to_string(),
             description: declaration.description.clone(),
             scope: declaration.scope,
-            consequential: declaration.consequence != Consequence::None,
+            consequential: declaration.consequence == Consequence::Consequential,
             input_schema: declaration.input_schema.clone(),
         })
         .collect();

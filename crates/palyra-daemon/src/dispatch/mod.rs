@@ -106,24 +106,46 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
     let by = caller.id();
     let version = asked.expected_version;
     Ok(match asked.command {
-        Command::SessionNew(params) => Outcome::SessionNew(sessions::new(app, caller, params, asked.idempotency_key).await?.into()),
-        Command::SessionResolve(params) => Outcome::SessionResolve(sessions::resolve(app, caller, params).await?.into()),
+        Command::SessionNew(params) => {
+            Outcome::SessionNew(sessions::new(app, caller, params, asked.idempotency_key).await?.into())
+        }
+        Command::SessionResolve(params) => {
+            Outcome::SessionResolve(sessions::resolve(app, caller, params).await?.into())
+        }
         Command::SessionList(params) => Outcome::SessionList(sessions::list(app, caller, params).await?.into()),
         Command::SessionLoad(about) => Outcome::SessionLoad(sessions::load(app, about.target).await?.into()),
         Command::SessionResume(about) => Outcome::SessionResume(sessions::resume(app, about.target).await?.into()),
-        Command::SessionRename(about) => Outcome::SessionRename(sessions::rename(app, by, about, version).await?.into()),
-        Command::SessionArchive(about) => Outcome::SessionArchive(sessions::archive(app, by, about, version).await?.into()),
-        Command::SessionFork(about) => Outcome::SessionFork(sessions::fork(app, caller, about, asked.idempotency_key).await?.into()),
+        Command::SessionRename(about) => {
+            Outcome::SessionRename(sessions::rename(app, by, about, version).await?.into())
+        }
+        Command::SessionArchive(about) => {
+            Outcome::SessionArchive(sessions::archive(app, by, about, version).await?.into())
+        }
+        Command::SessionFork(about) => {
+            Outcome::SessionFork(sessions::fork(app, caller, about, asked.idempotency_key).await?.into())
+        }
         Command::SessionExport(about) => Outcome::SessionExport(sessions::export(app, about).await?.into()),
         Command::SessionExplain(about) => Outcome::SessionExplain(sessions::explain(app, about.target).await?.into()),
-        Command::SessionModeSet(about) => Outcome::SessionModeSet(sessions::set_mode(app, by, about, version).await?.into()),
-        Command::SessionConfigSet(about) => Outcome::SessionConfigSet(sessions::set_config(app, by, about, version).await?.into()),
-        Command::SessionCompactPreview(about) => Outcome::SessionCompactPreview(sessions::compact_preview(app, about.target).await?.into()),
-        Command::SessionCompactApply(about) => Outcome::SessionCompactApply(sessions::compact_apply(app, by, about.target, version).await?.into()),
+        Command::SessionModeSet(about) => {
+            Outcome::SessionModeSet(sessions::set_mode(app, by, about, version).await?.into())
+        }
+        Command::SessionConfigSet(about) => {
+            Outcome::SessionConfigSet(sessions::set_config(app, by, about, version).await?.into())
+        }
+        Command::SessionCompactPreview(about) => {
+            Outcome::SessionCompactPreview(sessions::compact_preview(app, about.target).await?.into())
+        }
+        Command::SessionCompactApply(about) => {
+            Outcome::SessionCompactApply(sessions::compact_apply(app, by, about.target, version).await?.into())
+        }
         Command::SessionInput(about) => Outcome::SessionInput(sessions::input(app, by, about).await?.into()),
         Command::SessionQueue(about) => Outcome::SessionQueue(sessions::queue(app, about.target).await?.into()),
-        Command::SessionInputWithdraw(about) => Outcome::SessionInputWithdraw(sessions::withdraw(app, by, about).await?.into()),
-        Command::RunCreate(params) => Outcome::RunCreate(runs::create(app, caller, params, asked.idempotency_key).await?.into()),
+        Command::SessionInputWithdraw(about) => {
+            Outcome::SessionInputWithdraw(sessions::withdraw(app, by, about).await?.into())
+        }
+        Command::RunCreate(params) => {
+            Outcome::RunCreate(runs::create(app, caller, params, asked.idempotency_key).await?.into())
+        }
         Command::RunList(params) => Outcome::RunList(runs::list(app, caller, params).await?.into()),
         Command::RunGet(about) => Outcome::RunGet(runs::get(app, about.target).await?.into()),
         Command::RunAbort(about) => Outcome::RunAbort(runs::abort(app, by, about, version).await?.into()),
@@ -131,14 +153,18 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         Command::RunResume(about) => Outcome::RunResume(runs::resume(app, by, about.target, version).await?.into()),
         Command::RunInput(about) => Outcome::RunInput(runs::input(app, about, version).await?.into()),
         Command::RunDeliver(about) => Outcome::RunDeliver(runs::deliver(app, by, about).await?.into()),
-        Command::RunEnvelopeEdit(about) => Outcome::RunEnvelopeEdit(runs::edit_envelope(app, by, about, version).await?.into()),
+        Command::RunEnvelopeEdit(about) => {
+            Outcome::RunEnvelopeEdit(runs::edit_envelope(app, by, about, version).await?.into())
+        }
         Command::RunUndo(about) => Outcome::RunUndo(runs::undo(app, by, about.target, version).await?.into()),
         Command::RunReplay(about) => Outcome::RunReplay(runs::replay(app, about.target).await?.into()),
         Command::ApprovalList(params) => Outcome::ApprovalList(approvals::list(app, caller, params).await?.into()),
         Command::ApprovalGet(about) => Outcome::ApprovalGet(approvals::get(app, about.target).await?.into()),
         Command::ApprovalDecide(about) => Outcome::ApprovalDecide(approvals::decide(app, caller, about).await?.into()),
         Command::PatternList(params) => Outcome::PatternList(approvals::patterns(app, caller, params).await?.into()),
-        Command::PatternRevoke(about) => Outcome::PatternRevoke(approvals::revoke(app, caller, about.target).await?.into()),
+        Command::PatternRevoke(about) => {
+            Outcome::PatternRevoke(approvals::revoke(app, caller, about.target).await?.into())
+        }
         Command::ToolList(_) => Outcome::ToolList(inventory::tools(app).await.into()),
         Command::PolicyList(_) => Outcome::PolicyList(inventory::policies(app).into()),
         Command::ConfigGet(_) => Outcome::ConfigGet(inventory::config(app)?.into()),

@@ -85,9 +85,9 @@ impl Projection for Commands {
         match record.kind.as_ref() {
             kind::COMMAND_ACCEPTED => {
                 let accepted: CommandAccepted = read(record)?;
-                connection.prepare_cached("INSERT OR REPLACE INTO commands VALUES (?1, ?2, ?3, ?4, NULL)")?.execute(
-                    params![accepted.by, accepted.key, accepted.command, accepted.request.to_string()],
-                )?;
+                connection
+                    .prepare_cached("INSERT OR REPLACE INTO commands VALUES (?1, ?2, ?3, ?4, NULL)")?
+                    .execute(params![accepted.by, accepted.key, accepted.command, accepted.request.to_string()])?;
             }
             kind::COMMAND_ANSWERED => {
                 let answered: CommandAnswered = read(record)?;
@@ -151,7 +151,8 @@ impl Projection for TokenLog {
         match record.kind.as_ref() {
             kind::TOKEN_CHANGED => {
                 let event: TokenEvent = read(record)?;
-                let text = serde_json::to_string(&event).map_err(|error| ProjectionError::Refused(error.to_string()))?;
+                let text =
+                    serde_json::to_string(&event).map_err(|error| ProjectionError::Refused(error.to_string()))?;
                 connection
                     .prepare_cached("INSERT INTO token_events VALUES (?1, ?2)")?
                     .execute(params![i64::try_from(record.seq).unwrap_or(i64::MAX), text])?;

@@ -1,7 +1,7 @@
 //! Why a command was not carried out: one stable envelope, whatever the transport makes of it.
 
 use palyra_client::command::invalid_field;
-use palyra_common::{AcpCommand, ContractEnum as _, ErrorCategory, StableErrorEnvelope, ToStableError};
+use palyra_common::{AcpCommand, ErrorCategory, StableErrorEnvelope, ToStableError};
 
 /// A command that was refused or failed.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,14 +47,8 @@ impl Refusal {
     }
 }
 
-impl From<StableErrorEnvelope> for Refusal {
-    fn from(envelope: StableErrorEnvelope) -> Self {
-        Self(Box::new(envelope))
-    }
-}
-
 impl<E: ToStableError> From<E> for Refusal {
     fn from(error: E) -> Self {
-        error.to_stable().into()
+        Self(Box::new(error.to_stable()))
     }
 }

@@ -43,7 +43,10 @@ pub(crate) enum Page {
 
 impl Page {
     /// Hands each document to a writer.
-    pub(crate) fn each<E>(&self, mut write: impl FnMut(&dyn ErasedDocument) -> std::result::Result<(), E>) -> std::result::Result<(), E> {
+    pub(crate) fn each<E>(
+        &self,
+        mut write: impl FnMut(&dyn ErasedDocument) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
         match self {
             Self::Events(events) => events.iter().try_for_each(|event| write(event.as_ref())),
             Self::Records(records) => records.iter().try_for_each(|record| write(record)),

@@ -5,12 +5,12 @@
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-use palyra_client::api::{
-    CreateTokenParams, ListTokensResponse, RotateTokenParams, TokenSecretResponse, TokenView,
-};
+use palyra_client::api::{CreateTokenParams, ListTokensResponse, RotateTokenParams, TokenSecretResponse, TokenView};
 use palyra_client::command::{About, TokenName};
 use palyra_common::{Clock as _, SystemClock, Timestamp};
-use palyra_identity::{IssuedToken, NewToken, Principal, PrincipalId, TokenBook, TokenEvent, TokenId, TokenRecord, Via};
+use palyra_identity::{
+    IssuedToken, NewToken, Principal, PrincipalId, TokenBook, TokenEvent, TokenId, TokenRecord, Via,
+};
 use palyra_journal::Journal;
 use tokio::sync::Mutex;
 
@@ -45,7 +45,11 @@ impl Tokens {
     }
 
     /// Whom a text stands for.
-    pub(crate) fn verify(&self, text: &str, now: Timestamp) -> std::result::Result<Principal, palyra_identity::Refusal> {
+    pub(crate) fn verify(
+        &self,
+        text: &str,
+        now: Timestamp,
+    ) -> std::result::Result<Principal, palyra_identity::Refusal> {
         let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
         let principal = book.verify(text, now)?;
         if let Via::ApiToken { id } = &principal.via {

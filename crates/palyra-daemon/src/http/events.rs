@@ -80,7 +80,8 @@ fn events(page: &Page) -> Bytes {
     let mut text = Vec::new();
     let _ = page.each(|document| {
         if let Some(event) = document.event() {
-            let progress = matches!(&event.body, palyra_common::RunStreamBody::Status(status) if status.progress.is_some());
+            let progress =
+                matches!(&event.body, palyra_common::RunStreamBody::Status(status) if status.progress.is_some());
             // What is not recorded has no position to resume from.
             if !progress {
                 text.extend_from_slice(format!("id: {}\n", event.seq).as_bytes());

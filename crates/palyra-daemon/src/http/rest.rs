@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::Json;
 use axum::Router;
 use axum::extract::{RawPathParams, RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
-use axum::Extension;
 use http::header::IF_MATCH;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use palyra_client::command::{COMMANDS, Command, CommandSpec, HttpMethod, STREAM_COMMANDS, StreamCommand};
@@ -150,4 +150,3 @@ fn version(headers: &HeaderMap) -> ApiResult<Option<u64>> {
         Err(_) => Err(ApiError::field("if-match", format!("`{text}` is not a version"))),
     }
 }
-

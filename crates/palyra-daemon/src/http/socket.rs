@@ -14,8 +14,8 @@ use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgr
 use axum::response::Response;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt as _, StreamExt as _};
-use palyra_client::command::{StreamCommand, read_socket_message};
 use palyra_client::command::{SocketMessage, SocketReply};
+use palyra_client::command::{StreamCommand, read_socket_message};
 use palyra_common::{AcpCommandEnvelope, AcpCommandResultEnvelope, RequestId};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -94,7 +94,10 @@ impl Session {
                 Some(Ok(Message::Text(text))) => text,
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
                 Some(Ok(Message::Binary(_))) => {
-                    let frame = CloseFrame { code: close_code::UNSUPPORTED, reason: Utf8Bytes::from_static("messages are JSON texts") };
+                    let frame = CloseFrame {
+                        code: close_code::UNSUPPORTED,
+                        reason: Utf8Bytes::from_static("messages are JSON texts"),
+                    };
                     let _ = outbox.send(Message::Close(Some(frame))).await;
                     return;
                 }
