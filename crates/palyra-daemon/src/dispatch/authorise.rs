@@ -2,8 +2,7 @@
 
 use palyra_client::command::{self, Command, StreamCommand};
 use palyra_common::{
-    AcpCommand, ApprovalId, Clock as _, ErrorCategory, RunId, SessionId, StableErrorEnvelope,
-    SystemClock, ToolVerdict,
+    AcpCommand, ApprovalId, Clock as _, ErrorCategory, RunId, SessionId, StableErrorEnvelope, SystemClock, ToolVerdict,
 };
 use palyra_policy::{CommandRequest, Decision};
 
@@ -46,7 +45,7 @@ async fn permit(app: &App, caller: &Caller, name: AcpCommand, target: Option<(&s
         via: principal.via.as_str(),
         command: name.as_str(),
         scope: spec.scope,
-        effect: spec.effect,
+        effect: effect(spec.effect),
         owner: owner.as_deref(),
         now: SystemClock.now(),
     });
@@ -54,6 +53,14 @@ async fn permit(app: &App, caller: &Caller, name: AcpCommand, target: Option<(&s
         return Ok(());
     }
     Err(refused(name, &decision))
+}
+
+fn effect(effect: palyra_common::CommandEffect) -> palyra_policy::CommandEffect {
+    match effect {
+        palyra_common::CommandEffect::Read => palyra_policy::CommandEffect::Read,
+        palyra_common::CommandEffect::Change => palyra_policy::CommandEffect::Change,
+        palyra_common::CommandEffect::Administer => palyra_policy::CommandEffect::Administer,
+    }
 }
 
 fn refused(name: AcpCommand, decision: &Decision) -> Refusal {

@@ -6,9 +6,7 @@
 //! Two kinds of commands need none of this: those that only look, and creating a run, whose key is part of the run itself.
 
 use palyra_client::command::{self, Command};
-use palyra_common::{
-    Clock as _, CommandEffect, Digest, ErrorCategory, StableErrorEnvelope, SystemClock,
-};
+use palyra_common::{Clock as _, CommandEffect, Digest, ErrorCategory, StableErrorEnvelope, SystemClock};
 
 use super::caller::Caller;
 use super::records::{self, CommandAccepted, CommandAnswered, Earlier, kind};
