@@ -9,5 +9,5 @@ mod text;
 
 pub use book::{IssuedToken, NewToken, TokenBook};
 pub use event::TokenEvent;
-pub use record::TokenRecord;
+pub use record::{PreviousSecret, TokenRecord};
 pub use text::TokenId;
