@@ -31,8 +31,8 @@ impl ProtoError {
 
     /// A field whose value does not fit.
     #[must_use]
-    pub fn invalid(field: &str, reason: impl ToString) -> Self {
-        Self::Invalid { field: field.to_owned(), reason: reason.to_string() }
+    pub fn invalid(field: &str, reason: impl Into<String>) -> Self {
+        Self::Invalid { field: field.to_owned(), reason: reason.into() }
     }
 
     /// The same error about a message that is itself a field.

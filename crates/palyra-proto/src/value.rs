@@ -54,7 +54,7 @@ pub fn json_from_wire(text: &str, field: &str) -> Result<Value, ProtoError> {
 
 /// Reads an id, a digest or a name.
 pub(crate) fn text_from_wire<T: FromStr<Err: Display>>(text: &str, field: &str) -> Result<T, ProtoError> {
-    text.parse().map_err(|error| ProtoError::invalid(field, error))
+    text.parse().map_err(|error: T::Err| ProtoError::invalid(field, error.to_string()))
 }
 
 /// Reads a contract value that may be absent.
