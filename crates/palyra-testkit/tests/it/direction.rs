@@ -27,6 +27,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "palyra-plugins",
             "palyra-skills",
             "palyra-a2ui",
+            "palyra-telemetry",
         ],
     ),
     ("engine", &["palyra-agent", "palyra-control-plane", "palyra-executors"]),
