@@ -16,8 +16,8 @@ use opentelemetry_proto::tonic::metrics::v1::Metric;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Identity, Server, ServerTlsConfig};
 use tonic::{Request, Response, Status};
 
 #[derive(Debug, Default)]
@@ -93,10 +93,23 @@ impl Drop for Collector {
 
 impl Collector {
     pub(crate) async fn start() -> Self {
+        Self::serve(Server::builder()).await
+    }
+
+    /// A collector that speaks TLS, and the certificate to trust.
+    pub(crate) async fn start_with_tls() -> (Self, String) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let certificate = made.cert.pem();
+        let identity = Identity::from_pem(&certificate, made.signing_key.serialize_pem());
+        let server = Server::builder().tls_config(ServerTlsConfig::new().identity(identity)).unwrap();
+        (Self::serve(server).await, certificate)
+    }
+
+    async fn serve(mut server: Server) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let keep = Keep::default();
-        let server = Server::builder()
+        let server = server
             .add_service(TraceServiceServer::new(keep.clone()))
             .add_service(MetricsServiceServer::new(keep.clone()))
             .serve_with_incoming(TcpIncoming::from(listener));

@@ -150,6 +150,25 @@ async fn content_stays_here_unless_it_is_asked_for() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collector_behind_tls_is_trusted_by_its_authority_alone() {
+    let (collector, authority) = Collector::start_with_tls().await;
+    let endpoint = format!("https://localhost:{}", collector.address.port());
+    let metrics = metrics();
+    let (dispatch, telemetry) = start(to(endpoint.clone()), &metrics);
+    tracing::dispatcher::with_default(&dispatch, work_a_little);
+    eventually("the refusal of an unknown authority", || dropped(&metrics, "traces") == 4).await;
+    shut_down(telemetry).await.unwrap();
+    assert_eq!(collector.spans().len(), 0);
+
+    let mut options = to(endpoint);
+    options.ca_pem = Some(authority.into_bytes());
+    let (dispatch, telemetry) = start(options, &metrics);
+    tracing::dispatcher::with_default(&dispatch, work_a_little);
+    eventually("the arrival of four spans", || collector.spans().len() == 4).await;
+    shut_down(telemetry).await.unwrap();
+}
+
 fn dropped(metrics: &Metrics, signal: &str) -> u64 {
     let text = metrics.render(Exposition::Prometheus);
     let name = format!("palyra_telemetry_dropped_total{{signal=\"{signal}\"}} ");

@@ -175,3 +175,39 @@ fn a_full_disk_costs_lines_that_are_counted_and_nothing_else() {
     assert!(output.status.success(), "{}\n{}", String::from_utf8_lossy(&output.stderr), complaint.join("\n"));
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
 }
+
+/// Set for the child whose standard error is its log file.
+const SAME_FILE: &str = "PALYRA_TEST_SAME_FILE";
+
+/// The child: logs to the file that is its standard error too.
+#[test]
+fn logs_to_its_own_standard_error() {
+    let Some(path) = std::env::var_os(SAME_FILE) else { return };
+    let log = options(Path::new(&path), LogFormat::Text, LogLevel::Info);
+    let telemetry = Telemetry::start(TelemetryOptions { log, metrics: metrics(), otlp: None }).unwrap();
+    tracing::info!(target: TARGET, "said once");
+    telemetry.shutdown(std::time::Duration::ZERO);
+}
+
+#[test]
+fn a_log_file_that_is_standard_error_gets_each_line_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("palyrad.log");
+    for (stderr, on_stderr) in [(path.clone(), 0), (directory.path().join("elsewhere"), 1)] {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(&stderr).unwrap();
+        let status = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "logging::logs_to_its_own_standard_error", "--nocapture"])
+            .env(SAME_FILE, &path)
+            .stdout(std::process::Stdio::null())
+            .stderr(file)
+            .status()
+            .unwrap();
+        assert!(status.success());
+        let count = |path: &Path| std::fs::read_to_string(path).unwrap().matches("said once").count();
+        assert_eq!(count(&path), 1, "in the log");
+        if stderr != path {
+            assert_eq!(count(&stderr), on_stderr, "on standard error");
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+}
