@@ -117,6 +117,7 @@ impl EntryRef<'_> {
                 Action::RequestApproval(_) => kind::APPROVAL_REQUESTED,
                 Action::WithdrawApproval { .. } => kind::APPROVAL_WITHDRAWN,
                 Action::Execute { .. } => "tool.intent",
+                Action::HandBack { .. } => kind::TOOL_HANDED_BACK,
                 Action::StopTool { .. } => "tool.stop",
                 Action::Attest(_) => "tool.attested",
                 Action::Compact { .. } => "context.compact",
@@ -135,13 +136,13 @@ pub(crate) const UNRECOVERABLE: &str = "run_unrecoverable";
 
 /// Kinds that projections look at.
 pub(crate) mod kind {
-    pub(crate) const SESSION_CREATED: &str = "session.created";
     pub(crate) const RUN_ACCEPTED: &str = "run.accepted";
     pub(crate) const RUN_STARTED: &str = "run.started";
     pub(crate) const RUN_STATUS: &str = "run.status";
     pub(crate) const RUN_UNDONE: &str = "run.undone";
     pub(crate) const RUN_UNRECOVERABLE: &str = "run.unrecoverable";
     pub(crate) const MODEL_TURN_FINISHED: &str = "model.turn_finished";
+    pub(crate) const TOOL_HANDED_BACK: &str = "tool.handed_back";
     pub(crate) const TOOL_FINISHED: &str = "tool.finished";
     pub(crate) const APPROVAL_REQUESTED: &str = "approval.requested";
     pub(crate) const APPROVAL_DECIDED: &str = "approval.decided";

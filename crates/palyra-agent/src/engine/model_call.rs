@@ -17,6 +17,7 @@ use super::EngineOptions;
 use super::safety::Safety;
 use crate::context;
 use crate::machine::{Input, Machine, ModelFailure, ModelTurn, Remedy};
+use crate::spec::RunSpec;
 
 /// How long text is gathered before it is recorded.
 const GATHER: Duration = Duration::from_millis(30);
@@ -48,7 +49,7 @@ impl ModelCall {
         let request = ModelRequest {
             model: spec.model.name.clone(),
             messages: context::messages(spec, machine.items()),
-            tools: offered(options),
+            tools: offered(options, spec),
             max_output_tokens: options.max_output_tokens,
             purpose: Purpose::Turn,
             run_id: spec.run_id,
@@ -151,18 +152,21 @@ impl ModelCall {
     }
 }
 
-/// The tools that the model may call now.
-fn offered(options: &EngineOptions) -> Vec<ToolSpec> {
-    options
-        .registry
-        .current()
-        .declarations()
-        .map(|tool| ToolSpec {
-            name: tool.name.to_string(),
-            description: tool.description.clone(),
-            input_schema: tool.input_schema.clone(),
-        })
-        .collect()
+/// The tools that the model may call now: Palyra's, and those of the client.
+fn offered(options: &EngineOptions, spec: &RunSpec) -> Vec<ToolSpec> {
+    let registry = options.registry.current();
+    let own = registry.declarations().map(|tool| ToolSpec {
+        name: tool.name.to_string(),
+        description: tool.description.clone(),
+        input_schema: tool.input_schema.clone(),
+    });
+    let clients = spec.client_tools.iter().map(|tool| ToolSpec {
+        name: tool.full_name(),
+        description: tool.description.clone(),
+        input_schema: tool.input_schema.clone(),
+    });
+    // Calls under a client's name are handed back, so nothing else may be offered under it.
+    own.filter(|tool| spec.client_tool(&tool.name).is_none()).chain(clients).collect()
 }
 
 /// The stream of a call that is opened when it is first polled, after `delay`.

@@ -22,6 +22,7 @@ pub(super) fn spec() -> RunSpec {
         project: vec![],
         history: vec![],
         history_omitted: 0,
+        client_tools: Vec::new(),
         limits: RunLimits { max_turns: 5, max_tool_calls: 10, loop_repeats: 3, ..RunLimits::default() },
         model: ModelChoice { provider: "scripted".into(), name: "s".into(), context_tokens: 10_000 },
         idempotency: None,

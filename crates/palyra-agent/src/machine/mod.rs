@@ -42,6 +42,9 @@ use self::state::{QueuedMessage, SeenCalls, Transcript};
 use crate::context::Item;
 use crate::spec::RunSpec;
 
+/// Detail code of a run that waits for the results of its client's tools.
+pub const CLIENT_TOOLS_PENDING: &str = "client_tools_pending";
+
 /// An input that makes no sense in the present state. Nothing changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("a run that is {phase} does not take this: {why}")]
@@ -253,6 +256,16 @@ impl Machine {
                 detail: end.detail.clone(),
                 answer: end.answer.as_ref().map(|(answer, _)| answer.clone()),
                 label: end.answer.as_ref().map(|(_, label)| label.clone()),
+            },
+            Phase::Paused(Activity::HandedBack(_)) => StatusChange {
+                phase: self.phase(),
+                reason: None,
+                detail: Some(turns::detail(
+                    CLIENT_TOOLS_PENDING,
+                    "the client's tools were called, and their results are awaited".to_owned(),
+                )),
+                answer: None,
+                label: None,
             },
             _ => StatusChange { phase: self.phase(), reason: None, detail: None, answer: None, label: None },
         }
