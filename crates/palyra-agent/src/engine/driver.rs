@@ -11,10 +11,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use palyra_common::{ErrorCategory, RunId, RunStreamEvent, Timestamp, ToStableError as _};
+use palyra_common::{ErrorCategory, RunId, RunStreamEvent, Timestamp, ToStableError as _, ToolVerdict};
 use palyra_journal::NewRecord;
 use palyra_tools::Workspace;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 use super::compaction::Compaction;
 use super::flow::Flow;
@@ -86,7 +88,8 @@ impl Driver {
         let session_id = self.machine.spec().session_id;
         shared.lock_live().insert(run_id, LiveRun { inbox: sender, tape: Arc::clone(&self.tape) });
         let tracker = shared.drivers.clone();
-        tracker.spawn(async move {
+        let span = self.span();
+        let driven = async move {
             if let Err(error) = self.drive(inbox, actions).await {
                 tracing::error!(%run_id, error = %error.to_stable(), "the run's driver stopped; it is taken up again at the next start");
             }
@@ -95,7 +98,33 @@ impl Driver {
             }
             shared.lock_live().remove(&run_id);
             Engine { shared }.run_left(session_id).await;
-        });
+        };
+        tracker.spawn(driven.instrument(span));
+    }
+
+    /// The span of everything that is done for the run. It belongs to nothing: the run goes on after whoever began it was answered.
+    fn span(&self) -> Span {
+        let spec = self.machine.spec();
+        tracing::error_span!(
+            parent: None,
+            "run",
+            run_id = %spec.run_id,
+            session_id = %spec.session_id,
+            principal = spec.owner.as_str(),
+            phase = Empty,
+            reason = Empty,
+        )
+    }
+
+    /// Tells the run's span how the run ended.
+    fn note_ending(&self) {
+        if let Phase::Completed(end) | Phase::Failed(end) | Phase::Aborted(end) | Phase::Expired(end) =
+            self.machine.state()
+        {
+            let span = Span::current();
+            span.record("phase", self.machine.phase().as_str());
+            span.record("reason", end.reason.as_str());
+        }
     }
 
     /// What lists would show for a run that was just accepted.
@@ -164,6 +193,7 @@ impl Driver {
                 }
             }
         }
+        self.note_ending();
         Ok(())
     }
 
@@ -261,6 +291,18 @@ impl Driver {
                     Action::Decide { call_id, tool, arguments } => {
                         let options = &self.shared.options;
                         let decided = self.flow.decide(options, &self.machine, at, &call_id, &tool, &arguments).await;
+                        if decided.verdict == ToolVerdict::Deny {
+                            // A call that never runs is still one that was asked for.
+                            drop(
+                                tracing::error_span!(
+                                    "tool_call",
+                                    tool = tool.as_str(),
+                                    call_id = call_id.as_str(),
+                                    outcome = "denied"
+                                )
+                                .entered(),
+                            );
+                        }
                         queue.push_back(Input::Decided(Box::new(decided)));
                     }
                     other => to_do.push(other),

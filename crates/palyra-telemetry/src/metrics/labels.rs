@@ -133,7 +133,7 @@ runtime_contract_enum! {
         Ok = "ok",
         /// With an error.
         Error = "error",
-        /// A policy or a person refused it.
+        /// The policies refused it, so it never ran.
         Denied = "denied",
         /// It took too long.
         Timeout = "timeout",

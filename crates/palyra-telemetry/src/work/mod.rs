@@ -19,8 +19,9 @@
 mod layer;
 mod spans;
 
-use tracing::Metadata;
 use tracing::subscriber::Interest;
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Context, Filter};
 
 pub use spans::{command_span, model_call_span, run_span, tool_call_span};
@@ -54,7 +55,7 @@ impl Work {
     }
 
     pub(crate) fn of(metadata: &Metadata<'_>) -> Option<Self> {
-        let own = metadata.is_span() && metadata.target().starts_with(OWN_TARGET);
+        let own = metadata.is_span() && *metadata.level() == Level::ERROR && metadata.target().starts_with(OWN_TARGET);
         if own { Self::named(metadata.name()) } else { None }
     }
 }
@@ -80,5 +81,13 @@ impl<S> Filter<S> for WorkFilter {
 
     fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
         if self.passes(metadata) { Interest::always() } else { Interest::never() }
+    }
+
+    /// Work is described at `ERROR`; a wider hint would make every line of every library ask twice whether it is wanted.
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(match self {
+            Self::SpansOnly => LevelFilter::ERROR,
+            Self::SpansAndContent => LevelFilter::TRACE,
+        })
     }
 }
