@@ -49,8 +49,8 @@ impl FileSink {
         rustix::fs::fstat(open).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.identity)
     }
 
-    pub(crate) fn send(&self, line: &[u8]) {
-        if self.sender.try_send(Message::Line(line.into())).is_err() {
+    pub(crate) fn send(&self, line: Box<[u8]>) {
+        if self.sender.try_send(Message::Line(line)).is_err() {
             self.metrics.log_lines_dropped(1);
         }
     }
