@@ -166,3 +166,14 @@ fn the_format_follows_the_accept_header() {
         assert_eq!(Exposition::for_accept(accept), expected, "{accept:?}");
     }
 }
+
+#[test]
+fn every_family_is_on_its_page() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/observability.md")).unwrap();
+    let (families, _) = read(&busy().render(Exposition::Prometheus), Exposition::Prometheus);
+    for name in families.keys() {
+        assert!(page.contains(&format!("| `{name}` |")), "{name} is missing in docs/observability.md");
+    }
+    let listed = page.lines().filter(|line| line.starts_with("| `palyra_") || line.starts_with("| `process_")).count();
+    assert_eq!(listed, families.len(), "the page lists families that are not there");
+}
