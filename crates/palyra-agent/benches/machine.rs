@@ -50,6 +50,7 @@ fn spec() -> RunSpec {
         project: Vec::new(),
         history: Vec::new(),
         history_omitted: 0,
+        client_tools: Vec::new(),
         limits: RunLimits { wall_clock_ms: Duration::from_secs(900).as_millis() as u64, ..RunLimits::default() },
         model: ModelChoice { provider: "scripted".into(), name: "m".into(), context_tokens: 128_000 },
         idempotency: None,

@@ -1,6 +1,6 @@
 //! What can go wrong in the engine, and how it looks to the outside.
 
-use palyra_common::{ErrorCategory, RunId, RunLifecyclePhase, StableErrorEnvelope, ToStableError};
+use palyra_common::{ErrorCategory, RunId, RunLifecyclePhase, SessionId, StableErrorEnvelope, ToStableError};
 use palyra_journal::JournalError;
 use palyra_tools::ToolError;
 use thiserror::Error;
@@ -22,6 +22,53 @@ pub enum AgentError {
     /// No such session.
     #[error("there is no session `{0}`")]
     SessionNotFound(String),
+    /// The session is put away.
+    #[error("session `{0}` is archived")]
+    SessionArchived(SessionId),
+    /// The session is there, with another content.
+    #[error("there is another session `{0}`")]
+    SessionExists(SessionId),
+    /// The owner has a session of this key.
+    #[error("the session key `{0}` is in use")]
+    SessionKeyTaken(String),
+    /// A name of or in a session does not fit.
+    #[error("`{field}` must have 1 to {most} characters and no control characters")]
+    SessionFieldInvalid {
+        /// The field.
+        field: &'static str,
+        /// Most characters.
+        most: usize,
+    },
+    /// The session changed since the caller looked at it.
+    #[error("session `{session_id}` has version {actual}, not {expected}")]
+    VersionConflict {
+        /// The session.
+        session_id: SessionId,
+        /// The version that the caller saw.
+        expected: u64,
+        /// The version that it has.
+        actual: u64,
+    },
+    /// There is no such point to fork at.
+    #[error("the session cannot be forked there: {0}")]
+    ForkPointInvalid(String),
+    /// No such input waits.
+    #[error("no input `{0}` waits in the session")]
+    InputNotFound(String),
+    /// Nobody said where to work.
+    #[error("session `{0}` has no directory to work in")]
+    WorkspaceMissing(SessionId),
+    /// A tool of the client cannot be offered.
+    #[error("the client's tool `{name}` cannot be offered: {why}")]
+    ClientToolInvalid {
+        /// Its name.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// There is nothing to summarise.
+    #[error("session `{0}` has nothing to summarise")]
+    NothingToCompact(SessionId),
     /// No such open approval.
     #[error("there is no open approval `{0}`")]
     ApprovalNotFound(String),
@@ -108,6 +155,39 @@ impl ToStableError for AgentError {
                 .hint("`palyra runs list` shows the runs there are"),
             Self::SessionNotFound(_) => StableErrorEnvelope::new("session_not_found", ErrorCategory::NotFound, message)
                 .hint("`palyra sessions list` shows the sessions there are"),
+            Self::SessionArchived(_) => StableErrorEnvelope::new("session_archived", ErrorCategory::Conflict, message)
+                .hint("take it out of the archive first, or fork it"),
+            Self::SessionExists(_) => StableErrorEnvelope::new("session_exists", ErrorCategory::Conflict, message)
+                .hint("leave the id out, or use one that is new"),
+            Self::SessionKeyTaken(_) => StableErrorEnvelope::new("session_key_taken", ErrorCategory::Conflict, message)
+                .hint("resolve the key to get the session that has it"),
+            Self::SessionFieldInvalid { .. } => {
+                StableErrorEnvelope::new("session_field_invalid", ErrorCategory::Validation, message)
+                    .hint("shorten it to one line")
+            }
+            Self::VersionConflict { expected, actual, .. } => {
+                StableErrorEnvelope::new("version_conflict", ErrorCategory::Conflict, message)
+                    .details(serde_json::json!({ "expected": expected, "actual": actual }))
+                    .hint("look at the session again and repeat the change if it still makes sense")
+            }
+            Self::ForkPointInvalid(_) => {
+                StableErrorEnvelope::new("fork_point_invalid", ErrorCategory::Validation, message)
+                    .hint("name a run of the session's history and a position on its tape")
+            }
+            Self::InputNotFound(_) => StableErrorEnvelope::new("input_not_found", ErrorCategory::NotFound, message)
+                .hint("it may have become a run already; the session's runs show it"),
+            Self::WorkspaceMissing(_) => {
+                StableErrorEnvelope::new("workspace_missing", ErrorCategory::Validation, message)
+                    .hint("name a directory, or set one for the session")
+            }
+            Self::ClientToolInvalid { .. } => {
+                StableErrorEnvelope::new("client_tool_invalid", ErrorCategory::Validation, message)
+                    .hint("names have 1 to 64 letters, digits, `_` or `-`, and each stands once")
+            }
+            Self::NothingToCompact(_) => {
+                StableErrorEnvelope::new("nothing_to_compact", ErrorCategory::Conflict, message)
+                    .hint("keep fewer exchanges, or go on until there are more")
+            }
             Self::ApprovalNotFound(_) => {
                 StableErrorEnvelope::new("approval_not_found", ErrorCategory::NotFound, message)
                     .hint("`palyra approvals list` shows what is waiting for you")

@@ -19,16 +19,23 @@ mod error;
 mod own_tools;
 mod projections;
 mod prompt;
+mod session;
 mod spec;
 
 pub use canonical::canonical_json;
 pub use decide::{AnswerProposal, Decide, PolicyDecider, Proposal, Verdict};
 pub use engine::{
-    Answer, Engine, EngineOptions, Followed, NewRun, PatternFilter, RunDetails, RunEnded, Safety, TapeFollower,
-    Timings, UndoneRun,
+    Answer, ApprovalExport, CallExport, CallOutcomeExport, ClientCall, ClientResult, CompactionPlan, Engine,
+    EngineOptions, ExchangeExport, ExchangeOutline, Followed, GivenExchange, NewRun, NewSession, PatternFilter,
+    Resolved, RunDetails, RunEnded, RunExport, Safety, SessionAccount, SessionEvent, SessionEventKind, SessionExport,
+    SessionInput, Submitted, TapeFollower, Timings, UndoneRun,
 };
 pub use error::AgentError;
 pub use own_tools::engine_tools;
 pub use palyra_flow::Intent;
-pub use projections::{ApprovalFilter, ApprovalRow, PatternRow, RunFilter, RunRow, SessionRow, projections};
-pub use spec::{ContextItem, Exchange, Idempotency, MACHINE_VERSION, ModelChoice, RunLimits, RunSpec};
+pub use projections::{
+    ApprovalFilter, ApprovalRow, Archived, PatternRow, QueuedInput, RunFilter, RunRow, SessionFilter, SessionRow,
+    projections,
+};
+pub use session::{ArchiveState, Compaction, ForkPoint, ForkedFrom, SessionSettings, Taken};
+pub use spec::{ClientTool, ContextItem, Exchange, Idempotency, MACHINE_VERSION, ModelChoice, RunLimits, RunSpec};

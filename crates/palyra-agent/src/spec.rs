@@ -19,6 +19,7 @@ pub struct RunSpec {
     /// Version of the machine that accepted it; see [`MACHINE_VERSION`].
     pub machine_version: u32,
     /// Whose run it is.
+    #[serde(default = "crate::session::local_user")]
     pub owner: String,
     /// How untrusted results are treated.
     pub mode: RunMode,
@@ -42,6 +43,9 @@ pub struct RunSpec {
     /// How many older exchanges were left out of `history`; they stay on the journal.
     #[serde(default)]
     pub history_omitted: u32,
+    /// Tools of whoever asked for the run; calls of them are handed back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_tools: Vec<ClientTool>,
     /// Bounds on the run.
     pub limits: RunLimits,
     /// The model that plans.
@@ -49,6 +53,15 @@ pub struct RunSpec {
     /// What makes creating this run idempotent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency: Option<Idempotency>,
+}
+
+impl RunSpec {
+    /// The client's tool that the model knows under this name.
+    #[must_use]
+    pub fn client_tool(&self, full_name: &str) -> Option<&ClientTool> {
+        let name = full_name.strip_prefix(ClientTool::PREFIX)?;
+        self.client_tools.iter().find(|tool| tool.name == name)
+    }
 }
 
 /// The same key with the same request gives the same run; with another request it is a conflict.
@@ -71,11 +84,35 @@ pub struct ContextItem {
     pub label: Label,
 }
 
+/// A tool that whoever asked for the run has and Palyra has not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClientTool {
+    /// Its name as the client knows it.
+    pub name: String,
+    /// What it does, for the model.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub input_schema: serde_json::Value,
+}
+
+impl ClientTool {
+    /// What names of client tools begin with where they stand beside Palyra's own.
+    pub const PREFIX: &str = "client.";
+
+    /// Its name as the model knows it: never that of a tool of Palyra.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        format!("{}{}", Self::PREFIX, self.name)
+    }
+}
+
 /// One earlier run of the session, reduced to what was asked and answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Exchange {
-    /// The run whose tape has the details.
-    pub run_id: RunId,
+    /// The run whose tape has the details; absent if the client told of the exchange.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
     /// What was asked.
     pub prompt: String,
     /// What came of it.

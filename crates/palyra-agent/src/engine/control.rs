@@ -2,10 +2,11 @@
 
 use palyra_common::{InputMode, RunId};
 use palyra_flow::Intent;
+use palyra_journal::NewRecord;
 use tokio::sync::oneshot;
 
 use super::Engine;
-use super::driver::{self, Command};
+use super::driver::Command;
 use crate::error::AgentError;
 use crate::machine::Input;
 
@@ -42,7 +43,7 @@ impl Engine {
         if text.trim().is_empty() {
             return Err(AgentError::EmptyPrompt);
         }
-        self.send(run_id, driver::message(text, mode)).await
+        self.send(run_id, Input::UserMessage { text, mode }).await
     }
 
     /// Changes what a run is meant to do.
@@ -60,13 +61,23 @@ impl Engine {
     }
 
     pub(super) async fn send(&self, run_id: RunId, input: Input) -> Result<(), AgentError> {
+        self.send_all(run_id, vec![input], Vec::new()).await
+    }
+
+    /// Lets several things happen to a run, all or nothing, and commits records of no tape with them.
+    pub(super) async fn send_all(
+        &self,
+        run_id: RunId,
+        inputs: Vec<Input>,
+        beside: Vec<NewRecord>,
+    ) -> Result<(), AgentError> {
         let over = async || match self.run(run_id).await {
             Ok(row) => AgentError::WrongPhase { run_id, phase: row.phase, why: "it is over" },
             Err(error) => error,
         };
         let Some(live) = self.live(run_id) else { return Err(over().await) };
         let (done, answer) = oneshot::channel();
-        if live.inbox.send(Command { input, done }).await.is_err() {
+        if live.inbox.send(Command { inputs, beside, done }).await.is_err() {
             return Err(over().await);
         }
         match answer.await {

@@ -2,25 +2,24 @@
 
 use std::sync::Arc;
 
-use palyra_common::{Confidentiality, Digest, Integrity, Label, RunId, RunMode, SessionId};
+use palyra_common::{Digest, RunId, RunMode, SessionId};
 use palyra_journal::{JournalError, NewRecord};
 use palyra_tools::Workspace;
 
+use super::client_tools;
 use super::driver::Driver;
+use super::given_history::{self, GivenExchange};
+use super::locks::Held;
+use super::sessions::{self, Known};
 use super::{Engine, files};
 use crate::error::AgentError;
 use crate::machine::{Input, Machine};
-use crate::projections::{self, RunFilter, RunRow, SessionCreated};
+use crate::projections::{self, RunRow, SessionState};
 use crate::prompt::SYSTEM;
-use crate::spec::{ContextItem, Exchange, Idempotency, MACHINE_VERSION, ModelChoice, RunLimits, RunSpec};
-use crate::tape::{EntryRef, kind};
+use crate::session::{LOCAL_USER, SessionCreated, SessionSettings, kind};
+use crate::spec::{ClientTool, ContextItem, Idempotency, MACHINE_VERSION, ModelChoice, RunLimits, RunSpec};
+use crate::tape::EntryRef;
 
-/// Share of the model's window that earlier exchanges of a session may take.
-const HISTORY_WINDOW_SHARE: usize = 4;
-/// Exchanges of a session that are looked at.
-const HISTORY_RUNS: u32 = 50;
-/// The person of a daemon that serves one person.
-pub(super) const LOCAL_USER: &str = "local";
 /// Characters of a task that name its session.
 const TITLE_CHARS: usize = 80;
 
@@ -29,13 +28,15 @@ const TITLE_CHARS: usize = 80;
 pub struct NewRun {
     /// What is to be done.
     pub prompt: String,
-    /// The directory to work in, absolute.
+    /// The directory to work in, absolute; empty means the one of the session's settings.
     pub workspace: String,
     /// Goes on in this session; otherwise a new one begins.
     pub session_id: Option<SessionId>,
-    /// Goes on in the session of this name, or begins it.
+    /// Goes on in the owner's session of this name, or begins it.
     pub session_key: Option<String>,
-    /// Model to use instead of the provider's default.
+    /// Accepted only while the session has this version.
+    pub expected_version: Option<u64>,
+    /// Model to use instead of the session's or the provider's default.
     pub model: Option<String>,
     /// Bounds instead of the configured ones.
     pub max_turns: Option<u32>,
@@ -43,11 +44,15 @@ pub struct NewRun {
     pub max_tool_calls: Option<u32>,
     /// See `max_turns`.
     pub wall_clock_ms: Option<u64>,
-    /// How untrusted results are treated, if not as configured.
+    /// How untrusted results are treated, if not as the session or the configuration says.
     pub mode: Option<RunMode>,
     /// Whose run it is; the local user if nobody else is named.
     pub owner: Option<String>,
-    /// The same key gives the same run.
+    /// Tools of the caller, whose calls are handed back; see [`Engine::deliver_client_results`].
+    pub client_tools: Vec<ClientTool>,
+    /// What was said before, as the caller tells it, instead of what the session holds.
+    pub history: Vec<GivenExchange>,
+    /// The same key of the same owner gives the same run.
     pub idempotency_key: Option<String>,
 }
 
@@ -55,25 +60,36 @@ impl NewRun {
     /// Digest of everything that makes two requests the same.
     fn digest(&self) -> Digest {
         let optional = |value: Option<String>| value.unwrap_or_default();
-        Digest::of_parts(&[
-            self.prompt.as_bytes(),
-            self.workspace.as_bytes(),
-            optional(self.session_id.map(|id| id.to_string())).as_bytes(),
-            optional(self.session_key.clone()).as_bytes(),
-            optional(self.model.clone()).as_bytes(),
-            format!("{:?} {:?} {:?}", self.max_turns, self.max_tool_calls, self.wall_clock_ms).as_bytes(),
-            optional(self.mode.map(|mode| mode.to_string())).as_bytes(),
-            optional(self.owner.clone()).as_bytes(),
-        ])
+        let mut parts: Vec<Vec<u8>> = [
+            self.prompt.clone(),
+            self.workspace.clone(),
+            optional(self.session_id.map(|id| id.to_string())),
+            optional(self.session_key.clone()),
+            optional(self.model.clone()),
+            format!("{:?} {:?} {:?}", self.max_turns, self.max_tool_calls, self.wall_clock_ms),
+            optional(self.mode.map(|mode| mode.to_string())),
+            optional(self.owner.clone()),
+        ]
+        .map(String::into_bytes)
+        .into();
+        // Only where they are given, so that a key from before these fields still fits its request.
+        if !self.client_tools.is_empty() || !self.history.is_empty() {
+            parts.push(serde_json::to_vec(&self.client_tools).unwrap_or_default());
+            parts.push(serde_json::to_vec(&self.history).unwrap_or_default());
+        }
+        Digest::of_parts(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    }
+
+    fn owner(&self) -> &str {
+        self.owner.as_deref().unwrap_or(LOCAL_USER)
     }
 }
 
 /// What the journal knows before a run is accepted.
-struct Known {
-    session_id: SessionId,
-    new_session: bool,
-    history: Vec<Exchange>,
-    history_omitted: u32,
+#[derive(Default)]
+struct Before {
+    session: Option<SessionState>,
+    known: Known,
     /// The run that the idempotency key was used for, and the digest of the request it came with.
     existing: Option<(RunRow, Digest)>,
 }
@@ -84,34 +100,63 @@ impl Engine {
     /// # Errors
     /// When the request is wrong or new work cannot be taken now.
     pub async fn create_run(&self, new: NewRun) -> Result<RunRow, AgentError> {
+        let _held = self.hold_for(&new).await?;
+        self.create_run_held(new, RunId::generate(), Vec::new()).await
+    }
+
+    /// The locks under which a run is accepted: of its idempotency key, its session's key and its session.
+    async fn hold_for(&self, new: &NewRun) -> Result<Vec<Held>, AgentError> {
+        let locks = &self.shared.locks;
+        let mut held = Vec::new();
+        if let Some(key) = &new.idempotency_key {
+            held.push(locks.idempotency(new.owner(), key).await);
+        }
+        let mut session = new.session_id;
+        if let (None, Some(key)) = (session, &new.session_key) {
+            held.push(locks.key(new.owner(), key).await);
+            let (owner, key) = (new.owner().to_owned(), key.clone());
+            let found =
+                self.query(move |reader| projections::session_by_key(reader.connection(), &owner, &key)).await?;
+            session = found.map(|found| found.row.session_id);
+        }
+        if let Some(session) = session {
+            held.push(locks.session(session).await);
+        }
+        Ok(held)
+    }
+
+    /// Accepts a run under the given id, with records that are committed with it. The caller holds the locks.
+    pub(super) async fn create_run_held(
+        &self,
+        mut new: NewRun,
+        run_id: RunId,
+        beside: Vec<NewRecord>,
+    ) -> Result<RunRow, AgentError> {
         if self.shared.stopping.is_cancelled() {
             return Err(AgentError::Stopping);
         }
         if new.prompt.trim().is_empty() {
             return Err(AgentError::EmptyPrompt);
         }
+        client_tools::check(&new.client_tools)?;
         let options = &self.shared.options;
         options.journal.admission()?;
         let info = options.provider.describe();
-        let model = ModelChoice {
-            provider: info.name,
-            name: new.model.clone().unwrap_or(info.model),
-            context_tokens: info.context_tokens,
-        };
-        let known = self.look_up(&new, model.context_tokens as usize).await?;
+        let Before { session, known, existing } = self.look_up(&new, info.context_tokens as usize).await?;
         let request = new.digest();
-        match (known.existing, &new.idempotency_key) {
+        match (existing, &new.idempotency_key) {
             (Some((run, earlier)), _) if earlier == request => return Ok(run),
             (Some(_), Some(key)) => return Err(AgentError::IdempotencyConflict(key.clone())),
             _ => {}
         }
+        let mode = self.settle(&mut new, session.as_ref())?;
         let (workspace, project, attachments) = self.open_workspace(&new).await?;
         let spec = RunSpec {
-            run_id: RunId::generate(),
-            session_id: known.session_id,
+            run_id,
+            session_id: session.as_ref().map_or_else(SessionId::generate, |session| session.row.session_id),
             machine_version: MACHINE_VERSION,
-            owner: new.owner.clone().unwrap_or_else(|| LOCAL_USER.to_owned()),
-            mode: new.mode.unwrap_or(options.mode),
+            owner: new.owner().to_owned(),
+            mode,
             frame_seed: Digest::of_parts(
                 &[RunId::generate(), RunId::generate()].map(|id| id.to_string()).each_ref().map(|id| id.as_bytes()),
             ),
@@ -120,34 +165,67 @@ impl Engine {
             workspace: workspace.root().display().to_string(),
             system: SYSTEM.to_owned(),
             project,
-            history: known.history,
-            history_omitted: known.history_omitted,
+            history: known.exchanges,
+            history_omitted: known.omitted,
+            client_tools: new.client_tools.clone(),
             limits: self.limits(&new),
-            model,
+            model: ModelChoice {
+                provider: info.name,
+                name: new.model.clone().unwrap_or(info.model),
+                context_tokens: info.context_tokens,
+            },
             idempotency: new.idempotency_key.clone().map(|key| Idempotency { key, request }),
         };
-        self.accept(spec, workspace, known.new_session.then_some(new)).await
+        let mut records = Vec::new();
+        if session.is_none() {
+            let created = SessionCreated {
+                session_id: spec.session_id,
+                owner: spec.owner.clone(),
+                key: new.session_key,
+                title: new.prompt.chars().take(TITLE_CHARS).collect(),
+                mode: None,
+                settings: SessionSettings::default(),
+                fork: None,
+            };
+            records.push(self.session_record(kind::CREATED, spec.session_id, &created)?);
+        }
+        records.extend(beside);
+        self.accept(spec, workspace, records).await
+    }
+
+    /// Checks the session, takes from it what the request leaves open, and says how untrusted results are treated.
+    fn settle(&self, new: &mut NewRun, session: Option<&SessionState>) -> Result<RunMode, AgentError> {
+        let configured = self.shared.options.mode;
+        let Some(row) = session.map(|session| &session.row) else {
+            return match new.expected_version {
+                // A session that is not there has no version to expect.
+                Some(expected) if expected > 0 => {
+                    let name = new.session_key.clone().unwrap_or_else(|| "(new)".to_owned());
+                    Err(AgentError::SessionNotFound(name))
+                }
+                _ => Ok(new.mode.unwrap_or(configured)),
+            };
+        };
+        sessions::check_version(row, new.expected_version)?;
+        if row.archived_at.is_some() {
+            return Err(AgentError::SessionArchived(row.session_id));
+        }
+        if new.workspace.is_empty() {
+            new.workspace = row.settings.workspace.clone().ok_or(AgentError::WorkspaceMissing(row.session_id))?;
+        }
+        new.model = new.model.take().or_else(|| row.settings.model.clone());
+        Ok(new.mode.or(row.mode).unwrap_or(configured))
     }
 
     async fn accept(
         &self,
         spec: RunSpec,
         workspace: Arc<Workspace>,
-        new_session: Option<NewRun>,
+        beside: Vec<NewRecord>,
     ) -> Result<RunRow, AgentError> {
         let shared = &self.shared;
         let at = shared.options.clock.now();
-        let (run_id, session_id) = (spec.run_id, spec.session_id);
-        let mut records = Vec::new();
-        if let Some(new) = new_session {
-            let created = SessionCreated {
-                session_id,
-                key: new.session_key,
-                title: new.prompt.chars().take(TITLE_CHARS).collect(),
-            };
-            let payload = serde_json::to_vec(&created).map_err(|error| AgentError::Internal(error.to_string()))?;
-            records.push(NewRecord::new(kind::SESSION_CREATED, at, payload).in_session(session_id));
-        }
+        let run_id = spec.run_id;
         let machine = Machine::accept(spec.clone(), at);
         let accepted = Input::Accepted(Box::new(spec));
         let mut driver = Driver::new(Arc::clone(shared), machine, workspace, 0);
@@ -158,32 +236,27 @@ impl Engine {
             Some(slot) => driver.begin(slot, at).await?,
             None => Vec::new(),
         };
-        driver.commit_with(records).await?;
+        driver.commit_with(beside).await?;
         let row = driver.row();
         driver.spawn(run_id, actions);
         Ok(row)
     }
 
     /// One read for all that the journal has to say about a request.
-    async fn look_up(&self, new: &NewRun, window: usize) -> Result<Known, AgentError> {
+    async fn look_up(&self, new: &NewRun, window: usize) -> Result<Before, AgentError> {
         let (id, key, idempotency) = (new.session_id, new.session_key.clone(), new.idempotency_key.clone());
-        if id.is_none() && key.is_none() && idempotency.is_none() {
-            return Ok(Known {
-                session_id: SessionId::generate(),
-                new_session: true,
-                history: Vec::new(),
-                history_omitted: 0,
-                existing: None,
-            });
+        let (owner, given) = (new.owner().to_owned(), new.history.clone());
+        if id.is_none() && key.is_none() && idempotency.is_none() && given.is_empty() {
+            return Ok(Before::default());
         }
-        let found = self
+        let before = self
             .shared
             .options
             .journal
             .read(move |reader| {
                 let db = reader.connection();
                 let existing = match idempotency.as_deref() {
-                    Some(key) => match projections::idempotent_run(db, key)? {
+                    Some(key) => match projections::idempotent_run(db, &owner, key)? {
                         Some((run, request)) => projections::run(db, run)?.map(|row| (row, request)),
                         None => None,
                     },
@@ -191,37 +264,21 @@ impl Engine {
                 };
                 let session = match (id, key.as_deref()) {
                     (Some(id), _) => projections::session(db, id)?,
-                    (None, Some(key)) => projections::session_by_key(db, key)?,
+                    (None, Some(key)) => projections::session_by_key(db, &owner, key)?,
                     (None, None) => None,
                 };
-                let earlier = match &session {
-                    Some(session) => projections::runs(
-                        db,
-                        &RunFilter {
-                            session_id: Some(session.session_id),
-                            limit: HISTORY_RUNS,
-                            ..RunFilter::default()
-                        },
-                    )?,
-                    None => Vec::new(),
+                let known = match &session {
+                    _ if !given.is_empty() => given_history::known(db, &owner, given, window)?,
+                    Some(session) => sessions::known(db, session, window)?,
+                    None => Known::default(),
                 };
-                Ok::<_, JournalError>((existing, session, earlier))
+                Ok::<_, JournalError>(Before { session, known, existing })
             })
             .await?;
-        let (existing, session, earlier) = found;
-        if let (Some(id), None) = (new.session_id, &session) {
-            return Err(AgentError::SessionNotFound(id.to_string()));
+        match (new.session_id, &before.session) {
+            (Some(id), None) => Err(AgentError::SessionNotFound(id.to_string())),
+            _ => Ok(before),
         }
-        let total = session.as_ref().map_or(0, |session| session.runs);
-        let history = history(earlier, window);
-        let history_omitted = u32::try_from(total.saturating_sub(history.len() as u64)).unwrap_or(u32::MAX);
-        Ok(Known {
-            session_id: session.as_ref().map_or_else(SessionId::generate, |session| session.session_id),
-            new_session: session.is_none(),
-            history,
-            history_omitted,
-            existing,
-        })
     }
 
     async fn open_workspace(
@@ -251,25 +308,4 @@ impl Engine {
             ..configured
         }
     }
-}
-
-/// The newest finished exchanges that fit, oldest first.
-fn history(newest_first: Vec<RunRow>, window: usize) -> Vec<Exchange> {
-    let mut budget = window * 4 / HISTORY_WINDOW_SHARE;
-    let mut exchanges = Vec::new();
-    for run in newest_first {
-        let answer = match (run.answer, run.reason) {
-            (Some(answer), _) => answer,
-            (None, Some(reason)) => format!("(this run ended without an answer: {reason})"),
-            (None, None) => continue,
-        };
-        let Some(left) = budget.checked_sub(run.prompt.len() + answer.len()) else { break };
-        budget = left;
-        // An answer whose label nobody knows could have been written by anybody.
-        let unknown = || Label::new(Integrity::Untrusted, Confidentiality::Private);
-        let label = run.answer_label.unwrap_or_else(unknown);
-        exchanges.push(Exchange { run_id: run.run_id, prompt: run.prompt, answer, label });
-    }
-    exchanges.reverse();
-    exchanges
 }

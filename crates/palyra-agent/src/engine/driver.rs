@@ -11,19 +11,21 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use palyra_common::{ErrorCategory, InputMode, RunId, RunStreamEvent, Timestamp, ToStableError as _};
+use palyra_common::{ErrorCategory, RunId, RunStreamEvent, Timestamp, ToStableError as _, ToolVerdict};
 use palyra_journal::NewRecord;
 use palyra_tools::Workspace;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 use super::compaction::Compaction;
 use super::flow::Flow;
 use super::live_tape::LiveTape;
 use super::model_call::{ModelCall, ModelNews};
 use super::tool_call::ToolCalls;
-use super::{INBOX, LiveRun, Shared};
+use super::{Engine, INBOX, LiveRun, Shared};
 use crate::error::AgentError;
-use crate::machine::{Action, Input, Machine, Phase};
+use crate::machine::{Action, Input, Machine, Phase, Rejected};
 use crate::own_tools::INSPECT;
 use crate::projections::RunRow;
 use crate::tape::{self, EntryRef};
@@ -33,8 +35,11 @@ const APPEND_RETRY: Duration = Duration::from_millis(250);
 
 /// Something that somebody wants to happen to a run.
 pub(super) struct Command {
-    pub(super) input: Input,
-    /// Answered once the input is durable, or refused.
+    /// What happens, all of it or nothing.
+    pub(super) inputs: Vec<Input>,
+    /// Records of no tape that are committed with it.
+    pub(super) beside: Vec<NewRecord>,
+    /// Answered once the inputs are durable, or refused.
     pub(super) done: oneshot::Sender<Result<(), AgentError>>,
 }
 
@@ -80,9 +85,11 @@ impl Driver {
     pub(super) fn spawn(self, run_id: RunId, actions: Vec<Action>) {
         let (sender, inbox) = mpsc::channel(INBOX);
         let shared = Arc::clone(&self.shared);
+        let session_id = self.machine.spec().session_id;
         shared.lock_live().insert(run_id, LiveRun { inbox: sender, tape: Arc::clone(&self.tape) });
         let tracker = shared.drivers.clone();
-        tracker.spawn(async move {
+        let span = self.span();
+        let driven = async move {
             if let Err(error) = self.drive(inbox, actions).await {
                 tracing::error!(%run_id, error = %error.to_stable(), "the run's driver stopped; it is taken up again at the next start");
             }
@@ -90,7 +97,34 @@ impl Driver {
                 ended(run_id);
             }
             shared.lock_live().remove(&run_id);
-        });
+            Engine { shared }.run_left(session_id).await;
+        };
+        tracker.spawn(driven.instrument(span));
+    }
+
+    /// The span of everything that is done for the run. It belongs to nothing: the run goes on after whoever began it was answered.
+    fn span(&self) -> Span {
+        let spec = self.machine.spec();
+        tracing::error_span!(
+            parent: None,
+            "run",
+            run_id = %spec.run_id,
+            session_id = %spec.session_id,
+            principal = spec.owner.as_str(),
+            phase = Empty,
+            reason = Empty,
+        )
+    }
+
+    /// Tells the run's span how the run ended.
+    fn note_ending(&self) {
+        if let Phase::Completed(end) | Phase::Failed(end) | Phase::Aborted(end) | Phase::Expired(end) =
+            self.machine.state()
+        {
+            let span = Span::current();
+            span.record("phase", self.machine.phase().as_str());
+            span.record("reason", end.reason.as_str());
+        }
     }
 
     /// What lists would show for a run that was just accepted.
@@ -99,6 +133,7 @@ impl Driver {
         RunRow {
             run_id: spec.run_id,
             session_id: spec.session_id,
+            owner: spec.owner.clone(),
             phase: self.machine.phase(),
             reason: None,
             detail: None,
@@ -158,6 +193,7 @@ impl Driver {
                 }
             }
         }
+        self.note_ending();
         Ok(())
     }
 
@@ -178,21 +214,37 @@ impl Driver {
     }
 
     async fn command(&mut self, command: Command) -> Result<(), AgentError> {
-        let Command { input, done } = command;
-        if matches!(input, Input::Cancel { .. }) {
+        let Command { inputs, beside, done } = command;
+        let at = self.shared.options.clock.now();
+        if let Err(refused) = self.try_all(&inputs, at) {
+            let _ = done.send(Err(AgentError::rejected(self.machine.spec().run_id, &refused)));
+            return Ok(());
+        }
+        if inputs.iter().any(|input| matches!(input, Input::Cancel { .. })) {
             // Stopping needs no record first: it only ever makes less happen.
             self.model = None;
             self.tools.stop_all();
         }
-        let at = self.shared.options.clock.now();
-        let (actions, refused) = self.feed(vec![input], at).await?;
+        let (actions, refused) = self.feed(inputs, at).await?;
         if let Some(refused) = refused {
             let _ = done.send(Err(AgentError::rejected(self.machine.spec().run_id, &refused)));
             return Ok(());
         }
+        self.staged.extend(beside);
         self.commit_patiently().await?;
         let _ = done.send(Ok(()));
         self.carry_out(actions);
+        Ok(())
+    }
+
+    /// Whether the machine takes several inputs one after the other. A single one is simply tried.
+    fn try_all(&self, inputs: &[Input], at: Timestamp) -> Result<(), Rejected> {
+        if inputs.len() > 1 {
+            let mut trial = self.machine.clone();
+            for input in inputs {
+                trial.step(input.clone(), at)?;
+            }
+        }
         Ok(())
     }
 
@@ -219,11 +271,7 @@ impl Driver {
     }
 
     /// Feeds inputs and the decisions they ask for; stages the records; returns what is to be carried out after the commit.
-    async fn feed(
-        &mut self,
-        inputs: Vec<Input>,
-        at: Timestamp,
-    ) -> Result<(Vec<Action>, Option<crate::machine::Rejected>), AgentError> {
+    async fn feed(&mut self, inputs: Vec<Input>, at: Timestamp) -> Result<(Vec<Action>, Option<Rejected>), AgentError> {
         let mut queue = VecDeque::from(inputs);
         let mut to_do = Vec::new();
         let mut refused = None;
@@ -243,6 +291,18 @@ impl Driver {
                     Action::Decide { call_id, tool, arguments } => {
                         let options = &self.shared.options;
                         let decided = self.flow.decide(options, &self.machine, at, &call_id, &tool, &arguments).await;
+                        if decided.verdict == ToolVerdict::Deny {
+                            // A call that never runs is still one that was asked for.
+                            drop(
+                                tracing::error_span!(
+                                    "tool_call",
+                                    tool = tool.as_str(),
+                                    call_id = call_id.as_str(),
+                                    outcome = "denied"
+                                )
+                                .entered(),
+                            );
+                        }
                         queue.push_back(Input::Decided(Box::new(decided)));
                     }
                     other => to_do.push(other),
@@ -285,6 +345,7 @@ impl Driver {
                 }
                 // Recorded; nothing to carry out.
                 Action::Decide { .. }
+                | Action::HandBack { .. }
                 | Action::RequestApproval(_)
                 | Action::WithdrawApproval { .. }
                 | Action::Attest(_)
@@ -362,9 +423,4 @@ impl Driver {
             }
         }
     }
-}
-
-/// The input of a person's message.
-pub(super) fn message(text: String, mode: InputMode) -> Input {
-    Input::UserMessage { text, mode }
 }

@@ -11,7 +11,7 @@ use palyra_policy::{ObservedCall, Signals, narrowest_pattern};
 use palyra_tools::{Concurrency, Repeatability};
 use serde_json::Value;
 
-use super::EngineOptions;
+use super::{EngineOptions, client_tools};
 use crate::decide::{Proposal, Verdict, observed};
 use crate::machine::{CallFacts, Decided, Machine, Offer};
 use crate::own_tools::INTENT;
@@ -40,6 +40,9 @@ impl Flow {
         tool: &str,
         arguments: &Value,
     ) -> Decided {
+        if let Some(client) = machine.spec().client_tool(tool) {
+            return client_tools::decide(options, machine, call_id, client, arguments);
+        }
         let registry = options.registry.current();
         let found = match registry.get(tool) {
             Ok(found) => found,

@@ -4,10 +4,12 @@
 //! happen to a run is sent to its driver. Finished runs are read from the journal.
 //!
 //! `create` accepts runs, `driver` drives them (`model_call`, `tool_call` and `compaction` carry out what its machine asks for), `recover` takes them up
-//! again after a restart, `query` and `follow` read, `control` steers, `approvals` takes answers, `undo` takes changes back.
+//! again after a restart, `query` and `follow` read, `control` steers, `approvals` takes answers, `undo` takes changes back, `client_tools` hands calls back
+//! to clients, `sessions` holds what runs belong to.
 
 mod approvals;
 mod artifacts;
+mod client_tools;
 mod compaction;
 mod control;
 mod create;
@@ -15,36 +17,46 @@ mod driver;
 mod files;
 mod flow;
 mod follow;
+mod given_history;
 mod inspect_call;
 mod live_tape;
+mod locks;
 mod model_call;
 mod options;
 mod progress;
 mod query;
 mod recover;
 mod safety;
+mod sessions;
 mod tool_call;
 mod undo;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use palyra_common::RunId;
+use palyra_common::{RunId, SessionId};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use approvals::{Answer, PatternFilter};
+pub use client_tools::{ClientCall, ClientResult};
 pub use create::NewRun;
 pub use follow::{Followed, TapeFollower};
+pub use given_history::GivenExchange;
 pub use options::{EngineOptions, RunEnded};
 pub use query::{RunDetails, Timings};
 pub use safety::Safety;
+pub use sessions::{
+    ApprovalExport, CallExport, CallOutcomeExport, CompactionPlan, ExchangeExport, ExchangeOutline, NewSession,
+    Resolved, RunExport, SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput, Submitted,
+};
 pub use undo::UndoneRun;
 
 use self::driver::Command;
 use self::live_tape::LiveTape;
+use self::locks::Locks;
 use crate::error::AgentError;
 
 /// Commands a run's inbox holds before senders wait.
@@ -62,6 +74,9 @@ struct Shared {
     artifacts: Arc<dyn palyra_tools::Artifacts>,
     slots: Arc<Semaphore>,
     live: Mutex<HashMap<RunId, LiveRun>>,
+    locks: Locks,
+    /// Sessions in which something may wait for its turn, so that the end of an ordinary run costs no look at the journal.
+    waiting: Mutex<HashSet<SessionId>>,
     drivers: TaskTracker,
     stopping: CancellationToken,
 }
@@ -83,6 +98,8 @@ impl Engine {
             artifacts: Arc::new(artifacts::JournalArtifacts::new(&options.journal)),
             slots: Arc::new(Semaphore::new(options.max_concurrent.clamp(1, Semaphore::MAX_PERMITS))),
             live: Mutex::default(),
+            locks: Locks::default(),
+            waiting: Mutex::default(),
             drivers: TaskTracker::new(),
             stopping: CancellationToken::new(),
             options,
@@ -90,6 +107,7 @@ impl Engine {
         let engine = Self { shared };
         engine.put_patterns_in_force().await?;
         engine.recover().await?;
+        engine.work_off_all().await?;
         Ok(engine)
     }
 
@@ -108,6 +126,12 @@ impl Engine {
         self.shared.lock_live().len()
     }
 
+    /// The runs that have a driver now, in no order.
+    #[must_use]
+    pub fn unfinished_runs(&self) -> Vec<RunId> {
+        self.shared.lock_live().keys().copied().collect()
+    }
+
     fn live(&self, run_id: RunId) -> Option<LiveRun> {
         self.shared.lock_live().get(&run_id).cloned()
     }
@@ -117,5 +141,10 @@ impl Shared {
     fn lock_live(&self) -> MutexGuard<'_, HashMap<RunId, LiveRun>> {
         // The map is whole between any two statements, so a panic elsewhere does not spoil it.
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_waiting(&self) -> MutexGuard<'_, HashSet<SessionId>> {
+        // See above.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

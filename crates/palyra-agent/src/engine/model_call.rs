@@ -3,6 +3,7 @@
 //! Text is gathered for a moment before it becomes a record, so that a fast model does not cost one commit per token; what a person sees is still what
 //! the journal holds. Dropping a call closes its connection.
 
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
@@ -10,16 +11,20 @@ use palyra_common::ToStableError as _;
 use palyra_models::{
     ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, Purpose, ToolSpec, TurnAssembler,
 };
-
 use palyra_safety::StreamScanner;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Level, Span};
 
 use super::EngineOptions;
 use super::safety::Safety;
 use crate::context;
 use crate::machine::{Input, Machine, ModelFailure, ModelTurn, Remedy};
+use crate::spec::RunSpec;
 
 /// How long text is gathered before it is recorded.
 const GATHER: Duration = Duration::from_millis(30);
+/// The target of events that carry what was written. No log shows them; an operator may export them.
+pub(super) const CONTENT: &str = "palyra_content";
 
 /// What a model call has to report.
 pub(super) enum ModelNews {
@@ -48,7 +53,7 @@ impl ModelCall {
         let request = ModelRequest {
             model: spec.model.name.clone(),
             messages: context::messages(spec, machine.items()),
-            tools: offered(options),
+            tools: offered(options, spec),
             max_output_tokens: options.max_output_tokens,
             purpose: Purpose::Turn,
             run_id: spec.run_id,
@@ -151,33 +156,102 @@ impl ModelCall {
     }
 }
 
-/// The tools that the model may call now.
-fn offered(options: &EngineOptions) -> Vec<ToolSpec> {
-    options
-        .registry
-        .current()
-        .declarations()
-        .map(|tool| ToolSpec {
-            name: tool.name.to_string(),
-            description: tool.description.clone(),
-            input_schema: tool.input_schema.clone(),
-        })
-        .collect()
+/// The tools that the model may call now: Palyra's, and those of the client.
+fn offered(options: &EngineOptions, spec: &RunSpec) -> Vec<ToolSpec> {
+    let registry = options.registry.current();
+    let own = registry.declarations().map(|tool| ToolSpec {
+        name: tool.name.to_string(),
+        description: tool.description.clone(),
+        input_schema: tool.input_schema.clone(),
+    });
+    let clients = spec.client_tools.iter().map(|tool| ToolSpec {
+        name: tool.full_name(),
+        description: tool.description.clone(),
+        input_schema: tool.input_schema.clone(),
+    });
+    // Calls under a client's name are handed back, so nothing else may be offered under it.
+    own.filter(|tool| spec.client_tool(&tool.name).is_none()).chain(clients).collect()
 }
 
-/// The stream of a call that is opened when it is first polled, after `delay`.
+/// The stream of a call that is opened when it is first polled, after `delay`. It is one span of work, from the request to the end of the answer.
 pub(super) fn open(options: &EngineOptions, request: ModelRequest, delay: Duration) -> ModelStream {
     let provider = options.provider.clone();
     let opened = async move {
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
-        match provider.stream(request).await {
+        let traced = Traced::begin(provider.name(), &request);
+        let stream = match provider.stream(request).instrument(traced.span.clone()).await {
             Ok(stream) => stream,
             Err(error) => futures::stream::once(async move { Err(error) }).boxed(),
-        }
+        };
+        traced.around(stream)
     };
     futures::stream::once(opened).flatten().boxed()
+}
+
+/// What a call's span gets to know. Dropped before the stream ends, it leaves a span without an outcome: the call was given up.
+struct Traced {
+    span: Span,
+    /// What the model writes, gathered only where somebody exports it.
+    answer: Option<String>,
+}
+
+impl Traced {
+    fn begin(provider: &str, request: &ModelRequest) -> Self {
+        let span = tracing::error_span!(
+            "model_call",
+            provider,
+            model = request.model.as_str(),
+            turn = request.turn,
+            outcome = Empty,
+            error = Empty,
+            input_tokens = Empty,
+            output_tokens = Empty,
+        );
+        let captured = tracing::enabled!(target: CONTENT, Level::TRACE);
+        if captured {
+            let input = serde_json::to_string(&request.messages).unwrap_or_default();
+            span.in_scope(|| tracing::trace!(target: CONTENT, input));
+        }
+        Self { span, answer: captured.then(String::new) }
+    }
+
+    fn around(mut self, mut stream: ModelStream) -> ModelStream {
+        futures::stream::poll_fn(move |context| {
+            let polled = self.span.in_scope(|| stream.poll_next_unpin(context));
+            if let Poll::Ready(news) = &polled {
+                self.hear(news.as_ref());
+            }
+            polled
+        })
+        .boxed()
+    }
+
+    fn hear(&mut self, news: Option<&Result<ModelEvent, ModelError>>) {
+        match news {
+            Some(Ok(ModelEvent::TextDelta(text))) => {
+                if let Some(answer) = &mut self.answer {
+                    answer.push_str(text);
+                }
+            }
+            Some(Ok(ModelEvent::Usage(usage))) => {
+                self.span.record("input_tokens", usage.input_tokens);
+                self.span.record("output_tokens", usage.output_tokens);
+            }
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                self.span.record("outcome", "error");
+                self.span.record("error", error.to_stable().code.as_str());
+            }
+            None => {
+                self.span.record("outcome", "ok");
+                if let Some(output) = self.answer.take() {
+                    self.span.in_scope(|| tracing::trace!(target: CONTENT, output));
+                }
+            }
+        }
+    }
 }
 
 fn remedy(error: &ModelError) -> Remedy {

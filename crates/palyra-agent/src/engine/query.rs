@@ -1,6 +1,6 @@
 //! Looking at runs, sessions and approvals.
 
-use palyra_common::{ApprovalId, RunId, RunMode, SessionId, Timestamp};
+use palyra_common::{ApprovalId, RunId, RunMode, Timestamp};
 use palyra_flow::Intent;
 use palyra_journal::{Reader, StoredRecord};
 use palyra_tools::FileChange;
@@ -8,7 +8,7 @@ use palyra_tools::FileChange;
 use super::Engine;
 use crate::error::AgentError;
 use crate::machine::{Action, Input};
-use crate::projections::{self, ApprovalFilter, ApprovalRow, RunFilter, RunRow, SessionRow};
+use crate::projections::{self, ApprovalFilter, ApprovalRow, RunFilter, RunRow};
 use crate::replay::{Replayed, replay};
 use crate::tape::TapeEntry;
 
@@ -75,24 +75,6 @@ impl Engine {
     /// When the journal cannot be read.
     pub async fn last_seq(&self, run_id: RunId) -> Result<u64, AgentError> {
         Ok(self.shared.options.journal.read(move |reader| reader.last_run_seq(run_id)).await?)
-    }
-
-    /// One session.
-    ///
-    /// # Errors
-    /// When there is none of that id.
-    pub async fn session(&self, session_id: SessionId) -> Result<SessionRow, AgentError> {
-        self.query(move |reader| projections::session(reader.connection(), session_id))
-            .await?
-            .ok_or_else(|| AgentError::SessionNotFound(session_id.to_string()))
-    }
-
-    /// Sessions, newest first, older than `before`.
-    ///
-    /// # Errors
-    /// When the journal cannot be read.
-    pub async fn sessions(&self, before: Option<SessionId>, limit: u32) -> Result<Vec<SessionRow>, AgentError> {
-        self.query(move |reader| projections::sessions(reader.connection(), before, limit)).await
     }
 
     /// Approvals, oldest first.

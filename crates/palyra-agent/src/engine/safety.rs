@@ -116,6 +116,11 @@ impl Safety {
         }
     }
 
+    /// Whether a text holds a secret that must not go out.
+    pub(super) fn holds_secret(&self, text: &str) -> bool {
+        decide(SafetyPhase::Export, &self.0.scan(text.as_bytes())).action >= SafetyAction::Redact
+    }
+
     fn clean(&self, value: &mut Value) {
         match value {
             Value::String(text) => {

@@ -18,8 +18,11 @@ use palyra_tools::{
 use serde_json::Value;
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 use super::inspect_call::{self, Inspected};
+use super::model_call::CONTENT;
 use super::progress::ProgressBoard;
 use super::safety::Safety;
 use super::{EngineOptions, Shared};
@@ -75,6 +78,8 @@ impl ToolCalls {
             Execution::new(call_id.clone(), tool.clone(), canonical_json(&arguments)).scanned(&options.safety);
         let found = options.registry.current().get(&tool).cloned();
         let effect_id = EffectId::new(effect_id);
+        let span = tool_span(&tool, &call_id);
+        span.in_scope(|| tracing::trace!(target: CONTENT, arguments = execution.arguments));
         let running = Running { call_id: call_id.clone(), tool, effect_id: effect_id.clone(), cancel: cancel.clone() };
         let handle = match found {
             Ok(found) => {
@@ -94,9 +99,12 @@ impl ToolCalls {
                     effects: Arc::clone(&options.effects),
                 };
                 let execution = execution.of(&found);
-                self.tasks.spawn(run(found, invocation, execution, limit))
+                self.tasks.spawn(run(found, invocation, execution, limit).instrument(span))
             }
-            Err(error) => self.tasks.spawn(async move { execution.over(Err(error), Duration::ZERO, Stop::None) }),
+            Err(error) => {
+                let failed = async move { execution.over(Err(error), Duration::ZERO, Stop::None) };
+                self.tasks.spawn(failed.instrument(span))
+            }
         };
         self.running.insert(handle.id(), running);
     }
@@ -108,7 +116,8 @@ impl ToolCalls {
             Execution::new(call_id.clone(), INSPECT.to_owned(), canonical_json(&arguments)).scanned(&options.safety);
         let inspection = inspect_call::begin(options, machine, arguments);
         let stopped = cancel.clone();
-        let handle = self.tasks.spawn(async move {
+        let span = tool_span(INSPECT, &call_id);
+        let inspecting = async move {
             let began = Instant::now();
             tokio::select! {
                 biased;
@@ -118,7 +127,8 @@ impl ToolCalls {
                     Err(error) => execution.over(Err(error), began.elapsed(), Stop::None),
                 },
             }
-        });
+        };
+        let handle = self.tasks.spawn(inspecting.instrument(span));
         let effect_id = EffectId::new(format!("inspect-{call_id}"));
         self.running.insert(handle.id(), Running { call_id, tool: INSPECT.to_owned(), effect_id, cancel });
     }
@@ -179,6 +189,22 @@ impl ToolCalls {
             }
             None => std::future::pending().await,
         }
+    }
+}
+
+/// The span of a call, inside that of its run.
+fn tool_span(tool: &str, call_id: &str) -> Span {
+    tracing::error_span!("tool_call", tool, call_id, outcome = Empty, error = Empty)
+}
+
+/// How a call ended, in the words of its span.
+fn outcome(error: Option<&StableErrorEnvelope>) -> &'static str {
+    match error.map(|error| error.code.as_str()) {
+        None => "ok",
+        Some("tool_timeout") => "timeout",
+        Some("tool_cancelled") => "cancelled",
+        Some("tool_outcome_unknown") => "unknown",
+        Some(_) => "error",
     }
 }
 
@@ -336,6 +362,13 @@ impl Execution {
         if let Some(safety) = &self.safety {
             safety.before_prompt(&mut result);
         }
+        // Every call ends here, inside its span.
+        let span = Span::current();
+        span.record("outcome", outcome(result.error.as_ref()));
+        if let Some(error) = &result.error {
+            span.record("error", error.code.as_str());
+        }
+        tracing::trace!(target: CONTENT, result = result.content);
         Input::ToolFinished { call_id: self.call_id, tool: self.tool, result: Box::new(result) }
     }
 }

@@ -58,6 +58,15 @@ pub enum Action {
         /// Its arguments.
         arguments: serde_json::Value,
     },
+    /// Hand a call back to the client, whose tool it is. Nothing is carried out here.
+    HandBack {
+        /// The call.
+        call_id: String,
+        /// The tool as the client knows it.
+        tool: String,
+        /// Its arguments.
+        arguments: serde_json::Value,
+    },
     /// Stop a tool; its outcome is still awaited.
     StopTool {
         /// The call.

@@ -52,6 +52,12 @@ impl Machine {
                 self.enter(Phase::Paused(Activity::Tools(round)), at, out);
                 Ok(())
             }
+            Phase::Paused(Activity::HandedBack(round)) => {
+                // The public phase stays; what it waits for is another matter, so it is told.
+                self.phase = Phase::Paused(Activity::Tools(round));
+                out.push(Action::Status(self.status()));
+                Ok(())
+            }
             other => {
                 self.phase = other;
                 Err(self.reject("only a run at work can be paused"))
@@ -69,6 +75,7 @@ impl Machine {
                 self.enter(Phase::Running(Activity::Compacting { replaces }), at, out);
                 out.push(Action::Compact { replaces, tokens: crate::context::tokens(&self.spec, &self.items) });
             }
+            Activity::HandedBack(_) => return Err(self.reject("it waits for the results of its client's tools")),
             Activity::Tools(round) => {
                 self.enter(Phase::Running(Activity::Tools(round)), at, out);
                 self.advance(at, out);

@@ -10,7 +10,8 @@
 //! - [`Machine::next_deadline`] says when time alone will matter, [`Machine::due`] which inputs it then makes.
 //!
 //! INVARIANT: a call is `Executing` exactly from its `Execute` action to its `ToolFinished` input (or to a `Recovered` that turns it into a
-//! question). A run ends only when no call is executing, so that every intent has an outcome on the tape.
+//! question). A run ends only when no call is executing, so that every intent has an outcome on the tape. A call of a client's tool is never executing: it is
+//! `HandedBack` from its `HandBack` action to its `ToolFinished` input, over restarts too.
 //!
 //! The files: `input`, `action`, `state` are the vocabulary; `turns` begins and ends model turns; `round` schedules calls; `approvals` asks
 //! people; `ending` ends runs; `looping` notices circles; `readings` keeps what was read, with its labels.
@@ -41,6 +42,9 @@ use thiserror::Error;
 use self::state::{QueuedMessage, SeenCalls, Transcript};
 use crate::context::Item;
 use crate::spec::RunSpec;
+
+/// Detail code of a run that waits for the results of its client's tools.
+pub const CLIENT_TOOLS_PENDING: &str = "client_tools_pending";
 
 /// An input that makes no sense in the present state. Nothing changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -253,6 +257,16 @@ impl Machine {
                 detail: end.detail.clone(),
                 answer: end.answer.as_ref().map(|(answer, _)| answer.clone()),
                 label: end.answer.as_ref().map(|(_, label)| label.clone()),
+            },
+            Phase::Paused(Activity::HandedBack(_)) => StatusChange {
+                phase: self.phase(),
+                reason: None,
+                detail: Some(turns::detail(
+                    CLIENT_TOOLS_PENDING,
+                    "the client's tools were called, and their results are awaited".to_owned(),
+                )),
+                answer: None,
+                label: None,
             },
             _ => StatusChange { phase: self.phase(), reason: None, detail: None, answer: None, label: None },
         }

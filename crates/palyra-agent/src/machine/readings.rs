@@ -28,7 +28,7 @@ pub(super) fn of_history(spec: &RunSpec) -> Vec<Reading> {
     (1..)
         .zip(withheld)
         .map(|(variable, exchange)| Reading {
-            call_id: exchange.run_id.to_string(),
+            call_id: exchange.run_id.map_or_else(|| format!("history {variable}"), |run| run.to_string()),
             tool: "earlier answer".to_owned(),
             server: None,
             label: exchange.label.clone(),

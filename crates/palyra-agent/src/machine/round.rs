@@ -28,7 +28,7 @@ impl Machine {
             })
             .ok_or_else(|| self.reject("no such proposal waits for a decision"))?;
         let state = match decided.verdict {
-            ToolVerdict::Permit => CallState::Ready { facts: decided.facts, attempts: 0 },
+            ToolVerdict::Permit => self.permitted(index, decided.facts, out),
             ToolVerdict::Deny => {
                 let told = if decided.told.is_empty() { &decided.reasons } else { &decided.told };
                 not_run("denied", format!("denied: {}", told.join("; ")))
@@ -42,6 +42,22 @@ impl Machine {
         Ok(())
     }
 
+    /// A permitted call is ready; one of the client's tools is handed back.
+    fn permitted(&self, index: usize, facts: CallFacts, out: &mut Vec<Action>) -> CallState {
+        let call = self.round().and_then(|round| round.calls.get(index));
+        match call.and_then(|call| self.spec.client_tool(&call.tool).map(|tool| (call, tool))) {
+            Some((call, tool)) => {
+                out.push(Action::HandBack {
+                    call_id: call.call_id.clone(),
+                    tool: tool.name.clone(),
+                    arguments: call.arguments.clone(),
+                });
+                CallState::HandedBack { facts }
+            }
+            None => CallState::Ready { facts, attempts: 0 },
+        }
+    }
+
     pub(super) fn on_tool_finished(
         &mut self,
         call_id: &str,
@@ -51,11 +67,11 @@ impl Machine {
     ) -> Result<(), Rejected> {
         let Some((call, facts)) =
             self.round_mut().and_then(|round| round.call_mut(call_id)).and_then(|call| match call.state.clone() {
-                CallState::Executing { facts, .. } => Some((call, facts)),
+                CallState::Executing { facts, .. } | CallState::HandedBack { facts } => Some((call, facts)),
                 _ => None,
             })
         else {
-            return Err(self.reject("no such call is executing"));
+            return Err(self.reject("no such call waits for its result"));
         };
         out.push(Action::Attest(result.attestation.clone()));
         let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
@@ -97,6 +113,10 @@ impl Machine {
                 self.phase = Phase::WaitingForApproval(ToolRound::default());
                 self.advance_round(round, at, out);
             }
+            Phase::Paused(Activity::HandedBack(round)) => {
+                self.phase = Phase::Paused(Activity::HandedBack(ToolRound::default()));
+                self.advance_round(round, at, out);
+            }
             Phase::Running(Activity::Stopping { round, ending, phase }) if !round.is_executing() => {
                 self.phase = Phase::Running(Activity::Tools(ToolRound::default()));
                 self.close_round(round);
@@ -124,6 +144,8 @@ impl Machine {
             self.next_turn(at, out);
         } else if round.awaits_person() && !round.is_executing() && !has_undecided(&round) {
             self.enter(Phase::WaitingForApproval(round), at, out);
+        } else if round.awaits_client() && !round.is_executing() && !has_undecided(&round) {
+            self.enter(Phase::Paused(Activity::HandedBack(round)), at, out);
         } else {
             self.enter(Phase::Running(Activity::Tools(round)), at, out);
         }
@@ -200,7 +222,9 @@ impl Machine {
                     out.push(Action::WithdrawApproval { approval_id: *approval_id });
                     call.state = not_run(code, message.to_owned());
                 }
-                CallState::Proposed | CallState::Ready { .. } => call.state = not_run(code, message.to_owned()),
+                CallState::Proposed | CallState::Ready { .. } | CallState::HandedBack { .. } => {
+                    call.state = not_run(code, message.to_owned());
+                }
                 CallState::Done(_) => {}
             }
         }
@@ -210,7 +234,7 @@ impl Machine {
     pub(super) fn round(&self) -> Option<&ToolRound> {
         match &self.phase {
             Phase::Running(Activity::Tools(round) | Activity::Stopping { round, .. })
-            | Phase::Paused(Activity::Tools(round) | Activity::Stopping { round, .. })
+            | Phase::Paused(Activity::Tools(round) | Activity::HandedBack(round) | Activity::Stopping { round, .. })
             | Phase::WaitingForApproval(round) => Some(round),
             _ => None,
         }
@@ -219,7 +243,7 @@ impl Machine {
     pub(super) fn round_mut(&mut self) -> Option<&mut ToolRound> {
         match &mut self.phase {
             Phase::Running(Activity::Tools(round) | Activity::Stopping { round, .. })
-            | Phase::Paused(Activity::Tools(round) | Activity::Stopping { round, .. })
+            | Phase::Paused(Activity::Tools(round) | Activity::HandedBack(round) | Activity::Stopping { round, .. })
             | Phase::WaitingForApproval(round) => Some(round),
             _ => None,
         }
@@ -245,7 +269,9 @@ fn may_start(round: &ToolRound, index: usize, parallel: usize) -> bool {
     let Some(call) = round.calls.get(index) else { return false };
     let executing: Vec<&Call> =
         round.calls.iter().filter(|call| matches!(call.state, CallState::Executing { .. })).collect();
-    let unfinished_before = round.calls.iter().take(index).filter(|call| !matches!(call.state, CallState::Done(_)));
+    // What the client does in its own world has no order with what happens here, and may take days.
+    let over = |call: &Call| matches!(call.state, CallState::Done(_) | CallState::HandedBack { .. });
+    let unfinished_before = round.calls.iter().take(index).filter(|call| !over(call));
     if shared(call) {
         executing.len() < parallel
             && executing.iter().all(|call| shared(call))
@@ -259,6 +285,7 @@ fn facts(call: &Call) -> Option<&CallFacts> {
     match &call.state {
         CallState::AwaitingApproval { facts, .. }
         | CallState::Ready { facts, .. }
+        | CallState::HandedBack { facts }
         | CallState::Executing { facts, .. } => Some(facts),
         CallState::Proposed | CallState::Done(_) => None,
     }

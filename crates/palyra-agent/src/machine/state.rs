@@ -65,6 +65,8 @@ pub enum Activity {
     },
     /// Working through the calls of a turn.
     Tools(ToolRound),
+    /// All calls of the turn that are left were handed back to the client; only ever held.
+    HandedBack(ToolRound),
     /// About to end as soon as the calls under way have reported.
     Stopping {
         /// The calls.
@@ -101,6 +103,10 @@ impl ToolRound {
 
     pub(super) fn is_executing(&self) -> bool {
         self.calls.iter().any(|call| matches!(call.state, CallState::Executing { .. }))
+    }
+
+    pub(super) fn awaits_client(&self) -> bool {
+        self.calls.iter().any(|call| matches!(call.state, CallState::HandedBack { .. }))
     }
 
     pub(super) fn awaits_person(&self) -> bool {
@@ -157,6 +163,11 @@ pub enum CallState {
         facts: CallFacts,
         /// Times it was begun, this one included.
         attempts: u32,
+    },
+    /// Handed back to the client, whose tool it is; its result is awaited.
+    HandedBack {
+        /// About the call.
+        facts: CallFacts,
     },
     /// Over.
     Done(CallOutcome),

@@ -138,6 +138,11 @@ impl Machine {
                 self.phase = Phase::WaitingForApproval(round);
                 self.advance(at, out);
             }
+            Phase::Paused(Activity::HandedBack(round)) => {
+                let round = self.abandon_pending(round, "interrupted", "not run: the person wrote something new", out);
+                self.phase = Phase::Paused(Activity::HandedBack(round));
+                self.advance(at, out);
+            }
             // Queued, paused or summarising: the message is read at the next turn anyway.
             other => self.phase = other,
         }

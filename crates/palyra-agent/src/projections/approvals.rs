@@ -7,7 +7,7 @@ use palyra_journal::{Projection, ProjectionError, StoredRecord};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::Value;
 
-use super::{parse, typed, typed_option};
+use super::{from_json, json, parse, typed, typed_option};
 use crate::machine::{Action, Input, Offer, Question};
 use crate::tape::{TapeEntry, kind};
 
@@ -212,20 +212,6 @@ pub(crate) fn approved_calls(
         .query_map(params![session.to_string(), tool], |row| from_json(row, 0))?
         .collect::<Result<_, _>>()?;
     Ok(offers.into_iter().flatten().map(|offer| offer.observed).collect())
-}
-
-fn json<T: serde::Serialize>(value: &T) -> Result<String, ProjectionError> {
-    serde_json::to_string(value).map_err(|error| ProjectionError::Refused(error.to_string()))
-}
-
-fn from_json<T: serde::de::DeserializeOwned>(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<T>> {
-    row.get::<_, Option<String>>(index)?
-        .map(|text| {
-            serde_json::from_str(&text).map_err(|error| {
-                rusqlite::Error::FromSqlConversionFailure(index, rusqlite::types::Type::Text, Box::new(error))
-            })
-        })
-        .transpose()
 }
 
 pub(crate) fn approval(connection: &Connection, id: ApprovalId) -> rusqlite::Result<Option<ApprovalRow>> {

@@ -1,10 +1,13 @@
-//! Tables that answer "what is there?" without reading the log: sessions, runs, approvals and agreed patterns.
+//! Tables that answer "what is there?" without reading the log: sessions and what was written to them, runs, approvals and agreed patterns.
 //!
 //! They are functions of the records alone (see [`palyra_journal::Projection`]) and can be dropped at any time.
 
 mod approvals;
+mod inputs;
+mod past;
 mod patterns;
 mod runs;
+mod session_log;
 mod sessions;
 
 use std::sync::Arc;
@@ -13,20 +16,26 @@ use palyra_journal::{Projection, ProjectionError, StoredRecord};
 use serde::de::DeserializeOwned;
 
 pub use approvals::{ApprovalFilter, ApprovalRow};
+pub use inputs::QueuedInput;
 pub use patterns::PatternRow;
 pub use runs::{RunFilter, RunRow};
-pub use sessions::SessionRow;
+pub use sessions::{Archived, SessionFilter, SessionRow};
 
 pub(crate) use approvals::{approval, approvals, approved_calls};
+pub(crate) use inputs::{Fate, input, sessions_with_waiting_inputs, waiting_inputs};
+pub(crate) use past::{Past, answer_labels, count_runs_through, past_runs, run_place};
 pub(crate) use patterns::{Revoked, pattern, patterns};
-pub(crate) use runs::{idempotent_run, run, runs, unfinished_runs};
-pub(crate) use sessions::{SessionCreated, session, session_by_key, sessions};
+pub(crate) use runs::{idempotent_run, newest_workspace, run, run_at_work, runs, unfinished_runs};
+pub(crate) use session_log::session_log;
+pub(crate) use sessions::{SessionState, session, session_by_key, sessions};
 
 /// All projections of the engine, for [`palyra_journal::JournalOptions`] and verification.
 #[must_use]
 pub fn projections() -> Vec<Arc<dyn Projection>> {
     vec![
         Arc::new(sessions::Sessions),
+        Arc::new(session_log::SessionLog),
+        Arc::new(inputs::Inputs),
         Arc::new(runs::Runs),
         Arc::new(approvals::Approvals),
         Arc::new(patterns::Patterns),
@@ -57,4 +66,18 @@ where
         rusqlite::types::ValueRef::Null => Ok(None),
         _ => typed(row, column).map(Some),
     }
+}
+
+fn json<T: serde::Serialize>(value: &T) -> Result<String, ProjectionError> {
+    serde_json::to_string(value).map_err(|error| ProjectionError::Refused(error.to_string()))
+}
+
+fn from_json<T: DeserializeOwned>(row: &rusqlite::Row<'_>, index: usize) -> rusqlite::Result<Option<T>> {
+    row.get::<_, Option<String>>(index)?
+        .map(|text| {
+            serde_json::from_str(&text).map_err(|error| {
+                rusqlite::Error::FromSqlConversionFailure(index, rusqlite::types::Type::Text, Box::new(error))
+            })
+        })
+        .transpose()
 }

@@ -4,7 +4,7 @@ use palyra_common::{Digest, Label, RunId, RunLifecyclePhase, SessionId, StatusDe
 use palyra_journal::{Projection, ProjectionError, StoredRecord};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::{parse, typed, typed_option};
+use super::{json, parse, typed, typed_option};
 use crate::machine::{Action, Input, StatusChange};
 use crate::tape::{Note, TapeEntry, UNRECOVERABLE, kind};
 
@@ -18,6 +18,8 @@ pub struct RunRow {
     pub run_id: RunId,
     /// Its session.
     pub session_id: SessionId,
+    /// Whose run it is.
+    pub owner: String,
     /// Where it stands.
     pub phase: RunLifecyclePhase,
     /// Why it ended.
@@ -53,6 +55,8 @@ pub struct RunRow {
 pub struct RunFilter {
     /// Of this session only.
     pub session_id: Option<SessionId>,
+    /// Of this owner only.
+    pub owner: Option<String>,
     /// In this phase only.
     pub phase: Option<RunLifecyclePhase>,
     /// Older than this one.
@@ -68,7 +72,7 @@ impl Projection for Runs {
         "runs"
     }
     fn version(&self) -> u32 {
-        2
+        3
     }
     fn tables(&self) -> &'static [&'static str] {
         &["runs", "idempotency"]
@@ -76,17 +80,22 @@ impl Projection for Runs {
     fn create(&self, connection: &Connection) -> rusqlite::Result<()> {
         connection.execute_batch(
             "CREATE TABLE runs (
-                run_id TEXT PRIMARY KEY NOT NULL, session_id TEXT NOT NULL, phase TEXT NOT NULL, reason TEXT,
+                run_id TEXT PRIMARY KEY NOT NULL, session_id TEXT NOT NULL, owner TEXT NOT NULL, accepted INTEGER NOT NULL,
+                phase TEXT NOT NULL, reason TEXT,
                 detail_code TEXT, detail_message TEXT, prompt TEXT NOT NULL, workspace TEXT NOT NULL, model TEXT NOT NULL,
                 created_at INTEGER NOT NULL, started_at INTEGER, ended_at INTEGER,
                 turns INTEGER NOT NULL DEFAULT 0, tool_calls INTEGER NOT NULL DEFAULT 0, answer TEXT, answer_label TEXT,
-                undone INTEGER NOT NULL DEFAULT 0
+                answer_digest TEXT, undone INTEGER NOT NULL DEFAULT 0
             ) STRICT, WITHOUT ROWID;
             CREATE INDEX runs_by_session ON runs (session_id, run_id);
-            CREATE INDEX runs_unfinished ON runs (run_id)
+            CREATE INDEX runs_in_order ON runs (session_id, accepted);
+            CREATE INDEX runs_by_owner ON runs (owner, run_id);
+            CREATE INDEX runs_by_answer ON runs (owner, answer_digest) WHERE answer_digest IS NOT NULL;
+            CREATE INDEX runs_at_work ON runs (session_id, accepted)
                 WHERE phase IN ('queued', 'running', 'waiting_for_approval', 'paused');
             CREATE TABLE idempotency (
-                key TEXT PRIMARY KEY NOT NULL, run_id TEXT NOT NULL, request TEXT NOT NULL
+                owner TEXT NOT NULL, key TEXT NOT NULL, run_id TEXT NOT NULL, request TEXT NOT NULL,
+                PRIMARY KEY (owner, key)
             ) STRICT, WITHOUT ROWID",
         )
     }
@@ -138,19 +147,22 @@ fn accept(connection: &Connection, run_id: &str, record: &StoredRecord) -> Resul
     let TapeEntry::Input(Input::Accepted(spec)) = parse(record)? else { return Ok(()) };
     connection
         .prepare_cached(
-            "INSERT INTO runs (run_id, session_id, phase, prompt, workspace, model, created_at)
-             VALUES (?1, ?2, 'queued', ?3, ?4, ?5, ?6)",
+            "INSERT INTO runs (run_id, session_id, phase, prompt, workspace, model, created_at, owner, accepted)
+             VALUES (?1, ?2, 'queued', ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
         .execute(params![
             run_id,
             spec.session_id.to_string(),
-            shorten(&spec.prompt),
+            spec.prompt,
             spec.workspace,
             format!("{}/{}", spec.model.provider, spec.model.name),
-            record.at.0
+            record.at.0,
+            spec.owner,
+            i64::try_from(record.seq).unwrap_or(i64::MAX)
         ])?;
     if let Some(idempotency) = &spec.idempotency {
-        connection.prepare_cached("INSERT INTO idempotency VALUES (?1, ?2, ?3)")?.execute(params![
+        connection.prepare_cached("INSERT INTO idempotency VALUES (?1, ?2, ?3, ?4)")?.execute(params![
+            spec.owner,
             idempotency.key,
             run_id,
             idempotency.request.to_string()
@@ -168,7 +180,7 @@ fn set_status(
     connection
         .prepare_cached(
             "UPDATE runs SET phase = ?2, reason = ?3, detail_code = ?4, detail_message = ?5, answer = ?6, ended_at = ?7,
-                answer_label = ?8
+                answer_label = ?8, answer_digest = ?9
              WHERE run_id = ?1",
         )?
         .execute(params![
@@ -179,7 +191,8 @@ fn set_status(
             change.detail.as_ref().map(|detail| &detail.message),
             change.answer,
             change.phase.is_terminal().then_some(at.0),
-            change.label.as_ref().map(serde_json::to_string).transpose().map_err(|error| ProjectionError::Refused(error.to_string()))?,
+            change.label.as_ref().map(json).transpose()?,
+            change.answer.as_ref().map(|answer| Digest::of(answer.as_bytes()).to_string()),
         ])?;
     Ok(())
 }
@@ -191,8 +204,9 @@ fn shorten(prompt: &str) -> String {
     }
 }
 
-const COLUMNS: &str = "run_id, session_id, phase, reason, detail_code, detail_message, prompt, workspace, model, \
-                       created_at, started_at, ended_at, turns, tool_calls, answer, undone, answer_label";
+// Lists need the beginning of a prompt; one character more tells whether there is more.
+const COLUMNS: &str = "run_id, session_id, phase, reason, detail_code, detail_message, substr(prompt, 1, 201), workspace, model, \
+                       created_at, started_at, ended_at, turns, tool_calls, answer, undone, answer_label, owner";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     let detail = match (row.get::<_, Option<String>>(4)?, row.get::<_, Option<String>>(5)?) {
@@ -205,7 +219,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         phase: typed(row, 2)?,
         reason: typed_option(row, 3)?,
         detail,
-        prompt: row.get(6)?,
+        prompt: shorten(&row.get::<_, String>(6)?),
         workspace: row.get(7)?,
         model: row.get(8)?,
         created_at: Timestamp(row.get(9)?),
@@ -217,6 +231,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         undone: row.get(15)?,
         // A label that does not read is one that nobody knows.
         answer_label: row.get::<_, Option<String>>(16)?.and_then(|text| serde_json::from_str(&text).ok()),
+        owner: row.get(17)?,
     })
 }
 
@@ -227,11 +242,15 @@ pub(crate) fn run(connection: &Connection, id: RunId) -> rusqlite::Result<Option
         .optional()
 }
 
-/// The run that a key was used for, and the digest of the request it came with.
-pub(crate) fn idempotent_run(connection: &Connection, key: &str) -> rusqlite::Result<Option<(RunId, Digest)>> {
+/// The run that an owner's key was used for, and the digest of the request it came with.
+pub(crate) fn idempotent_run(
+    connection: &Connection,
+    owner: &str,
+    key: &str,
+) -> rusqlite::Result<Option<(RunId, Digest)>> {
     connection
-        .prepare_cached("SELECT run_id, request FROM idempotency WHERE key = ?1")?
-        .query_row([key], |row| Ok((typed(row, 0)?, typed(row, 1)?)))
+        .prepare_cached("SELECT run_id, request FROM idempotency WHERE owner = ?1 AND key = ?2")?
+        .query_row([owner, key], |row| Ok((typed(row, 0)?, typed(row, 1)?)))
         .optional()
 }
 
@@ -242,6 +261,10 @@ pub(crate) fn runs(connection: &Connection, filter: &RunFilter) -> rusqlite::Res
     if let Some(session) = filter.session_id {
         values.push(session.to_string());
         sql.push_str(&format!(" AND session_id = ?{}", values.len()));
+    }
+    if let Some(owner) = &filter.owner {
+        values.push(owner.clone());
+        sql.push_str(&format!(" AND owner = ?{}", values.len()));
     }
     if let Some(phase) = filter.phase {
         values.push(phase.as_str().to_owned());
@@ -256,8 +279,28 @@ pub(crate) fn unfinished_runs(connection: &Connection) -> rusqlite::Result<Vec<R
     connection
         .prepare_cached(
             "SELECT run_id FROM runs WHERE phase IN ('queued', 'running', 'waiting_for_approval', 'paused')
-             ORDER BY run_id",
+             ORDER BY accepted",
         )?
         .query_map([], |row| typed(row, 0))?
         .collect()
+}
+
+/// The newest run of a session that is not over.
+pub(crate) fn run_at_work(connection: &Connection, session: SessionId) -> rusqlite::Result<Option<RunRow>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM runs WHERE session_id = ?1
+                AND phase IN ('queued', 'running', 'waiting_for_approval', 'paused')
+             ORDER BY accepted DESC LIMIT 1"
+        ))?
+        .query_row([session.to_string()], read)
+        .optional()
+}
+
+/// The directory that the newest run of a session works in.
+pub(crate) fn newest_workspace(connection: &Connection, session: SessionId) -> rusqlite::Result<Option<String>> {
+    connection
+        .prepare_cached("SELECT workspace FROM runs WHERE session_id = ?1 ORDER BY accepted DESC LIMIT 1")?
+        .query_row([session.to_string()], |row| row.get(0))
+        .optional()
 }

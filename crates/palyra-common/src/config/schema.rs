@@ -203,6 +203,30 @@ config_schema! {
         level: LogLevel = LogLevel::Info, ValueType::choice::<LogLevel>(), EnvNames::Standard;
         /// Whether lines are for people or for programs.
         format: LogFormat = LogFormat::Text, ValueType::choice::<LogFormat>(), EnvNames::Standard;
+        /// Whether lines also go to `logs/palyrad.log` in the state directory, besides standard error.
+        file: bool = true, ValueType::Bool, EnvNames::Standard;
+        /// Bytes after which that file is set aside as `palyrad.log.1` and a new one is begun.
+        file_max_bytes: u64 = 16_777_216, ValueType::integer(65_536, 1_099_511_627_776), EnvNames::Standard;
+        /// How many files that were set aside are kept.
+        file_keep: u32 = 5, ValueType::integer(1, 1_000), EnvNames::Standard;
+    }
+    /// Numbers and traces for other systems. Nothing leaves the machine unless a collector is named.
+    telemetry: TelemetryConfig {
+        /// OpenTelemetry collector that traces and metrics are exported to, over OTLP and gRPC, such as `http://127.0.0.1:4317`; none when left
+        /// out.
+        otlp_endpoint: Option<String> = None, ValueType::HttpUrl, EnvNames::Standard;
+        /// Headers for the collector, each as `NAME: TEXT {REFERENCE}`, such as `authorization: Bearer {env:COLLECTOR_TOKEN}`.
+        otlp_headers: Vec<String> = Vec::new(), ValueType::List, EnvNames::FileOnly;
+        /// File of certificate authorities (PEM) to trust for the collector beside those of the system.
+        otlp_ca_file: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
+        /// Seconds that the collector may take for one batch.
+        otlp_timeout_seconds: u64 = 10, ValueType::integer(1, 600), EnvNames::Standard;
+        /// Seconds between two exports of metrics.
+        metric_interval_seconds: u64 = 60, ValueType::integer(1, DAY), EnvNames::Standard;
+        /// How many of a hundred traces are exported.
+        sample_percent: u8 = 100, ValueType::integer(0, 100), EnvNames::Standard;
+        /// Whether prompts, answers, arguments and results are exported with the traces.
+        capture_content: bool = false, ValueType::Bool, EnvNames::Standard;
     }
     /// Questions to people.
     approval: ApprovalConfig {

@@ -97,11 +97,16 @@ runtime_contract_enum! {
 }
 
 runtime_contract_enum! {
-    /// When a message to a run at work takes effect.
+    /// What becomes of something that a person writes while a session has a run at work. Written to a single run, all but the last are
+    /// read after its present turn.
     pub enum InputMode("input_mode") {
-        /// After the present turn and its tools.
+        /// It becomes the next run.
         FollowUp = "follow_up",
-        /// At once: what is under way is stopped.
+        /// It becomes the next run together with everything else that was collected.
+        Collect = "collect",
+        /// It goes into the present run, after the present turn and its tools.
+        Steer = "steer",
+        /// It goes into the present run at once: what is under way is stopped.
         Interrupt = "interrupt",
     }
 }

@@ -1,0 +1,215 @@
+//! Writing to sessions: what becomes of it while a run is at work, and what waits for its turn.
+//!
+//! An input is on the journal before anybody is told of it. What became of it is a record in the same commit as the run that it began, or the
+//! message that it became; so it is worked off once, whatever happens to the process.
+
+use palyra_common::{InputMode, RequestId, RunId, RunLifecyclePhase, SessionId, ToStableError as _};
+use palyra_journal::NewRecord;
+
+use super::{MAX_KEY, check_name};
+use crate::engine::create::NewRun;
+use crate::engine::{Engine, client_tools};
+use crate::error::AgentError;
+use crate::machine::Input;
+use crate::projections::{self, Fate, QueuedInput, RunRow, SessionRow};
+use crate::session::{InputGiven, InputWithdrawn, InputsTaken, Taken, kind};
+
+/// Something to write to a session.
+#[derive(Debug, Clone)]
+pub struct SessionInput {
+    /// What is written.
+    pub text: String,
+    /// What becomes of it while a run is at work.
+    pub mode: InputMode,
+    /// The directory to work in; otherwise the one of the session's settings, or of its newest run.
+    pub workspace: Option<String>,
+    /// Who writes, and whose run it becomes.
+    pub by: String,
+    /// Its name within the session; the same name with the same content is the same input.
+    pub input_id: Option<String>,
+}
+
+/// What became of an input.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Submitted {
+    /// A run began with it.
+    Started(RunRow),
+    /// It was put into the run at work.
+    Steered(RunRow),
+    /// It waits for its turn.
+    Queued {
+        /// Its name within the session.
+        input_id: String,
+        /// How many are before it, itself included.
+        position: u64,
+    },
+}
+
+impl Engine {
+    /// Writes to a session. With no run at work it begins one; otherwise its mode says what becomes of it. At most one run of a session is at work as
+    /// long as all its runs come this way.
+    ///
+    /// # Errors
+    /// When there is no such session, it is put away, there is no text, or no directory to work in.
+    pub async fn submit_input(&self, session_id: SessionId, input: SessionInput) -> Result<Submitted, AgentError> {
+        if self.shared.stopping.is_cancelled() {
+            return Err(AgentError::Stopping);
+        }
+        if input.text.trim().is_empty() {
+            return Err(AgentError::EmptyPrompt);
+        }
+        if let Some(id) = &input.input_id {
+            check_name("input_id", id, MAX_KEY)?;
+        }
+        self.shared.options.journal.admission()?;
+        let given = InputGiven {
+            session_id,
+            input_id: input.input_id.unwrap_or_else(|| RequestId::generate().to_string()),
+            text: input.text,
+            mode: input.mode,
+            workspace: input.workspace,
+            by: input.by,
+        };
+        let _session = self.shared.locks.session(session_id).await;
+        let row = self.session(session_id).await?;
+        if let Some(known) = self.submitted_before(&given).await? {
+            return Ok(known);
+        }
+        if row.archived_at.is_some() {
+            return Err(AgentError::SessionArchived(session_id));
+        }
+        let workspace = self.workspace_for(&row, given.workspace.as_deref()).await?;
+        let (at_work, waiting) = self
+            .query(move |reader| {
+                let db = reader.connection();
+                Ok((projections::run_at_work(db, session_id)?, projections::waiting_inputs(db, session_id)?))
+            })
+            .await?;
+        match at_work {
+            None if waiting.is_empty() => return self.start_with(given, workspace).await,
+            Some(run) if matches!(given.mode, InputMode::Steer | InputMode::Interrupt) => {
+                if let Some(steered) = self.put_into(&run, &given).await? {
+                    return Ok(steered);
+                }
+            }
+            _ => {}
+        }
+        // The set first: the end of the run at work looks there after its last commit; see `run_left`.
+        self.shared.lock_waiting().insert(session_id);
+        let record = self.session_record(kind::INPUT, session_id, &given)?;
+        self.shared.options.journal.append(vec![record]).await?;
+        // The run may have ended just before the input was there.
+        if let Err(error) = self.work_off_held(session_id).await {
+            tracing::warn!(%session_id, error = %error.to_stable(), "the input waits on");
+            self.work_off_later(session_id);
+        }
+        match self.submitted_before(&given).await? {
+            Some(submitted) => Ok(submitted),
+            None => Err(AgentError::InputNotFound(given.input_id)),
+        }
+    }
+
+    /// What waits in a session, in the order in which it is worked off.
+    ///
+    /// # Errors
+    /// When there is no such session.
+    pub async fn queued_inputs(&self, session_id: SessionId) -> Result<Vec<QueuedInput>, AgentError> {
+        self.session(session_id).await?;
+        self.query(move |reader| projections::waiting_inputs(reader.connection(), session_id)).await
+    }
+
+    /// Takes back an input that waits.
+    ///
+    /// # Errors
+    /// When no such input waits in the session.
+    pub async fn withdraw_input(&self, session_id: SessionId, input_id: &str, by: &str) -> Result<(), AgentError> {
+        let _session = self.shared.locks.session(session_id).await;
+        let waiting = self.queued_inputs(session_id).await?;
+        if !waiting.iter().any(|input| input.input_id == input_id) {
+            return Err(AgentError::InputNotFound(input_id.to_owned()));
+        }
+        let withdrawn = InputWithdrawn { session_id, input_id: input_id.to_owned(), by: by.to_owned() };
+        let record = self.session_record(kind::INPUT_WITHDRAWN, session_id, &withdrawn)?;
+        self.shared.options.journal.append(vec![record]).await?;
+        Ok(())
+    }
+
+    /// What became of this very input, if it was given before.
+    async fn submitted_before(&self, given: &InputGiven) -> Result<Option<Submitted>, AgentError> {
+        let (session_id, input_id) = (given.session_id, given.input_id.clone());
+        let (known, waiting) = self
+            .query(move |reader| {
+                let db = reader.connection();
+                Ok((projections::input(db, session_id, &input_id)?, projections::waiting_inputs(db, session_id)?))
+            })
+            .await?;
+        let Some(known) = known else { return Ok(None) };
+        let input = &known.input;
+        if (&input.text, input.mode, &input.by) != (&given.text, given.mode, &given.by) {
+            return Err(AgentError::IdempotencyConflict(given.input_id.clone()));
+        }
+        match known.fate {
+            Fate::Waiting => {
+                let before = waiting.iter().take_while(|other| other.input_id != given.input_id).count();
+                Ok(Some(Submitted::Queued { input_id: given.input_id.clone(), position: before as u64 + 1 }))
+            }
+            Fate::Taken(run_id, Taken::Started) => Ok(Some(Submitted::Started(self.run(run_id).await?))),
+            Fate::Taken(run_id, Taken::Steered) => Ok(Some(Submitted::Steered(self.run(run_id).await?))),
+            Fate::Gone => Err(AgentError::InputNotFound(given.input_id.clone())),
+        }
+    }
+
+    /// Begins a run with an input that has nothing to wait for.
+    async fn start_with(&self, given: InputGiven, workspace: String) -> Result<Submitted, AgentError> {
+        let run_id = RunId::generate();
+        let beside = self.taken(&given, run_id, Taken::Started)?;
+        let new = NewRun {
+            prompt: given.text,
+            workspace,
+            session_id: Some(given.session_id),
+            owner: Some(given.by),
+            ..NewRun::default()
+        };
+        Ok(Submitted::Started(self.create_run_held(new, run_id, beside).await?))
+    }
+
+    /// Puts an input into the run at work; nothing if that run takes no more.
+    async fn put_into(&self, run: &RunRow, given: &InputGiven) -> Result<Option<Submitted>, AgentError> {
+        let message = Input::UserMessage { text: given.text.clone(), mode: given.mode };
+        let mut attempts = vec![vec![message.clone()]];
+        let held = run.phase == RunLifecyclePhase::Paused && !client_tools::is_pending(run);
+        if held && given.mode == InputMode::Interrupt {
+            // At once also means that a run which somebody holds goes on.
+            attempts.insert(0, vec![Input::Resume { by: given.by.clone() }, message]);
+        }
+        for inputs in attempts {
+            let beside = self.taken(given, run.run_id, Taken::Steered)?;
+            match self.send_all(run.run_id, inputs, beside).await {
+                Ok(()) => return Ok(Some(Submitted::Steered(self.run(run.run_id).await?))),
+                Err(AgentError::WrongPhase { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The records of an input that is taken as soon as it is given.
+    fn taken(&self, given: &InputGiven, run_id: RunId, how: Taken) -> Result<Vec<NewRecord>, AgentError> {
+        let session_id = given.session_id;
+        let taken = InputsTaken { session_id, input_ids: vec![given.input_id.clone()], run_id, how };
+        Ok(vec![
+            self.session_record(kind::INPUT, session_id, given)?,
+            self.session_record(kind::INPUT_TAKEN, session_id, &taken)?,
+        ])
+    }
+
+    /// The directory that a run of the session works in.
+    pub(super) async fn workspace_for(&self, row: &SessionRow, given: Option<&str>) -> Result<String, AgentError> {
+        if let Some(named) = given.map(str::to_owned).or_else(|| row.settings.workspace.clone()) {
+            return Ok(named);
+        }
+        let session_id = row.session_id;
+        let newest = self.query(move |reader| projections::newest_workspace(reader.connection(), session_id)).await?;
+        newest.ok_or(AgentError::WorkspaceMissing(session_id))
+    }
+}
