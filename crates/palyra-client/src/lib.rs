@@ -6,6 +6,7 @@
 
 pub mod api;
 pub mod command;
+pub mod openapi;
 
 mod client;
 mod endpoint;

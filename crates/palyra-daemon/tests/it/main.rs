@@ -10,6 +10,7 @@
 
 mod doors;
 mod journal;
+mod matrix;
 mod policies;
 mod raw;
 mod requests;
