@@ -8,6 +8,7 @@ pub mod api;
 pub mod command;
 pub mod openapi;
 
+mod any;
 mod client;
 mod endpoint;
 mod error;

@@ -1,6 +1,5 @@
 //! One operation of the description: its parameters, its answers, its refusals.
 
-use palyra_common::ContractEnum as _;
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
