@@ -140,8 +140,8 @@ impl Engine {
             .options
             .journal
             .read(move |reader| {
-                let log = projections::session_log(reader.connection(), id)?;
-                log.first().map(|seq| reader.record(*seq)).transpose()
+                let state = projections::session(reader.connection(), id)?;
+                state.map(|state| reader.record(state.created_seq)).transpose()
             })
             .await?;
         let Some(first) = first else { return Ok(None) };

@@ -14,6 +14,10 @@ use crate::machine::Input;
 use crate::projections::{self, Fate, QueuedInput, RunRow, SessionRow};
 use crate::session::{InputGiven, InputWithdrawn, InputsTaken, Taken, kind};
 
+/// Most inputs that wait in one session. Whoever keeps writing to a run that does not end would otherwise fill the journal and make every look at the
+/// queue slower.
+const MAX_WAITING: usize = 256;
+
 /// Something to write to a session.
 #[derive(Debug, Clone)]
 pub struct SessionInput {
@@ -93,6 +97,9 @@ impl Engine {
                 }
             }
             _ => {}
+        }
+        if waiting.len() >= MAX_WAITING {
+            return Err(AgentError::InputQueueFull { waiting: waiting.len() });
         }
         // The set first: the end of the run at work looks there after its last commit; see `run_left`.
         self.shared.lock_waiting().insert(session_id);
