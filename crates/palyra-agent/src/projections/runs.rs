@@ -72,7 +72,7 @@ impl Projection for Runs {
         "runs"
     }
     fn version(&self) -> u32 {
-        3
+        4
     }
     fn tables(&self) -> &'static [&'static str] {
         &["runs", "idempotency"]

@@ -14,7 +14,7 @@ impl Projection for SessionLog {
         "session_log"
     }
     fn version(&self) -> u32 {
-        1
+        2
     }
     fn tables(&self) -> &'static [&'static str] {
         &["session_log"]

@@ -83,7 +83,7 @@ impl Projection for Sessions {
         "sessions"
     }
     fn version(&self) -> u32 {
-        2
+        3
     }
     fn tables(&self) -> &'static [&'static str] {
         &["sessions"]
