@@ -8,6 +8,8 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod clients;
+mod description;
 mod doors;
 mod grpc;
 mod journal;
