@@ -127,6 +127,24 @@ async fn spans_and_numbers_arrive_in_the_words_of_the_conventions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_command_becomes_part_of_its_callers_trace() {
+    let collector = Collector::start().await;
+    let (dispatch, telemetry) = start(to(format!("http://{}", collector.address)), &metrics());
+    tracing::dispatcher::with_default(&dispatch, || {
+        let command = work::command_span("run.create", Transport::Http, "user:alice");
+        work::continue_trace(&command, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+        command.in_scope(|| drop(work::tool_call_span("palyra.fs.read", "c1").entered()));
+    });
+    eventually("the arrival of two spans", || collector.spans().len() == 2).await;
+    shut_down(telemetry).await.unwrap();
+    let (command, tool) = (collector.span("run.create"), collector.span("execute_tool palyra.fs.read"));
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    assert_eq!(hex(&command.trace_id), "4bf92f3577b34da6a3ce929d0e0e4736");
+    assert_eq!(hex(&command.parent_span_id), "00f067aa0ba902b7");
+    assert_eq!((tool.trace_id, tool.parent_span_id), (command.trace_id, command.span_id));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn content_stays_here_unless_it_is_asked_for() {
     for (content, leaves) in [(ContentCapture::Off, false), (ContentCapture::On, true)] {
         let collector = Collector::start().await;
