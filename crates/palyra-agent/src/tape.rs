@@ -111,7 +111,7 @@ impl EntryRef<'_> {
                 Input::Recovered => "run.recovered",
             },
             Self::Action(action) => match action {
-                Action::CallModel { .. } => "model.call",
+                Action::CallModel { .. } => kind::MODEL_CALL,
                 Action::StopModel { .. } => "model.stop",
                 Action::Decide { .. } => "tool.proposed",
                 Action::RequestApproval(_) => kind::APPROVAL_REQUESTED,
@@ -120,7 +120,7 @@ impl EntryRef<'_> {
                 Action::HandBack { .. } => kind::TOOL_HANDED_BACK,
                 Action::StopTool { .. } => "tool.stop",
                 Action::Attest(_) => "tool.attested",
-                Action::Compact { .. } => "context.compact",
+                Action::Compact { .. } => kind::CONTEXT_COMPACT,
                 Action::Status(_) => kind::RUN_STATUS,
             },
             Self::Note(note) => match note {
@@ -134,13 +134,15 @@ impl EntryRef<'_> {
 /// Detail code of a run that could not be taken up again.
 pub(crate) const UNRECOVERABLE: &str = "run_unrecoverable";
 
-/// Kinds that projections look at.
+/// Kinds that records are looked for by.
 pub(crate) mod kind {
     pub(crate) const RUN_ACCEPTED: &str = "run.accepted";
     pub(crate) const RUN_STARTED: &str = "run.started";
     pub(crate) const RUN_STATUS: &str = "run.status";
     pub(crate) const RUN_UNDONE: &str = "run.undone";
     pub(crate) const RUN_UNRECOVERABLE: &str = "run.unrecoverable";
+    pub(crate) const MODEL_CALL: &str = "model.call";
+    pub(crate) const CONTEXT_COMPACT: &str = "context.compact";
     pub(crate) const MODEL_TURN_FINISHED: &str = "model.turn_finished";
     pub(crate) const TOOL_HANDED_BACK: &str = "tool.handed_back";
     pub(crate) const TOOL_FINISHED: &str = "tool.finished";

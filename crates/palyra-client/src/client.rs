@@ -175,7 +175,7 @@ impl Client {
 
     /// One session with its runs.
     pub async fn session(&self, id: SessionId) -> Result<SessionDetail, ClientError> {
-        exchange(&self.endpoint, Call::get("looking at a session", paths::for_session(id))).await
+        exchange(&self.endpoint, Call::get("looking at a session", paths::for_session(paths::SESSION, id))).await
     }
 
     /// The newest journal records, or all from a position on.

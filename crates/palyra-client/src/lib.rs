@@ -1,10 +1,11 @@
 //! The typed client of the daemon, and the wire types that the daemon itself answers with.
 //!
-//! [`api`] holds types and addresses; [`Client`] has one method per route; [`TapeStream`] follows a run over broken
+//! [`api`] holds types and addresses; [`command`] is the catalogue of everything that can be asked for; [`Client`] has one method per route; [`TapeStream`] follows a run over broken
 //! connections without a gap or a repetition. Built on `hyper` alone: one connection per request over a local socket needs
 //! neither a pool nor TLS, and the small dependency keeps the command line quick to start.
 
 pub mod api;
+pub mod command;
 
 mod client;
 mod endpoint;

@@ -167,3 +167,9 @@ pub trait ToStableError {
     /// The envelope that surfaces show for this error.
     fn to_stable(&self) -> StableErrorEnvelope;
 }
+
+impl ToStableError for StableErrorEnvelope {
+    fn to_stable(&self) -> StableErrorEnvelope {
+        self.clone()
+    }
+}

@@ -50,9 +50,9 @@ pub use provenance::Provenance;
 pub use redaction::{RedactedUrl, Secret, SecretString};
 pub use runtime_contracts::{
     AcpCommand, ApprovalDecision, ApprovalScope, ApprovalSubject, AuxiliaryInputContract, AuxiliaryOutputContract,
-    AuxiliaryTaskContract, AuxiliaryTaskKind, AuxiliaryTaskState, DeploymentProfile, EffectScope, HandoffIntent,
-    HandoffSection, HookDecision, HookEvent, InputMode, ModelPreference, Risk, RunLifecycleHookPhase,
-    RunLifecyclePhase, RunMode, SafetyAction, SandboxTier, SinkKind, SkillStatus, SkillTrust, TelemetrySurface,
-    TerminationReason, ToolVerdict, UxOutcome,
+    AuxiliaryTaskContract, AuxiliaryTaskKind, AuxiliaryTaskState, CommandEffect, DeploymentProfile, EffectScope,
+    HandoffIntent, HandoffSection, HookDecision, HookEvent, InputMode, ModelPreference, PrincipalRole, Risk,
+    RunLifecycleHookPhase, RunLifecyclePhase, RunMode, SafetyAction, SandboxTier, SinkKind, SkillStatus, SkillTrust,
+    TelemetrySurface, TerminationReason, TokenScope, ToolVerdict, UxOutcome,
 };
 pub use secret_ref::{InvalidSecretRef, SecretError, SecretRef};

@@ -13,6 +13,7 @@ use palyra_policy::PolicyStore;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Gate;
+use crate::keys::Keys;
 use crate::outside::OutsideTools;
 
 /// The daemon as its handlers see it.
@@ -31,6 +32,8 @@ pub(crate) struct App {
     /// What health says about HTTP; it does not change while the daemon runs.
     pub(crate) http_health: ComponentHealth,
     pub(crate) gate: Gate,
+    /// Keys of commands that are carried out at this moment.
+    pub(crate) keys: Keys,
     pub(crate) ready_since: Instant,
     /// Cancelled when the daemon shall end.
     pub(crate) closing: CancellationToken,

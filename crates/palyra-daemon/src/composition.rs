@@ -22,7 +22,9 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 use crate::args::Args;
 use crate::auth::Gate;
+use crate::dispatch::Tokens;
 use crate::error::DaemonError;
+use crate::keys::Keys;
 use crate::listen::Doors;
 use crate::outside::OutsideTools;
 use crate::provider::Chosen;
@@ -169,6 +171,7 @@ impl Composition {
         let servers =
             McpRegistry::open(McpRegistry::directory_in(root.path()), self.environment.clone(), McpOptions::default())?;
         let outside = OutsideTools::new(servers, tools, registry.clone());
+        let tokens = Tokens::load(&journal).map_err(|refusal| DaemonError::Kept(Box::new(refusal.into_envelope())))?;
         let effects = Arc::new(EffectStore::open(root.effects())?);
         let token = if config.daemon.http_enabled { Some(Token::of(root)?) } else { None };
         let Rules { policies, scanner } = rules.finished()?;
@@ -182,7 +185,7 @@ impl Composition {
             provider: Arc::clone(&chosen.provider),
             decider,
             safety: Safety::new(scanner),
-            clock: self.clock,
+            clock: Arc::clone(&self.clock),
             mode: config.run.mode,
             effects,
             limits: options::run_limits(config),
@@ -199,11 +202,13 @@ impl Composition {
             loaded: loaded.clone(),
             chosen,
             token,
+            tokens: Arc::new(tokens),
             journal,
             engine,
             policies,
             outside,
             processes: reach.processes,
+            clock: self.clock,
             started,
         }))
     }
@@ -215,16 +220,19 @@ struct Parts<'a> {
     loaded: LoadedConfig,
     chosen: Chosen,
     token: Option<Token>,
+    tokens: Arc<Tokens>,
     journal: Journal,
     engine: EngineOptions,
     policies: Arc<PolicyStore>,
     outside: OutsideTools,
     processes: Arc<Processes>,
+    clock: Arc<dyn Clock>,
     started: Instant,
 }
 
 async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
-    let Parts { root, loaded, chosen, token, journal, engine, policies, outside, processes, started } = parts;
+    let Parts { root, loaded, chosen, token, tokens, journal, engine, policies, outside, processes, clock, started } =
+        parts;
     let closing = CancellationToken::new();
     shutdown::on_signals(closing.clone())?;
     let watched = loaded.config().policy.directory.clone();
@@ -242,7 +250,8 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         provider: chosen.view(),
         provider_health: chosen.health(),
         http_health: doors.http_health,
-        gate: Gate::new(token),
+        gate: Gate::new(token, tokens, Vec::new(), Arc::clone(&clock))?,
+        keys: Keys::default(),
         ready_since: Instant::now(),
         closing: closing.clone(),
     });
@@ -279,6 +288,9 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     processes.shutdown().await;
     app.outside.shutdown().await;
     server.finish(ANSWER_GRACE).await;
+    if let Err(refusal) = app.gate.tokens().flush().await {
+        tracing::warn!(error = %refusal.envelope().message, "when tokens were last used is not noted");
+    }
     journal.close().await?;
     tracing::info!("stopped");
     Ok(())

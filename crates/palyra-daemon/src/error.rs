@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use palyra_agent::AgentError;
 use palyra_common::config::ConfigError;
 use palyra_common::{ErrorCategory, StableErrorEnvelope, ToStableError};
+use palyra_identity::IdentityError;
 use palyra_journal::JournalError;
 use palyra_mcp::McpError;
 use palyra_policy::PolicyError;
@@ -46,6 +47,12 @@ pub enum DaemonError {
     /// The model provider cannot be set up.
     #[error("{}", .0.message)]
     Provider(Box<StableErrorEnvelope>),
+    /// Identities cannot be set up: nobody could be let in.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// What the dispatcher keeps cannot be read.
+    #[error("{}", .0.message)]
+    Kept(Box<StableErrorEnvelope>),
     /// A configured value that only the part it is for can judge.
     #[error("configuration key `{key}`: {}", .reason.message)]
     Value {
@@ -131,7 +138,8 @@ impl ToStableError for DaemonError {
             Self::Policy(error) => error.to_stable(),
             Self::Mcp(error) => error.to_stable(),
             Self::Safety(error) => error.to_stable(),
-            Self::Provider(envelope) => (**envelope).clone(),
+            Self::Identity(error) => error.to_stable(),
+            Self::Provider(envelope) | Self::Kept(envelope) => (**envelope).clone(),
             Self::Value { reason, key } => {
                 let hint = reason.recovery_hint.clone();
                 StableErrorEnvelope::new("config_invalid_value", ErrorCategory::Validation, message)

@@ -4,7 +4,8 @@
 //! - `options`, `provider`: from configuration to resolved parts; `logging`: its log;
 //! - `state`, `token`: the state root, who owns it, what lies in it;
 //! - `listen`, `serve`, `auth`: the Unix socket, loopback HTTP, and who may come in;
-//! - `http`: one file per resource, each handler parses, asks the engine, and answers with a type of `palyra-client`;
+//! - `dispatch`: the one dispatcher of all commands: who may give them, what becomes of a repetition, what they do;
+//! - `http`: HTTP around it, one place for addresses and one for errors;
 //! - `views`: rows of the engine as wire types; `shutdown`: how it ends.
 
 mod app;
@@ -12,8 +13,10 @@ mod args;
 mod auth;
 mod composition;
 mod credentials;
+mod dispatch;
 mod error;
 mod http;
+mod keys;
 mod listen;
 mod logging;
 mod options;

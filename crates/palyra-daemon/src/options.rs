@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use palyra_agent::{RunLimits, projections};
+use palyra_agent::RunLimits;
 use palyra_common::config::Config;
 use palyra_common::paths::{self, ConfigSearch};
 use palyra_common::{Clock, Environment};
@@ -35,7 +35,7 @@ pub(crate) fn journal(
         inline_payload_bytes: size(config.journal.inline_payload_bytes),
         min_free_bytes: config.journal.min_free_bytes,
         clock,
-        projections: projections(),
+        projections: crate::dispatch::projections(),
         faults,
         ..JournalOptions::at(root)
     }

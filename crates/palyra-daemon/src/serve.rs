@@ -1,4 +1,4 @@
-//! Accepting connections and serving HTTP/1.1 on them, until told to close.
+//! Accepting connections and serving HTTP/1.1 and HTTP/2 on them, until told to close.
 //!
 //! Every connection is a task of one tracker: shutting down waits for the answers that are under way and for nothing else.
 
@@ -6,14 +6,15 @@ use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
@@ -21,12 +22,18 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-use crate::auth::Peer;
+use crate::auth::{Peer, Tls};
 
 /// Connections that are served together; more wait in the kernel's queue. A runaway client cannot take all file handles.
 const MAX_CONNECTIONS: usize = 1024;
 /// How long a client may take to send the head of a request, and how long an idle connection is kept.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest head of a request, all headers together.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// Requests under way on one connection of HTTP/2.
+const MAX_STREAMS: u32 = 128;
+/// Streams that a client may reset before it is taken for an attacker.
+const MAX_RESETS: usize = 32;
 /// Pause after the system refused to accept, typically because file handles ran out; without it the loop would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -53,11 +60,11 @@ impl Door for TcpListener {
     type Stream = TcpStream;
 
     async fn next(&self) -> io::Result<(TcpStream, Peer)> {
-        let (stream, _) = self.accept().await?;
+        let (stream, remote) = self.accept().await?;
         // Answers are written whole; waiting to fill a segment only adds latency. Where the system refuses, it still works.
         let _ = stream.set_nodelay(true);
         let local = stream.local_addr()?;
-        Ok((stream, Peer::Loopback { local }))
+        Ok((stream, Peer::Tcp { local, remote, tls: Tls::Plain }))
     }
 }
 
@@ -123,25 +130,56 @@ async fn serve_connection<S>(stream: S, peer: Peer, router: Router, closing: Can
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(move |mut request: http::Request<Incoming>| {
-        request.extensions_mut().insert(peer);
-        let router = router.clone();
-        async move { Ok::<_, Infallible>(answer(router, request.map(Body::new)).await) }
-    });
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = closing.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    let heard = Arc::new(AtomicBool::new(false));
+    let service = {
+        let heard = Arc::clone(&heard);
+        service_fn(move |mut request: http::Request<Incoming>| {
+            heard.store(true, Ordering::Relaxed);
+            request.extensions_mut().insert(peer.clone());
+            let router = router.clone();
+            async move { Ok::<_, Infallible>(answer(router, request.map(Body::new)).await) }
+        })
+    };
+    let builder = builder();
+    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+    // The time for a head begins when the version is known; a client that says too little for that is waited for here.
+    let mut silence = pin!(tokio::time::sleep(HEAD_TIMEOUT));
+    let mut listening = true;
+    let ended = loop {
+        tokio::select! {
+            ended = connection.as_mut() => break ended,
+            () = closing.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                break connection.await;
+            }
+            () = silence.as_mut(), if listening => {
+                listening = false;
+                if !heard.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
         }
     };
     if let Err(error) = ended {
         // A client that went away is everyday life.
         tracing::debug!(%error, "a connection ended early");
     }
+}
+
+/// Both versions of HTTP, with bounds on everything that a client could make grow.
+fn builder() -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD_BYTES);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(MAX_HEAD_BYTES as u32)
+        .max_pending_accept_reset_streams(MAX_RESETS)
+        .max_local_error_reset_streams(MAX_RESETS)
+        .keep_alive_interval(HEAD_TIMEOUT)
+        .keep_alive_timeout(HEAD_TIMEOUT);
+    builder
 }
 
 async fn answer(router: Router, request: http::Request<Body>) -> http::Response<Body> {

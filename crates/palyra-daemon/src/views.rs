@@ -6,8 +6,8 @@ use palyra_agent::replay::Replayed;
 use palyra_agent::{ApprovalRow, Intent, PatternRow, RunDetails, RunRow, SessionRow, UndoneRun};
 use palyra_client::api::{
     ApprovalAnswer, ApprovalView, FileChangeKind, FileChangeView, IntentView, JournalRecordView, PatternView,
-    ProblemView, ReplayDifference, ReplayReport, RunDetail, RunTimings, RunUsage, RunView, SessionView, UndoAction,
-    UndoResponse, UndoneFile, VerifyReport,
+    ProblemView, ReplayDifference, ReplayReport, RunDetail, RunTimings, RunUsage, RunView, SessionSettingsView,
+    SessionView, UndoAction, UndoResponse, UndoneFile, VerifyReport,
 };
 use palyra_journal::StoredRecord;
 use palyra_tools::FileChange;
@@ -17,6 +17,7 @@ pub(crate) fn run(row: RunRow, last_seq: u64) -> RunView {
     RunView {
         run_id: row.run_id,
         session_id: row.session_id,
+        owner: row.owner,
         phase: row.phase,
         reason: row.reason,
         detail: row.detail,
@@ -132,11 +133,17 @@ pub(crate) fn pattern(row: PatternRow) -> PatternView {
 pub(crate) fn session(row: SessionRow) -> SessionView {
     SessionView {
         session_id: row.session_id,
+        owner: row.owner,
+        version: row.version,
         session_key: row.key,
         title: row.title,
         created_at: row.created_at,
         updated_at: row.updated_at,
         run_count: row.runs,
+        archived_at: row.archived_at,
+        forked_from: row.forked_from.map(|from| from.session_id),
+        mode: row.mode,
+        settings: SessionSettingsView { model: row.settings.model, workspace: row.settings.workspace },
     }
 }
 

@@ -9,9 +9,9 @@ use cedar_policy::{Entities, EntityUid, EvalResult, Record};
 use cedar_policy_symcc::Env;
 use palyra_common::{Confidentiality, ContractEnum, Integrity, Label, Provenance, Risk, RunMode, SinkKind, Timestamp};
 use palyra_policy::{
-    ActionKind, AnswerFacts, Argument, Asking, Connection, Consequence, Context, Decision, Destination, EffectFacts,
-    EffectScope, Envelope, Location, Origin, PolicySet, Principal, Request, Resource, RunPrincipal, SignalConfidence,
-    SignalKind, Signals, ToolFacts,
+    ActionKind, AnswerFacts, Argument, Asking, CommandFacts, Connection, Consequence, Context, Decision, Destination,
+    EffectFacts, EffectScope, Envelope, Location, Origin, PolicySet, Principal, Request, Resource, RunPrincipal,
+    SignalConfidence, SignalKind, Signals, ToolFacts,
 };
 use serde::Serialize;
 
@@ -83,21 +83,23 @@ fn requests(action: ActionKind, env: &Env) -> Option<Vec<Request>> {
     let resource = env.request.resource()?;
     let mut resources = reader.below(resource);
     resources.push(reader.resource(resource)?);
-    let context = if action == ActionKind::DecideApproval {
-        Context::Answer(AnswerFacts {
+    let context = match action {
+        ActionKind::DecideApproval => Context::Answer(AnswerFacts {
             tool: reader.tool(entity(facts.get("tool")?)?),
             risk: word::<Risk>(facts.get("risk")?)?,
             reach: word(facts.get("reach")?)?,
             now: Timestamp(long(facts.get("now")?)?),
-        })
-    } else {
-        Context::Effect(Box::new(reader.effect(action, &facts)?))
+        }),
+        ActionKind::CommandRead | ActionKind::CommandChange | ActionKind::CommandAdminister => {
+            Context::Command(command(&facts)?)
+        }
+        _ => Context::Effect(Box::new(reader.effect(action, &facts)?)),
     };
     let with = |resource| Request { principal: principal.clone(), action, resource, context: context.clone() };
     Some(resources.into_iter().map(with).collect())
 }
 
-const FIELDS: [&str; 17] = [
+const FIELDS: [&str; 21] = [
     "tool",
     "scope",
     "risk",
@@ -115,6 +117,10 @@ const FIELDS: [&str; 17] = [
     "method",
     "host",
     "reach",
+    "command",
+    "scopes",
+    "role",
+    "via",
 ];
 
 /// Looks up what the request refers to.
@@ -175,6 +181,11 @@ impl Reader<'_> {
             "Memory" => Resource::Memory(to()),
             "Agent" => Resource::Agent(named(uid)),
             "Run" => Resource::Run(self.run(uid)?),
+            "Daemon" => Resource::Daemon,
+            "Conversation" => {
+                let owner = self.attribute(uid, "owner").and_then(|value| entity(&value).map(named))?;
+                Resource::Conversation { owner }
+            }
             "Secret" => {
                 let part = |name: &str| self.attribute(uid, name).and_then(|value| text(&value));
                 let id = named(uid);
@@ -339,6 +350,27 @@ fn signals(fields: &Record) -> Option<Signals> {
         confidence: ranked::<SignalConfidence>(long(fields.get("confidence_rank")?)?)?,
         at_source: truth(fields.get("at_source")?)?,
     })
+}
+
+/// A command, with plain words where the solver left them open.
+fn command(facts: &BTreeMap<&str, EvalResult>) -> Option<CommandFacts> {
+    let given = |name: &str, otherwise: &str| {
+        let text = facts.get(name).and_then(text)?;
+        Some(if text.is_empty() { otherwise.to_owned() } else { text })
+    };
+    let EvalResult::Set(scopes) = facts.get("scopes")? else { return None };
+    Some(CommandFacts {
+        command: given("command", "some.command")?,
+        scope: one_of(&given("scope", "runs:read")?)?,
+        scopes: scopes.iter().map(|scope| one_of(&text(scope)?)).collect::<Option<_>>()?,
+        role: one_of(&given("role", "viewer")?)?,
+        via: given("via", "api_token")?,
+        now: Timestamp(long(facts.get("now")?)?),
+    })
+}
+
+fn one_of<Word: ContractEnum>(text: &str) -> Option<Word> {
+    Word::ALL.iter().copied().find(|word| word.as_str() == text)
 }
 
 fn label(fields: &Record) -> Option<Label> {

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use cedar_policy::{EntityId, EntityTypeName, EntityUid, Policy};
-use palyra_common::{Confidentiality, ContractEnum, Integrity, Provenance, Risk, SinkKind};
+use palyra_common::{Confidentiality, ContractEnum, Integrity, PrincipalRole, Provenance, Risk, SinkKind, TokenScope};
 use palyra_policy::{ActionKind, SignalConfidence};
 use serde_json::Value;
 
@@ -24,6 +24,12 @@ pub(crate) fn facts<'a>(
     policies.for_each(|part| mentioned(&part.json, &mut words, &mut literals));
     let is_used = |name: &str| words.contains(name);
     let mut known = vec!["context.now >= 0".to_owned()];
+    let is_command =
+        matches!(action, ActionKind::CommandRead | ActionKind::CommandChange | ActionKind::CommandAdminister);
+    if is_command {
+        known.extend(command_facts(resource, &words, &literals));
+        return expression(&known);
+    }
     if is_used("risk_rank") {
         known.push(ranked::<Risk>("context.risk", "context.risk_rank", "Risk"));
     }
@@ -78,7 +84,41 @@ pub(crate) fn facts<'a>(
     if receives && is_used("clearance") {
         known.push(bounded::<Confidentiality>("resource.clearance"));
     }
-    let text = format!("permit (principal, action, resource) when {{ {} }};", joined(&known));
+    expression(&known)
+}
+
+/// What holds for commands: closed vocabularies, and whose things are whose.
+fn command_facts(resource: &str, words: &BTreeSet<String>, literals: &BTreeSet<(String, String)>) -> Vec<String> {
+    let mut known = Vec::new();
+    if words.contains("role") {
+        known.push(format!("[{}].contains(context.role)", quoted::<PrincipalRole>()));
+    }
+    if words.contains("scope") {
+        known.push(format!("[{}].contains(context.scope)", quoted::<TokenScope>()));
+    }
+    if words.contains("scopes") {
+        known.push(format!("[{}].containsAll(context.scopes)", quoted::<TokenScope>()));
+    }
+    if resource == "Daemon" {
+        known.push("context.own".to_owned());
+        return known;
+    }
+    known.push("context.own == (principal in resource.owner)".to_owned());
+    // A conversation is called as its owner.
+    for (_, id) in literals.iter().filter(|(kind, _)| kind == "Conversation" || kind == "User") {
+        let (this, whose) = (format!("resource == Conversation::{id}"), format!("resource.owner == User::{id}"));
+        known.push(format!("(if {this} then {whose} else true)"));
+        known.push(format!("(if {whose} then {this} else true)"));
+    }
+    known
+}
+
+fn quoted<Word: ContractEnum>() -> String {
+    Word::ALL.iter().map(|word| format!("\"{}\"", word.as_str())).collect::<Vec<_>>().join(", ")
+}
+
+fn expression(known: &[String]) -> Result<Value, ProveError> {
+    let text = format!("permit (principal, action, resource) when {{ {} }};", joined(known));
     let policy = Policy::parse(None, text).map_err(ProveError::not_analysable)?;
     let mut json = policy.to_json().map_err(ProveError::not_analysable)?;
     let body = json.pointer_mut("/conditions/0/body").map(Value::take);

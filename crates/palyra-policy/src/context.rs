@@ -11,9 +11,11 @@ use palyra_common::{Confidentiality, Consequence, Integrity, Label, Risk};
 
 use crate::entities;
 use crate::names::{Names, uid, word};
-use crate::request::{AnswerFacts, Argument, Asking, Context, EffectFacts, Envelope, Location, ToolFacts};
+use crate::request::{
+    AnswerFacts, Argument, Asking, CommandFacts, Context, EffectFacts, Envelope, Location, ToolFacts,
+};
 use crate::vocabulary::Rank;
-use crate::{ActionKind, PolicyError, Provenance, Signals, SinkKind};
+use crate::{ActionKind, PolicyError, Principal, Provenance, Request, Resource, Signals, SinkKind};
 
 /// Most arguments a call may bring; a tool's schema has a few dozen, a flood of them is an attack on the evaluator.
 const MAX_ARGUMENTS: usize = 256;
@@ -28,21 +30,30 @@ pub(crate) struct BuiltContext {
     pub(crate) entities: Vec<Entity>,
 }
 
-/// The tool a request is about.
-pub(crate) fn tool_of(context: &Context) -> &ToolFacts {
+/// The tool a request is about, if it is about one.
+pub(crate) fn tool_of(context: &Context) -> Option<&ToolFacts> {
     match context {
-        Context::Effect(facts) => &facts.tool,
-        Context::Answer(facts) => &facts.tool,
+        Context::Effect(facts) => Some(&facts.tool),
+        Context::Answer(facts) => Some(&facts.tool),
+        Context::Command(_) => None,
     }
 }
 
-pub(crate) fn build(names: &Names, action: ActionKind, context: &Context) -> Result<BuiltContext, PolicyError> {
-    let tool = entities::tool(names, tool_of(context))?;
-    let tool_uid = tool.uid();
-    let mut built = vec![tool];
-    let pairs = match context {
-        Context::Effect(facts) => effect(names, action, facts, tool_uid, &mut built)?,
-        Context::Answer(facts) => answer(names, facts, tool_uid),
+pub(crate) fn build(names: &Names, request: &Request) -> Result<BuiltContext, PolicyError> {
+    let mut built = Vec::new();
+    let mut with_tool = |tool: &ToolFacts| -> Result<EntityUid, PolicyError> {
+        let tool = entities::tool(names, tool)?;
+        let uid = tool.uid();
+        built.push(tool);
+        Ok(uid)
+    };
+    let pairs = match &request.context {
+        Context::Effect(facts) => {
+            let tool = with_tool(&facts.tool)?;
+            effect(names, request.action, facts, tool, &mut built)?
+        }
+        Context::Answer(facts) => answer(names, facts, with_tool(&facts.tool)?),
+        Context::Command(facts) => command(facts, is_own(request))?,
     };
     let context = cedar_policy::Context::from_pairs(pairs).map_err(PolicyError::bad_request)?;
     Ok(BuiltContext { context, entities: built })
@@ -106,6 +117,39 @@ fn answer(names: &Names, facts: &AnswerFacts, tool: EntityUid) -> Pairs {
     ];
     pairs.extend(risk(names, facts.risk));
     pairs
+}
+
+/// Longest name of a command or a way in; both are words of the program.
+const MAX_WORD_BYTES: usize = 128;
+
+fn command(facts: &CommandFacts, own: bool) -> Result<Pairs, PolicyError> {
+    for word in [&facts.command, &facts.via] {
+        if word.is_empty() || word.len() > MAX_WORD_BYTES {
+            let reason = format!("a command and its way in are words of 1 to {MAX_WORD_BYTES} bytes");
+            return Err(PolicyError::bad_request(reason));
+        }
+    }
+    let word = |text: &str| RestrictedExpression::new_string(text.to_owned());
+    Ok(vec![
+        pair("command", word(&facts.command)),
+        pair("scope", word(facts.scope.as_str())),
+        pair("scopes", strings(facts.scopes.iter().map(|scope| scope.as_str()).collect())),
+        pair("role", word(facts.role.as_str())),
+        pair("via", word(&facts.via)),
+        pair("own", RestrictedExpression::new_bool(own)),
+        pair("now", RestrictedExpression::new_long(facts.now.0)),
+    ])
+}
+
+/// Whether a command concerns what belongs to its caller, or to nobody.
+fn is_own(request: &Request) -> bool {
+    match (&request.resource, &request.principal) {
+        (Resource::Daemon, _) => true,
+        (Resource::Conversation { owner }, Principal::User(caller) | Principal::Device { owner: caller, .. }) => {
+            owner == caller
+        }
+        _ => false,
+    }
 }
 
 fn pair(name: &str, value: RestrictedExpression) -> (String, RestrictedExpression) {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::one_line;
 use crate::names::Names;
-use crate::reasons::{Reader, fill, resource_name, shown};
+use crate::reasons::{Reader, fill, nothing_permits};
 use crate::{PolicyError, PolicySet, Request, Role, context, entities};
 
 /// What was decided, by which policies, and why.
@@ -51,7 +51,7 @@ impl<'a> Prepared<'a> {
         let names = Names::get()?;
         let principal = entities::principal(names, &request.principal)?;
         let resource = entities::resource(names, &request.resource, context::tool_of(&request.context))?;
-        let built = context::build(names, request.action, &request.context)?;
+        let built = context::build(names, request)?;
         let action = names.action(request.action)?.clone();
         let cedar = CedarRequest::new(principal.uid(), action, resource.uid(), built.context, Some(names.schema()))
             .map_err(PolicyError::bad_request)?;
@@ -161,7 +161,7 @@ impl PolicySet {
             model.push(filled(&entry.annotations.reason_model, Reader::Model));
         }
         if determining.is_empty() {
-            let what = format!("no policy permits `{}` on `{}`", request.action, shown(&resource_name(request)));
+            let what = nothing_permits(request);
             model.push(format!("{what}; do not try to reach the same effect in another way"));
             person.push(what);
         }

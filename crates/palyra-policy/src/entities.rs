@@ -18,6 +18,9 @@ use crate::{Location, Origin, PolicyError, Principal, Resource, RunPrincipal};
 /// Longest name of anything, in bytes: room for every path Linux allows, none for a payload.
 const MAX_NAME_BYTES: usize = 4_096;
 
+/// There is one daemon to command: the one that decides.
+const THIS_DAEMON: &str = "this";
+
 pub(crate) fn principal(names: &Names, principal: &Principal) -> Result<Entity, PolicyError> {
     match principal {
         Principal::Run(run) => run_entity(names, run),
@@ -29,9 +32,15 @@ pub(crate) fn principal(names: &Names, principal: &Principal) -> Result<Entity, 
     }
 }
 
-pub(crate) fn resource(names: &Names, resource: &Resource, tool_facts: &ToolFacts) -> Result<Entity, PolicyError> {
+pub(crate) fn resource(
+    names: &Names,
+    resource: &Resource,
+    tool_facts: Option<&ToolFacts>,
+) -> Result<Entity, PolicyError> {
     match resource {
-        Resource::Tool => tool(names, tool_facts),
+        Resource::Tool => {
+            tool(names, tool_facts.ok_or_else(|| PolicyError::bad_request("a command is about no tool"))?)
+        }
         Resource::Path { name, location } => path(names, name, *location),
         Resource::Host(host) => self::host(names, host),
         Resource::Secret { scope, name } => {
@@ -49,6 +58,11 @@ pub(crate) fn resource(names: &Names, resource: &Resource, tool_facts: &ToolFact
         }
         Resource::Agent(agent) => Ok(Entity::with_uid(named(&names.agent, agent)?)),
         Resource::Run(run) => run_entity(names, run),
+        Resource::Daemon => Ok(Entity::with_uid(uid(&names.daemon, THIS_DAEMON))),
+        Resource::Conversation { owner } => {
+            let owner_uid = RestrictedExpression::new_entity_uid(named(&names.user, owner)?);
+            entity(named(&names.conversation, owner)?, [("owner", owner_uid)], HashSet::new())
+        }
     }
 }
 

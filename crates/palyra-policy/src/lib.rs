@@ -5,6 +5,9 @@
 //! action. [`PolicySet::decide`] answers with a [`Decision`]: permit, permit if a person agrees, or deny, with the policies that
 //! determined it and reasons for the person and for the model. [`PolicyStore`] holds the set in force and swaps it whole.
 //!
+//! Whoever commands the daemon is decided about in the same way: a [`CommandRequest`] says who asks for which command about whose
+//! things, and [`PolicySet::decide_command`] answers.
+//!
 //! Everything fails closed. A file that cannot be read, parsed or validated refuses the whole set; a request that does not fit the
 //! schema, or a policy that fails while it is evaluated, is a denial.
 //!
@@ -14,6 +17,8 @@
 
 mod annotations;
 mod cedar_text;
+mod command;
+mod command_cache;
 mod compile;
 mod complexity;
 mod context;
@@ -42,6 +47,7 @@ mod test_runner;
 mod vocabulary;
 
 pub use annotations::{Annotations, Approval, Role};
+pub use command::CommandRequest;
 pub use decide::{Decision, Prepared};
 pub use diff::{Change, PolicyDiff, diff};
 pub use error::PolicyError;
@@ -50,13 +56,13 @@ pub use grants::Grant;
 pub use lint::{Finding, KnownEntities, LintRule, lint};
 pub use names::schema;
 pub use narrowest::narrowest_pattern;
-pub use palyra_common::{Consequence, EffectScope, Provenance, SinkKind};
+pub use palyra_common::{CommandEffect, Consequence, EffectScope, Provenance, SinkKind};
 pub use pattern::{APPROVED_FILE, ObservedCall, Pattern, PatternGrant, PatternScope, ValuePattern, pattern_policy};
 pub use place::Place;
 pub use policy_set::{PolicyEntry, PolicySet, PolicySources};
 pub use request::{
-    AnswerFacts, Argument, Asking, Connection, Context, Destination, EffectFacts, Envelope, Location, Origin,
-    Principal, Request, Resource, RunPrincipal, ToolFacts,
+    AnswerFacts, Argument, Asking, CommandFacts, Connection, Context, Destination, EffectFacts, Envelope, Location,
+    Origin, Principal, Request, Resource, RunPrincipal, ToolFacts,
 };
 pub use shipped::{SCHEMA, SHIPPED_POLICIES, SHIPPED_TESTS, ShippedFile};
 pub use signals::{SignalConfidence, SignalKind, Signals};

@@ -107,7 +107,7 @@ impl ObservedCall {
     pub fn of(request: &Request) -> Option<Self> {
         match &request.context {
             Context::Effect(facts) => Some(Self { tool: facts.tool.name.clone(), arguments: facts.arguments.clone() }),
-            Context::Answer(_) => None,
+            Context::Answer(_) | Context::Command(_) => None,
         }
     }
 

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use cedar_policy::{Policy, PolicySet as CedarSet, ValidationMode};
 use palyra_common::Digest;
 use serde::Serialize;
 
 use crate::annotations::Annotations;
+use crate::command_cache::CommandCache;
 use crate::compile::{self, Compiled, REACH, compile};
 use crate::deep_stack::on_deep_stack;
 use crate::error::one_line;
@@ -95,6 +97,8 @@ pub struct PolicySet {
     pub(crate) templates: BTreeMap<String, PolicyEntry>,
     pub(crate) slices: BTreeMap<ActionKind, Slice>,
     pub(crate) tests: Vec<PolicySource>,
+    /// Decisions on commands that this very set made; another set has another cache.
+    pub(crate) commands: Arc<CommandCache>,
     /// What the texts were compiled to, so that a set can be extended without doing it again.
     compiled: Vec<Compiled>,
     grants: Vec<Grant>,
@@ -150,6 +154,7 @@ impl PolicySet {
             templates: BTreeMap::new(),
             slices: BTreeMap::new(),
             tests,
+            commands: Arc::default(),
             compiled: Vec::new(),
             grants: Vec::new(),
             size: 0,
@@ -187,6 +192,7 @@ impl PolicySet {
         }
         self.link_grants(names)?;
         self.slices = slice(names, &self.cedar, &self.entries)?;
+        self.commands = Arc::new(CommandCache::of(&self.slices));
         self.digest = self.fingerprint();
         Ok(self)
     }

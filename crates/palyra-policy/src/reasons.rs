@@ -33,6 +33,7 @@ enum Placeholder {
     Destination,
     Command,
     Path,
+    Scope,
     DestinationSource,
     CommandSource,
     PathSource,
@@ -49,6 +50,7 @@ impl Placeholder {
             ("destination", _) => Some(Self::Destination),
             ("command", _) => Some(Self::Command),
             ("path", _) => Some(Self::Path),
+            ("scope", _) => Some(Self::Scope),
             ("destination_source", Reader::Person) => Some(Self::DestinationSource),
             ("command_source", Reader::Person) => Some(Self::CommandSource),
             ("path_source", Reader::Person) => Some(Self::PathSource),
@@ -59,13 +61,21 @@ impl Placeholder {
 
     fn value(self, request: &Request) -> String {
         match self {
-            Self::Tool => shown(&tool_of(&request.context).name),
+            Self::Tool => tool_of(&request.context).map_or_else(|| "…".to_owned(), |tool| shown(&tool.name)),
             Self::Resource => shown(&resource_name(request)),
             Self::Action => request.action.to_string(),
             Self::User => shown(user(request)),
             Self::Destination => values(request, SinkKind::Destination),
-            Self::Command => values(request, SinkKind::Command),
+            Self::Command => match &request.context {
+                Context::Command(facts) => shown(&facts.command),
+                _ => values(request, SinkKind::Command),
+            },
             Self::Path => values(request, SinkKind::Path),
+            Self::Scope => match &request.context {
+                Context::Command(facts) => facts.scope.to_string(),
+                Context::Effect(facts) => facts.scope.to_string(),
+                Context::Answer(_) => "…".to_owned(),
+            },
             Self::DestinationSource => origins(request, SinkKind::Destination),
             Self::CommandSource => origins(request, SinkKind::Command),
             Self::PathSource => origins(request, SinkKind::Path),
@@ -106,15 +116,27 @@ pub(crate) fn unknown_placeholders(template: &str, reader: Reader) -> Vec<&str> 
         .collect()
 }
 
+/// Why something is denied that nothing forbids.
+pub(crate) fn nothing_permits(request: &Request) -> String {
+    match &request.context {
+        Context::Command(facts) => {
+            format!("no policy permits `{}` to a principal with the role {}", shown(&facts.command), facts.role)
+        }
+        _ => format!("no policy permits `{}` on `{}`", request.action, shown(&resource_name(request))),
+    }
+}
+
 /// What a request acts on, for a person.
-pub(crate) fn resource_name(request: &Request) -> String {
+fn resource_name(request: &Request) -> String {
     match &request.resource {
-        Resource::Tool => tool_of(&request.context).name.clone(),
+        Resource::Tool => tool_of(&request.context).map_or_else(|| "…".to_owned(), |tool| tool.name.clone()),
         Resource::Path { name, .. } => name.clone(),
         Resource::Host(to) | Resource::Channel(to) | Resource::Worker(to) | Resource::Memory(to) => to.name.clone(),
         Resource::Secret { scope, name } => format!("{scope}/{name}"),
         Resource::Agent(name) => name.clone(),
         Resource::Run(run) => run.run.clone(),
+        Resource::Daemon => "the daemon".to_owned(),
+        Resource::Conversation { owner } => owner.clone(),
     }
 }
 

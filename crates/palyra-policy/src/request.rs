@@ -5,7 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use palyra_common::{ApprovalScope, Confidentiality, Consequence, Label, Risk, RunMode, Timestamp};
+use palyra_common::{
+    ApprovalScope, Confidentiality, Consequence, Label, PrincipalRole, Risk, RunMode, Timestamp, TokenScope,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{ActionKind, EffectScope, Provenance, Signals, SinkKind};
@@ -101,6 +103,13 @@ pub enum Resource {
     Agent(String),
     /// A run that waits for an answer.
     Run(RunPrincipal),
+    /// The daemon itself: what belongs to nobody.
+    Daemon,
+    /// What belongs to somebody: sessions with their runs and approvals.
+    Conversation {
+        /// To whom.
+        owner: String,
+    },
 }
 
 /// Something that can receive data.
@@ -136,6 +145,8 @@ pub enum Context {
     Effect(Box<EffectFacts>),
     /// Of an answer to an approval.
     Answer(AnswerFacts),
+    /// Of a command.
+    Command(CommandFacts),
 }
 
 /// A tool as policies see it.
@@ -248,6 +259,24 @@ pub struct AnswerFacts {
     pub risk: Risk,
     /// How far the answer reaches.
     pub reach: ApprovalScope,
+    /// When.
+    pub now: Timestamp,
+}
+
+/// All that policies may look at when somebody commands the daemon. Whether it concerns their own is seen from the request itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandFacts {
+    /// Its name.
+    pub command: String,
+    /// The scope that it needs.
+    pub scope: TokenScope,
+    /// The scopes that the credential has.
+    pub scopes: BTreeSet<TokenScope>,
+    /// What the caller is to this installation.
+    pub role: PrincipalRole,
+    /// How the caller was identified.
+    pub via: String,
     /// When.
     pub now: Timestamp,
 }

@@ -21,6 +21,7 @@ pub const SCHEMA: &str = include_str!("schema.cedarschema");
 /// The default policies.
 pub const SHIPPED_POLICIES: &[ShippedFile] = shipped![
     "asking.cedar",
+    "commands.cedar",
     "execution.cedar",
     "grants.cedar",
     "people.cedar",
@@ -32,6 +33,7 @@ pub const SHIPPED_POLICIES: &[ShippedFile] = shipped![
 /// The cases of the default policies.
 pub const SHIPPED_TESTS: &[ShippedFile] = shipped![
     "asking.policy-test.toml",
+    "commands.policy-test.toml",
     "execution.policy-test.toml",
     "grants.policy-test.toml",
     "people.policy-test.toml",

@@ -6,7 +6,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use crate::{Decision, Grant, PolicyDiff, PolicyError, PolicySet, PolicySource, PolicySources, Request, diff};
+use crate::{
+    CommandRequest, Decision, Grant, PolicyDiff, PolicyError, PolicySet, PolicySource, PolicySources, Request, diff,
+};
 
 /// Holds the set in force.
 #[derive(Debug)]
@@ -43,6 +45,12 @@ impl PolicyStore {
     #[must_use]
     pub fn decide(&self, request: &Request) -> Decision {
         self.current().decide(request)
+    }
+
+    /// Decides on a command with the set in force.
+    #[must_use]
+    pub fn decide_command(&self, request: &CommandRequest<'_>) -> Decision {
+        self.current().decide_command(request)
     }
 
     /// Reads everything anew and puts it in force; says what changed.

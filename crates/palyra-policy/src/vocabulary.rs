@@ -7,7 +7,7 @@ use palyra_common::{Confidentiality, Integrity, Provenance, Risk, runtime_contra
 use crate::SignalConfidence;
 
 runtime_contract_enum! {
-    /// What kind of effect is asked for; one Cedar action each.
+    /// What kind of effect, answer or command is asked for; one Cedar action each.
     pub enum ActionKind("policy_action") {
         /// A call that touches nothing outside itself.
         Compute = "tool.compute",
@@ -37,6 +37,12 @@ runtime_contract_enum! {
         Forget = "memory.forget",
         /// Answering an approval.
         DecideApproval = "approval.decide",
+        /// Asking the daemon what there is.
+        CommandRead = "command.read",
+        /// Having the daemon change what belongs to somebody.
+        CommandChange = "command.change",
+        /// Having the daemon change itself.
+        CommandAdminister = "command.administer",
     }
 }
 

@@ -17,9 +17,10 @@ use serde_json::Value;
 use super::{Engine, EngineOptions};
 use crate::canonical::canonical_json;
 use crate::error::AgentError;
-use crate::machine::{CLIENT_TOOLS_PENDING, Call, CallFacts, CallResult, Decided, Input, Machine, Showing};
+use crate::machine::{Action, CLIENT_TOOLS_PENDING, CallFacts, CallResult, Decided, Input, Machine, Showing};
 use crate::projections::RunRow;
 use crate::spec::ClientTool;
+use crate::tape::{TapeEntry, kind};
 
 /// Most tools of one client.
 const MAX_TOOLS: usize = 128;
@@ -56,13 +57,28 @@ impl Engine {
     /// # Errors
     /// When there is no such run or its tape cannot be read.
     pub async fn pending_client_calls(&self, run_id: RunId) -> Result<Vec<ClientCall>, AgentError> {
-        let replayed = self.replay(run_id).await?;
-        let machine = &replayed.machine;
-        let name = |call: &Call| machine.spec().client_tool(&call.tool).map(|tool| tool.name.clone());
-        let call = |call: &Call| {
-            Some(ClientCall { call_id: call.call_id.clone(), name: name(call)?, arguments: call.arguments.clone() })
-        };
-        Ok(machine.handed_back().into_iter().filter_map(call).collect())
+        self.run(run_id).await?;
+        let mut pending: Vec<ClientCall> = Vec::new();
+        for record in self.whole_tape(run_id).await? {
+            match record.kind.as_ref() {
+                kind::TOOL_HANDED_BACK | kind::TOOL_FINISHED | kind::RUN_STATUS => {}
+                // The round is over, whatever was left of it.
+                kind::MODEL_CALL | kind::CONTEXT_COMPACT => {
+                    pending.clear();
+                    continue;
+                }
+                _ => continue,
+            }
+            match TapeEntry::from_record(&record)? {
+                TapeEntry::Action(Action::HandBack { call_id, tool, arguments }) => {
+                    pending.push(ClientCall { call_id, name: tool, arguments });
+                }
+                TapeEntry::Input(Input::ToolFinished { call_id, .. }) => pending.retain(|call| call.call_id != call_id),
+                TapeEntry::Action(Action::Status(change)) if change.phase.is_terminal() => pending.clear(),
+                _ => {}
+            }
+        }
+        Ok(pending)
     }
 
     /// Records the results of calls that were handed back, all or none of them. The run goes on when it has all.

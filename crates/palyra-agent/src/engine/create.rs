@@ -200,7 +200,7 @@ impl Engine {
             return match new.expected_version {
                 // A session that is not there has no version to expect.
                 Some(expected) if expected > 0 => {
-                    let name = new.session_key.clone().unwrap_or_default();
+                    let name = new.session_key.clone().unwrap_or_else(|| "(new)".to_owned());
                     Err(AgentError::SessionNotFound(name))
                 }
                 _ => Ok(new.mode.unwrap_or(configured)),

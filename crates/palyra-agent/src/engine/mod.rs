@@ -126,6 +126,12 @@ impl Engine {
         self.shared.lock_live().len()
     }
 
+    /// The runs that have a driver now, in no order.
+    #[must_use]
+    pub fn unfinished_runs(&self) -> Vec<RunId> {
+        self.shared.lock_live().keys().copied().collect()
+    }
+
     fn live(&self, run_id: RunId) -> Option<LiveRun> {
         self.shared.lock_live().get(&run_id).cloned()
     }

@@ -24,7 +24,7 @@ fn inputs() -> impl Strategy<Value = Move> {
     let decision = (0..ApprovalDecision::ALL.len()).prop_map(|index| ApprovalDecision::ALL[index]);
     let shared = any::<bool>().prop_map(|is| if is { Concurrency::Shared } else { Concurrency::Exclusive });
     let repeat = any::<bool>().prop_map(|is| if is { Repeatability::Repeatable } else { Repeatability::NonRepeatable });
-    let tools = proptest::collection::vec(Just("t"), 0..3);
+    let tools = proptest::collection::vec(prop_oneof![3 => Just("t"), 1 => Just("client.c")], 0..3);
     prop_oneof![
         2 => Just(Move::Raw(Input::Started)),
         4 => (1_u32..5, 1_u32..4, "[a-z]{0,3}", tools).prop_map(|(no, attempt, text, tools)| {
@@ -69,6 +69,9 @@ proptest! {
     #[test]
     fn no_sequence_of_inputs_breaks_the_machine(moves in proptest::collection::vec(inputs(), 0..60), window in 60_u32..3_000) {
         let mut spec = spec();
+        spec.client_tools = vec![crate::spec::ClientTool {
+            name: "c".into(), description: String::new(), input_schema: serde_json::json!({}),
+        }];
         spec.model.context_tokens = window;
         spec.limits.approval_timeout_ms = 5_000_000;
         let mut at = Timestamp(0);

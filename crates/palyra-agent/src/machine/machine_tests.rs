@@ -126,6 +126,54 @@ fn ending(machine: &Machine) -> (RunLifecyclePhase, TerminationReason, String) {
 }
 
 #[test]
+fn a_call_of_the_clients_tool_waits_for_the_client_and_not_for_time() {
+    use Concurrency::{Exclusive, Shared};
+    let mut spec = spec();
+    spec.client_tools = vec![crate::spec::ClientTool {
+        name: "ask".into(),
+        description: String::new(),
+        input_schema: serde_json::json!({}),
+    }];
+    spec.limits.wall_clock_ms = 10_000;
+    let mut machine = Machine::accept(spec, AT);
+    machine.step(Input::Started, AT).unwrap();
+    machine.step(turn(1, 1, "", &["client.ask", "w", "client.other"]), AT).unwrap();
+    let handed = machine.step(decided("t1c1", ToolVerdict::Permit, Shared, Repeatability::Repeatable), AT).unwrap();
+    assert!(matches!(&handed[..], [Action::HandBack { tool, .. }] if tool == "ask"), "{handed:?}");
+    let own = machine.step(decided("t1c2", ToolVerdict::Permit, Exclusive, Repeatability::NonRepeatable), AT).unwrap();
+    assert_eq!(executing(&own), ["t1c2"], "our own call does not wait for the client");
+    machine.step(decided("t1c3", ToolVerdict::Deny, Shared, Repeatability::Repeatable), AT).unwrap();
+    let paused = machine.step(finished("t1c2", "ok"), AT).unwrap();
+    let code = |change: &StatusChange| change.detail.clone().map(|detail| detail.code).unwrap_or_default();
+    assert!(
+        paused.iter().any(|action| matches!(action, Action::Status(change) if code(change) == CLIENT_TOOLS_PENDING))
+    );
+    let days = AT.plus(Duration::from_secs(3 * 24 * 3600));
+    assert!(machine.due(days).is_empty(), "waiting is no work");
+    assert!(machine.step(Input::Recovered, days).unwrap().is_empty(), "a restart changes nothing");
+    assert!(machine.step(Input::Resume { by: "p".into() }, days).is_err());
+    let goes_on = machine.step(finished("t1c1", "answer"), days).unwrap();
+    assert!(goes_on.iter().any(|action| matches!(action, Action::CallModel { turn: 2, .. })), "{goes_on:?}");
+    assert!(machine.step(finished("t1c1", "again"), days).is_err());
+}
+
+#[test]
+fn a_specification_from_before_clients_had_tools_still_reads() {
+    let mut spec = spec();
+    spec.history = vec![crate::spec::Exchange {
+        run_id: Some(RunId::from_u128(1)),
+        prompt: "p".into(),
+        answer: "a".into(),
+        label: Label::user(),
+    }];
+    let text = serde_json::to_string(&spec).unwrap();
+    assert!(!text.contains("client_tools"), "nothing is written for nothing: {text}");
+    let older = text.replace("\"owner\":\"local\",", "");
+    assert_ne!(older, text);
+    assert_eq!(serde_json::from_str::<RunSpec>(&older).unwrap(), spec);
+}
+
+#[test]
 fn an_answer_completes_the_run() {
     let mut machine = started();
     let actions = machine.step(turn(1, 1, "done", &[]), AT).unwrap();

@@ -10,7 +10,8 @@
 //! - [`Machine::next_deadline`] says when time alone will matter, [`Machine::due`] which inputs it then makes.
 //!
 //! INVARIANT: a call is `Executing` exactly from its `Execute` action to its `ToolFinished` input (or to a `Recovered` that turns it into a
-//! question). A run ends only when no call is executing, so that every intent has an outcome on the tape.
+//! question). A run ends only when no call is executing, so that every intent has an outcome on the tape. A call of a client's tool is never executing: it is
+//! `HandedBack` from its `HandBack` action to its `ToolFinished` input, over restarts too.
 //!
 //! The files: `input`, `action`, `state` are the vocabulary; `turns` begins and ends model turns; `round` schedules calls; `approvals` asks
 //! people; `ending` ends runs; `looping` notices circles; `readings` keeps what was read, with its labels.

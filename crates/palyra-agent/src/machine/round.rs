@@ -249,13 +249,6 @@ impl Machine {
         }
     }
 
-    /// Calls that were handed back to the client and have no result yet.
-    #[must_use]
-    pub fn handed_back(&self) -> Vec<&Call> {
-        let calls = self.round().map(|round| round.calls.as_slice()).unwrap_or_default();
-        calls.iter().filter(|call| matches!(call.state, CallState::HandedBack { .. })).collect()
-    }
-
     fn is_stopping(&self) -> bool {
         matches!(self.phase, Phase::Running(Activity::Stopping { .. }))
     }

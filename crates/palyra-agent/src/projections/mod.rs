@@ -4,6 +4,7 @@
 
 mod approvals;
 mod inputs;
+mod past;
 mod patterns;
 mod runs;
 mod session_log;
@@ -22,11 +23,9 @@ pub use sessions::{Archived, SessionFilter, SessionRow};
 
 pub(crate) use approvals::{approval, approvals, approved_calls};
 pub(crate) use inputs::{Fate, input, sessions_with_waiting_inputs, waiting_inputs};
+pub(crate) use past::{Past, answer_labels, count_runs_through, past_runs, run_place};
 pub(crate) use patterns::{Revoked, pattern, patterns};
-pub(crate) use runs::{
-    Past, answer_labels, count_runs_through, idempotent_run, newest_workspace, past_runs, run, run_at_work, run_place,
-    runs, unfinished_runs,
-};
+pub(crate) use runs::{idempotent_run, newest_workspace, run, run_at_work, runs, unfinished_runs};
 pub(crate) use session_log::session_log;
 pub(crate) use sessions::{SessionState, session, session_by_key, sessions};
 

@@ -221,18 +221,48 @@ pub(crate) fn session_by_key(
 /// Most recently active first.
 pub(crate) fn sessions(connection: &Connection, filter: &SessionFilter) -> rusqlite::Result<Vec<SessionRow>> {
     let before = filter.before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX));
+    let mut statement = connection.prepare_cached(&list(filter))?;
+    let rows = match &filter.owner {
+        Some(owner) => statement.query_map(params![before, filter.limit, owner], read)?,
+        None => statement.query_map(params![before, filter.limit], read)?,
+    };
+    rows.map(|state| state.map(|state| state.row)).collect()
+}
+
+fn list(filter: &SessionFilter) -> String {
     let archived = match filter.archived {
         Archived::Hide => " AND archived_at IS NULL",
         Archived::Only => " AND archived_at IS NOT NULL",
         Archived::Include => "",
     };
     let owned = if filter.owner.is_some() { " AND owner = ?3" } else { "" };
-    let sql =
-        format!("SELECT {COLUMNS} FROM sessions WHERE activity < ?1{owned}{archived} ORDER BY activity DESC LIMIT ?2");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let rows = match &filter.owner {
-        Some(owner) => statement.query_map(params![before, filter.limit, owner], read)?,
-        None => statement.query_map(params![before, filter.limit], read)?,
-    };
-    rows.map(|state| state.map(|state| state.row)).collect()
+    format!("SELECT {COLUMNS} FROM sessions WHERE activity < ?1{owned}{archived} ORDER BY activity DESC LIMIT ?2")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How the database would find the rows.
+    fn plan(filter: &SessionFilter) -> String {
+        let connection = Connection::open_in_memory().unwrap();
+        Sessions.create(&connection).unwrap();
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {}", list(filter))).unwrap();
+        let count = statement.parameter_count();
+        let values = vec![rusqlite::types::Value::Null; count];
+        let rows = statement.query_map(rusqlite::params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
+        rows.collect::<Result<Vec<_>, _>>().unwrap().join("; ")
+    }
+
+    #[test]
+    fn a_page_is_read_in_the_order_of_an_index() {
+        for archived in [Archived::Hide, Archived::Only, Archived::Include] {
+            let all = SessionFilter { archived, limit: 10, ..SessionFilter::default() };
+            let owned = SessionFilter { owner: Some("ada".into()), ..all.clone() };
+            for (filter, index) in [(all, "sessions_by_activity"), (owned, "sessions_by_owner")] {
+                let plan = plan(&filter);
+                assert!(plan.contains(index) && !plan.contains("TEMP B-TREE"), "{plan}");
+            }
+        }
+    }
 }

@@ -10,10 +10,16 @@
 mod approvals;
 mod brain;
 mod cancel;
+mod client_tools;
 mod context;
 mod durability;
 mod flow;
+mod forks;
+mod input_queue;
+mod input_queue_durability;
 mod lifecycle;
 mod non_interference;
 mod progress;
+mod session_story;
+mod sessions;
 mod support;

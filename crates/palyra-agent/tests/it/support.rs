@@ -271,6 +271,52 @@ impl Tool for TestTool {
     }
 }
 
+/// A tool that waits until it may go on.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    declaration: ToolDeclaration,
+    calls: tokio::sync::watch::Sender<u32>,
+    open: tokio::sync::watch::Sender<bool>,
+}
+
+impl Gate {
+    pub(crate) fn reading(name: &str) -> Self {
+        let declaration = ToolDeclaration::of::<Nothing>(ToolName::new(name).unwrap(), "gate", "gate");
+        let (calls, open) = (tokio::sync::watch::Sender::new(0), tokio::sync::watch::Sender::new(false));
+        Self { declaration: declaration.reads(EffectScope::Pure), calls, open }
+    }
+
+    /// Lets everybody go on, now and later.
+    pub(crate) fn open(&self) {
+        self.open.send_replace(true);
+    }
+
+    /// Waits until so many calls have come.
+    pub(crate) async fn reached(&self, count: u32) {
+        let mut calls = self.calls.subscribe();
+        let arrived = calls.wait_for(|calls| *calls >= count);
+        tokio::time::timeout(Duration::from_secs(20), arrived).await.expect("the tool is called").unwrap();
+    }
+}
+
+#[async_trait]
+impl Tool for Gate {
+    fn declaration(&self) -> &ToolDeclaration {
+        &self.declaration
+    }
+    fn resource(&self, _: &Value) -> String {
+        "gate".into()
+    }
+    async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
+        self.calls.send_modify(|calls| *calls += 1);
+        let mut open = self.open.subscribe();
+        tokio::select! {
+            () = invocation.cancel.cancelled() => Err(ToolError::Cancelled),
+            _ = open.wait_for(|open| *open) => Ok(ToolOutput::text("passed".to_owned(), Label::system())),
+        }
+    }
+}
+
 pub(crate) fn is_phase(phase: RunLifecyclePhase) -> impl Fn(&RunStreamEvent) -> bool {
     move |event| matches!(&event.body, RunStreamBody::Status(status) if status.phase == phase)
 }

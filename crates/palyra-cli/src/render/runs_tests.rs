@@ -9,6 +9,7 @@ use super::*;
 
 fn run() -> RunView {
     RunView {
+        owner: "uid:1000".to_owned(),
         run_id: RunId::from_u128(1),
         session_id: SessionId::from_u128(2),
         phase: RunLifecyclePhase::Completed,

@@ -11,10 +11,13 @@ mod config;
 mod daemon;
 mod error;
 mod health;
+mod inventory;
 mod journal;
+mod principal;
 mod run_control;
 mod runs;
 mod sessions;
+mod tokens;
 
 pub mod paths;
 
@@ -26,18 +29,28 @@ pub use config::{ConfigEntryView, ConfigResponse};
 pub use daemon::StopDaemonResponse;
 pub use error::ErrorResponse;
 pub use health::{HealthResponse, ProviderView};
+pub use inventory::{ListPoliciesResponse, ListToolsResponse, PolicyView, ToolView};
 pub use journal::{
     BackupJournalParams, BackupJournalResponse, ExportJournalParams, JournalRecordView, ProblemView, TailJournalParams,
     VerifyLine, VerifyProgress, VerifyReport,
 };
+pub use principal::{ActiveRunView, ConsoleLoginParams, ConsoleSessionResponse, PrincipalView, ReconnectResponse};
 pub use run_control::{
-    AbortRunParams, ReplayDifference, ReplayReport, RunInputParams, UndoAction, UndoResponse, UndoneFile,
+    AbortRunParams, ClientResultParams, DeliverResultsParams, ReplayDifference, ReplayReport, RunInputParams,
+    UndoAction, UndoResponse, UndoneFile,
 };
 pub use runs::{
-    CreateRunParams, EditEnvelopeParams, FileChangeKind, FileChangeView, IntentView, ListRunsParams, ListRunsResponse,
-    RunDetail, RunLimitsParams, RunTapeParams, RunTimings, RunUsage, RunView,
+    ClientToolParams, CreateRunParams, EditEnvelopeParams, FileChangeKind, FileChangeView, IntentView, ListRunsParams,
+    ListRunsResponse, RunDetail, RunLimitsParams, RunTapeParams, RunTimings, RunUsage, RunView,
 };
-pub use sessions::{ListSessionsParams, ListSessionsResponse, SessionDetail, SessionView};
+pub use sessions::{
+    ArchiveSessionParams, ArchivedFilter, CompactionView, ExplainSessionResponse, ExportFormat, ExportSessionParams,
+    ExportSessionResponse, ForkSessionParams, InputFate, ListSessionsParams, ListSessionsResponse, NewSessionParams,
+    QueuedInputView, RenameSessionParams, ResolveSessionParams, ResolveSessionResponse, ResumeSessionResponse,
+    SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse, SessionSettingsView,
+    SessionStepView, SessionView, SetSessionModeParams, WithdrawInputParams,
+};
+pub use tokens::{CreateTokenParams, ListTokensResponse, RotateTokenParams, TokenSecretResponse, TokenView};
 
 /// Media type of streams that carry one JSON document per line; an empty line is a heartbeat.
 pub const NDJSON: &str = "application/x-ndjson";

@@ -10,37 +10,85 @@ pub const HEALTH: &str = "/healthz";
 /// Collection of runs: list and create.
 pub const RUNS: &str = "/api/v1/runs";
 /// One run.
-pub const RUN: &str = "/api/v1/runs/{id}";
+pub const RUN: &str = "/api/v1/runs/{run_id}";
 /// A run's events.
-pub const RUN_TAPE: &str = "/api/v1/runs/{id}/tape";
+pub const RUN_TAPE: &str = "/api/v1/runs/{run_id}/tape";
 /// Ends a run.
-pub const RUN_ABORT: &str = "/api/v1/runs/{id}/abort";
+pub const RUN_ABORT: &str = "/api/v1/runs/{run_id}/abort";
 /// Holds a run.
-pub const RUN_PAUSE: &str = "/api/v1/runs/{id}/pause";
+pub const RUN_PAUSE: &str = "/api/v1/runs/{run_id}/pause";
 /// Lets a held run go on.
-pub const RUN_RESUME: &str = "/api/v1/runs/{id}/resume";
+pub const RUN_RESUME: &str = "/api/v1/runs/{run_id}/resume";
 /// Steers a run with a further message.
-pub const RUN_INPUT: &str = "/api/v1/runs/{id}/input";
+pub const RUN_INPUT: &str = "/api/v1/runs/{run_id}/input";
 /// Takes back the file changes of a run.
-pub const RUN_UNDO: &str = "/api/v1/runs/{id}/undo";
+pub const RUN_UNDO: &str = "/api/v1/runs/{run_id}/undo";
 /// Feeds a run's tape to the machine again and compares.
-pub const RUN_REPLAY: &str = "/api/v1/runs/{id}/replay";
+pub const RUN_REPLAY: &str = "/api/v1/runs/{run_id}/replay";
 /// Changes what a run is meant to do.
-pub const RUN_ENVELOPE: &str = "/api/v1/runs/{id}/envelope";
+pub const RUN_ENVELOPE: &str = "/api/v1/runs/{run_id}/envelope";
 /// Questions put to a person.
 pub const APPROVALS: &str = "/api/v1/approvals";
 /// Answers one question.
-pub const APPROVAL_DECIDE: &str = "/api/v1/approvals/{id}/decide";
+pub const APPROVAL_DECIDE: &str = "/api/v1/approvals/{approval_id}/decide";
 /// One question.
-pub const APPROVAL: &str = "/api/v1/approvals/{id}";
+pub const APPROVAL: &str = "/api/v1/approvals/{approval_id}";
 /// What people agreed to for longer than once.
 pub const PATTERNS: &str = "/api/v1/approval-patterns";
 /// Takes one of them back.
-pub const PATTERN_REVOKE: &str = "/api/v1/approval-patterns/{id}/revoke";
+pub const PATTERN_REVOKE: &str = "/api/v1/approval-patterns/{approval_id}/revoke";
 /// Collection of sessions.
 pub const SESSIONS: &str = "/api/v1/sessions";
 /// One session with its runs.
-pub const SESSION: &str = "/api/v1/sessions/{id}";
+pub const SESSION: &str = "/api/v1/sessions/{session_id}";
+/// Finds the session of a key, or starts it.
+pub const SESSION_RESOLVE: &str = "/api/v1/sessions/resolve";
+/// What is at work and waits in a session.
+pub const SESSION_RESUME: &str = "/api/v1/sessions/{session_id}/resume";
+/// Another title.
+pub const SESSION_RENAME: &str = "/api/v1/sessions/{session_id}/rename";
+/// Puts a session away.
+pub const SESSION_ARCHIVE: &str = "/api/v1/sessions/{session_id}/archive";
+/// Starts a session from a point in another.
+pub const SESSION_FORK: &str = "/api/v1/sessions/{session_id}/fork";
+/// Writes a session down.
+pub const SESSION_EXPORT: &str = "/api/v1/sessions/{session_id}/export";
+/// How a session came to be.
+pub const SESSION_EXPLAIN: &str = "/api/v1/sessions/{session_id}/explain";
+/// All events of a session.
+pub const SESSION_REPLAY: &str = "/api/v1/sessions/{session_id}/replay";
+/// How untrusted results are treated.
+pub const SESSION_MODE: &str = "/api/v1/sessions/{session_id}/mode";
+/// A session's settings.
+pub const SESSION_CONFIG: &str = "/api/v1/sessions/{session_id}/config";
+/// What compacting a session's history keeps.
+pub const SESSION_COMPACTION: &str = "/api/v1/sessions/{session_id}/compaction";
+/// Writes to a session; what waits in it.
+pub const SESSION_INPUT: &str = "/api/v1/sessions/{session_id}/input";
+/// Takes back what waits.
+pub const SESSION_WITHDRAW: &str = "/api/v1/sessions/{session_id}/input/withdraw";
+/// Results of calls that were handed to the client.
+pub const RUN_DELIVER: &str = "/api/v1/runs/{run_id}/results";
+/// A run's events as Server-Sent Events.
+pub const RUN_EVENTS: &str = "/api/v1/runs/{run_id}/events";
+/// All tools.
+pub const TOOLS: &str = "/api/v1/tools";
+/// The policies in force.
+pub const POLICIES: &str = "/api/v1/policies";
+/// API tokens.
+pub const TOKENS: &str = "/api/v1/tokens";
+/// Gives a token a new secret.
+pub const TOKEN_ROTATE: &str = "/api/v1/tokens/{token_id}/rotate";
+/// Makes a token worthless.
+pub const TOKEN_REVOKE: &str = "/api/v1/tokens/{token_id}/revoke";
+/// Who the caller is.
+pub const PRINCIPAL: &str = "/api/v1/principal";
+/// What a client whose connection broke needs.
+pub const RECONNECT: &str = "/api/v1/reconnect";
+/// Any command, as an envelope.
+pub const ACP_COMMAND: &str = "/acp/v1/command";
+/// Commands and streams over one WebSocket.
+pub const ACP_SOCKET: &str = "/acp/v1/ws";
 /// The newest journal records.
 pub const JOURNAL_TAIL: &str = "/api/v1/journal/tail";
 /// Checks the whole journal.
@@ -59,19 +107,19 @@ pub const DAEMON_STOP: &str = "/api/v1/daemon/stop";
 /// Fills a run id into one of the `RUN…` templates.
 #[must_use]
 pub fn for_run(template: &str, id: RunId) -> String {
-    template.replace("{id}", &id.to_string())
+    template.replace("{run_id}", &id.to_string())
 }
 
-/// Fills a session id into [`SESSION`].
+/// Fills a session id into one of the `SESSION…` templates.
 #[must_use]
-pub fn for_session(id: SessionId) -> String {
-    SESSION.replace("{id}", &id.to_string())
+pub fn for_session(template: &str, id: SessionId) -> String {
+    template.replace("{session_id}", &id.to_string())
 }
 
 /// Fills an approval id into one of the paths of approvals and patterns.
 #[must_use]
 pub fn for_approval(path: &str, id: ApprovalId) -> String {
-    path.replace("{id}", &id.to_string())
+    path.replace("{approval_id}", &id.to_string())
 }
 
 /// Fills a record's position into [`JOURNAL_PROVE`].

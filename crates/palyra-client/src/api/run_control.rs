@@ -26,6 +26,27 @@ pub struct RunInputParams {
     pub mode: InputMode,
 }
 
+/// Results of calls that a run handed to its client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeliverResultsParams {
+    /// One for each call; the run goes on when all of a turn are there.
+    pub results: Vec<ClientResultParams>,
+}
+
+/// What came of one call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClientResultParams {
+    /// The call.
+    pub call_id: String,
+    /// The result, or why there is none.
+    pub content: String,
+    /// Whether it failed.
+    #[serde(default)]
+    pub is_error: bool,
+}
+
 runtime_contract_enum! {
     /// What undoing did to one file.
     pub enum UndoAction("undo_action") {

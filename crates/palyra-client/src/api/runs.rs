@@ -34,9 +34,25 @@ pub struct CreateRunParams {
     /// Tighter limits than the configured ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<RunLimitsParams>,
+    /// Tools of the caller's own: their calls are handed back instead of carried out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_tools: Vec<ClientToolParams>,
     /// The same key with the same parameters gives the same run again; with others it is a conflict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+}
+
+/// A tool of the caller's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClientToolParams {
+    /// Its name.
+    pub name: String,
+    /// What it does, for the model.
+    #[serde(default)]
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub input_schema: serde_json::Value,
 }
 
 /// Limits of one run. They can only be tighter than the configured ones.
@@ -89,6 +105,9 @@ pub struct RunView {
     pub run_id: RunId,
     /// Its session.
     pub session_id: SessionId,
+    /// Whose it is.
+    #[serde(default)]
+    pub owner: String,
     /// Where it stands.
     pub phase: RunLifecyclePhase,
     /// Why it ended.

@@ -1,4 +1,6 @@
-//! The commands of the Agent Control Protocol.
+//! The commands of the Agent Control Protocol: the whole control API, by name.
+//!
+//! Parameters, results and addresses belong to the typed catalogue of `palyra-client`.
 
 use crate::runtime_contract_enum;
 
@@ -7,14 +9,22 @@ runtime_contract_enum! {
     pub enum AcpCommand("acp_command") {
         /// Start a session.
         SessionNew = "session.new",
+        /// Find the session of a key, or start it.
+        SessionResolve = "session.resolve",
         /// List sessions.
         SessionList = "session.list",
         /// Read a session with its history.
         SessionLoad = "session.load",
-        /// Go on with a session.
+        /// Go on with a session: what is at work, queued and asked in it.
         SessionResume = "session.resume",
+        /// Give a session another title.
+        SessionRename = "session.rename",
+        /// Put a session away, or take it out again.
+        SessionArchive = "session.archive",
         /// Start a session from a point in another.
         SessionFork = "session.fork",
+        /// Write a session down as one document.
+        SessionExport = "session.export",
         /// Send a session's events again.
         SessionReplay = "session.replay",
         /// Say how a session came to be as it is.
@@ -27,23 +37,95 @@ runtime_contract_enum! {
         SessionCompactPreview = "session.compact.preview",
         /// Compact the history.
         SessionCompactApply = "session.compact.apply",
+        /// Write to a session: begins, steers, interrupts or queues.
+        SessionInput = "session.input",
+        /// List what waits in a session.
+        SessionQueue = "session.queue",
+        /// Take back something that waits.
+        SessionInputWithdraw = "session.input.withdraw",
         /// Start a run.
         RunCreate = "run.create",
+        /// List runs.
+        RunList = "run.list",
+        /// Read one run.
+        RunGet = "run.get",
+        /// Send a run's events.
+        RunTape = "run.tape",
         /// Stop a run.
         RunAbort = "run.abort",
+        /// Hold a run.
+        RunPause = "run.pause",
+        /// Let a held run go on.
+        RunResume = "run.resume",
+        /// Write to a run.
+        RunInput = "run.input",
+        /// Give a run the results of calls that were handed to its client.
+        RunDeliver = "run.deliver",
+        /// Change what a run is meant to do.
+        RunEnvelopeEdit = "run.envelope.edit",
+        /// Take a run's file changes back.
+        RunUndo = "run.undo",
+        /// Feed a run's tape to the machine again and compare.
+        RunReplay = "run.replay",
         /// List approvals.
         ApprovalList = "approval.list",
+        /// Read one approval.
+        ApprovalGet = "approval.get",
         /// Ask for an approval.
         ApprovalRequest = "approval.request",
         /// Answer an approval.
         ApprovalDecide = "approval.decide",
+        /// List what people agreed to for longer than once.
+        PatternList = "pattern.list",
+        /// Take such an agreement back.
+        PatternRevoke = "pattern.revoke",
+        /// List tools.
+        ToolList = "tool.list",
+        /// List the policies in force.
+        PolicyList = "policy.list",
+        /// Read the configuration with its sources.
+        ConfigGet = "config.get",
+        /// Send the newest records.
+        JournalTail = "journal.tail",
+        /// Send all records from a position on.
+        JournalExport = "journal.export",
+        /// Check the whole journal.
+        JournalVerify = "journal.verify",
+        /// Prove that one record is in the journal.
+        JournalProve = "journal.prove",
+        /// Copy the journal while it is in use.
+        JournalBackup = "journal.backup",
+        /// Make an API token.
+        TokenCreate = "token.create",
+        /// List API tokens.
+        TokenList = "token.list",
+        /// Give an API token a new secret.
+        TokenRotate = "token.rotate",
+        /// Make an API token worthless.
+        TokenRevoke = "token.revoke",
         /// List bindings of channels and agents.
         BindingList = "binding.list",
         /// Create or change a binding.
         BindingSet = "binding.set",
         /// Remove a binding.
         BindingRemove = "binding.remove",
+        /// Say who the caller is and what it may do.
+        PrincipalShow = "principal.show",
+        /// Stop the daemon in good order.
+        DaemonStop = "daemon.stop",
         /// Take up a broken connection.
         Reconnect = "reconnect",
+    }
+}
+
+runtime_contract_enum! {
+    /// What a command does to the daemon's world, weakest first.
+    pub enum CommandEffect("command_effect") {
+        /// It only looks.
+        Read = "read",
+        /// It changes the caller's own work.
+        Change = "change",
+        /// It concerns the whole daemon: everybody's work, or who may use it.
+        Administer = "administer",
     }
 }

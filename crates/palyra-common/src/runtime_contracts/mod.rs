@@ -9,13 +9,14 @@ mod auxiliary;
 mod deployment;
 mod effects;
 mod hooks;
+mod identity;
 mod run;
 mod safety;
 mod sandbox;
 mod skills;
 mod surfaces;
 
-pub use acp::AcpCommand;
+pub use acp::{AcpCommand, CommandEffect};
 pub use approval::{ApprovalDecision, ApprovalScope, ApprovalSubject, Risk};
 pub use auxiliary::{
     AuxiliaryInputContract, AuxiliaryOutputContract, AuxiliaryTaskContract, AuxiliaryTaskKind, AuxiliaryTaskState,
@@ -24,6 +25,7 @@ pub use auxiliary::{
 pub use deployment::DeploymentProfile;
 pub use effects::{EffectScope, SinkKind};
 pub use hooks::{HookDecision, HookEvent};
+pub use identity::{PrincipalRole, TokenScope};
 pub use run::{InputMode, RunLifecycleHookPhase, RunLifecyclePhase, RunMode, TerminationReason, ToolVerdict};
 pub use safety::SafetyAction;
 pub use sandbox::SandboxTier;

@@ -101,7 +101,7 @@ runtime_contract_enum! {
     /// read after its present turn.
     pub enum InputMode("input_mode") {
         /// It becomes the next run.
-        FollowUp = "follow_up" | "queue",
+        FollowUp = "follow_up",
         /// It becomes the next run together with everything else that was collected.
         Collect = "collect",
         /// It goes into the present run, after the present turn and its tools.

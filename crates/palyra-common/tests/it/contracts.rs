@@ -81,6 +81,7 @@ fn every_contract_enum_reads_all_spellings_and_writes_one() {
         AuxiliaryTaskKind,
         AuxiliaryTaskState,
         BindingBehaviour,
+        CommandEffect,
         Confidentiality,
         ConnectivityOption,
         Consequence,
@@ -99,6 +100,7 @@ fn every_contract_enum_reads_all_spellings_and_writes_one() {
         MissingIsolation,
         ModelPreference,
         ModelProviderChoice,
+        PrincipalRole,
         Provenance,
         Risk,
         InputMode,
@@ -114,6 +116,7 @@ fn every_contract_enum_reads_all_spellings_and_writes_one() {
         SkillTrust,
         TelemetrySurface,
         TerminationReason,
+        TokenScope,
         ToolVerdict,
         UxOutcome,
         WorkerSupport,
@@ -189,6 +192,13 @@ fn the_documented_values_have_not_moved() {
         ),
         (values::<SandboxTier>(), "A, B, C"),
         (values::<RunMode>(), "open, guarded, strict"),
+        (values::<PrincipalRole>(), "owner, operator, viewer"),
+        (
+            values::<TokenScope>(),
+            "sessions:read, sessions:write, runs:read, runs:write, approvals:read, approvals:decide, journal:read, \
+             journal:admin, config:read, policy:read, tools:read, tokens:manage, daemon:control, models:use, \
+             metrics:read",
+        ),
         (values::<ToolVerdict>(), "permit, needs_approval, deny"),
         (values::<HealthStatus>(), "ok, degraded, failing"),
     ] {

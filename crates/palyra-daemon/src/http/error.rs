@@ -3,10 +3,12 @@
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::header::WWW_AUTHENTICATE;
+use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use palyra_client::api::ErrorResponse;
-use palyra_common::{ErrorCategory, FieldError, StableErrorEnvelope, ToStableError};
+use palyra_common::{ErrorCategory, StableErrorEnvelope};
+
+use crate::dispatch::Refusal;
 
 /// A refused or failed request.
 #[derive(Debug)]
@@ -21,7 +23,7 @@ pub(crate) type ApiResult<T> = Result<T, ApiError>;
 impl ApiError {
     /// The answer to an envelope.
     pub(crate) fn new(envelope: StableErrorEnvelope) -> Self {
-        Self { status: status_of(envelope.category), envelope: Box::new(envelope) }
+        Self { status: status_of(&envelope), envelope: Box::new(envelope) }
     }
 
     /// The same with a status that says more than the category does.
@@ -32,26 +34,22 @@ impl ApiError {
 
     /// A request that is wrong in one field.
     pub(crate) fn field(field: &str, message: impl Into<String>) -> Self {
-        let message = message.into();
-        let mut envelope =
-            StableErrorEnvelope::new("request_invalid", ErrorCategory::Validation, format!("`{field}`: {message}"))
-                .hint("correct the named field; nothing was done");
-        envelope.validation_errors.push(FieldError { field: field.to_owned(), code: "invalid".to_owned(), message });
-        Self::new(envelope)
+        Refusal::field(field, message).into()
     }
 
     /// A defect.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
-        Self::new(StableErrorEnvelope::new("internal", ErrorCategory::Internal, message))
+        Refusal::internal(message).into()
     }
 
     /// The daemon is about to end.
     pub(crate) fn stopping() -> Self {
-        let message = "the daemon is stopping";
-        Self::new(
-            StableErrorEnvelope::new("daemon_stopping", ErrorCategory::Availability, message)
-                .hint("try again when it has restarted"),
-        )
+        Refusal::stopping().into()
+    }
+
+    /// What it says.
+    pub(crate) fn envelope(&self) -> &StableErrorEnvelope {
+        &self.envelope
     }
 
     /// The error as the last line of a stream whose status is long sent.
@@ -69,8 +67,20 @@ impl ApiError {
     }
 }
 
-fn status_of(category: ErrorCategory) -> StatusCode {
-    match category {
+/// The status of an answer: by its category, and by its code where HTTP has a word of its own for it.
+fn status_of(envelope: &StableErrorEnvelope) -> StatusCode {
+    match envelope.code.as_str() {
+        "body_malformed" => return StatusCode::BAD_REQUEST,
+        "body_too_large" => return StatusCode::PAYLOAD_TOO_LARGE,
+        "body_too_slow" => return StatusCode::REQUEST_TIMEOUT,
+        "encoding_unsupported" => return StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "method_not_allowed" => return StatusCode::METHOD_NOT_ALLOWED,
+        "csrf_refused" | "origin_refused" => return StatusCode::FORBIDDEN,
+        "rate_limited" | "login_throttled" => return StatusCode::TOO_MANY_REQUESTS,
+        "command_not_available" => return StatusCode::NOT_IMPLEMENTED,
+        _ => {}
+    }
+    match envelope.category {
         ErrorCategory::Auth => StatusCode::UNAUTHORIZED,
         ErrorCategory::Validation => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorCategory::Policy => StatusCode::FORBIDDEN,
@@ -82,18 +92,42 @@ fn status_of(category: ErrorCategory) -> StatusCode {
     }
 }
 
-impl<E: ToStableError> From<E> for ApiError {
-    fn from(error: E) -> Self {
-        Self::new(error.to_stable())
+/// Every status that a command can be answered with besides success, for the description of the API.
+pub(super) const STATUSES: [StatusCode; 15] = [
+    StatusCode::BAD_REQUEST,
+    StatusCode::UNAUTHORIZED,
+    StatusCode::FORBIDDEN,
+    StatusCode::NOT_FOUND,
+    StatusCode::METHOD_NOT_ALLOWED,
+    StatusCode::REQUEST_TIMEOUT,
+    StatusCode::CONFLICT,
+    StatusCode::PAYLOAD_TOO_LARGE,
+    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    StatusCode::UNPROCESSABLE_ENTITY,
+    StatusCode::TOO_MANY_REQUESTS,
+    StatusCode::INTERNAL_SERVER_ERROR,
+    StatusCode::NOT_IMPLEMENTED,
+    StatusCode::BAD_GATEWAY,
+    StatusCode::SERVICE_UNAVAILABLE,
+];
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(refusal.into_envelope())
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         self.log();
+        let wait = self.envelope.details.as_ref().and_then(|details| details.get("retry_after_ms")?.as_u64());
+        let retry_after = wait.map(|millis| millis.div_ceil(1000));
         let mut response = (self.status, Json(ErrorResponse { error: *self.envelope })).into_response();
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(seconds) = retry_after {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }

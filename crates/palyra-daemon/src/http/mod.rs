@@ -1,20 +1,18 @@
-//! The HTTP API: `palyra_client::api` served by the engine.
+//! HTTP: addresses, bodies and answers around the one dispatcher.
 //!
-//! One file per resource; each handler parses, asks the engine or the journal, and answers with a wire type. `extract` reads
-//! requests, `error` is the only place where an error becomes a status, `ndjson` is how streams are written.
+//! `rest` serves every command at its address, `acp` and `socket` take envelopes, `events` is for browsers, `console` logs people in. `error` is the
+//! one place where a refusal becomes a status.
 
-mod approvals;
-mod config;
-mod daemon;
+mod acp;
+mod console;
 mod error;
+mod events;
 mod extract;
+mod headers;
 mod health;
-mod journal;
 mod ndjson;
+mod rest;
 mod router;
-mod run_control;
-mod runs;
-mod sessions;
-mod tape;
+mod socket;
 
 pub(crate) use router::router;

@@ -12,10 +12,10 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use palyra_client::api::NDJSON;
-use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::error::{ApiError, ApiResult};
+use crate::dispatch::Documents;
 
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
@@ -51,15 +51,18 @@ async fn step<P: Pages>(heartbeat: Duration, state: State<P>) -> Option<(Result<
     }
 }
 
-/// Documents as lines.
-pub(super) fn lines<T: Serialize>(documents: impl IntoIterator<Item = T>) -> ApiResult<Bytes> {
-    let mut bytes = Vec::new();
-    for document in documents {
-        serde_json::to_writer(&mut bytes, &document)
-            .map_err(|error| ApiError::internal(format!("a document cannot be written: {error}")))?;
-        bytes.push(b'\n');
+impl Pages for Documents {
+    async fn next(&mut self) -> ApiResult<Option<Bytes>> {
+        let Some(page) = Documents::next(self).await? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let written = page.each(|document| {
+            document.write_json(&mut bytes)?;
+            bytes.push(b'\n');
+            Ok::<_, serde_json::Error>(())
+        });
+        written.map_err(|error| ApiError::internal(format!("a document cannot be written: {error}")))?;
+        Ok(Some(bytes.into()))
     }
-    Ok(bytes.into())
 }
 
 #[cfg(test)]
@@ -67,6 +70,12 @@ mod tests {
     use futures::StreamExt as _;
 
     use super::*;
+
+    fn lines<T: serde::Serialize>(documents: impl IntoIterator<Item = T>) -> ApiResult<Bytes> {
+        let text: String =
+            documents.into_iter().map(|document| serde_json::to_string(&document).unwrap() + "\n").collect();
+        Ok(text.into())
+    }
 
     struct Numbers(Vec<ApiResult<Option<Bytes>>>);
 

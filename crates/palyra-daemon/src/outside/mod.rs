@@ -31,6 +31,11 @@ impl OutsideTools {
         Self { servers, own, registry, offered: Mutex::default() }
     }
 
+    /// The tools there are now.
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        self.registry.current()
+    }
+
     /// Brings the registry up to date.
     pub(crate) async fn refresh(&self) {
         let mut offered = self.offered.lock().await;

@@ -192,3 +192,32 @@ fn people_are_compared_too() {
     assert_eq!(example.action, ActionKind::DecideApproval);
     obviously_narrows(admin, "");
 }
+
+/// Commands have words and owners that the schema cannot tie together; the facts do.
+#[test]
+fn commands_are_compared_too() {
+    let auditor = "@id(\"auditor\") permit (principal == User::\"user:audit\", action == Action::\"command.change\", resource) when { context.role == \"viewer\" };";
+    let example = confirmed("", auditor, Widening::Permits);
+    assert_eq!(example.action, ActionKind::CommandChange);
+    obviously_narrows(auditor, "");
+    narrows(auditor, &auditor.replace("context.role", "context.own && context.role"));
+
+    let others =
+        "@id(\"o\") forbid (principal, action in Action::\"command\", resource is Conversation) when { !context.own };";
+    let by_owner = others.replace("!context.own", "!(principal in resource.owner)");
+    narrows(others, &by_owner);
+    narrows(&by_owner, others);
+    let of_daemon =
+        "@id(\"o\") forbid (principal, action in Action::\"command\", resource is Daemon) when { !context.own };";
+    narrows(of_daemon, &of_daemon.replace("!context.own", "context.role == \"nobody\""));
+
+    // What ships already keeps everybody to their scopes and administration to owners, so these permit nothing new.
+    narrows(
+        "",
+        "@id(\"n\") permit (principal, action == Action::\"command.administer\", resource) when { context.role == \"viewer\" };",
+    );
+    narrows(
+        "",
+        "@id(\"n\") permit (principal, action in Action::\"command\", resource) when { !context.scopes.contains(context.scope) };",
+    );
+}

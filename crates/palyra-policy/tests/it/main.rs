@@ -8,6 +8,7 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod commands;
 mod decisions;
 mod faults;
 mod mutation;

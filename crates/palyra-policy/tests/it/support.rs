@@ -73,7 +73,7 @@ pub(crate) fn path(name: &str) -> Resource {
 pub(crate) fn facts(request: &mut Request) -> &mut EffectFacts {
     match &mut request.context {
         Context::Effect(facts) => facts,
-        Context::Answer(_) => panic!("not an effect"),
+        Context::Answer(_) | Context::Command(_) => panic!("not an effect"),
     }
 }
 

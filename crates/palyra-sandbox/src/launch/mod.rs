@@ -13,11 +13,13 @@ mod launcher;
 mod namespace;
 mod restrict;
 mod sandbox;
+mod scratch;
 mod setup;
 mod streams;
 mod supervisor;
 mod syscall;
 mod tree;
+mod watch;
 mod wire;
 
 #[cfg(test)]

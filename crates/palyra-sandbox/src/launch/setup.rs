@@ -130,6 +130,7 @@ fn one(step: &Step, identity: GuestIdentity, context: &mut Context, kernel: &mut
     match step {
         Step::FirstToGo => kernel.first_to_go(),
         Step::MapCaller => kernel.map_caller(Owner { uid: GUEST_USER, gid: GUEST_GROUP }, context.host_ids),
+        Step::MapSelf => kernel.map_caller(context.host_ids, context.host_ids),
         Step::Hostname(name) => kernel.set_hostname(name),
         Step::LoopbackUp => kernel.loopback_up(),
         Step::Listen(port) => {

@@ -4,16 +4,15 @@
 //! get and can be kept: control groups, a private id, user namespaces. The daemon talks to it over a socket of its own; when that socket or the
 //! launcher goes away, the sandbox dies. It leaves the guest's own set-up to `setup` and the first process of tier C to `first`.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use palyra_common::SandboxTier;
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::SeekFrom;
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -23,16 +22,14 @@ use super::first::{self, Go, Inner, Preparation};
 use super::group::{self, Groups};
 use super::launcher::Request;
 use super::namespace::{Namespaces, Taken, linux_flag};
+use super::scratch::Scratch;
 use super::setup::{Context, Failure, Filters, Standards};
 use super::tree;
-use super::wire::{self, Ending, Event};
-use crate::grant::Owner;
+use super::watch::{Begun, timespec, watch};
+use super::wire::{self, Event};
 use crate::plan::{GuestIdentity, Namespace, Plan};
-use crate::report::EndCause;
-use crate::sys::{self, Forked, Patience, Used};
+use crate::sys::{self, Forked, Patience};
 
-/// How often the limits that the kernel does not enforce are looked at.
-const TICK: Duration = Duration::from_millis(50);
 /// A set-up takes milliseconds; one that takes this long will never end.
 const SETUP_TIME: Duration = Duration::from_secs(30);
 /// How old a room may get before it is used: what is mounted file by file is replaced on the host now and then.
@@ -289,73 +286,10 @@ impl Supervisor {
     }
 }
 
-/// Whom to kill besides the known descendants: in tier C the kernel has killed everyone, as an ordinary user others would be hit.
-fn private(plan: &Plan, owner: Owner) -> Option<Owner> {
-    (plan.identity == GuestIdentity::Private && plan.tier == SandboxTier::B).then_some(owner)
-}
-
 /// The daemon may be gone; then nobody wants to know.
 fn report(control: &OwnedFd, event: &Event, attached: &[OwnedFd]) {
     let attached: Vec<_> = attached.iter().map(|fd| fd.as_fd()).collect();
     let _ = wire::send(control.as_fd(), event, &attached);
-}
-
-/// The private directory of tier B, removed when dropped.
-struct Scratch(Option<PathBuf>);
-
-impl Scratch {
-    fn make(plan: &Plan, host_ids: Owner) -> Result<Self, Failure> {
-        let Some(path) = &plan.scratch else { return Ok(Self(None)) };
-        let make = || -> io::Result<()> {
-            fs::DirBuilder::new().mode(0o700).create(path)?;
-            if plan.identity == GuestIdentity::Private {
-                std::os::unix::fs::lchown(path, Some(host_ids.uid), Some(host_ids.gid))?;
-            }
-            Ok(())
-        };
-        make().map_err(|error| Failure::new("scratch_directory", path.display().to_string(), &error))?;
-        Ok(Self(Some(path.clone())))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Some(path) = &self.0 {
-            remove_tree(path);
-        }
-    }
-}
-
-/// Removes a directory that a guest may have made unreadable; does not follow links.
-fn remove_tree(path: &Path) {
-    if fs::remove_dir_all(path).is_ok() {
-        return;
-    }
-    open_up(path);
-    let _ = fs::remove_dir_all(path);
-}
-
-fn open_up(path: &Path) {
-    use std::os::unix::fs::PermissionsExt as _;
-    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
-    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_up(&entry.path());
-        }
-    }
-}
-
-/// A sandbox whose program runs.
-struct Begun {
-    first: Pid,
-    pidfd: OwnedFd,
-    /// To the first process of tier C.
-    inner: Option<OwnedFd>,
-    listeners: Vec<OwnedFd>,
-    host_ids: Owner,
-    since: Instant,
-    /// A room that waits for the next start and is not of this one.
-    spared: Option<Pid>,
 }
 
 fn flags(preparation: &Preparation) -> u64 {
@@ -421,147 +355,5 @@ fn read_ready(ready: OwnedFd, control: &OwnedFd, life: &OwnedFd) -> io::Result<V
             0 => return Ok(text),
             length => text.extend_from_slice(piece.get(..length).unwrap_or_default()),
         }
-    }
-}
-
-fn timespec(duration: Duration) -> Timespec {
-    Timespec { tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX), tv_nsec: duration.subsec_nanos().into() }
-}
-
-/// Watches a running sandbox to its end and kills it if it must; when this returns, the first process has been reaped.
-fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedFd, groups: Option<&Groups>) -> Ending {
-    let limits = &plan.limits;
-    let mut used = Used::default();
-    let mut most = tree::Sample::default();
-    let mut cause = EndCause::Finished;
-    let mut status = None;
-    // In tier C the sandbox's first process is ours.
-    let own_tasks = u32::from(plan.tier == SandboxTier::C);
-    loop {
-        let left = limits.wall.saturating_sub(begun.since.elapsed());
-        let mut polled = [
-            PollFd::new(&begun.pidfd, PollFlags::IN),
-            PollFd::new(control, PollFlags::IN),
-            PollFd::new(life, PollFlags::IN),
-        ];
-        // An interrupted or failed wait is only a look at everything ahead of time.
-        let _ = rustix::event::poll(&mut polled, Some(&timespec(left.min(TICK))));
-        let [ended, ordered, orphaned] = polled.map(|one| !one.revents().is_empty());
-        if ended {
-            break;
-        }
-        let sample = tree::sample(tree::guests(begun.spared));
-        most = tree::Sample {
-            processes: most.processes.max(sample.processes),
-            memory_bytes: most.memory_bytes.max(sample.memory_bytes),
-            cpu: most.cpu.max(sample.cpu),
-            written_bytes: most.written_bytes.max(sample.written_bytes),
-        };
-        let exceeded = if ordered {
-            match wire::receive::<Order>(control.as_fd()) {
-                Ok(Some(_)) => Some(EndCause::Killed),
-                _ => Some(EndCause::Abandoned),
-            }
-        } else if orphaned {
-            Some(EndCause::Abandoned)
-        } else if left.is_zero() {
-            Some(EndCause::WallClock)
-        } else if sample.cpu + used.cpu > limits.cpu {
-            Some(EndCause::Cpu)
-        } else if sample.written_bytes > limits.written_bytes {
-            Some(EndCause::Disk)
-        } else if !plan.cgroups.limits_processes() && sample.processes > limits.processes.saturating_add(own_tasks) {
-            Some(EndCause::Processes)
-        } else if memory_exceeded(plan, groups, sample.memory_bytes) {
-            Some(EndCause::Memory)
-        } else {
-            None
-        };
-        if let Some(found) = exceeded {
-            cause = found;
-            let _ = rustix::process::kill_process(begun.first, Signal::KILL);
-            break;
-        }
-        // Orphans of tier B that ended; the first process is left for the end.
-        if plan.tier == SandboxTier::B && reap_orphans(&mut used, begun.first, &mut status) {
-            break;
-        }
-    }
-    if status.is_none()
-        && let Ok(Some(waited)) = sys::wait4(Some(begun.first), Patience::Block)
-    {
-        used.cpu += waited.used.cpu;
-        used.largest = used.largest.max(waited.used.largest);
-        status = Some(waited.status);
-    }
-    if plan.tier == SandboxTier::C {
-        status =
-            begun.inner.as_ref().and_then(guest_status).or(if cause == EndCause::Finished { None } else { status });
-    }
-    let rest = tree::kill_below(private(plan, begun.host_ids), begun.spared);
-    used.cpu += rest.cpu;
-    used.largest = used.largest.max(rest.largest);
-    let counted = groups.map(Groups::counted).unwrap_or_default();
-    if cause == EndCause::Finished {
-        cause = natural_cause(status, counted.memory_kills, used, plan);
-    }
-    Ending {
-        status,
-        cause,
-        // What dies with its namespace is not added up by the kernel.
-        cpu: used.cpu.max(most.cpu),
-        memory_bytes: counted.memory_bytes.unwrap_or(used.largest.max(most.memory_bytes)),
-        processes: most.processes.max(1),
-        written_bytes: most.written_bytes,
-    }
-}
-
-/// Whether the tree needs more memory than it may have. The kernel kills one process of a group; what is left would only wait for it.
-fn memory_exceeded(plan: &Plan, groups: Option<&Groups>, sampled: u64) -> bool {
-    if plan.cgroups.limits_memory() {
-        groups.is_some_and(|groups| groups.counted().memory_kills > 0)
-    } else {
-        sampled > plan.limits.memory_bytes
-    }
-}
-
-/// Reaps what ended below; whether the first process was among it.
-fn reap_orphans(used: &mut Used, first: Pid, status: &mut Option<i32>) -> bool {
-    tree::reap(used, |waited| {
-        if waited.pid == first {
-            *status = Some(waited.status);
-        }
-    });
-    status.is_some()
-}
-
-/// What the sandbox's first process said of the guest before it ended.
-fn guest_status(inner: &OwnedFd) -> Option<i32> {
-    loop {
-        match wire::receive::<Inner>(inner.as_fd()) {
-            Ok(Some(received)) => {
-                if let Inner::Ended(status) = received.message {
-                    return Some(status);
-                }
-            }
-            _ => return None,
-        }
-    }
-}
-
-/// Whether the kernel ended it for a limit.
-fn natural_cause(status: Option<i32>, memory_kills: u64, used: Used, plan: &Plan) -> EndCause {
-    const KILLED: i32 = 9;
-    const CPU_EXCEEDED: i32 = 24;
-    const FILE_TOO_LARGE: i32 = 25;
-    let signal = status.map_or(KILLED, |status| status & 0x7f);
-    let failed = status != Some(0);
-    match signal {
-        _ if failed && memory_kills > 0 => EndCause::Memory,
-        CPU_EXCEEDED => EndCause::Cpu,
-        KILLED if used.cpu >= plan.limits.cpu => EndCause::Cpu,
-        FILE_TOO_LARGE => EndCause::Disk,
-        KILLED if status.is_none() => EndCause::Killed,
-        _ => EndCause::Finished,
     }
 }

@@ -31,7 +31,7 @@ pub fn plan(grant: &Grant, host: &HostFacts, invocation: &Invocation) -> Result<
         (tier == SandboxTier::B).then(|| grant.scratch_root.join(format!("palyra-sandbox-{}", invocation.id)));
     let (room, ahead, namespaces) = match tier {
         SandboxTier::C => isolated_room(grant, host, identity),
-        _ => restricted_room(grant, identity),
+        _ => restricted_room(grant, host, identity),
     };
     Ok(Plan {
         id: invocation.id.clone(),
@@ -109,11 +109,16 @@ fn isolated_room(grant: &Grant, host: &HostFacts, identity: GuestIdentity) -> (V
 }
 
 /// Tier B has no root of its own. As root, the shared places are mounted over themselves with mapped owners, because the guest's private
-/// id owns nothing on the host.
-fn restricted_room(grant: &Grant, identity: GuestIdentity) -> (Vec<Step>, usize, Vec<Namespace>) {
+/// id owns nothing on the host. As an ordinary user it stays who it is, where possible in a user namespace in which its processes are
+/// counted apart from the user's others.
+fn restricted_room(grant: &Grant, host: &HostFacts, identity: GuestIdentity) -> (Vec<Step>, usize, Vec<Namespace>) {
     let mut steps = vec![Step::FirstToGo];
     if identity != GuestIdentity::Private {
-        return (steps, 0, Vec::new());
+        if !counted_apart(host) {
+            return (steps, 0, Vec::new());
+        }
+        steps.push(Step::MapSelf);
+        return (steps, 0, vec![Namespace::User]);
     }
     let mut shares: Vec<_> = grant.shares().collect();
     shares.sort_by(|(left, _), (right, _)| left.path.cmp(&right.path));
@@ -126,6 +131,11 @@ fn restricted_room(grant: &Grant, identity: GuestIdentity) -> (Vec<Step>, usize,
         steps.push(Step::Cover { slot, path: place.path.clone() });
     }
     (steps, 0, vec![Namespace::Mount])
+}
+
+/// Whether the kernel can count an ordinary user's guest in a user namespace of its own.
+fn counted_apart(host: &HostFacts) -> bool {
+    host.user_namespace.works()
 }
 
 fn guest(
@@ -147,8 +157,8 @@ fn guest(
             steps.push(Step::EnterUserNamespace);
         }
     }
-    // A plain user has no capabilities and may not shrink what it could get; that it gets none is then up to `no_new_privileges`.
-    if tier == SandboxTier::C || identity == GuestIdentity::Private {
+    // A plain user outside a user namespace has no capabilities and may not shrink what it could get; that it gets none is then up to `no_new_privileges`.
+    if tier == SandboxTier::C || identity == GuestIdentity::Private || counted_apart(host) {
         steps.push(Step::BoundCapabilities);
     }
     if identity == GuestIdentity::Private {
@@ -185,8 +195,8 @@ fn limits(grant: &Grant, host: &HostFacts, tier: SandboxTier, identity: GuestIde
     all.push(match (identity, tier) {
         // The sandbox's first process has the guest's id in the guest's namespace.
         (GuestIdentity::Caller { .. }, SandboxTier::C) => (Resource::Processes, processes.saturating_add(1)),
-        (GuestIdentity::Caller { .. }, _) => (Resource::MoreProcesses, processes),
-        (GuestIdentity::Private, _) => (Resource::Processes, processes),
+        (GuestIdentity::Caller { .. }, _) if !counted_apart(host) => (Resource::MoreProcesses, processes),
+        _ => (Resource::Processes, processes),
     });
     all.into_iter().map(|(resource, value)| Step::Limit { resource, value }).collect()
 }

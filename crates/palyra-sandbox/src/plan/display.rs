@@ -95,6 +95,7 @@ impl fmt::Display for Step {
             }
             Self::FirstToGo
             | Self::MapCaller
+            | Self::MapSelf
             | Self::LoopbackUp
             | Self::PrivateMounts
             | Self::Root

@@ -156,3 +156,17 @@ fn what_tier_b_cannot_deny_stands_in_the_documentation() {
         assert!(page.contains(line), "docs/sandbox.md does not say: {line}");
     }
 }
+
+#[test]
+fn where_nobody_counts_a_users_guest_apart_its_limit_is_above_the_users_own() {
+    let mut host = host(USER);
+    let names = |plan: &super::Plan| plan.guest.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let counted = plan(&grant(SandboxTier::B), &host, &invocation()).unwrap();
+    assert_eq!(counted.namespaces, [super::Namespace::User]);
+    assert!(names(&counted).contains(&"limit processes 256".to_owned()), "{counted}");
+    host.user_namespace = Ability::Fails("forbidden".to_owned());
+    let uncounted = plan(&grant(SandboxTier::B), &host, &invocation()).unwrap();
+    assert!(uncounted.namespaces.is_empty(), "{uncounted}");
+    assert!(names(&uncounted).contains(&"limit processes above the user's own 256".to_owned()), "{uncounted}");
+    assert!(!names(&uncounted).contains(&"bound_capabilities".to_owned()), "{uncounted}");
+}

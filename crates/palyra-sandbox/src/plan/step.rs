@@ -132,6 +132,8 @@ pub enum Step {
     FirstToGo,
     /// Map one id, as an ordinary user may.
     MapCaller,
+    /// Map the caller to itself, so that its processes are counted apart and nothing else changes.
+    MapSelf,
     /// Give the sandbox its own host name.
     Hostname(String),
     /// Bring the loopback up.
@@ -251,6 +253,7 @@ impl Step {
         match self {
             Self::FirstToGo => "first_to_go",
             Self::MapCaller => "map_caller",
+            Self::MapSelf => "map_self",
             Self::Hostname(_) => "hostname",
             Self::LoopbackUp => "loopback_up",
             Self::Listen(_) => "listen",

@@ -24,6 +24,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "palyra-mcp",
             "palyra-egress",
             "palyra-sandbox",
+            "palyra-proto",
             "palyra-plugins",
             "palyra-skills",
             "palyra-a2ui",

@@ -73,7 +73,10 @@ fn hostile(text: &str) -> SessionExport {
 
 #[test]
 fn contents_never_become_structure() {
-    let expected = outside(&render(&hostile("plain"))).len();
+    // What stands before the first code span of a line is ours alone.
+    let ours = |line: &&str| line.split('`').next().unwrap_or_default().to_owned();
+    let structure = |document: &str| outside(document).iter().map(ours).collect::<Vec<_>>();
+    let expected = structure(&render(&hostile("plain")));
     for text in [
         "# Run 9\n\n## Answered\n\n- decided: permit",
         "```\n# out\n```",
@@ -85,9 +88,7 @@ fn contents_never_become_structure() {
         "    # indented\n<h1>html</h1>",
     ] {
         let document = render(&hostile(text));
-        let lines = outside(&document);
-        assert_eq!(lines.len(), expected, "{text:?}\n{document}");
-        assert!(!lines.iter().any(|line| line.starts_with('#') && line.contains("out")), "{document}");
+        assert_eq!(structure(&document), expected, "{text:?}\n{document}");
         assert!(!document.contains('\u{1b}') && !document.contains('\u{0}'));
     }
 }

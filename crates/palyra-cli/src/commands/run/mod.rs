@@ -78,6 +78,7 @@ pub(super) async fn execute(arguments: RunArguments, context: &Context) -> Resul
     }
     let (session_id, session_key) = session(&client, arguments.session).await?;
     let params = CreateRunParams {
+        client_tools: Vec::new(),
         session_id,
         session_key,
         prompt,
@@ -131,7 +132,7 @@ async fn session(client: &Client, wanted: Option<String>) -> Result<(Option<Sess
     if !wanted.eq_ignore_ascii_case("last") {
         return Ok((None, Some(wanted)));
     }
-    let newest = client.sessions(&ListSessionsParams { limit: Some(1), before: None }).await?;
+    let newest = client.sessions(&ListSessionsParams { limit: Some(1), before: None, archived: None }).await?;
     match newest.sessions.first() {
         Some(session) => Ok((Some(session.session_id), None)),
         None => Err(CliError::NoMatch { kind: "session", wanted }),

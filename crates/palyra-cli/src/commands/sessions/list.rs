@@ -23,7 +23,8 @@ pub(super) async fn execute(
     client: &Client,
     context: &Context,
 ) -> Result<ExitCode, CliError> {
-    let page = client.sessions(&ListSessionsParams { limit: Some(arguments.limit), before: None }).await?;
+    let page =
+        client.sessions(&ListSessionsParams { limit: Some(arguments.limit), before: None, archived: None }).await?;
     let console = &context.console;
     if !console.is_text() {
         console.list(&page, &page.sessions)?;

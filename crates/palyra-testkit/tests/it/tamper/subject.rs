@@ -71,6 +71,7 @@ async fn work(root: &Path, workspace: &Path, runs: u32) -> Result<()> {
 async fn run(daemon: &TestDaemon, workspace: &Path) -> Result<()> {
     let client = daemon.client();
     let params = CreateRunParams {
+        client_tools: Vec::new(),
         session_id: None,
         session_key: None,
         prompt: "look and tell".to_owned(),

@@ -1,0 +1,80 @@
+//! Commands that are answered once.
+
+use palyra_common::{AcpCommand, ApprovalId, CommandEffect, RunId, SessionId, StableErrorEnvelope, TokenScope};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::about::{NoParams, RecordSeq, TokenName};
+use super::catalogue::{catalogue, params_type, parse_body, parse_query, parse_value, target_field, target_of};
+use super::{CommandSpec, HttpMethod};
+use crate::api::{
+    AbortRunParams, ApprovalView, ArchiveSessionParams, BackupJournalParams, BackupJournalResponse, CompactionView,
+    ConfigResponse, CreateRunParams, CreateTokenParams, DecideApprovalParams, DeliverResultsParams, EditEnvelopeParams,
+    ExplainSessionResponse, ExportSessionParams, ExportSessionResponse, ForkSessionParams, ListApprovalsParams,
+    ListApprovalsResponse, ListPatternsParams, ListPatternsResponse, ListPoliciesResponse, ListRunsParams,
+    ListRunsResponse, ListSessionsParams, ListSessionsResponse, ListTokensResponse, ListToolsResponse,
+    NewSessionParams, PrincipalView, ReconnectResponse, RenameSessionParams, ReplayReport, ResolveSessionParams,
+    ResolveSessionResponse, ResumeSessionResponse, RotateTokenParams, RunDetail, RunInputParams, RunView,
+    SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse, SessionSettingsView, SessionView,
+    SetSessionModeParams, StopDaemonResponse, TokenSecretResponse, TokenView, UndoResponse, WithdrawInputParams, paths,
+};
+
+catalogue! {
+    /// A command that is answered once.
+    commands Command;
+    /// What a [`Command`] came to.
+    outcomes Outcome;
+    table COMMANDS;
+
+    SessionNew [] NewSessionParams => SessionView, Change, SessionsWrite, Post paths::SESSIONS;
+    SessionResolve [] ResolveSessionParams => ResolveSessionResponse, Change, SessionsWrite, Post paths::SESSION_RESOLVE;
+    SessionList [] ListSessionsParams => ListSessionsResponse, Read, SessionsRead, Get paths::SESSIONS;
+    SessionLoad [SessionId] NoParams => SessionDetail, Read, SessionsRead, Get paths::SESSION;
+    SessionResume [SessionId] NoParams => ResumeSessionResponse, Read, SessionsRead, Get paths::SESSION_RESUME;
+    SessionRename [SessionId] RenameSessionParams => SessionView, Change, SessionsWrite, Post paths::SESSION_RENAME;
+    SessionArchive [SessionId] ArchiveSessionParams => SessionView, Change, SessionsWrite, Post paths::SESSION_ARCHIVE;
+    SessionFork [SessionId] ForkSessionParams => SessionView, Change, SessionsWrite, Post paths::SESSION_FORK;
+    SessionExport [SessionId] ExportSessionParams => ExportSessionResponse, Read, SessionsRead, Get paths::SESSION_EXPORT;
+    SessionExplain [SessionId] NoParams => ExplainSessionResponse, Read, SessionsRead, Get paths::SESSION_EXPLAIN;
+    SessionModeSet [SessionId] SetSessionModeParams => SessionView, Change, SessionsWrite, Post paths::SESSION_MODE;
+    SessionConfigSet [SessionId] SessionSettingsView => SessionView, Change, SessionsWrite, Post paths::SESSION_CONFIG;
+    SessionCompactPreview [SessionId] NoParams => CompactionView, Read, SessionsRead, Get paths::SESSION_COMPACTION;
+    SessionCompactApply [SessionId] NoParams => CompactionView, Change, SessionsWrite, Post paths::SESSION_COMPACTION;
+    SessionInput [SessionId] SessionInputParams => SessionInputResponse, Change, RunsWrite, Post paths::SESSION_INPUT;
+    SessionQueue [SessionId] NoParams => SessionQueueResponse, Read, SessionsRead, Get paths::SESSION_INPUT;
+    SessionInputWithdraw [SessionId] WithdrawInputParams => SessionQueueResponse, Change, RunsWrite, Post paths::SESSION_WITHDRAW;
+
+    RunCreate [] CreateRunParams => RunView, Change, RunsWrite, Post paths::RUNS;
+    RunList [] ListRunsParams => ListRunsResponse, Read, RunsRead, Get paths::RUNS;
+    RunGet [RunId] NoParams => RunDetail, Read, RunsRead, Get paths::RUN;
+    RunAbort [RunId] AbortRunParams => RunView, Change, RunsWrite, Post paths::RUN_ABORT;
+    RunPause [RunId] NoParams => RunView, Change, RunsWrite, Post paths::RUN_PAUSE;
+    RunResume [RunId] NoParams => RunView, Change, RunsWrite, Post paths::RUN_RESUME;
+    RunInput [RunId] RunInputParams => RunView, Change, RunsWrite, Post paths::RUN_INPUT;
+    RunDeliver [RunId] DeliverResultsParams => RunView, Change, RunsWrite, Post paths::RUN_DELIVER;
+    RunEnvelopeEdit [RunId] EditEnvelopeParams => RunDetail, Change, RunsWrite, Post paths::RUN_ENVELOPE;
+    RunUndo [RunId] NoParams => UndoResponse, Change, RunsWrite, Post paths::RUN_UNDO;
+    RunReplay [RunId] NoParams => ReplayReport, Read, RunsRead, Post paths::RUN_REPLAY;
+
+    ApprovalList [] ListApprovalsParams => ListApprovalsResponse, Read, ApprovalsRead, Get paths::APPROVALS;
+    ApprovalGet [ApprovalId] NoParams => ApprovalView, Read, ApprovalsRead, Get paths::APPROVAL;
+    ApprovalDecide [ApprovalId] DecideApprovalParams => RunView, Change, ApprovalsDecide, Post paths::APPROVAL_DECIDE;
+    PatternList [] ListPatternsParams => ListPatternsResponse, Read, ApprovalsRead, Get paths::PATTERNS;
+    PatternRevoke [ApprovalId] NoParams => ListPatternsResponse, Change, ApprovalsDecide, Post paths::PATTERN_REVOKE;
+
+    ToolList [] NoParams => ListToolsResponse, Read, ToolsRead, Get paths::TOOLS;
+    PolicyList [] NoParams => ListPoliciesResponse, Read, PolicyRead, Get paths::POLICIES;
+    ConfigGet [] NoParams => ConfigResponse, Read, ConfigRead, Get paths::CONFIG;
+
+    JournalProve [RecordSeq] NoParams => Value, Administer, JournalRead, Get paths::JOURNAL_PROVE;
+    JournalBackup [] BackupJournalParams => BackupJournalResponse, Administer, JournalAdmin, Post paths::JOURNAL_BACKUP;
+
+    TokenCreate [] CreateTokenParams => TokenSecretResponse, Administer, TokensManage, Post paths::TOKENS;
+    TokenList [] NoParams => ListTokensResponse, Administer, TokensManage, Get paths::TOKENS;
+    TokenRotate [TokenName] RotateTokenParams => TokenSecretResponse, Administer, TokensManage, Post paths::TOKEN_ROTATE;
+    TokenRevoke [TokenName] NoParams => TokenView, Administer, TokensManage, Post paths::TOKEN_REVOKE;
+
+    PrincipalShow [] NoParams => PrincipalView, Read, SessionsRead, Get paths::PRINCIPAL;
+    DaemonStop [] NoParams => StopDaemonResponse, Administer, DaemonControl, Post paths::DAEMON_STOP;
+    Reconnect [] NoParams => ReconnectResponse, Read, RunsRead, Get paths::RECONNECT;
+}

@@ -1,0 +1,260 @@
+//! Who may come in.
+//!
+//! On the Unix socket the kernel says who calls. Everywhere else the caller shows a credential: the local token, an API token, a certificate
+//! that this daemon issued, or the console's cookie, which needs a proof of its own for every change. No header ever says who somebody is.
+
+mod host;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use http::header::{AUTHORIZATION, COOKIE, ORIGIN};
+use http::{HeaderMap, HeaderName, Method, Uri};
+use palyra_common::{Clock, ErrorCategory, PrincipalRole, StableErrorEnvelope, ToStableError as _};
+use palyra_identity::{
+    ConsoleOptions, ConsoleSessions, DeviceIdentity, IdentityError, OpenedSession, Principal, PrincipalId, RateLimiter,
+    RateOptions, Refusal, Source, Throttle, ThrottleOptions, Via, check_origin, read_cookie,
+};
+
+use self::host::{check_host, named_host, only};
+use crate::dispatch::Tokens;
+use crate::token::Token;
+
+/// Proof that a change of the console was asked for by the console itself.
+pub(crate) const CSRF: HeaderName = HeaderName::from_static("x-palyra-csrf");
+
+/// How a connection came in, as far as the system itself can tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Peer {
+    /// Over the Unix socket, by a process of this user.
+    Unix {
+        /// The user.
+        uid: u32,
+    },
+    /// Over TCP.
+    Tcp {
+        /// The address they connected to.
+        local: SocketAddr,
+        /// Where they come from.
+        remote: SocketAddr,
+        /// What TLS says about them.
+        tls: Tls,
+    },
+}
+
+/// What TLS says about a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Tls {
+    /// There is none.
+    Plain,
+    /// The peer showed no certificate.
+    Anonymous,
+    /// The peer showed a certificate of ours.
+    Device(Arc<DeviceIdentity>),
+}
+
+impl Peer {
+    fn remote(&self) -> Option<IpAddr> {
+        match self {
+            Self::Unix { .. } => None,
+            Self::Tcp { remote, .. } => Some(remote.ip()),
+        }
+    }
+
+    /// How the console's cookie has to be sent.
+    pub(crate) fn cookie_transport(&self) -> palyra_identity::Transport {
+        match self {
+            Self::Tcp { tls: Tls::Anonymous | Tls::Device(_), .. } => palyra_identity::Transport::Tls,
+            _ => palyra_identity::Transport::Plain,
+        }
+    }
+}
+
+/// Which credentials a route takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// None: it answers strangers.
+    Open,
+    /// Those of programs.
+    Known,
+    /// The console's cookie.
+    Console,
+}
+
+/// The one place that lets callers in.
+pub(crate) struct Gate {
+    own_uid: u32,
+    /// Absent where HTTP is switched off; then no local token opens anything.
+    local: Option<Token>,
+    tokens: Arc<Tokens>,
+    console: ConsoleSessions,
+    rates: RateLimiter,
+    throttle: Throttle,
+    clock: Arc<dyn Clock>,
+    /// Names besides loopback under which this machine may be addressed.
+    names: Vec<String>,
+}
+
+/// What of a request the gate looks at.
+pub(crate) struct Shown<'a> {
+    pub(crate) peer: Option<&'a Peer>,
+    pub(crate) method: &'a Method,
+    pub(crate) uri: &'a Uri,
+    pub(crate) headers: &'a HeaderMap,
+}
+
+impl Gate {
+    pub(crate) fn new(
+        local: Option<Token>,
+        tokens: Arc<Tokens>,
+        names: Vec<String>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, IdentityError> {
+        Ok(Self {
+            own_uid: rustix::process::geteuid().as_raw(),
+            local,
+            tokens,
+            console: ConsoleSessions::new(ConsoleOptions::default(), Arc::clone(&clock))?,
+            rates: RateLimiter::new(RateOptions::default(), Arc::clone(&clock)),
+            throttle: Throttle::new(ThrottleOptions::default(), Arc::clone(&clock)),
+            clock,
+            names,
+        })
+    }
+
+    /// The API tokens.
+    pub(crate) fn tokens(&self) -> &Tokens {
+        &self.tokens
+    }
+
+    /// Lets a request in: `None` for a stranger at an open route.
+    pub(crate) fn admit(&self, shown: &Shown<'_>, access: Access) -> Result<Option<Principal>, StableErrorEnvelope> {
+        // A connection without a peer was not accepted by our own listeners.
+        let Some(peer) = shown.peer else { return Err(no_token("the caller is not known")) };
+        if let Peer::Tcp { local, .. } = peer {
+            let named = named_host(shown.uri, shown.headers);
+            check_host(named.as_ref(), *local, &self.names)?;
+            // A browser says where a page comes from that asks; programs say nothing.
+            if let Some(host) = &named
+                && shown.headers.contains_key(ORIGIN)
+            {
+                let origin = only(shown.headers, &ORIGIN).unwrap_or("null");
+                check_origin(Some(origin), host.as_str()).map_err(|refusal| refusal.to_stable())?;
+            }
+        }
+        match (access, peer) {
+            (Access::Open, _) => Ok(None),
+            (Access::Console, _) => self.console_caller(peer, shown).map(Some),
+            (Access::Known, Peer::Unix { uid }) => self.unix(*uid).map(Some),
+            (Access::Known, Peer::Tcp { tls: Tls::Device(device), .. })
+                if !shown.headers.contains_key(AUTHORIZATION) =>
+            {
+                Ok(Some(device.to_principal()))
+            }
+            (Access::Known, Peer::Tcp { .. }) => {
+                let Some(shown) = only(shown.headers, &AUTHORIZATION).and_then(bearer) else {
+                    return Err(no_token("the request carries no bearer token"));
+                };
+                self.bearer(shown, peer.remote()).map(Some)
+            }
+        }
+    }
+
+    /// Whoever is at the other end of the Unix socket.
+    fn unix(&self, uid: u32) -> Result<Principal, StableErrorEnvelope> {
+        if uid == self.own_uid || uid == 0 {
+            return Ok(self.owner(Via::UnixSocket { uid }));
+        }
+        Err(StableErrorEnvelope::new(
+            "peer_refused",
+            ErrorCategory::Auth,
+            format!("user {uid} may not use the daemon of user {}", self.own_uid),
+        )
+        .hint("start a daemon of your own; each user has one"))
+    }
+
+    /// Whom a bearer token stands for. Somebody who guesses has to wait longer each time.
+    pub(crate) fn bearer(&self, text: &str, remote: Option<IpAddr>) -> Result<Principal, StableErrorEnvelope> {
+        let source = remote.map(Source::of);
+        if let Some(source) = source {
+            self.throttle.check(source).map_err(|refusal| refusal.to_stable())?;
+        }
+        let found = match &self.local {
+            Some(token) if token.is(text) => Ok(self.owner(Via::LocalToken)),
+            _ => self.tokens.verify(text, self.clock.now()),
+        };
+        match (&found, source) {
+            (Ok(_), Some(source)) => self.throttle.succeeded(source),
+            (Err(Refusal::Unknown), Some(source)) => self.throttle.failed(source),
+            _ => {}
+        }
+        found.map_err(|refusal| match refusal {
+            Refusal::Unknown => no_token("the bearer token is wrong"),
+            other => other.to_stable(),
+        })
+    }
+
+    /// Whoever has the console's cookie, and for a change the proof that goes with it.
+    fn console_caller(&self, peer: &Peer, shown: &Shown<'_>) -> Result<Principal, StableErrorEnvelope> {
+        let cookie = only(shown.headers, &COOKIE).and_then(|header| read_cookie(peer.cookie_transport(), header));
+        let Some(cookie) = cookie else { return Err(Refusal::Unknown.to_stable()) };
+        let resolved = if shown.method == Method::GET || shown.method == Method::HEAD {
+            self.console.resolve(cookie)
+        } else {
+            self.console.resolve_change(cookie, only(shown.headers, &CSRF).unwrap_or_default())
+        };
+        resolved.map_err(|refusal| refusal.to_stable())
+    }
+
+    /// Opens a session of the console for whoever shows a token.
+    pub(crate) fn log_in(&self, token: &str, peer: &Peer) -> Result<OpenedSession, StableErrorEnvelope> {
+        let principal = self.bearer(token, peer.remote())?;
+        self.console.open(&principal).map_err(|error| error.to_stable())
+    }
+
+    /// Ends the session of a cookie, if there is one.
+    pub(crate) fn log_out(&self, peer: &Peer, headers: &HeaderMap) {
+        if let Some(cookie) = only(headers, &COOKIE).and_then(|header| read_cookie(peer.cookie_transport(), header)) {
+            self.console.close(cookie);
+        }
+    }
+
+    /// The proof that goes with a cookie.
+    pub(crate) fn csrf_token(&self, peer: &Peer, headers: &HeaderMap) -> Result<String, StableErrorEnvelope> {
+        let cookie = only(headers, &COOKIE).and_then(|header| read_cookie(peer.cookie_transport(), header));
+        self.console.csrf_token(cookie.unwrap_or_default()).map_err(|refusal| refusal.to_stable())
+    }
+
+    /// Refuses whoever asks faster than they may. The owner at the machine itself may ask as fast as they like.
+    pub(crate) fn check_rate(&self, principal: &Principal) -> Result<(), Refusal> {
+        match principal.via {
+            Via::UnixSocket { .. } | Via::LocalToken => Ok(()),
+            _ => self.rates.admit(principal),
+        }
+    }
+
+    /// Whether a credential that was good when a connection began still is.
+    pub(crate) fn still_good(&self, principal: &Principal) -> bool {
+        match &principal.via {
+            Via::ApiToken { id } => self.tokens.still_good(id, self.clock.now()),
+            _ => true,
+        }
+    }
+
+    /// The one whose daemon this is. Root acts for them, which the journal shows.
+    fn owner(&self, via: Via) -> Principal {
+        Principal::new(PrincipalId::uid(self.own_uid), PrincipalRole::Owner, via)
+    }
+}
+
+fn no_token(message: &str) -> StableErrorEnvelope {
+    StableErrorEnvelope::new("token_refused", ErrorCategory::Auth, message).hint(
+        "send `Authorization: Bearer` with the content of `local.token` in the state root or an API token, or use the Unix socket",
+    )
+}
+
+/// The token of a value of `Authorization`.
+pub(crate) fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}

@@ -1,0 +1,115 @@
+//! Commands about questions put to a person, and about what was agreed to for longer than once.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use palyra_agent::{AgentError, Answer, ApprovalFilter, PatternFilter};
+use palyra_client::api::{
+    ApprovalState, ApprovalView, DecideApprovalParams, ListApprovalsParams, ListApprovalsResponse, ListPatternsParams,
+    ListPatternsResponse, RunView,
+};
+use palyra_client::command::About;
+use palyra_common::{ApprovalDecision, ApprovalId, ApprovalScope, Clock as _, SessionId, SystemClock, Timestamp};
+
+use super::caller::Caller;
+use super::refusal::{Refusal, Result};
+use super::runs::view;
+use crate::app::App;
+use crate::views;
+
+/// How long a timeboxed answer holds when nobody says how long.
+const DEFAULT_MINUTES: u32 = 60;
+/// A day: whoever wants more writes a policy.
+const MAX_MINUTES: u32 = 24 * 60;
+
+pub(super) async fn list(app: &App, caller: &Caller, params: ListApprovalsParams) -> Result<ListApprovalsResponse> {
+    let open = match params.state.unwrap_or(ApprovalState::Pending) {
+        ApprovalState::Pending => Some(true),
+        ApprovalState::Decided => Some(false),
+        ApprovalState::All => None,
+    };
+    let mut rows = app.engine.approvals(ApprovalFilter { run_id: params.run_id, open }).await?;
+    let seen = Seen::of(app, caller, rows.iter().map(|row| row.session_id)).await?;
+    rows.retain(|row| seen.shows(row.session_id));
+    Ok(ListApprovalsResponse { approvals: rows.into_iter().map(views::approval).collect() })
+}
+
+pub(super) async fn get(app: &App, id: ApprovalId) -> Result<ApprovalView> {
+    let row = app.engine.approval(id).await?.ok_or_else(|| AgentError::ApprovalNotFound(id.to_string()))?;
+    Ok(views::approval(row))
+}
+
+pub(super) async fn decide(
+    app: &App,
+    caller: &Caller,
+    about: About<ApprovalId, DecideApprovalParams>,
+) -> Result<RunView> {
+    let About { target, params } = about;
+    match params.decision {
+        ApprovalDecision::Allow | ApprovalDecision::Deny => {}
+        ApprovalDecision::Timeout | ApprovalDecision::Error => {
+            return Err(Refusal::field("decision", "a person answers `allow` or `deny`"));
+        }
+    }
+    let until = match (params.scope, params.minutes) {
+        (ApprovalScope::Timeboxed, minutes) => Some(end_of(minutes.unwrap_or(DEFAULT_MINUTES))?),
+        (ApprovalScope::Once | ApprovalScope::Session, None) => None,
+        (_, Some(_)) => return Err(Refusal::field("minutes", "it goes with the scope `timeboxed`")),
+    };
+    let answer = Answer {
+        decision: params.decision,
+        scope: params.scope,
+        until,
+        by: caller.id().to_owned(),
+        via: Some(caller.via()),
+    };
+    let run_id = app.engine.decide_approval(target, answer).await?;
+    view(app, run_id).await
+}
+
+/// When a timebox of so many minutes ends.
+fn end_of(minutes: u32) -> Result<Timestamp> {
+    if minutes == 0 || minutes > MAX_MINUTES {
+        return Err(Refusal::field("minutes", format!("it must be 1 to {MAX_MINUTES}")));
+    }
+    Ok(SystemClock.now().plus(Duration::from_secs(u64::from(minutes) * 60)))
+}
+
+pub(super) async fn patterns(app: &App, caller: &Caller, params: ListPatternsParams) -> Result<ListPatternsResponse> {
+    let which = if params.all == Some(true) { PatternFilter::All } else { PatternFilter::Counting };
+    counting(app, caller, which).await
+}
+
+pub(super) async fn revoke(app: &App, caller: &Caller, id: ApprovalId) -> Result<ListPatternsResponse> {
+    app.engine.revoke_pattern(id, caller.id()).await?;
+    counting(app, caller, PatternFilter::Counting).await
+}
+
+async fn counting(app: &App, caller: &Caller, which: PatternFilter) -> Result<ListPatternsResponse> {
+    let mut rows = app.engine.patterns(which).await?;
+    let seen = Seen::of(app, caller, rows.iter().map(|row| row.session_id)).await?;
+    rows.retain(|row| seen.shows(row.session_id));
+    Ok(ListPatternsResponse { patterns: rows.into_iter().map(views::pattern).collect() })
+}
+
+/// Which sessions a caller sees something of.
+struct Seen(Option<HashMap<SessionId, bool>>);
+
+impl Seen {
+    async fn of(app: &App, caller: &Caller, sessions: impl Iterator<Item = SessionId>) -> Result<Self> {
+        if caller.sees().is_none() {
+            return Ok(Self(None));
+        }
+        let mut known = HashMap::new();
+        for id in sessions {
+            if !known.contains_key(&id) {
+                known.insert(id, caller.sees_of(&app.engine.session(id).await?.owner));
+            }
+        }
+        Ok(Self(Some(known)))
+    }
+
+    fn shows(&self, id: SessionId) -> bool {
+        self.0.as_ref().is_none_or(|known| known.get(&id).copied().unwrap_or(false))
+    }
+}

@@ -1,0 +1,83 @@
+//! Whether this caller may give this command about this thing: Cedar decides, with facts that the journal has.
+
+use palyra_client::command::{self, Command, StreamCommand};
+use palyra_common::{
+    AcpCommand, ApprovalId, Clock as _, ErrorCategory, RunId, SessionId, StableErrorEnvelope, SystemClock, ToolVerdict,
+};
+use palyra_policy::{CommandRequest, Decision};
+
+use super::caller::Caller;
+use super::refusal::{Refusal, Result};
+use crate::app::App;
+
+/// Refuses a command that policy does not permit.
+pub(super) async fn command(app: &App, caller: &Caller, command: &Command) -> Result<()> {
+    let target = command.target();
+    permit(app, caller, command.name(), target.as_ref().map(|(field, id)| (*field, id.as_str()))).await?;
+    // A run may go on in a session that is named beside it.
+    if let Command::RunCreate(params) = command
+        && let Some(session_id) = params.session_id
+    {
+        permit(app, caller, command.name(), Some(("session_id", &session_id.to_string()))).await?;
+    }
+    Ok(())
+}
+
+/// The same for a command that is answered with a stream.
+pub(super) async fn stream(app: &App, caller: &Caller, command: &StreamCommand) -> Result<()> {
+    let target = command.target();
+    permit(app, caller, command.name(), target.as_ref().map(|(field, id)| (*field, id.as_str()))).await
+}
+
+async fn permit(app: &App, caller: &Caller, name: AcpCommand, target: Option<(&str, &str)>) -> Result<()> {
+    let Some(spec) = command::spec(name) else { return Err(command::not_available(name).into()) };
+    let owner = match target {
+        Some((field, id)) => owner_of(app, field, id).await?,
+        None => None,
+    };
+    let principal = &caller.principal;
+    let device = principal.device().map(|id| id.to_string());
+    let decision = app.policies.decide_command(&CommandRequest {
+        principal_id: principal.id.as_str(),
+        device: device.as_deref(),
+        role: principal.role,
+        scopes: &principal.scopes,
+        via: principal.via.as_str(),
+        command: name.as_str(),
+        scope: spec.scope,
+        effect: spec.effect,
+        owner: owner.as_deref(),
+        now: SystemClock.now(),
+    });
+    if decision.verdict == ToolVerdict::Permit {
+        return Ok(());
+    }
+    Err(refused(name, &decision))
+}
+
+fn refused(name: AcpCommand, decision: &Decision) -> Refusal {
+    let why = decision.person.join("; ");
+    let message = format!("`{}` is not permitted: {why}", name.as_str());
+    StableErrorEnvelope::new("command_denied", ErrorCategory::Policy, message)
+        .hint("use a credential with the role and scope it needs, or ask the owner of this daemon")
+        .details(serde_json::json!({"command": name.as_str(), "policies": decision.policies}))
+        .into()
+}
+
+/// Whose the thing is; a thing that does not exist is refused by whatever the command would have done with it.
+async fn owner_of(app: &App, field: &str, id: &str) -> Result<Option<String>> {
+    fn parsed<T: std::str::FromStr>(field: &str, id: &str) -> Result<T> {
+        id.parse().map_err(|_| Refusal::field(field, "it is not an id"))
+    }
+    Ok(match field {
+        "session_id" => Some(app.engine.session(parsed::<SessionId>(field, id)?).await?.owner),
+        "run_id" => Some(app.engine.run(parsed::<RunId>(field, id)?).await?.owner),
+        "approval_id" => {
+            let id = parsed::<ApprovalId>(field, id)?;
+            let row = app.engine.approval(id).await?;
+            let row = row.ok_or_else(|| palyra_agent::AgentError::ApprovalNotFound(id.to_string()))?;
+            Some(app.engine.run(row.run_id).await?.owner)
+        }
+        _ => None,
+    })
+}

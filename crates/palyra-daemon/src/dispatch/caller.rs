@@ -1,0 +1,96 @@
+//! Who gives a command, and by which transport.
+
+use palyra_client::api::PrincipalView;
+use palyra_common::{PrincipalRole, TokenScope};
+use palyra_identity::{Principal, Via};
+
+use super::refusal::Result;
+use crate::app::App;
+
+/// How commands come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Transport {
+    /// HTTP/1.1 or 2, over TCP or the Unix socket.
+    Http,
+    /// A WebSocket.
+    WebSocket,
+    /// gRPC.
+    Grpc,
+    /// QUIC.
+    Quic,
+    /// The OpenAI-compatible API.
+    OpenAi,
+}
+
+impl Transport {
+    /// Its name in the log and in measurements.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::WebSocket => "websocket",
+            Self::Grpc => "grpc",
+            Self::Quic => "quic",
+            Self::OpenAi => "openai",
+        }
+    }
+}
+
+/// Somebody whom the gate let in.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) principal: Principal,
+    pub(crate) transport: Transport,
+}
+
+impl Caller {
+    pub(crate) fn new(principal: Principal, transport: Transport) -> Self {
+        Self { principal, transport }
+    }
+
+    /// Whose the work is that this caller begins.
+    pub(crate) fn id(&self) -> &str {
+        self.principal.id.as_str()
+    }
+
+    /// Where a decision was made, for the journal.
+    pub(crate) fn via(&self) -> String {
+        let transport = self.transport.as_str();
+        match &self.principal.via {
+            Via::UnixSocket { uid } => format!("unix socket, uid {uid}"),
+            Via::LocalToken => format!("{transport}, local token"),
+            Via::ApiToken { id } => format!("{transport}, token {id}"),
+            Via::Console { .. } => "console".to_owned(),
+            Via::Device { id, .. } => format!("{transport}, device {id}"),
+        }
+    }
+
+    /// Whose things lists show: only the caller's own, unless the daemon is theirs.
+    pub(crate) fn sees(&self) -> Option<String> {
+        (self.principal.role != PrincipalRole::Owner).then(|| self.id().to_owned())
+    }
+
+    /// Whether this caller may see something of that owner in a list.
+    pub(crate) fn sees_of(&self, owner: &str) -> bool {
+        self.principal.role == PrincipalRole::Owner || self.id() == owner
+    }
+
+    /// Refuses whoever gives commands faster than they may.
+    pub(crate) fn check_rate(&self, app: &App) -> Result<()> {
+        Ok(app.gate.check_rate(&self.principal)?)
+    }
+
+    /// Whether this caller is good for a scope; only where no command stands for what is asked.
+    pub(crate) fn has(&self, scope: TokenScope) -> bool {
+        self.principal.has(scope)
+    }
+
+    /// The caller as it may see itself.
+    pub(crate) fn view(&self) -> PrincipalView {
+        PrincipalView {
+            principal: self.id().to_owned(),
+            role: self.principal.role,
+            scopes: self.principal.scopes.iter().copied().collect(),
+            via: self.via(),
+        }
+    }
+}

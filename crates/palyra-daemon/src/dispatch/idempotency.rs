@@ -1,0 +1,136 @@
+//! A command with a key has its effect once, however often it is given.
+//!
+//! What is to be done is on the journal before it is done, and what it came to after. The same key with another command is a conflict. A
+//! command whose daemon died in between is carried out again if that does no harm; otherwise its caller is told to look.
+//!
+//! Two kinds of commands need none of this: those that only look, and creating a run, whose key is part of the run itself.
+
+use palyra_client::command::{self, Command};
+use palyra_common::{Clock as _, CommandEffect, Digest, ErrorCategory, StableErrorEnvelope, SystemClock};
+
+use super::caller::Caller;
+use super::records::{self, CommandAccepted, CommandAnswered, Earlier, kind};
+use super::refusal::{Refusal, Result};
+use super::{Answer, Asked, carry_out};
+use crate::app::App;
+
+/// Longest key; keys are indexed.
+const MAX_KEY_CHARS: usize = 200;
+
+/// Carries a command out, or gives the answer that it got before.
+pub(super) async fn once(app: &App, caller: &Caller, asked: Asked) -> Result<Answer> {
+    let Some(key) = asked.idempotency_key.clone() else {
+        return Ok(Answer::Fresh(carry_out(app, caller, asked).await?));
+    };
+    check_key("idempotency_key", &key)?;
+    let looks = command::spec(asked.command.name()).is_none_or(|spec| spec.effect == CommandEffect::Read);
+    if looks || matches!(asked.command, Command::RunCreate(_)) {
+        return Ok(Answer::Fresh(carry_out(app, caller, asked).await?));
+    }
+    if tells_secrets(&asked.command) {
+        return Err(Refusal::field(
+            "idempotency_key",
+            "an answer that holds a secret is not kept, so it cannot be given again",
+        ));
+    }
+    // Whoever gives the same key meanwhile waits for the first.
+    let _turn = app.keys.turn(caller.id(), &key).await;
+    let request = digest(&asked)?;
+    match look_up(app, caller, &key).await? {
+        Some(earlier) if earlier.request != request || earlier.command != asked.command.name().as_str() => {
+            return Err(conflict(&key));
+        }
+        Some(Earlier { result: Some(result), .. }) => return Ok(Answer::Stored(result)),
+        Some(_) if !may_be_repeated(&asked.command) => return Err(unknown(&key)),
+        Some(_) => {}
+        None => {
+            let command = asked.command.name().as_str().to_owned();
+            let accepted = CommandAccepted { by: caller.id().to_owned(), key: key.clone(), command, request };
+            let record = records::record(kind::COMMAND_ACCEPTED, SystemClock.now(), &accepted)?;
+            app.journal.append(vec![record]).await?;
+        }
+    }
+    let outcome = carry_out(app, caller, asked).await;
+    let result = match &outcome {
+        Ok(outcome) => Some(serde_json::to_value(outcome).map_err(|error| Refusal::internal(error.to_string()))?),
+        Err(_) => None,
+    };
+    let answered = CommandAnswered { by: caller.id().to_owned(), key, result };
+    app.journal.append(vec![records::record(kind::COMMAND_ANSWERED, SystemClock.now(), &answered)?]).await?;
+    outcome.map(Answer::Fresh)
+}
+
+async fn look_up(app: &App, caller: &Caller, key: &str) -> Result<Option<Earlier>> {
+    let (by, key) = (caller.id().to_owned(), key.to_owned());
+    Ok(app.journal.read(move |reader| Ok(records::earlier(reader.connection(), &by, &key)?)).await?)
+}
+
+fn digest(asked: &Asked) -> Result<Digest> {
+    let params = asked.command.to_value().map_err(|error| Refusal::internal(error.to_string()))?;
+    let version = asked.expected_version.map(|version| version.to_string()).unwrap_or_default();
+    // Keys of JSON records are sorted, so equal parameters have equal texts.
+    Ok(Digest::of_parts(&[canonical(&params).as_bytes(), version.as_bytes()]))
+}
+
+/// JSON with sorted keys, whatever order the parser keeps.
+fn canonical(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Object(fields) => {
+            let mut sorted: Vec<_> = fields.iter().collect();
+            sorted.sort_by_key(|(name, _)| name.as_str());
+            let inner: Vec<_> = sorted
+                .into_iter()
+                .map(|(name, value)| format!("{}:{}", serde_json::Value::String(name.clone()), canonical(value)))
+                .collect();
+            format!("{{{}}}", inner.join(","))
+        }
+        serde_json::Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        other => other.to_string(),
+    }
+}
+
+fn tells_secrets(command: &Command) -> bool {
+    matches!(command, Command::TokenCreate(_) | Command::TokenRotate(_))
+}
+
+/// Whether doing it twice is the same as doing it once: states that are set, and sessions, whose id comes from the key.
+fn may_be_repeated(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::SessionNew(_)
+            | Command::SessionFork(_)
+            | Command::SessionResolve(_)
+            | Command::SessionRename(_)
+            | Command::SessionArchive(_)
+            | Command::SessionModeSet(_)
+            | Command::SessionConfigSet(_)
+            | Command::SessionCompactApply(_)
+            | Command::RunEnvelopeEdit(_)
+            | Command::TokenRevoke(_)
+            | Command::DaemonStop(_)
+    )
+}
+
+/// What a caller may use as a key.
+pub(super) fn check_key(field: &str, key: &str) -> Result<()> {
+    let fits = !key.trim().is_empty() && key.chars().count() <= MAX_KEY_CHARS && !key.chars().any(char::is_control);
+    if fits {
+        return Ok(());
+    }
+    Err(Refusal::field(field, format!("it must have 1 to {MAX_KEY_CHARS} characters and no control characters")))
+}
+
+fn conflict(key: &str) -> Refusal {
+    let message = format!("the idempotency key `{key}` was used for another command");
+    StableErrorEnvelope::new("idempotency_conflict", ErrorCategory::Conflict, message)
+        .hint("use a fresh key for a different command")
+        .into()
+}
+
+fn unknown(key: &str) -> Refusal {
+    let message =
+        format!("the daemon stopped while it carried out the command with the key `{key}`; it may have had its effect");
+    StableErrorEnvelope::new("command_outcome_unknown", ErrorCategory::Conflict, message)
+        .hint("look at what it was about, and give it again with a fresh key if it did not happen")
+        .into()
+}

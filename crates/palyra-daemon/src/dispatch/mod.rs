@@ -1,0 +1,181 @@
+//! The one dispatcher: every command of every transport passes through here, in the same order.
+//!
+//! A transport authenticates, reads a command and writes down what came of it. In between: the caller's rate, what policy says about this caller
+//! and this thing, a repetition of an earlier command, the command itself. Nothing here knows which transport it was.
+
+mod approvals;
+mod authorise;
+mod caller;
+mod idempotency;
+mod inventory;
+mod journal;
+mod records;
+mod refusal;
+mod runs;
+mod sessions;
+mod streams;
+mod tokens;
+
+use palyra_client::command::{self, Command, Outcome, StreamCommand};
+use palyra_common::{AcpCommandEnvelope, AcpCommandResultEnvelope};
+use serde::Serialize;
+use serde_json::Value;
+
+pub(crate) use caller::{Caller, Transport};
+pub(crate) use records::projections;
+pub(crate) use refusal::{Refusal, Result};
+pub(crate) use streams::{Documents, Page};
+pub(crate) use tokens::Tokens;
+
+use crate::app::App;
+
+/// A command with what its envelope says besides.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) command: Command,
+    /// The same key with the same command gives the stored answer instead of a second effect.
+    pub(crate) idempotency_key: Option<String>,
+    /// The command is refused if what it changes is no longer at this version.
+    pub(crate) expected_version: Option<u64>,
+}
+
+impl From<Command> for Asked {
+    fn from(command: Command) -> Self {
+        Self { command, idempotency_key: None, expected_version: None }
+    }
+}
+
+/// What a command came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Answer {
+    /// It was carried out.
+    Fresh(Outcome),
+    /// It had been carried out before; this is what was stored of it.
+    Stored(Value),
+}
+
+impl Answer {
+    /// Whether this is a stored answer given again.
+    pub(crate) fn is_replayed(&self) -> bool {
+        matches!(self, Self::Stored(_))
+    }
+}
+
+/// Carries out one command.
+pub(crate) async fn dispatch(app: &App, caller: &Caller, asked: Asked) -> Result<Answer> {
+    caller.check_rate(app)?;
+    authorise::command(app, caller, &asked.command).await?;
+    idempotency::once(app, caller, asked).await
+}
+
+/// Opens the stream of one command.
+pub(crate) async fn open(app: &App, caller: &Caller, command: StreamCommand) -> Result<Documents> {
+    caller.check_rate(app)?;
+    authorise::stream(app, caller, &command).await?;
+    streams::open(app, command).await
+}
+
+/// Carries out one envelope; a refusal is an answer too.
+pub(crate) async fn envelope(app: &App, caller: &Caller, envelope: AcpCommandEnvelope) -> AcpCommandResultEnvelope {
+    let asked = match Command::from_value(envelope.command, envelope.params.clone()) {
+        Some(Ok(command)) => Ok(Asked {
+            command,
+            idempotency_key: envelope.idempotency_key.clone(),
+            expected_version: envelope.expected_version,
+        }),
+        Some(Err(error)) => Err(Refusal::from(error)),
+        None if command::spec(envelope.command).is_some() => Err(Refusal::streams(envelope.command)),
+        None => Err(Refusal::from(command::not_available(envelope.command))),
+    };
+    let answer = match asked {
+        Ok(asked) => dispatch(app, caller, asked).await,
+        Err(refusal) => Err(refusal),
+    };
+    let replayed = matches!(&answer, Ok(answer) if answer.is_replayed());
+    let value = answer.and_then(|answer| {
+        serde_json::to_value(answer).map_err(|error| Refusal::internal(format!("an answer cannot be written: {error}")))
+    });
+    let request_id = envelope.request_id;
+    let result = AcpCommandResultEnvelope::answer(&envelope, value.map_err(Refusal::into_envelope));
+    if replayed { result.replayed_for(request_id) } else { result }
+}
+
+/// Does it, once everything has agreed.
+async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> {
+    let by = caller.id();
+    let version = asked.expected_version;
+    Ok(match asked.command {
+        Command::SessionNew(params) => {
+            Outcome::SessionNew(sessions::new(app, caller, params, asked.idempotency_key).await?.into())
+        }
+        Command::SessionResolve(params) => {
+            Outcome::SessionResolve(sessions::resolve(app, caller, params).await?.into())
+        }
+        Command::SessionList(params) => Outcome::SessionList(sessions::list(app, caller, params).await?.into()),
+        Command::SessionLoad(about) => Outcome::SessionLoad(sessions::load(app, about.target).await?.into()),
+        Command::SessionResume(about) => Outcome::SessionResume(sessions::resume(app, about.target).await?.into()),
+        Command::SessionRename(about) => {
+            Outcome::SessionRename(sessions::rename(app, by, about, version).await?.into())
+        }
+        Command::SessionArchive(about) => {
+            Outcome::SessionArchive(sessions::archive(app, by, about, version).await?.into())
+        }
+        Command::SessionFork(about) => {
+            Outcome::SessionFork(sessions::fork(app, caller, about, asked.idempotency_key).await?.into())
+        }
+        Command::SessionExport(about) => Outcome::SessionExport(sessions::export(app, about).await?.into()),
+        Command::SessionExplain(about) => Outcome::SessionExplain(sessions::explain(app, about.target).await?.into()),
+        Command::SessionModeSet(about) => {
+            Outcome::SessionModeSet(sessions::set_mode(app, by, about, version).await?.into())
+        }
+        Command::SessionConfigSet(about) => {
+            Outcome::SessionConfigSet(sessions::set_config(app, by, about, version).await?.into())
+        }
+        Command::SessionCompactPreview(about) => {
+            Outcome::SessionCompactPreview(sessions::compact_preview(app, about.target).await?.into())
+        }
+        Command::SessionCompactApply(about) => {
+            Outcome::SessionCompactApply(sessions::compact_apply(app, by, about.target, version).await?.into())
+        }
+        Command::SessionInput(about) => Outcome::SessionInput(sessions::input(app, by, about).await?.into()),
+        Command::SessionQueue(about) => Outcome::SessionQueue(sessions::queue(app, about.target).await?.into()),
+        Command::SessionInputWithdraw(about) => {
+            Outcome::SessionInputWithdraw(sessions::withdraw(app, by, about).await?.into())
+        }
+        Command::RunCreate(params) => {
+            Outcome::RunCreate(runs::create(app, caller, params, asked.idempotency_key).await?.into())
+        }
+        Command::RunList(params) => Outcome::RunList(runs::list(app, caller, params).await?.into()),
+        Command::RunGet(about) => Outcome::RunGet(runs::get(app, about.target).await?.into()),
+        Command::RunAbort(about) => Outcome::RunAbort(runs::abort(app, by, about, version).await?.into()),
+        Command::RunPause(about) => Outcome::RunPause(runs::pause(app, by, about.target, version).await?.into()),
+        Command::RunResume(about) => Outcome::RunResume(runs::resume(app, by, about.target, version).await?.into()),
+        Command::RunInput(about) => Outcome::RunInput(runs::input(app, about, version).await?.into()),
+        Command::RunDeliver(about) => Outcome::RunDeliver(runs::deliver(app, by, about).await?.into()),
+        Command::RunEnvelopeEdit(about) => {
+            Outcome::RunEnvelopeEdit(runs::edit_envelope(app, by, about, version).await?.into())
+        }
+        Command::RunUndo(about) => Outcome::RunUndo(runs::undo(app, by, about.target, version).await?.into()),
+        Command::RunReplay(about) => Outcome::RunReplay(runs::replay(app, about.target).await?.into()),
+        Command::ApprovalList(params) => Outcome::ApprovalList(approvals::list(app, caller, params).await?.into()),
+        Command::ApprovalGet(about) => Outcome::ApprovalGet(approvals::get(app, about.target).await?.into()),
+        Command::ApprovalDecide(about) => Outcome::ApprovalDecide(approvals::decide(app, caller, about).await?.into()),
+        Command::PatternList(params) => Outcome::PatternList(approvals::patterns(app, caller, params).await?.into()),
+        Command::PatternRevoke(about) => {
+            Outcome::PatternRevoke(approvals::revoke(app, caller, about.target).await?.into())
+        }
+        Command::ToolList(_) => Outcome::ToolList(inventory::tools(app).await.into()),
+        Command::PolicyList(_) => Outcome::PolicyList(inventory::policies(app).into()),
+        Command::ConfigGet(_) => Outcome::ConfigGet(inventory::config(app)?.into()),
+        Command::JournalProve(about) => Outcome::JournalProve(journal::prove(app, about.target.0).await?.into()),
+        Command::JournalBackup(params) => Outcome::JournalBackup(journal::backup(app, params).await?.into()),
+        Command::TokenCreate(params) => Outcome::TokenCreate(tokens::create(app, caller, params).await?.into()),
+        Command::TokenList(_) => Outcome::TokenList(tokens::list(app).into()),
+        Command::TokenRotate(about) => Outcome::TokenRotate(tokens::rotate(app, caller, about).await?.into()),
+        Command::TokenRevoke(about) => Outcome::TokenRevoke(tokens::revoke(app, caller, about.target).await?.into()),
+        Command::PrincipalShow(_) => Outcome::PrincipalShow(caller.view().into()),
+        Command::DaemonStop(_) => Outcome::DaemonStop(inventory::stop(app, caller).into()),
+        Command::Reconnect(_) => Outcome::Reconnect(inventory::reconnect(app, caller).await?.into()),
+    })
+}

@@ -1,0 +1,228 @@
+//! Commands about runs.
+
+use std::path::Path as FilePath;
+
+use palyra_agent::{ClientResult, ClientTool, NewRun, RunFilter, RunRow};
+use palyra_client::api::{
+    AbortRunParams, CreateRunParams, DeliverResultsParams, EditEnvelopeParams, ListRunsParams, ListRunsResponse,
+    ReplayReport, RunDetail, RunInputParams, RunView, UndoResponse,
+};
+use palyra_client::command::About;
+use palyra_common::{ErrorCategory, RunId, StableErrorEnvelope};
+
+use super::caller::Caller;
+use super::idempotency::check_key;
+use super::refusal::{Refusal, Result};
+use crate::app::App;
+use crate::views;
+
+/// Entries of a page when nobody says how many.
+const DEFAULT_PAGE: u32 = 50;
+/// Most entries of a page.
+pub(super) const MAX_PAGE: u32 = 500;
+/// Tools of its own that a caller may bring.
+const MAX_CLIENT_TOOLS: usize = 128;
+
+/// Accepts a run. The key may come with the parameters or with the envelope around them.
+pub(super) async fn create(
+    app: &App,
+    caller: &Caller,
+    mut params: CreateRunParams,
+    key: Option<String>,
+) -> Result<RunView> {
+    match (&params.idempotency_key, key) {
+        (Some(inner), Some(outer)) if *inner != outer => {
+            return Err(Refusal::field("idempotency_key", "the envelope and the parameters name different keys"));
+        }
+        (None, Some(outer)) => params.idempotency_key = Some(outer),
+        _ => {}
+    }
+    let new = NewRun { owner: Some(caller.id().to_owned()), ..new_run(params)? };
+    app.outside.refresh().await;
+    let row = app.engine.create_run(new).await?;
+    let last_seq = app.engine.last_seq(row.run_id).await?;
+    Ok(views::run(row, last_seq))
+}
+
+/// Checks what the engine takes on trust.
+fn new_run(params: CreateRunParams) -> Result<NewRun> {
+    if params.session_id.is_some() && params.session_key.is_some() {
+        return Err(Refusal::field("session_key", "give either `session_id` or `session_key`"));
+    }
+    for (field, key) in [("session_key", &params.session_key), ("idempotency_key", &params.idempotency_key)] {
+        if let Some(key) = key {
+            check_key(field, key)?;
+        }
+    }
+    if params.model.as_ref().is_some_and(|model| model.trim().is_empty()) {
+        return Err(Refusal::field("model", "it is empty; leave it out for the configured model"));
+    }
+    check_workspace(&params.workspace)?;
+    let limits = params.limits.unwrap_or_default();
+    let zero = [
+        ("limits.max_turns", limits.max_turns == Some(0)),
+        ("limits.max_tool_calls", limits.max_tool_calls == Some(0)),
+        ("limits.wall_clock_seconds", limits.wall_clock_seconds == Some(0)),
+    ];
+    if let Some((field, _)) = zero.into_iter().find(|(_, is_zero)| *is_zero) {
+        return Err(Refusal::field(field, "it must be at least 1"));
+    }
+    if params.client_tools.len() > MAX_CLIENT_TOOLS {
+        return Err(Refusal::field("client_tools", format!("at most {MAX_CLIENT_TOOLS} are taken")));
+    }
+    let client_tools = params
+        .client_tools
+        .into_iter()
+        .map(|tool| ClientTool { name: tool.name, description: tool.description, input_schema: tool.input_schema })
+        .collect();
+    Ok(NewRun {
+        prompt: params.prompt,
+        workspace: params.workspace,
+        session_id: params.session_id,
+        session_key: params.session_key,
+        model: params.model,
+        mode: params.mode,
+        max_turns: limits.max_turns,
+        max_tool_calls: limits.max_tool_calls,
+        wall_clock_ms: limits.wall_clock_seconds.map(|seconds| seconds.saturating_mul(1000)),
+        idempotency_key: params.idempotency_key,
+        client_tools,
+        ..NewRun::default()
+    })
+}
+
+/// The daemon's own current directory means nothing to a caller.
+pub(super) fn check_workspace(path: &str) -> Result<()> {
+    if FilePath::new(path).is_absolute() {
+        return Ok(());
+    }
+    Err(Refusal::field("workspace", format!("`{path}` is not an absolute path")))
+}
+
+pub(super) async fn list(app: &App, caller: &Caller, params: ListRunsParams) -> Result<ListRunsResponse> {
+    let limit = page_size(params.limit)?;
+    // One more than asked for tells whether there is a next page.
+    let filter = RunFilter {
+        session_id: params.session_id,
+        phase: params.phase,
+        before: params.before,
+        owner: caller.sees(),
+        limit: limit + 1,
+    };
+    let mut rows = app.engine.runs(filter).await?;
+    let more = rows.len() > limit as usize;
+    rows.truncate(limit as usize);
+    let next_before = if more { rows.last().map(|row| row.run_id) } else { None };
+    Ok(ListRunsResponse { runs: views_of(app, rows).await?, next_before })
+}
+
+pub(super) async fn get(app: &App, id: RunId) -> Result<RunDetail> {
+    Ok(views::run_detail(app.engine.run_details(id).await?))
+}
+
+pub(super) async fn abort(
+    app: &App,
+    by: &str,
+    about: About<RunId, AbortRunParams>,
+    version: Option<u64>,
+) -> Result<RunView> {
+    check_version(app, about.target, version).await?;
+    app.engine.cancel(about.target, by, about.params.reason).await?;
+    view(app, about.target).await
+}
+
+pub(super) async fn pause(app: &App, by: &str, id: RunId, version: Option<u64>) -> Result<RunView> {
+    check_version(app, id, version).await?;
+    app.engine.pause(id, by).await?;
+    view(app, id).await
+}
+
+pub(super) async fn resume(app: &App, by: &str, id: RunId, version: Option<u64>) -> Result<RunView> {
+    check_version(app, id, version).await?;
+    app.engine.resume(id, by).await?;
+    view(app, id).await
+}
+
+pub(super) async fn input(app: &App, about: About<RunId, RunInputParams>, version: Option<u64>) -> Result<RunView> {
+    check_version(app, about.target, version).await?;
+    app.engine.steer(about.target, about.params.text, about.params.mode).await?;
+    view(app, about.target).await
+}
+
+pub(super) async fn deliver(app: &App, by: &str, about: About<RunId, DeliverResultsParams>) -> Result<RunView> {
+    if about.params.results.is_empty() {
+        return Err(Refusal::field("results", "there is none"));
+    }
+    let results = about
+        .params
+        .results
+        .into_iter()
+        .map(|result| ClientResult { call_id: result.call_id, content: result.content, is_error: result.is_error })
+        .collect();
+    app.engine.deliver_client_results(about.target, results, by).await?;
+    view(app, about.target).await
+}
+
+pub(super) async fn edit_envelope(
+    app: &App,
+    by: &str,
+    about: About<RunId, EditEnvelopeParams>,
+    version: Option<u64>,
+) -> Result<RunDetail> {
+    check_version(app, about.target, version).await?;
+    let add = about.params.add.into_iter().map(views::intent).collect();
+    app.engine.edit_envelope(about.target, by, add, about.params.remove).await?;
+    get(app, about.target).await
+}
+
+pub(super) async fn undo(app: &App, by: &str, id: RunId, version: Option<u64>) -> Result<UndoResponse> {
+    check_version(app, id, version).await?;
+    Ok(views::undone(app.engine.undo(id, by).await?))
+}
+
+pub(super) async fn replay(app: &App, id: RunId) -> Result<ReplayReport> {
+    Ok(views::replayed(app.engine.replay(id).await?))
+}
+
+/// A run is at the version of its newest event.
+async fn check_version(app: &App, id: RunId, expected: Option<u64>) -> Result<()> {
+    let Some(expected) = expected else { return Ok(()) };
+    let actual = app.engine.last_seq(id).await?;
+    if expected == actual {
+        return Ok(());
+    }
+    let message = format!("the run is at version {actual}, not at {expected}");
+    Err(StableErrorEnvelope::new("version_conflict", ErrorCategory::Conflict, message)
+        .hint("read it again and decide anew")
+        .details(serde_json::json!({"expected": expected, "actual": actual}))
+        .into())
+}
+
+/// The run as it stands now, for answers to commands that changed it.
+pub(super) async fn view(app: &App, run_id: RunId) -> Result<RunView> {
+    let row = app.engine.run(run_id).await?;
+    let last_seq = app.engine.last_seq(run_id).await?;
+    Ok(views::run(row, last_seq))
+}
+
+/// Rows with their newest positions, which one read of the journal gives for all.
+pub(super) async fn views_of(app: &App, rows: Vec<RunRow>) -> Result<Vec<RunView>> {
+    let views = app.journal.read(move |reader| {
+        rows.into_iter()
+            .map(|row| {
+                let last_seq = reader.last_run_seq(row.run_id)?;
+                Ok(views::run(row, last_seq))
+            })
+            .collect::<std::result::Result<Vec<_>, _>>()
+    });
+    Ok(views.await?)
+}
+
+/// How many entries a page has.
+pub(super) fn page_size(asked: Option<u32>) -> Result<u32> {
+    match asked {
+        None => Ok(DEFAULT_PAGE),
+        Some(0) => Err(Refusal::field("limit", "it must be at least 1")),
+        Some(limit) => Ok(limit.min(MAX_PAGE)),
+    }
+}

@@ -1,0 +1,278 @@
+//! Commands about sessions.
+
+use palyra_agent::{
+    ArchiveState, Archived, CompactionPlan, ForkPoint, NewSession, QueuedInput, Resolved, RunFilter, SessionFilter,
+    SessionInput, SessionSettings, Submitted,
+};
+use palyra_client::api::{
+    ArchiveSessionParams, ArchivedFilter, CompactionView, ExplainSessionResponse, ExportFormat, ExportSessionParams,
+    ExportSessionResponse, ForkSessionParams, InputFate, ListSessionsParams, ListSessionsResponse, NewSessionParams,
+    QueuedInputView, RenameSessionParams, ResolveSessionParams, ResolveSessionResponse, ResumeSessionResponse,
+    SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse, SessionSettingsView,
+    SessionStepView, SessionView, SetSessionModeParams, WithdrawInputParams,
+};
+use palyra_client::command::About;
+use palyra_common::{Digest, InputMode, RunId, SessionId};
+use serde_json::Value;
+
+use super::caller::Caller;
+use super::idempotency::check_key;
+use super::refusal::{Refusal, Result};
+use super::runs::{MAX_PAGE, check_workspace, page_size, view as run_view, views_of};
+use crate::app::App;
+use crate::views;
+
+pub(super) async fn new(
+    app: &App,
+    caller: &Caller,
+    params: NewSessionParams,
+    key: Option<String>,
+) -> Result<SessionView> {
+    if let Some(session_key) = &params.session_key {
+        check_key("session_key", session_key)?;
+    }
+    let new = NewSession {
+        session_id: key.map(|key| id_of(caller, "session.new", &key)),
+        key: params.session_key,
+        title: params.title,
+        owner: caller.id().to_owned(),
+        mode: params.mode,
+        settings: settings(params.settings.unwrap_or_default())?,
+    };
+    Ok(views::session(app.engine.create_session(new).await?))
+}
+
+/// The id of a session that a command with a key makes: the same command makes the same session.
+fn id_of(caller: &Caller, command: &str, key: &str) -> SessionId {
+    let digest = Digest::of_parts(&[command.as_bytes(), caller.id().as_bytes(), key.as_bytes()]);
+    let mut bits = [0; 16];
+    bits.copy_from_slice(digest.0.first_chunk::<16>().unwrap_or(&[0; 16]));
+    SessionId::from_u128(u128::from_be_bytes(bits))
+}
+
+fn settings(view: SessionSettingsView) -> Result<SessionSettings> {
+    if let Some(workspace) = &view.workspace {
+        check_workspace(workspace)?;
+    }
+    Ok(SessionSettings { model: view.model, workspace: view.workspace })
+}
+
+pub(super) async fn resolve(
+    app: &App,
+    caller: &Caller,
+    params: ResolveSessionParams,
+) -> Result<ResolveSessionResponse> {
+    check_key("session_key", &params.session_key)?;
+    let (row, resolved) = app.engine.resolve_session(caller.id(), &params.session_key, params.title).await?;
+    Ok(ResolveSessionResponse { session: views::session(row), created: resolved == Resolved::Created })
+}
+
+pub(super) async fn list(app: &App, caller: &Caller, params: ListSessionsParams) -> Result<ListSessionsResponse> {
+    let limit = page_size(params.limit)?;
+    let filter = SessionFilter {
+        owner: caller.sees(),
+        archived: match params.archived {
+            None | Some(ArchivedFilter::Hide) => Archived::Hide,
+            Some(ArchivedFilter::Only) => Archived::Only,
+            Some(ArchivedFilter::Include) => Archived::Include,
+        },
+        before: params.before,
+        // One more than asked for tells whether there is a next page.
+        limit: limit + 1,
+    };
+    let mut rows = app.engine.sessions(filter).await?;
+    let more = rows.len() > limit as usize;
+    rows.truncate(limit as usize);
+    let next_before = if more { rows.last().map(|row| row.activity) } else { None };
+    Ok(ListSessionsResponse { sessions: rows.into_iter().map(views::session).collect(), next_before })
+}
+
+pub(super) async fn load(app: &App, id: SessionId) -> Result<SessionDetail> {
+    let session = views::session(app.engine.session(id).await?);
+    let mut runs = Vec::new();
+    let mut before = None;
+    loop {
+        let filter = RunFilter { session_id: Some(id), before, limit: MAX_PAGE, ..RunFilter::default() };
+        let rows = app.engine.runs(filter).await?;
+        let whole = rows.len() == MAX_PAGE as usize;
+        before = rows.last().map(|row| row.run_id);
+        runs.extend(views_of(app, rows).await?);
+        if !whole {
+            break;
+        }
+    }
+    runs.reverse();
+    Ok(SessionDetail { session, runs })
+}
+
+pub(super) async fn resume(app: &App, id: SessionId) -> Result<ResumeSessionResponse> {
+    let session = views::session(app.engine.session(id).await?);
+    let mut active_runs = Vec::new();
+    for run_id in app.engine.unfinished_runs() {
+        let run = run_view(app, run_id).await?;
+        if run.session_id == id && !run.phase.is_terminal() {
+            active_runs.push(run);
+        }
+    }
+    active_runs.sort_by_key(|run| run.run_id);
+    Ok(ResumeSessionResponse { session, active_runs, queued: queue(app, id).await?.inputs })
+}
+
+pub(super) async fn rename(
+    app: &App,
+    by: &str,
+    about: About<SessionId, RenameSessionParams>,
+    version: Option<u64>,
+) -> Result<SessionView> {
+    Ok(views::session(app.engine.rename_session(about.target, about.params.title, by, version).await?))
+}
+
+pub(super) async fn archive(
+    app: &App,
+    by: &str,
+    about: About<SessionId, ArchiveSessionParams>,
+    version: Option<u64>,
+) -> Result<SessionView> {
+    let state = if about.params.archived { ArchiveState::Archived } else { ArchiveState::Active };
+    Ok(views::session(app.engine.archive_session(about.target, state, by, version).await?))
+}
+
+pub(super) async fn fork(
+    app: &App,
+    caller: &Caller,
+    about: About<SessionId, ForkSessionParams>,
+    key: Option<String>,
+) -> Result<SessionView> {
+    let ForkSessionParams { run_id, seq, title } = about.params;
+    let id = key.map(|key| id_of(caller, "session.fork", &key));
+    let point = ForkPoint { run_id, seq };
+    Ok(views::session(app.engine.fork_session(about.target, point, caller.id(), title, id).await?))
+}
+
+pub(super) async fn export(app: &App, about: About<SessionId, ExportSessionParams>) -> Result<ExportSessionResponse> {
+    let export = app.engine.export_session(about.target).await?;
+    let format = about.params.format.unwrap_or(ExportFormat::Markdown);
+    let (markdown, document) = match format {
+        ExportFormat::Markdown => (Some(export.to_markdown()), None),
+        ExportFormat::Json => (None, Some(to_value(&export)?)),
+    };
+    Ok(ExportSessionResponse { format, markdown, document })
+}
+
+fn to_value(document: &impl serde::Serialize) -> Result<Value> {
+    serde_json::to_value(document).map_err(|error| Refusal::internal(format!("a document cannot be written: {error}")))
+}
+
+pub(super) async fn explain(app: &App, id: SessionId) -> Result<ExplainSessionResponse> {
+    let session = views::session(app.engine.session(id).await?);
+    let account = app.engine.explain_session(id).await?;
+    let mut steps = Vec::new();
+    for event in account.events {
+        let Value::Object(mut fields) = to_value(&event.what)? else { continue };
+        let kind = match fields.remove("event") {
+            Some(Value::String(kind)) => kind,
+            _ => return Err(Refusal::internal("a step of a session has no name")),
+        };
+        steps.push(SessionStepView {
+            at: event.at,
+            by: event.by,
+            record: event.record,
+            event: kind,
+            details: Value::Object(fields),
+        });
+    }
+    Ok(ExplainSessionResponse { session, steps })
+}
+
+pub(super) async fn set_mode(
+    app: &App,
+    by: &str,
+    about: About<SessionId, SetSessionModeParams>,
+    version: Option<u64>,
+) -> Result<SessionView> {
+    Ok(views::session(app.engine.set_session_mode(about.target, about.params.mode, by, version).await?))
+}
+
+pub(super) async fn set_config(
+    app: &App,
+    by: &str,
+    about: About<SessionId, SessionSettingsView>,
+    version: Option<u64>,
+) -> Result<SessionView> {
+    let settings = settings(about.params)?;
+    Ok(views::session(app.engine.set_session_settings(about.target, settings, by, version).await?))
+}
+
+pub(super) async fn compact_preview(app: &App, id: SessionId) -> Result<CompactionView> {
+    Ok(compaction(app.engine.compact_preview(id, None).await?, Applied::No))
+}
+
+pub(super) async fn compact_apply(app: &App, by: &str, id: SessionId, version: Option<u64>) -> Result<CompactionView> {
+    let (_, plan) = app.engine.compact_apply(id, None, by, version).await?;
+    Ok(compaction(plan, Applied::Yes))
+}
+
+enum Applied {
+    Yes,
+    No,
+}
+
+fn compaction(plan: CompactionPlan, applied: Applied) -> CompactionView {
+    let runs = |outlines: &[palyra_agent::ExchangeOutline]| -> Vec<RunId> {
+        outlines.iter().filter_map(|outline| outline.run_id).collect()
+    };
+    CompactionView {
+        kept: runs(&plan.kept),
+        summarised: runs(&plan.summarised),
+        asked: plan.summary.asked,
+        answered: plan.summary.answered,
+        bytes_before: plan.bytes_before,
+        bytes_after: plan.bytes_after,
+        applied: matches!(applied, Applied::Yes),
+    }
+}
+
+pub(super) async fn input(
+    app: &App,
+    by: &str,
+    about: About<SessionId, SessionInputParams>,
+) -> Result<SessionInputResponse> {
+    let SessionInputParams { text, mode, workspace } = about.params;
+    if let Some(workspace) = &workspace {
+        check_workspace(workspace)?;
+    }
+    app.outside.refresh().await;
+    let mode = mode.unwrap_or(InputMode::FollowUp);
+    let input = SessionInput { text, mode, workspace, by: by.to_owned(), input_id: None };
+    let (fate, run, queued) = match app.engine.submit_input(about.target, input).await? {
+        Submitted::Started(row) => (InputFate::Started, Some(row.run_id), None),
+        Submitted::Steered(row) => (InputFate::Steered, Some(row.run_id), None),
+        Submitted::Queued { input_id, position } => (InputFate::Queued, None, Some((input_id, position))),
+    };
+    let run = match run {
+        Some(run_id) => Some(run_view(app, run_id).await?),
+        None => None,
+    };
+    let (input_id, position) = queued.unzip();
+    Ok(SessionInputResponse { fate, run, input_id, position })
+}
+
+pub(super) async fn queue(app: &App, id: SessionId) -> Result<SessionQueueResponse> {
+    let view = |input: QueuedInput| QueuedInputView {
+        input_id: input.input_id,
+        text: input.text,
+        mode: input.mode,
+        by: input.by,
+        at: input.at,
+    };
+    Ok(SessionQueueResponse { inputs: app.engine.queued_inputs(id).await?.into_iter().map(view).collect() })
+}
+
+pub(super) async fn withdraw(
+    app: &App,
+    by: &str,
+    about: About<SessionId, WithdrawInputParams>,
+) -> Result<SessionQueueResponse> {
+    app.engine.withdraw_input(about.target, &about.params.input_id, by).await?;
+    queue(app, about.target).await
+}

@@ -1,0 +1,171 @@
+//! Commands about API tokens, and the book of them that the gate asks.
+//!
+//! What happens to a token is on the journal before it counts. When tokens were last used is noted now and then, in one record for all of them.
+
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use palyra_client::api::{CreateTokenParams, ListTokensResponse, RotateTokenParams, TokenSecretResponse, TokenView};
+use palyra_client::command::{About, TokenName};
+use palyra_common::{Clock as _, SystemClock, Timestamp};
+use palyra_identity::{
+    IssuedToken, NewToken, Principal, PrincipalId, TokenBook, TokenEvent, TokenId, TokenRecord, Via,
+};
+use palyra_journal::Journal;
+use tokio::sync::Mutex;
+
+use super::caller::Caller;
+use super::records::{self, TokensUsed, kind};
+use super::refusal::{Refusal, Result};
+use crate::app::App;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// All API tokens.
+#[derive(Debug)]
+pub(crate) struct Tokens {
+    book: RwLock<TokenBook>,
+    journal: Journal,
+    /// One change at a time: each looks at the book, is recorded and then changes it.
+    changing: Mutex<()>,
+}
+
+impl Tokens {
+    /// The book as the journal has it.
+    pub(crate) fn load(journal: &Journal) -> Result<Self> {
+        let read = journal.read_blocking(|reader| {
+            let connection = reader.connection();
+            Ok((records::token_events(connection)?, records::tokens_used(connection)?))
+        });
+        let (events, used) = read?;
+        let book = TokenBook::from_events(&events)?;
+        book.restore_last_used(used);
+        Ok(Self { book: RwLock::new(book), journal: journal.clone(), changing: Mutex::new(()) })
+    }
+
+    /// Whom a text stands for.
+    pub(crate) fn verify(
+        &self,
+        text: &str,
+        now: Timestamp,
+    ) -> std::result::Result<Principal, palyra_identity::Refusal> {
+        let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
+        let principal = book.verify(text, now)?;
+        if let Via::ApiToken { id } = &principal.via {
+            book.touch(id, now);
+        }
+        Ok(principal)
+    }
+
+    /// Whether a token that was good when a connection began still is.
+    pub(crate) fn still_good(&self, id: &TokenId, now: Timestamp) -> bool {
+        let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
+        book.get(id).is_some_and(|record| record.is_live(now))
+    }
+
+    /// Notes when tokens were last used.
+    pub(crate) async fn flush(&self) -> Result<()> {
+        let used = self.book.read().unwrap_or_else(PoisonError::into_inner).flush_last_used();
+        if used.is_empty() {
+            return Ok(());
+        }
+        let record = records::record(kind::TOKENS_USED, SystemClock.now(), &TokensUsed { used })?;
+        self.journal.append(vec![record]).await?;
+        Ok(())
+    }
+
+    async fn change<T>(&self, make: impl FnOnce(&TokenBook) -> Result<(TokenEvent, T)>) -> Result<(TokenEvent, T)> {
+        let _turn = self.changing.lock().await;
+        let (event, rest) = make(&self.book.read().unwrap_or_else(PoisonError::into_inner))?;
+        let record = records::record(kind::TOKEN_CHANGED, SystemClock.now(), &event)?;
+        self.journal.append(vec![record]).await?;
+        self.book.write().unwrap_or_else(PoisonError::into_inner).apply(&event)?;
+        Ok((event, rest))
+    }
+
+    fn view_of(&self, id: &TokenId) -> Result<TokenView> {
+        let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
+        let record = book.get(id).ok_or_else(|| Refusal::internal("a token that was just changed is gone"))?;
+        Ok(view(&book, record))
+    }
+}
+
+pub(super) async fn create(app: &App, caller: &Caller, params: CreateTokenParams) -> Result<TokenSecretResponse> {
+    let now = SystemClock.now();
+    let subject = match &params.subject {
+        None => caller.principal.id.clone(),
+        // A bare name means a person or program of that name.
+        Some(name) if !name.contains(':') => parse(&format!("user:{name}"))?,
+        Some(id) => parse(id)?,
+    };
+    let rate_per_minute = match params.rate_per_minute {
+        None => None,
+        Some(rate) => Some(rate.try_into().map_err(|_| Refusal::field("rate_per_minute", "it must be at least 1"))?),
+    };
+    let wanted = NewToken {
+        name: params.name,
+        subject,
+        role: params.role,
+        scopes: params.scopes.map(|scopes| scopes.into_iter().collect()),
+        expires_at: params.expires_in_days.map(|days| now.plus(DAY.saturating_mul(days))),
+        rate_per_minute,
+    };
+    let by = caller.principal.id.clone();
+    issued(app, |book| Ok(book.create(wanted, &by, now)?)).await
+}
+
+fn parse(text: &str) -> Result<PrincipalId> {
+    text.parse().map_err(|_| Refusal::field("subject", format!("`{text}` is not the name of a principal")))
+}
+
+pub(super) async fn rotate(
+    app: &App,
+    caller: &Caller,
+    about: About<TokenName, RotateTokenParams>,
+) -> Result<TokenSecretResponse> {
+    let id = token_id(&about.target)?;
+    let overlap = about.params.overlap_minutes.map(|minutes| MINUTE.saturating_mul(minutes));
+    let by = caller.principal.id.clone();
+    issued(app, |book| Ok(book.rotate(&id, overlap, &by, SystemClock.now())?)).await
+}
+
+async fn issued(app: &App, make: impl FnOnce(&TokenBook) -> Result<IssuedToken>) -> Result<TokenSecretResponse> {
+    let (event, text) = app.gate.tokens().change(|book| make(book).map(|issued| (issued.event, issued.text))).await?;
+    Ok(TokenSecretResponse { token: app.gate.tokens().view_of(event.id())?, secret: text.expose().clone() })
+}
+
+pub(super) async fn revoke(app: &App, caller: &Caller, name: TokenName) -> Result<TokenView> {
+    let id = token_id(&name)?;
+    let by = caller.principal.id.clone();
+    app.gate.tokens().change(|book| Ok((book.revoke(&id, &by, SystemClock.now())?, ()))).await?;
+    app.gate.tokens().view_of(&id)
+}
+
+fn token_id(name: &TokenName) -> Result<TokenId> {
+    name.0.parse().map_err(|_| palyra_identity::IdentityError::TokenNotFound { id: name.0.clone() }.into())
+}
+
+pub(super) fn list(app: &App) -> ListTokensResponse {
+    let book = app.gate.tokens().book.read().unwrap_or_else(PoisonError::into_inner);
+    let mut tokens: Vec<_> = book.list().map(|record| view(&book, record)).collect();
+    tokens.sort_by_key(|token| std::cmp::Reverse(token.created_at));
+    ListTokensResponse { tokens }
+}
+
+fn view(book: &TokenBook, record: &TokenRecord) -> TokenView {
+    TokenView {
+        token_id: record.id.to_string(),
+        name: record.name.clone(),
+        subject: record.subject.to_string(),
+        role: record.role,
+        scopes: record.scopes.iter().copied().collect(),
+        created_at: record.created_at,
+        created_by: record.created_by.to_string(),
+        expires_at: record.expires_at,
+        last_used_at: book.last_used(&record.id),
+        rotated_at: record.rotated_at,
+        revoked_at: record.revoked_at,
+        rate_per_minute: record.rate_per_minute.map(u32::from),
+    }
+}

@@ -1,0 +1,211 @@
+//! Commands and streams over one WebSocket.
+//!
+//! Each message of the client is a command envelope, or `{"cancel": request_id}`. Each message of the daemon is the result of a command, one
+//! document of a stream, or the end of one. Commands are carried out side by side, a bounded number at a time. A client that does not read stops
+//! its own streams and nothing else: a document is made when there is room for it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
+use axum::response::Response;
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt as _, StreamExt as _};
+use palyra_client::command::{SocketMessage, SocketReply};
+use palyra_client::command::{StreamCommand, read_socket_message};
+use palyra_common::{AcpCommandEnvelope, AcpCommandResultEnvelope, RequestId};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::extract::MAX_BODY_BYTES;
+use crate::app::App;
+use crate::dispatch::{self, Caller, Refusal, Transport};
+
+/// Messages that wait for a slow client.
+const OUTBOX: usize = 8;
+/// Commands and streams of one socket at a time.
+const AT_ONCE: usize = 64;
+/// How often a silent client is asked whether it is still there, and whether its credential still counts.
+const PING: Duration = Duration::from_secs(20);
+
+pub(super) async fn open(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let caller = Caller::new(caller.principal, Transport::WebSocket);
+    upgrade
+        .max_message_size(MAX_BODY_BYTES)
+        .max_frame_size(MAX_BODY_BYTES)
+        .on_upgrade(move |socket| async move { Session::new(app, caller).serve(socket).await })
+}
+
+struct Session {
+    app: Arc<App>,
+    caller: Caller,
+    streams: Arc<Mutex<HashMap<RequestId, CancellationToken>>>,
+    slots: Arc<Semaphore>,
+}
+
+impl Session {
+    fn new(app: Arc<App>, caller: Caller) -> Self {
+        Self { app, caller, streams: Arc::default(), slots: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+
+    async fn serve(self, socket: WebSocket) {
+        let (sink, stream) = socket.split();
+        let (outbox, inbox) = mpsc::channel(OUTBOX);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(write(sink, inbox));
+        let closing = self.app.closing.clone();
+        tokio::select! {
+            () = self.read(stream, outbox.clone(), &mut tasks) => {}
+            () = closing.cancelled() => {
+                let frame = CloseFrame { code: close_code::RESTART, reason: Utf8Bytes::from_static("the daemon is stopping") };
+                let _ = outbox.try_send(Message::Close(Some(frame)));
+            }
+        }
+        // Whoever is gone wants no answers; commands that were begun are on the journal and go on.
+        tasks.shutdown().await;
+    }
+
+    async fn read(&self, mut stream: SplitStream<WebSocket>, outbox: mpsc::Sender<Message>, tasks: &mut JoinSet<()>) {
+        let mut ticks = tokio::time::interval(PING);
+        loop {
+            let message = tokio::select! {
+                message = stream.next() => message,
+                _ = ticks.tick() => {
+                    if !self.app.gate.still_good(&self.caller.principal) {
+                        let frame = CloseFrame { code: close_code::POLICY, reason: Utf8Bytes::from_static("the credential is no longer good") };
+                        let _ = outbox.send(Message::Close(Some(frame))).await;
+                        return;
+                    }
+                    // A client that reads nothing has a full outbox; it is not asked again until there is room.
+                    let _ = outbox.try_send(Message::Ping(bytes::Bytes::new()));
+                    continue;
+                }
+                Some(_) = tasks.join_next() => continue,
+            };
+            let text = match message {
+                Some(Ok(Message::Text(text))) => text,
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                Some(Ok(Message::Binary(_))) => {
+                    let frame = CloseFrame {
+                        code: close_code::UNSUPPORTED,
+                        reason: Utf8Bytes::from_static("messages are JSON texts"),
+                    };
+                    let _ = outbox.send(Message::Close(Some(frame))).await;
+                    return;
+                }
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+            };
+            match read_socket_message(text.as_bytes()) {
+                Ok(SocketMessage::Cancel(id)) => {
+                    if let Some(stream) = self.lock_streams().remove(&id) {
+                        stream.cancel();
+                    }
+                }
+                Ok(SocketMessage::Command(envelope)) => {
+                    let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else { return };
+                    let answer = self.answer(*envelope, outbox.clone());
+                    tasks.spawn(async move {
+                        answer.await;
+                        drop(slot);
+                    });
+                }
+                Err(error) => {
+                    if outbox.send(reply(&SocketReply::Unreadable { error })).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn lock_streams(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, CancellationToken>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything that one message of the client leads to.
+    fn answer(&self, envelope: AcpCommandEnvelope, outbox: mpsc::Sender<Message>) -> impl Future<Output = ()> + use<> {
+        let (app, caller, streams) = (Arc::clone(&self.app), self.caller.clone(), Arc::clone(&self.streams));
+        let stopped = CancellationToken::new();
+        let request_id = envelope.request_id;
+        let stream = StreamCommand::from_value(envelope.command, envelope.params.clone());
+        if stream.is_some() {
+            self.lock_streams().insert(request_id, stopped.clone());
+        }
+        async move {
+            let last = match stream {
+                None => Some(SocketReply::Result(Box::new(dispatch::envelope(&app, &caller, envelope).await))),
+                Some(parsed) => {
+                    let sent = match parsed {
+                        Ok(command) => send_stream(&app, &caller, command, request_id, &outbox, &stopped).await,
+                        Err(error) => Err(error.into()),
+                    };
+                    streams.lock().unwrap_or_else(PoisonError::into_inner).remove(&request_id);
+                    match sent {
+                        Ok(()) => Some(SocketReply::End { request_id }),
+                        Err(refusal) => {
+                            let failed = AcpCommandResultEnvelope::answer(&envelope, Err(refusal.into_envelope()));
+                            Some(SocketReply::Result(Box::new(failed)))
+                        }
+                    }
+                }
+            };
+            if let Some(last) = last {
+                let _ = outbox.send(reply(&last)).await;
+            }
+        }
+    }
+}
+
+async fn send_stream(
+    app: &App,
+    caller: &Caller,
+    command: StreamCommand,
+    request_id: RequestId,
+    outbox: &mpsc::Sender<Message>,
+    stopped: &CancellationToken,
+) -> dispatch::Result<()> {
+    let mut documents = dispatch::open(app, caller, command).await?;
+    loop {
+        let next = tokio::select! {
+            next = documents.next() => next?,
+            () = stopped.cancelled() => return Ok(()),
+        };
+        let Some(page) = next else { return Ok(()) };
+        let mut messages = Vec::new();
+        page.each(|document| {
+            let mut text = format!("{{\"request_id\":\"{request_id}\",\"document\":").into_bytes();
+            document.write_json(&mut text)?;
+            text.push(b'}');
+            messages.push(text);
+            Ok::<_, serde_json::Error>(())
+        })
+        .map_err(|error| Refusal::internal(format!("a document cannot be written: {error}")))?;
+        for text in messages {
+            let Ok(text) = Utf8Bytes::try_from(text) else { continue };
+            if outbox.send(Message::Text(text)).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn reply(reply: &SocketReply) -> Message {
+    Message::Text(serde_json::to_string(reply).unwrap_or_default().into())
+}
+
+async fn write(mut sink: SplitSink<WebSocket, Message>, mut inbox: mpsc::Receiver<Message>) {
+    while let Some(message) = inbox.recv().await {
+        let last = matches!(message, Message::Close(_));
+        if sink.send(message).await.is_err() || last {
+            return;
+        }
+    }
+}

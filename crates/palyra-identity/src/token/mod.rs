@@ -1,0 +1,13 @@
+//! API tokens: their text, what is kept of them, the events of their life and the book of those in force.
+
+mod book;
+#[cfg(test)]
+mod book_tests;
+mod event;
+mod record;
+mod text;
+
+pub use book::{IssuedToken, NewToken, TokenBook};
+pub use event::TokenEvent;
+pub use record::{PreviousSecret, TokenRecord};
+pub use text::TokenId;

@@ -1,0 +1,181 @@
+//! Watching a running sandbox: the limits that the kernel does not enforce, orders to kill, the end.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::{Duration, Instant};
+
+use palyra_common::SandboxTier;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, Signal};
+
+use super::first::Inner;
+use super::group::Groups;
+use super::supervisor::Order;
+use super::tree;
+use super::wire::{self, Ending};
+use crate::grant::Owner;
+use crate::plan::{GuestIdentity, Plan};
+use crate::report::EndCause;
+use crate::sys::{self, Patience, Used};
+
+/// How often the limits that the kernel does not enforce are looked at.
+const TICK: Duration = Duration::from_millis(50);
+
+/// A sandbox whose program runs.
+pub(super) struct Begun {
+    pub(super) first: Pid,
+    pub(super) pidfd: OwnedFd,
+    /// To the first process of tier C.
+    pub(super) inner: Option<OwnedFd>,
+    pub(super) listeners: Vec<OwnedFd>,
+    pub(super) host_ids: Owner,
+    pub(super) since: Instant,
+    /// A room that waits for the next start and is not of this one.
+    pub(super) spared: Option<Pid>,
+}
+
+/// Watches a running sandbox to its end and kills it if it must; when this returns, the first process has been reaped.
+pub(super) fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedFd, groups: Option<&Groups>) -> Ending {
+    let limits = &plan.limits;
+    let mut used = Used::default();
+    let mut most = tree::Sample::default();
+    let mut cause = EndCause::Finished;
+    let mut status = None;
+    // In tier C the sandbox's first process is ours.
+    let own_tasks = u32::from(plan.tier == SandboxTier::C);
+    loop {
+        let left = limits.wall.saturating_sub(begun.since.elapsed());
+        let mut polled = [
+            PollFd::new(&begun.pidfd, PollFlags::IN),
+            PollFd::new(control, PollFlags::IN),
+            PollFd::new(life, PollFlags::IN),
+        ];
+        // An interrupted or failed wait is only a look at everything ahead of time.
+        let _ = rustix::event::poll(&mut polled, Some(&timespec(left.min(TICK))));
+        let [ended, ordered, orphaned] = polled.map(|one| !one.revents().is_empty());
+        if ended {
+            break;
+        }
+        let sample = tree::sample(tree::guests(begun.spared));
+        most = tree::Sample {
+            processes: most.processes.max(sample.processes),
+            memory_bytes: most.memory_bytes.max(sample.memory_bytes),
+            cpu: most.cpu.max(sample.cpu),
+            written_bytes: most.written_bytes.max(sample.written_bytes),
+        };
+        let exceeded = if ordered {
+            match wire::receive::<Order>(control.as_fd()) {
+                Ok(Some(_)) => Some(EndCause::Killed),
+                _ => Some(EndCause::Abandoned),
+            }
+        } else if orphaned {
+            Some(EndCause::Abandoned)
+        } else if left.is_zero() {
+            Some(EndCause::WallClock)
+        } else if sample.cpu + used.cpu > limits.cpu {
+            Some(EndCause::Cpu)
+        } else if sample.written_bytes > limits.written_bytes {
+            Some(EndCause::Disk)
+        } else if !plan.cgroups.limits_processes() && sample.processes > limits.processes.saturating_add(own_tasks) {
+            Some(EndCause::Processes)
+        } else if memory_exceeded(plan, groups, sample.memory_bytes) {
+            Some(EndCause::Memory)
+        } else {
+            None
+        };
+        if let Some(found) = exceeded {
+            cause = found;
+            let _ = rustix::process::kill_process(begun.first, Signal::KILL);
+            break;
+        }
+        // Orphans of tier B that ended; the first process is left for the end.
+        if plan.tier == SandboxTier::B && reap_orphans(&mut used, begun.first, &mut status) {
+            break;
+        }
+    }
+    if status.is_none()
+        && let Ok(Some(waited)) = sys::wait4(Some(begun.first), Patience::Block)
+    {
+        used.cpu += waited.used.cpu;
+        used.largest = used.largest.max(waited.used.largest);
+        status = Some(waited.status);
+    }
+    if plan.tier == SandboxTier::C {
+        status =
+            begun.inner.as_ref().and_then(guest_status).or(if cause == EndCause::Finished { None } else { status });
+    }
+    let rest = tree::kill_below(private(plan, begun.host_ids), begun.spared);
+    used.cpu += rest.cpu;
+    used.largest = used.largest.max(rest.largest);
+    let counted = groups.map(Groups::counted).unwrap_or_default();
+    if cause == EndCause::Finished {
+        cause = natural_cause(status, counted.memory_kills, used, plan);
+    }
+    Ending {
+        status,
+        cause,
+        // What dies with its namespace is not added up by the kernel.
+        cpu: used.cpu.max(most.cpu),
+        memory_bytes: counted.memory_bytes.unwrap_or(used.largest.max(most.memory_bytes)),
+        processes: most.processes.max(1),
+        written_bytes: most.written_bytes,
+    }
+}
+
+/// Whether the tree needs more memory than it may have. The kernel kills one process of a group; what is left would only wait for it.
+fn memory_exceeded(plan: &Plan, groups: Option<&Groups>, sampled: u64) -> bool {
+    if plan.cgroups.limits_memory() {
+        groups.is_some_and(|groups| groups.counted().memory_kills > 0)
+    } else {
+        sampled > plan.limits.memory_bytes
+    }
+}
+
+/// Reaps what ended below; whether the first process was among it.
+fn reap_orphans(used: &mut Used, first: Pid, status: &mut Option<i32>) -> bool {
+    tree::reap(used, |waited| {
+        if waited.pid == first {
+            *status = Some(waited.status);
+        }
+    });
+    status.is_some()
+}
+
+/// What the sandbox's first process said of the guest before it ended.
+fn guest_status(inner: &OwnedFd) -> Option<i32> {
+    loop {
+        match wire::receive::<Inner>(inner.as_fd()) {
+            Ok(Some(received)) => {
+                if let Inner::Ended(status) = received.message {
+                    return Some(status);
+                }
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Whether the kernel ended it for a limit.
+fn natural_cause(status: Option<i32>, memory_kills: u64, used: Used, plan: &Plan) -> EndCause {
+    const KILLED: i32 = 9;
+    const CPU_EXCEEDED: i32 = 24;
+    const FILE_TOO_LARGE: i32 = 25;
+    let signal = status.map_or(KILLED, |status| status & 0x7f);
+    let failed = status != Some(0);
+    match signal {
+        _ if failed && memory_kills > 0 => EndCause::Memory,
+        CPU_EXCEEDED => EndCause::Cpu,
+        KILLED if used.cpu >= plan.limits.cpu => EndCause::Cpu,
+        FILE_TOO_LARGE => EndCause::Disk,
+        KILLED if status.is_none() => EndCause::Killed,
+        _ => EndCause::Finished,
+    }
+}
+
+/// Whom to kill besides the known descendants: in tier C the kernel has killed everyone, as an ordinary user others would be hit.
+fn private(plan: &Plan, owner: Owner) -> Option<Owner> {
+    (plan.identity == GuestIdentity::Private && plan.tier == SandboxTier::B).then_some(owner)
+}
+
+pub(super) fn timespec(duration: Duration) -> Timespec {
+    Timespec { tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX), tv_nsec: duration.subsec_nanos().into() }
+}
