@@ -15,4 +15,5 @@ mod rest;
 mod router;
 mod socket;
 
+pub(crate) use health::report as health_report;
 pub(crate) use router::router;

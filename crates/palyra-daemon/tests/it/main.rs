@@ -9,6 +9,7 @@
 )]
 
 mod doors;
+mod grpc;
 mod journal;
 mod policies;
 mod raw;
