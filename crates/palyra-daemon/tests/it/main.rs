@@ -8,13 +8,18 @@
     reason = "a test may stop at the first surprise"
 )]
 
+#[path = "../../../palyra-telemetry/tests/it/collector.rs"]
+#[allow(dead_code, reason = "shared with the tests of palyra-telemetry, which use all of it")]
+mod collector;
 mod doors;
 mod grpc;
 mod journal;
+mod observe;
 mod policies;
 mod raw;
 mod requests;
 mod runs;
+mod service;
 mod start;
 mod stop;
 mod support;
