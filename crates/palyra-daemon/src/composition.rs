@@ -157,9 +157,6 @@ impl Composition {
             tracing::warn!("{warning}");
         }
         let outcome = self.run_claimed(&root, &loaded, &runtime, Given { metrics, inherited, started });
-        if let Err(error) = &outcome {
-            tracing::error!(error = %error.to_stable(), "the daemon ends");
-        }
         telemetry.shutdown(EXPORT_GRACE);
         runtime.shutdown_timeout(THREAD_GRACE);
         root.release();
@@ -287,6 +284,8 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     for name in inherited.left() {
         tracing::warn!(name, "the service manager passed a socket that nothing here serves");
     }
+    // Closed, so that nobody waits at a door that is never answered.
+    drop(inherited);
     let app = Arc::new(App {
         engine: engine.clone(),
         policies,

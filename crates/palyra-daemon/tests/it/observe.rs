@@ -1,6 +1,6 @@
 //! What the daemon says about itself: numbers, readiness, its log and, where a collector is named, traces.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
@@ -152,8 +152,11 @@ async fn the_log_rotates_and_names_who_did_what() {
         .with("PALYRA_LOG_FILE_KEEP", "1000");
     let daemon = place.start().await;
     run_to_its_end(&daemon).await;
-    for _ in 0..200 {
-        daemon.client.health().await.unwrap();
+    // Each of these leaves a line: a client that does not speak HTTP.
+    for _ in 0..600 {
+        let mut stream = UnixStream::connect(daemon.state_root.join("palyrad.sock")).unwrap();
+        stream.write_all(b"this is not HTTP at all\r\n\r\n").unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
     }
     daemon.client.stop_daemon().await.unwrap();
     eventually("the end of the log", || {
@@ -221,7 +224,9 @@ async fn contents_are_traced_when_the_operator_asks_for_it() {
     let tool = attributes(&collector.span("execute_tool palyra.fs.write").attributes);
     assert!(tool["gen_ai.tool.call.arguments"].contains("the-content-of-the-file"), "{tool:?}");
     let everything = collector.everything();
-    assert!(everything.contains("the-prompt-of-the-person") && everything.contains("the-answer-of-the-model"));
+    for content in ["the-prompt-of-the-person", "the-answer-of-the-model"] {
+        assert!(everything.contains(content), "the collector did not get {content}: {everything}");
+    }
 }
 
 #[tokio::test]

@@ -72,7 +72,8 @@ pub(crate) enum WorkFilter {
 impl WorkFilter {
     fn passes(self, metadata: &Metadata<'_>) -> bool {
         Work::of(metadata).is_some()
-            || (matches!(self, Self::SpansAndContent) && metadata.is_event() && metadata.target() == CONTENT_TARGET)
+            // Not only events: `enabled!` asks with something that is neither event nor span.
+            || (matches!(self, Self::SpansAndContent) && !metadata.is_span() && metadata.target() == CONTENT_TARGET)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
+use opentelemetry_proto::tonic::common::v1::any_value::Value as Kind;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use palyra_common::config::{LogFormat, LogLevel};
@@ -97,6 +98,8 @@ async fn spans_and_numbers_arrive_in_the_words_of_the_conventions() {
     assert_eq!(of_chat["gen_ai.request.model"], "tiny-1");
     assert_eq!(of_chat["gen_ai.usage.input_tokens"], "120");
     assert_eq!(of_chat["gen_ai.usage.output_tokens"], "7");
+    let tokens = chat.attributes.iter().find(|pair| pair.key == "gen_ai.usage.input_tokens").unwrap();
+    assert_eq!(tokens.value.clone().unwrap().value, Some(Kind::IntValue(120)), "a number, not its digits");
 
     let tool = collector.span("execute_tool palyra.fs.read");
     assert_eq!(attributes(&tool.attributes)["error.type"], "path_not_found");
