@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::Gate;
 use crate::keys::Keys;
 use crate::outside::OutsideTools;
+use crate::quic::QuicHealth;
 
 /// The daemon as its handlers see it.
 pub(crate) struct App {
@@ -31,6 +32,8 @@ pub(crate) struct App {
     pub(crate) provider_health: ComponentHealth,
     /// What health says about HTTP; it does not change while the daemon runs.
     pub(crate) http_health: ComponentHealth,
+    /// What health says about QUIC.
+    pub(crate) quic_health: QuicHealth,
     pub(crate) gate: Gate,
     /// Keys of commands that are carried out at this moment.
     pub(crate) keys: Keys,

@@ -25,7 +25,7 @@ use crate::auth::Gate;
 use crate::dispatch::Tokens;
 use crate::error::DaemonError;
 use crate::keys::Keys;
-use crate::listen::Doors;
+use crate::listen::{Doors, Http};
 use crate::outside::OutsideTools;
 use crate::provider::Chosen;
 use crate::reach::Reach;
@@ -33,7 +33,8 @@ use crate::rules::Rules;
 use crate::serve::Server;
 use crate::state::StateRoot;
 use crate::token::Token;
-use crate::{http, logging, options, policy_watch, shutdown};
+use crate::tls::Identity;
+use crate::{http, logging, options, policy_watch, quic, shutdown};
 
 /// How long tools that are under way may take to report when the daemon stops.
 const TOOL_GRACE: Duration = Duration::from_secs(10);
@@ -239,7 +240,9 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     let watching =
         watched.map(|directory| tokio::spawn(policy_watch::follow(Arc::clone(&policies), directory, closing.clone())));
     let engine = Engine::start(engine).await?;
-    let doors = Doors::open(root, &loaded.config().daemon).await?;
+    let identity = Identity::new(root.path(), loaded.config(), Arc::clone(&clock));
+    let doors = Doors::open(root, loaded.config(), &identity).await?;
+    let names = loaded.config().http.allowed_hosts.clone();
     let app = Arc::new(App {
         engine: engine.clone(),
         policies,
@@ -250,16 +253,23 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         provider: chosen.view(),
         provider_health: chosen.health(),
         http_health: doors.http_health,
-        gate: Gate::new(token, tokens, Vec::new(), Arc::clone(&clock))?,
+        quic_health: doors.quic_health,
+        gate: Gate::new(token, tokens, identity.clone(), names, Arc::clone(&clock))?,
         keys: Keys::default(),
         ready_since: Instant::now(),
         closing: closing.clone(),
     });
     let server = Server::new(http::router(Arc::clone(&app)), closing.clone());
     server.serve(doors.unix);
-    if let Some(listener) = doors.http {
-        server.serve(listener);
+    match doors.http {
+        Some(Http::Plain(listener)) => server.serve(listener),
+        Some(Http::Tls(listener)) => server.serve(listener),
+        None => {}
     }
+    if let Some(socket) = doors.quic {
+        server.spawn(quic::serve(Arc::clone(&app), socket, identity.clone()));
+    }
+    server.spawn(identity.keep_fresh(closing.clone()));
     tracing::info!(
         version = BuildInfo::current().version,
         state_root = %root.path().display(),

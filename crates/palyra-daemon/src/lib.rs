@@ -6,6 +6,7 @@
 //! - `listen`, `serve`, `auth`: the Unix socket, loopback HTTP, and who may come in;
 //! - `dispatch`: the one dispatcher of all commands: who may give them, what becomes of a repetition, what they do;
 //! - `http`: HTTP around it, one place for addresses and one for errors;
+//! - `quic`: QUIC around it; `tls`: certificates, the daemon's own and those of callers;
 //! - `views`: rows of the engine as wire types; `shutdown`: how it ends.
 
 mod app;
@@ -23,11 +24,13 @@ mod options;
 mod outside;
 mod policy_watch;
 mod provider;
+mod quic;
 mod reach;
 mod rules;
 mod serve;
 mod shutdown;
 mod state;
+mod tls;
 mod token;
 mod views;
 

@@ -1,7 +1,7 @@
 //! The state root: one directory, one daemon.
 //!
 //! Owns the directory itself and the small files that tell others about the daemon: `palyrad.lock`, `palyrad.pid`,
-//! `http.addr`. The journal, the effects and the keys below it belong to the crates that write them.
+//! `http.addr`, `quic.addr`. The journal, the effects and the keys below it belong to the crates that write them.
 //!
 //! INVARIANT: a [`StateRoot`] exists only while this process holds the lock, so whoever has one may remove what an earlier
 //! daemon left behind. The kernel drops the lock when the process dies, however it dies.
@@ -13,12 +13,15 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 
 use palyra_client::SOCKET_NAME;
+use palyra_client::quic::QUIC_ADDRESS_NAME;
 
 use crate::error::DaemonError;
 
 const LOCK_NAME: &str = "palyrad.lock";
 const PID_NAME: &str = "palyrad.pid";
 const ADDRESS_NAME: &str = "http.addr";
+/// Files that say where the daemon is served; gone when it is not.
+const ADDRESS_NAMES: [&str; 2] = [ADDRESS_NAME, QUIC_ADDRESS_NAME];
 const EFFECTS_NAME: &str = "effects";
 
 /// A state root that this process owns.
@@ -36,8 +39,10 @@ impl StateRoot {
         check_owner(&path)?;
         let lock = take_lock(&path)?;
         let root = Self { path, _lock: lock };
-        // Left by a daemon that was killed; it would send clients to a port that may be anybody's by now.
-        root.forget(ADDRESS_NAME)?;
+        // Left by a daemon that was killed; they would send clients to ports that may be anybody's by now.
+        for name in ADDRESS_NAMES {
+            root.forget(name)?;
+        }
         root.replace(PID_NAME, &format!("{}\n", std::process::id()))?;
         Ok(root)
     }
@@ -55,6 +60,11 @@ impl StateRoot {
     /// Tells others where HTTP is served.
     pub(crate) fn note_address(&self, address: SocketAddr) -> Result<(), DaemonError> {
         self.replace(ADDRESS_NAME, &format!("{address}\n"))
+    }
+
+    /// Tells others where QUIC is served.
+    pub(crate) fn note_quic_address(&self, address: SocketAddr) -> Result<(), DaemonError> {
+        self.replace(QUIC_ADDRESS_NAME, &format!("{address}\n"))
     }
 
     /// Replaces a small file as a whole, readable by its owner alone.
@@ -78,7 +88,7 @@ impl StateRoot {
 
     /// Takes back everything that says a daemon is here, then gives up the lock.
     pub(crate) fn release(self) {
-        for name in [SOCKET_NAME, ADDRESS_NAME, PID_NAME] {
+        for name in [SOCKET_NAME, PID_NAME].into_iter().chain(ADDRESS_NAMES) {
             if let Err(error) = self.forget(name) {
                 tracing::warn!(%error, "a file of the stopped daemon stays behind");
             }

@@ -35,6 +35,7 @@ impl TestContext {
         let environment = vec![
             ("PALYRA_DAEMON_HTTP_BIND".to_owned(), "127.0.0.1:0".to_owned()),
             ("PALYRA_MODEL_PROVIDER".to_owned(), "offline".to_owned()),
+            ("PALYRA_QUIC_ENABLED".to_owned(), "false".to_owned()),
         ];
         Ok(Self { directory, environment })
     }

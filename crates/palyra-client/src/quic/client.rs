@@ -28,8 +28,9 @@ use crate::transport::one_line;
 /// A daemon that is there answers a handshake at once.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the other side may be silent; keep-alives make sure that it is not by accident.
-const IDLE: Duration = Duration::from_secs(60);
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const IDLE: Duration = Duration::from_secs(20);
+/// Also how long a daemon that was killed and came back goes unnoticed at most.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// How much of one stream arrives before it is read. A reader that stops reading stops the daemon's writing after so much.
 const STREAM_WINDOW: u32 = 256 * 1024;
 

@@ -30,13 +30,11 @@ pub enum CloseCode {
     Stopping,
     /// The certificate is not good, or not any more.
     CertificateRefused,
-    /// There are as many connections as there may be.
-    Busy,
 }
 
 impl CloseCode {
     /// Every one of them.
-    pub const ALL: [Self; 4] = [Self::Done, Self::Stopping, Self::CertificateRefused, Self::Busy];
+    pub const ALL: [Self; 3] = [Self::Done, Self::Stopping, Self::CertificateRefused];
 
     /// Its number on the wire.
     #[must_use]
@@ -45,7 +43,6 @@ impl CloseCode {
             Self::Done => 0,
             Self::Stopping => 1,
             Self::CertificateRefused => 2,
-            Self::Busy => 3,
         }
     }
 
@@ -65,6 +62,6 @@ mod tests {
         for (number, code) in CloseCode::ALL.into_iter().enumerate() {
             assert_eq!((code.number() as usize, CloseCode::of(number as u64)), (number, Some(code)));
         }
-        assert_eq!(CloseCode::of(4), None);
+        assert_eq!(CloseCode::of(3), None);
     }
 }

@@ -14,6 +14,7 @@ pub(super) async fn show(State(app): State<Arc<App>>) -> Json<HealthResponse> {
     let components = vec![
         journal(&app),
         app.http_health.clone(),
+        app.quic_health.get(),
         app.provider_health.clone(),
         policy_watch::health(&app.policies),
         runs(&app),

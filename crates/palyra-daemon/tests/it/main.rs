@@ -11,9 +11,12 @@
 mod doors;
 mod journal;
 mod policies;
+mod quic;
+mod quic_support;
 mod raw;
 mod requests;
 mod runs;
 mod start;
 mod stop;
 mod support;
+mod tls;
