@@ -32,8 +32,8 @@ use crate::reach::Reach;
 use crate::rules::Rules;
 use crate::serve::Server;
 use crate::state::StateRoot;
-use crate::token::Token;
 use crate::tls::Identity;
+use crate::token::Token;
 use crate::{http, logging, options, policy_watch, quic, shutdown};
 
 /// How long tools that are under way may take to report when the daemon stops.

@@ -12,8 +12,8 @@ use http::header::{AUTHORIZATION, COOKIE, ORIGIN};
 use http::{HeaderMap, HeaderName, Method, Uri};
 use palyra_common::{Clock, ErrorCategory, PrincipalRole, StableErrorEnvelope, ToStableError as _};
 use palyra_identity::{
-    ConsoleOptions, ConsoleSessions, IdentityError, OpenedSession, Principal, PrincipalId, RateLimiter,
-    RateOptions, Refusal, Source, Throttle, ThrottleOptions, Via, check_origin, read_cookie,
+    ConsoleOptions, ConsoleSessions, IdentityError, OpenedSession, Principal, PrincipalId, RateLimiter, RateOptions,
+    Refusal, Source, Throttle, ThrottleOptions, Via, check_origin, read_cookie,
 };
 
 use self::host::{check_host, named_host, only};

@@ -39,16 +39,13 @@ pub(crate) async fn serve(app: Arc<App>, socket: UdpSocket, identity: Identity) 
     }
 }
 
-async fn open(
-    app: &App,
-    socket: UdpSocket,
-    identity: &Identity,
-) -> Result<(Endpoint, Arc<Authority>), DaemonError> {
+async fn open(app: &App, socket: UdpSocket, identity: &Identity) -> Result<(Endpoint, Arc<Authority>), DaemonError> {
     let authority = identity.authority().await?;
     let server = settings::server(&authority, &app.config.config().quic)?;
     // The same key after a restart: clients of the daemon before hear at once that their connections are gone.
     let reset_key = identity.derived_key(b"palyra quic stateless reset v1").await?;
-    let endpoint = Endpoint::new(EndpointConfig::new(Arc::new(reset_key)), Some(server), socket, Arc::new(TokioRuntime));
+    let endpoint =
+        Endpoint::new(EndpointConfig::new(Arc::new(reset_key)), Some(server), socket, Arc::new(TokioRuntime));
     Ok((endpoint.map_err(DaemonError::system("serve QUIC"))?, authority))
 }
 

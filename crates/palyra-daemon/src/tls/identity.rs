@@ -127,7 +127,9 @@ impl Shared {
             match authority.renew_server() {
                 Ok(true) => tracing::info!("the daemon's certificate was renewed"),
                 Ok(false) => {}
-                Err(error) => tracing::error!(error = %error.to_stable().message, "the daemon's certificate was not renewed"),
+                Err(error) => {
+                    tracing::error!(error = %error.to_stable().message, "the daemon's certificate was not renewed")
+                }
             }
             if let Err(error) = self.certify_owner(authority) {
                 tracing::error!(error = %error.to_stable().message, "the local owner's certificate was not renewed");
