@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::Gate;
 use crate::keys::Keys;
 use crate::outside::OutsideTools;
+use crate::quic::QuicHealth;
 
 /// The daemon as its handlers see it.
 pub(crate) struct App {
@@ -34,6 +35,8 @@ pub(crate) struct App {
     pub(crate) http_health: ComponentHealth,
     /// What health says about gRPC; it does not change while the daemon runs.
     pub(crate) grpc_health: ComponentHealth,
+    /// What health says about QUIC.
+    pub(crate) quic_health: QuicHealth,
     pub(crate) gate: Gate,
     /// Keys of commands that are carried out at this moment.
     pub(crate) keys: Keys,

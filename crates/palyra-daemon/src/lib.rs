@@ -7,6 +7,7 @@
 //! - `dispatch`: the one dispatcher of all commands: who may give them, what becomes of a repetition, what they do;
 //! - `grpc`: gRPC around it, the schema of `palyra-proto`;
 //! - `http`: HTTP around it, one place for addresses and one for errors;
+//! - `quic`: QUIC around it; `tls`: certificates, the daemon's own and those of callers;
 //! - `views`: rows of the engine as wire types; `shutdown`: how it ends.
 
 mod app;
@@ -24,12 +25,14 @@ mod options;
 mod outside;
 mod policy_watch;
 mod provider;
+mod quic;
 mod reach;
 mod rules;
 mod serve;
 mod shutdown;
 mod state;
 mod telemetry;
+mod tls;
 mod token;
 mod views;
 
