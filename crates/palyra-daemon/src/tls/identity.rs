@@ -128,7 +128,7 @@ impl Shared {
                 Ok(true) => tracing::info!("the daemon's certificate was renewed"),
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::error!(error = %error.to_stable().message, "the daemon's certificate was not renewed")
+                    tracing::error!(error = %error.to_stable().message, "the daemon's certificate was not renewed");
                 }
             }
             if let Err(error) = self.certify_owner(authority) {

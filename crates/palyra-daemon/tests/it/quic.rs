@@ -81,18 +81,18 @@ async fn commands_and_streams_are_the_same_as_everywhere() {
     assert!(events.last().unwrap().is_terminal());
 
     // The same key with the same command is carried out once.
-    let envelope = |key: &str, prompt: &str| AcpCommandEnvelope {
+    let envelope = |key: &str, title: &str| AcpCommandEnvelope {
         request_id: RequestId::generate(),
-        command: AcpCommand::RunCreate,
-        params: serde_json::to_value(daemon.task(prompt)).unwrap(),
+        command: AcpCommand::SessionNew,
+        params: json!({"title": title}),
         idempotency_key: Some(key.to_owned()),
         expected_version: None,
     };
-    let first = client.envelope(&envelope("k1", "list the files")).await.unwrap();
-    let again = client.envelope(&envelope("k1", "list the files")).await.unwrap();
+    let first = client.envelope(&envelope("k1", "one")).await.unwrap();
+    let again = client.envelope(&envelope("k1", "one")).await.unwrap();
     assert_eq!((first.is_replayed(), again.is_replayed()), (false, true));
-    assert_eq!(first.outcome().unwrap()["run_id"], again.outcome().unwrap()["run_id"]);
-    let other = client.envelope(&envelope("k1", "something else")).await.unwrap();
+    assert_eq!(first.outcome(), again.outcome());
+    let other = client.envelope(&envelope("k1", "two")).await.unwrap();
     assert_eq!(other.outcome().unwrap_err().category, palyra_common::ErrorCategory::Conflict);
 
     let absent = RunId::generate();
