@@ -8,9 +8,12 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod clients;
+mod description;
 mod doors;
 mod grpc;
 mod journal;
+mod matrix;
 mod policies;
 mod raw;
 mod requests;
