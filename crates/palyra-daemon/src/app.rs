@@ -10,11 +10,13 @@ use palyra_common::ComponentHealth;
 use palyra_common::config::LoadedConfig;
 use palyra_journal::Journal;
 use palyra_policy::PolicyStore;
+use palyra_telemetry::Metrics;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Gate;
 use crate::keys::Keys;
 use crate::outside::OutsideTools;
+use crate::quic::QuicHealth;
 
 /// The daemon as its handlers see it.
 pub(crate) struct App {
@@ -33,9 +35,13 @@ pub(crate) struct App {
     pub(crate) http_health: ComponentHealth,
     /// What health says about gRPC; it does not change while the daemon runs.
     pub(crate) grpc_health: ComponentHealth,
+    /// What health says about QUIC.
+    pub(crate) quic_health: QuicHealth,
     pub(crate) gate: Gate,
     /// Keys of commands that are carried out at this moment.
     pub(crate) keys: Keys,
+    /// What is counted.
+    pub(crate) metrics: Metrics,
     pub(crate) ready_since: Instant,
     /// Cancelled when the daemon shall end.
     pub(crate) closing: CancellationToken,

@@ -1,12 +1,13 @@
 //! The daemon of Palyra: it puts the parts together and opens the doors. Nothing else lives here.
 //!
 //! - [`Composition`]: which tools, decider and provider this daemon has; [`Composition::main`] is the whole of `palyrad`;
-//! - `options`, `provider`: from configuration to resolved parts; `logging`: its log;
+//! - `options`, `provider`: from configuration to resolved parts; `telemetry`: its log, numbers and traces;
 //! - `state`, `token`: the state root, who owns it, what lies in it;
 //! - `listen`, `serve`, `auth`: the Unix socket, loopback HTTP and gRPC, and who may come in;
 //! - `dispatch`: the one dispatcher of all commands: who may give them, what becomes of a repetition, what they do;
 //! - `grpc`: gRPC around it, the schema of `palyra-proto`;
 //! - `http`: HTTP around it, one place for addresses and one for errors;
+//! - `quic`: QUIC around it; `tls`: certificates, the daemon's own and those of callers;
 //! - `views`: rows of the engine as wire types; `shutdown`: how it ends.
 
 mod app;
@@ -20,16 +21,18 @@ mod grpc;
 mod http;
 mod keys;
 mod listen;
-mod logging;
 mod options;
 mod outside;
 mod policy_watch;
 mod provider;
+mod quic;
 mod reach;
 mod rules;
 mod serve;
 mod shutdown;
 mod state;
+mod telemetry;
+mod tls;
 mod token;
 mod views;
 

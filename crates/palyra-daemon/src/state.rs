@@ -1,7 +1,7 @@
 //! The state root: one directory, one daemon.
 //!
 //! Owns the directory itself and the small files that tell others about the daemon: `palyrad.lock`, `palyrad.pid`,
-//! `http.addr`, `grpc.addr`. The journal, the effects and the keys below it belong to the crates that write them.
+//! `http.addr`, `grpc.addr`, `quic.addr`. The journal, the effects and the keys below it belong to the crates that write them.
 //!
 //! INVARIANT: a [`StateRoot`] exists only while this process holds the lock, so whoever has one may remove what an earlier
 //! daemon left behind. The kernel drops the lock when the process dies, however it dies.
@@ -11,8 +11,10 @@ use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use palyra_client::SOCKET_NAME;
+use palyra_client::quic::QUIC_ADDRESS_NAME;
 
 use crate::error::DaemonError;
 
@@ -22,8 +24,8 @@ const PID_NAME: &str = "palyrad.pid";
 pub(crate) const HTTP_ADDRESS: &str = "http.addr";
 /// Where gRPC is served.
 pub(crate) const GRPC_ADDRESS: &str = "grpc.addr";
-/// Files that tell where something is served.
-const ADDRESSES: [&str; 2] = [HTTP_ADDRESS, GRPC_ADDRESS];
+/// Files that say where the daemon is served; gone when it is not.
+const ADDRESSES: [&str; 3] = [HTTP_ADDRESS, GRPC_ADDRESS, QUIC_ADDRESS_NAME];
 const EFFECTS_NAME: &str = "effects";
 
 /// A state root that this process owns.
@@ -31,6 +33,8 @@ const EFFECTS_NAME: &str = "effects";
 pub(crate) struct StateRoot {
     path: PathBuf,
     _lock: File,
+    /// Set when the socket belongs to the service manager, which keeps it open while no daemon runs.
+    socket_is_lent: AtomicBool,
 }
 
 impl StateRoot {
@@ -40,8 +44,8 @@ impl StateRoot {
         made.map_err(DaemonError::file("create", &path))?;
         check_owner(&path)?;
         let lock = take_lock(&path)?;
-        let root = Self { path, _lock: lock };
-        // Left by a daemon that was killed; it would send clients to a port that may be anybody's by now.
+        let root = Self { path, _lock: lock, socket_is_lent: AtomicBool::new(false) };
+        // Left by a daemon that was killed; they would send clients to ports that may be anybody's by now.
         for name in ADDRESSES {
             root.forget(name)?;
         }
@@ -62,6 +66,11 @@ impl StateRoot {
     /// Tells others where something is served.
     pub(crate) fn note_address(&self, name: &str, address: SocketAddr) -> Result<(), DaemonError> {
         self.replace(name, &format!("{address}\n"))
+    }
+
+    /// The socket is not this daemon's to remove.
+    pub(crate) fn leave_socket(&self) {
+        self.socket_is_lent.store(true, Ordering::Relaxed);
     }
 
     /// Replaces a small file as a whole, readable by its owner alone.
@@ -85,7 +94,8 @@ impl StateRoot {
 
     /// Takes back everything that says a daemon is here, then gives up the lock.
     pub(crate) fn release(self) {
-        for name in [SOCKET_NAME, PID_NAME].into_iter().chain(ADDRESSES) {
+        let own_socket = (!self.socket_is_lent.load(Ordering::Relaxed)).then_some(SOCKET_NAME);
+        for name in own_socket.into_iter().chain([PID_NAME]).chain(ADDRESSES) {
             if let Err(error) = self.forget(name) {
                 tracing::warn!(%error, "a file of the stopped daemon stays behind");
             }

@@ -3,6 +3,7 @@
 //! On the Unix socket the kernel says who calls. Everywhere else the caller shows a credential: the local token, an API token, a certificate
 //! that this daemon issued, or the console's cookie, which needs a proof of its own for every change. No header ever says who somebody is.
 
+mod counted;
 mod host;
 
 use std::net::{IpAddr, SocketAddr};
@@ -12,19 +13,22 @@ use http::header::{AUTHORIZATION, COOKIE, ORIGIN};
 use http::{HeaderMap, HeaderName, Method, Uri};
 use palyra_common::{Clock, ErrorCategory, PrincipalRole, StableErrorEnvelope, ToStableError as _};
 use palyra_identity::{
-    ConsoleOptions, ConsoleSessions, DeviceIdentity, IdentityError, OpenedSession, Principal, PrincipalId, RateLimiter,
-    RateOptions, Refusal, Source, Throttle, ThrottleOptions, Via, check_origin, read_cookie,
+    ConsoleOptions, ConsoleSessions, IdentityError, OpenedSession, Principal, PrincipalId, RateLimiter, RateOptions,
+    Refusal, Source, Throttle, ThrottleOptions, Via, check_origin, read_cookie,
 };
+use palyra_telemetry::Metrics;
 
+use self::counted::Credential;
 use self::host::{check_host, named_host, only};
 use crate::dispatch::Tokens;
+use crate::tls::{Device, Identity};
 use crate::token::Token;
 
 /// Proof that a change of the console was asked for by the console itself.
 pub(crate) const CSRF: HeaderName = HeaderName::from_static("x-palyra-csrf");
 
 /// How a connection came in, as far as the system itself can tell.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Peer {
     /// Over the Unix socket, by a process of this user.
     Unix {
@@ -43,14 +47,14 @@ pub(crate) enum Peer {
 }
 
 /// What TLS says about a connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Tls {
     /// There is none.
     Plain,
     /// The peer showed no certificate.
     Anonymous,
     /// The peer showed a certificate of ours.
-    Device(Arc<DeviceIdentity>),
+    Device(Arc<Device>),
 }
 
 impl Peer {
@@ -90,9 +94,11 @@ pub(crate) struct Gate {
     console: ConsoleSessions,
     rates: RateLimiter,
     throttle: Throttle,
+    identity: Identity,
     clock: Arc<dyn Clock>,
     /// Names besides loopback under which this machine may be addressed.
     names: Vec<String>,
+    metrics: Metrics,
 }
 
 /// What of a request the gate looks at.
@@ -107,8 +113,10 @@ impl Gate {
     pub(crate) fn new(
         local: Option<Token>,
         tokens: Arc<Tokens>,
+        identity: Identity,
         names: Vec<String>,
         clock: Arc<dyn Clock>,
+        metrics: Metrics,
     ) -> Result<Self, IdentityError> {
         Ok(Self {
             own_uid: rustix::process::geteuid().as_raw(),
@@ -117,8 +125,10 @@ impl Gate {
             console: ConsoleSessions::new(ConsoleOptions::default(), Arc::clone(&clock))?,
             rates: RateLimiter::new(RateOptions::default(), Arc::clone(&clock)),
             throttle: Throttle::new(ThrottleOptions::default(), Arc::clone(&clock)),
+            identity,
             clock,
             names,
+            metrics,
         })
     }
 
@@ -129,6 +139,14 @@ impl Gate {
 
     /// Lets a request in: `None` for a stranger at an open route.
     pub(crate) fn admit(&self, shown: &Shown<'_>, access: Access) -> Result<Option<Principal>, StableErrorEnvelope> {
+        let admitted = self.look_at(shown, access);
+        if let Err(refusal) = &admitted {
+            counted::refusal(&self.metrics, Credential::of(shown.headers), refusal);
+        }
+        admitted
+    }
+
+    fn look_at(&self, shown: &Shown<'_>, access: Access) -> Result<Option<Principal>, StableErrorEnvelope> {
         // A connection without a peer was not accepted by our own listeners.
         let Some(peer) = shown.peer else { return Err(no_token("the caller is not known")) };
         if let Peer::Tcp { local, .. } = peer {
@@ -149,13 +167,13 @@ impl Gate {
             (Access::Known, Peer::Tcp { tls: Tls::Device(device), .. })
                 if !shown.headers.contains_key(AUTHORIZATION) =>
             {
-                Ok(Some(device.to_principal()))
+                device.principal().map(Some).map_err(|refusal| refusal.to_stable())
             }
             (Access::Known, Peer::Tcp { .. }) => {
                 let Some(shown) = only(shown.headers, &AUTHORIZATION).and_then(bearer) else {
                     return Err(no_token("the request carries no bearer token"));
                 };
-                self.bearer(shown, peer.remote()).map(Some)
+                self.whose(shown, peer.remote()).map(Some)
             }
         }
     }
@@ -173,8 +191,17 @@ impl Gate {
         .hint("start a daemon of your own; each user has one"))
     }
 
-    /// Whom a bearer token stands for. Somebody who guesses has to wait longer each time.
+    /// Whom a bearer token stands for.
     pub(crate) fn bearer(&self, text: &str, remote: Option<IpAddr>) -> Result<Principal, StableErrorEnvelope> {
+        let found = self.whose(text, remote);
+        if let Err(refusal) = &found {
+            counted::refusal(&self.metrics, Credential::Shown, refusal);
+        }
+        found
+    }
+
+    /// The same, not counted. Somebody who guesses has to wait longer each time.
+    fn whose(&self, text: &str, remote: Option<IpAddr>) -> Result<Principal, StableErrorEnvelope> {
         let source = remote.map(Source::of);
         if let Some(source) = source {
             self.throttle.check(source).map_err(|refusal| refusal.to_stable())?;
@@ -237,6 +264,7 @@ impl Gate {
     pub(crate) fn still_good(&self, principal: &Principal) -> bool {
         match &principal.via {
             Via::ApiToken { id } => self.tokens.still_good(id, self.clock.now()),
+            Via::Device { serial, .. } => !self.identity.is_revoked(serial),
             _ => true,
         }
     }

@@ -32,7 +32,10 @@ async fn what_is_described_is_what_is_served() {
             .arg(&file)
             .args(["--url", &format!("http://{}", daemon.address())])
             .args(["--header", &format!("Authorization: Bearer {}", daemon.token())])
-            .args(["--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"])
+            .args([
+                "--checks",
+                "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
+            ])
             // Stopping would end the test, and a tail that is followed does not end.
             .args(["--exclude-operation-id", "daemon.stop", "--exclude-operation-id", "journal.tail"])
             .args(["--phases", "coverage,fuzzing", "--max-examples", "6", "--workers", "2", "--request-timeout", "30"])
