@@ -5,6 +5,7 @@
 
 mod acp;
 mod console;
+mod description;
 mod error;
 mod events;
 mod extract;

@@ -14,6 +14,7 @@ mod collector;
 mod doors;
 mod grpc;
 mod journal;
+mod matrix;
 mod observe;
 mod policies;
 mod raw;

@@ -40,6 +40,17 @@ pub(crate) fn loopback(daemon: &Daemon, request_line: &str, headers: &[(&str, &s
     exchange(stream, request_line, headers, b"")
 }
 
+/// Sends a JSON body over loopback HTTP, with a bearer token or without.
+pub(crate) fn loopback_json(daemon: &Daemon, request_line: &str, token: Option<&str>, body: &str) -> Answer {
+    let stream = TcpStream::connect(daemon.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let (host, length) = (daemon.address(), body.len().to_string());
+    let bearer = token.map(|token| format!("Bearer {token}"));
+    let mut headers = vec![("Host", host.as_str()), ("Content-Length", length.as_str())];
+    headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
+    exchange(stream, request_line, &headers, body.as_bytes())
+}
+
 /// Sends over the Unix socket.
 pub(crate) fn unix(daemon: &Daemon, request_line: &str, body: &[u8]) -> Answer {
     let stream = UnixStream::connect(daemon.state_root.join("palyrad.sock")).unwrap();
