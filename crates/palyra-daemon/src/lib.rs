@@ -6,6 +6,7 @@
 //! - `listen`, `serve`, `auth`: the Unix socket, loopback HTTP, and who may come in;
 //! - `dispatch`: the one dispatcher of all commands: who may give them, what becomes of a repetition, what they do;
 //! - `http`: HTTP around it, one place for addresses and one for errors;
+//! - `openai`: the same runs for clients that speak OpenAI's interface;
 //! - `views`: rows of the engine as wire types; `shutdown`: how it ends.
 
 mod app;
@@ -19,6 +20,7 @@ mod http;
 mod keys;
 mod listen;
 mod logging;
+mod openai;
 mod options;
 mod outside;
 mod policy_watch;

@@ -15,4 +15,6 @@ mod rest;
 mod router;
 mod socket;
 
+pub(crate) use error::ApiError;
+pub(crate) use extract::Body;
 pub(crate) use router::router;

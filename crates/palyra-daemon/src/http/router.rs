@@ -17,6 +17,7 @@ use super::{acp, console, events, headers, health, rest, socket};
 use crate::app::App;
 use crate::auth::{Access, Peer, Shown};
 use crate::dispatch::{Caller, Transport};
+use crate::openai;
 
 /// Everything that is served over HTTP.
 pub(crate) fn router(app: Arc<App>) -> Router {
@@ -32,6 +33,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route(console::LOGIN, post(console::log_in))
         .route(console::LOGOUT, post(console::log_out))
         .route(console::SESSION, get(console::session))
+        .nest(openai::PREFIX, openai::routes())
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
@@ -49,8 +51,13 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
         uri: request.uri(),
         headers: request.headers(),
     };
-    if let Some(principal) = app.gate.admit(&shown, access).map_err(ApiError::new)? {
-        request.extensions_mut().insert(Caller::new(principal, Transport::Http));
+    match app.gate.admit(&shown, access) {
+        Ok(Some(principal)) => {
+            request.extensions_mut().insert(Caller::new(principal, Transport::Http));
+        }
+        Ok(None) => {}
+        Err(refused) if openai::serves(request.uri().path()) => return Ok(openai::refused(refused)),
+        Err(refused) => return Err(ApiError::new(refused)),
     }
     Ok(next.run(request).await)
 }
