@@ -87,6 +87,7 @@ class Daemon:
             "HOME": str(scratch),
             "PALYRA_STATE_ROOT": str(self.state),
             "PALYRA_DAEMON_HTTP_BIND": "127.0.0.1:0",
+            "PALYRA_GRPC_BIND": "127.0.0.1:0",
             "OPENAI_BASE_URL": model_url,
             "OPENAI_API_KEY": "evaluation",
         }

@@ -55,6 +55,12 @@ pub enum AgentError {
     /// No such input waits.
     #[error("no input `{0}` waits in the session")]
     InputNotFound(String),
+    /// Too much waits in the session.
+    #[error("{waiting} inputs wait in the session, and it takes no more")]
+    InputQueueFull {
+        /// How many wait.
+        waiting: usize,
+    },
     /// Nobody said where to work.
     #[error("session `{0}` has no directory to work in")]
     WorkspaceMissing(SessionId),
@@ -176,6 +182,10 @@ impl ToStableError for AgentError {
             }
             Self::InputNotFound(_) => StableErrorEnvelope::new("input_not_found", ErrorCategory::NotFound, message)
                 .hint("it may have become a run already; the session's runs show it"),
+            Self::InputQueueFull { .. } => {
+                StableErrorEnvelope::new("input_queue_full", ErrorCategory::Availability, message)
+                    .hint("wait for the run at work, or take back what is not needed any more")
+            }
             Self::WorkspaceMissing(_) => {
                 StableErrorEnvelope::new("workspace_missing", ErrorCategory::Validation, message)
                     .hint("name a directory, or set one for the session")

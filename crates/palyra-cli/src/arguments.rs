@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{approvals, completions, config, daemon, journal, mcp, policy, run, runs, sandbox, sessions};
+use crate::commands::{
+    approvals, completions, config, daemon, journal, mcp, policy, run, runs, sandbox, sessions, tokens,
+};
 use crate::console::OutputFormat;
 
 const EXAMPLES: &str = "\
@@ -40,7 +42,7 @@ pub(crate) enum Command {
     /// Look at runs, steer them, replay them, undo them
     #[command(subcommand)]
     Runs(runs::RunsCommand),
-    /// Look at sessions: conversations made of runs
+    /// Look at sessions, write to them, fork, export and archive them: conversations made of runs
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
     /// Answer questions that runs ask before they act
@@ -55,6 +57,11 @@ pub(crate) enum Command {
     /// Start, stop and look at the daemon
     #[command(subcommand)]
     Daemon(daemon::DaemonCommand),
+    /// Make, list, rotate and revoke the tokens by which programs are let in
+    #[command(subcommand)]
+    Tokens(tokens::TokensCommand),
+    /// Speak the control protocol over standard input and output, one JSON document per line
+    Acp,
     /// Use tools of outside servers (Model Context Protocol)
     #[command(subcommand)]
     Mcp(mcp::McpCommand),

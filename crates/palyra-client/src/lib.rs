@@ -6,7 +6,9 @@
 
 pub mod api;
 pub mod command;
+pub mod openapi;
 
+mod any;
 mod client;
 mod endpoint;
 mod error;

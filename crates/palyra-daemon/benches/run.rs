@@ -316,6 +316,7 @@ impl Place {
             .env("HOME", &self.root)
             .env("PALYRA_STATE_ROOT", &state)
             .env("PALYRA_DAEMON_HTTP_BIND", "127.0.0.1:0")
+            .env("PALYRA_GRPC_BIND", "127.0.0.1:0")
             .env("PALYRA_MODEL_PROVIDER", "scripted")
             .env("PALYRA_MODEL_SCRIPT", self.root.join("script.toml"))
             .env("PALYRA_RUN_MAX_CONCURRENT", "128")

@@ -34,6 +34,8 @@ pub(crate) struct App {
     pub(crate) provider_health: ComponentHealth,
     /// What health says about HTTP; it does not change while the daemon runs.
     pub(crate) http_health: ComponentHealth,
+    /// What health says about gRPC; it does not change while the daemon runs.
+    pub(crate) grpc_health: ComponentHealth,
     pub(crate) gate: Gate,
     /// Keys of commands that are carried out at this moment.
     pub(crate) keys: Keys,

@@ -33,7 +33,7 @@ use crate::rules::Rules;
 use crate::serve::Server;
 use crate::state::StateRoot;
 use crate::token::Token;
-use crate::{http, logging, options, policy_watch, shutdown};
+use crate::{grpc, http, logging, options, policy_watch, shutdown};
 
 /// How long tools that are under way may take to report when the daemon stops.
 const TOOL_GRACE: Duration = Duration::from_secs(10);
@@ -173,7 +173,7 @@ impl Composition {
         let outside = OutsideTools::new(servers, tools, registry.clone());
         let tokens = Tokens::load(&journal).map_err(|refusal| DaemonError::Kept(Box::new(refusal.into_envelope())))?;
         let effects = Arc::new(EffectStore::open(root.effects())?);
-        let token = if config.daemon.http_enabled { Some(Token::of(root)?) } else { None };
+        let token = if config.daemon.http_enabled || config.grpc.enabled { Some(Token::of(root)?) } else { None };
         let Rules { policies, scanner } = rules.finished()?;
         let policies = Arc::new(policies);
         let decider = self.decider.unwrap_or_else(|| {
@@ -239,7 +239,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     let watching =
         watched.map(|directory| tokio::spawn(policy_watch::follow(Arc::clone(&policies), directory, closing.clone())));
     let engine = Engine::start(engine).await?;
-    let doors = Doors::open(root, &loaded.config().daemon).await?;
+    let doors = Doors::open(root, loaded.config()).await?;
     let app = Arc::new(App {
         engine: engine.clone(),
         policies,
@@ -250,7 +250,8 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         provider: chosen.view(),
         models: Arc::clone(&chosen.provider),
         provider_health: chosen.health(),
-        http_health: doors.http_health,
+        http_health: doors.http.health,
+        grpc_health: doors.grpc.health,
         gate: Gate::new(token, tokens, Vec::new(), Arc::clone(&clock))?,
         keys: Keys::default(),
         ready_since: Instant::now(),
@@ -258,8 +259,13 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     });
     let server = Server::new(http::router(Arc::clone(&app)), closing.clone());
     server.serve(doors.unix);
-    if let Some(listener) = doors.http {
+    if let Some(listener) = doors.http.listener {
         server.serve(listener);
+    }
+    // After the doors of the command line are open: it takes a moment to describe every service.
+    let grpc = Server::new(grpc::router(Arc::clone(&app)).await?, closing.clone());
+    if let Some(listener) = doors.grpc.listener {
+        grpc.serve(listener);
     }
     tracing::info!(
         version = BuildInfo::current().version,
@@ -288,7 +294,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     engine.stop(TOOL_GRACE).await;
     processes.shutdown().await;
     app.outside.shutdown().await;
-    server.finish(ANSWER_GRACE).await;
+    tokio::join!(server.finish(ANSWER_GRACE), grpc.finish(ANSWER_GRACE));
     if let Err(refusal) = app.gate.tokens().flush().await {
         tracing::warn!(error = %refusal.envelope().message, "when tokens were last used is not noted");
     }

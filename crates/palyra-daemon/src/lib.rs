@@ -3,8 +3,9 @@
 //! - [`Composition`]: which tools, decider and provider this daemon has; [`Composition::main`] is the whole of `palyrad`;
 //! - `options`, `provider`: from configuration to resolved parts; `logging`: its log;
 //! - `state`, `token`: the state root, who owns it, what lies in it;
-//! - `listen`, `serve`, `auth`: the Unix socket, loopback HTTP, and who may come in;
+//! - `listen`, `serve`, `auth`: the Unix socket, loopback HTTP and gRPC, and who may come in;
 //! - `dispatch`: the one dispatcher of all commands: who may give them, what becomes of a repetition, what they do;
+//! - `grpc`: gRPC around it, the schema of `palyra-proto`;
 //! - `http`: HTTP around it, one place for addresses and one for errors;
 //! - `openai`: the same runs for clients that speak OpenAI's interface;
 //! - `views`: rows of the engine as wire types; `shutdown`: how it ends.
@@ -16,6 +17,7 @@ mod composition;
 mod credentials;
 mod dispatch;
 mod error;
+mod grpc;
 mod http;
 mod keys;
 mod listen;

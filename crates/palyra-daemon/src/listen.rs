@@ -1,33 +1,66 @@
-//! The doors: the Unix socket, which must open, and loopback HTTP, which may fail to.
+//! The doors: the Unix socket, which must open, and loopback HTTP and gRPC, which may fail to.
 //!
 //! A port that somebody else has is no reason not to work: everything local goes through the socket. Health says so.
 
 use std::fs::{self, Permissions};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 
 use palyra_client::{SOCKET_NAME, SocketPath};
-use palyra_common::config::DaemonConfig;
+use palyra_common::config::Config;
 use palyra_common::{ComponentHealth, HealthStatus};
 use tokio::net::{TcpListener, UnixListener};
 
 use crate::error::DaemonError;
-use crate::state::StateRoot;
+use crate::state::{GRPC_ADDRESS, HTTP_ADDRESS, StateRoot};
 
 /// Open doors, not yet served.
 #[derive(Debug)]
 pub(crate) struct Doors {
     pub(crate) unix: UnixListener,
-    pub(crate) http: Option<TcpListener>,
-    /// What health says about HTTP.
-    pub(crate) http_health: ComponentHealth,
+    pub(crate) http: Opened,
+    pub(crate) grpc: Opened,
+}
+
+/// A door over TCP, if it is open, and what health says about it.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) listener: Option<TcpListener>,
+    pub(crate) health: ComponentHealth,
+}
+
+/// A door to open.
+struct Wanted {
+    /// What health calls it.
+    component: &'static str,
+    /// Its section's key for the address.
+    bind_key: &'static str,
+    /// The key that switches it off.
+    enabled_key: &'static str,
+    /// The file that tells others its address.
+    note: &'static str,
+    bind: Option<SocketAddr>,
 }
 
 impl Doors {
     /// Opens what the configuration asks for.
-    pub(crate) async fn open(root: &StateRoot, config: &DaemonConfig) -> Result<Self, DaemonError> {
+    pub(crate) async fn open(root: &StateRoot, config: &Config) -> Result<Self, DaemonError> {
         let unix = open_unix(root)?;
-        let (http, http_health) = open_http(root, config).await?;
-        Ok(Self { unix, http, http_health })
+        let http = Wanted {
+            component: "http",
+            bind_key: "daemon.http_bind",
+            enabled_key: "daemon.http_enabled",
+            note: HTTP_ADDRESS,
+            bind: config.daemon.http_enabled.then_some(config.daemon.http_bind),
+        };
+        let grpc = Wanted {
+            component: "grpc",
+            bind_key: "grpc.bind",
+            enabled_key: "grpc.enabled",
+            note: GRPC_ADDRESS,
+            bind: config.grpc.enabled.then_some(config.grpc.bind),
+        };
+        Ok(Self { unix, http: open_tcp(root, http).await?, grpc: open_tcp(root, grpc).await? })
     }
 }
 
@@ -42,15 +75,12 @@ fn open_unix(root: &StateRoot) -> Result<UnixListener, DaemonError> {
     Ok(listener)
 }
 
-async fn open_http(
-    root: &StateRoot,
-    config: &DaemonConfig,
-) -> Result<(Option<TcpListener>, ComponentHealth), DaemonError> {
-    let health = |status, summary: String| ComponentHealth::new("http", status, summary);
-    if !config.http_enabled {
-        return Ok((None, health(HealthStatus::Ok, "switched off by `daemon.http_enabled`".to_owned())));
-    }
-    let bind = config.http_bind;
+async fn open_tcp(root: &StateRoot, wanted: Wanted) -> Result<Opened, DaemonError> {
+    let health = |status, summary: String| ComponentHealth::new(wanted.component, status, summary);
+    let Some(bind) = wanted.bind else {
+        let summary = format!("switched off by `{}`", wanted.enabled_key);
+        return Ok(Opened { listener: None, health: health(HealthStatus::Ok, summary) });
+    };
     let bound = async {
         let listener = TcpListener::bind(bind).await?;
         let address = listener.local_addr()?;
@@ -58,14 +88,16 @@ async fn open_http(
     };
     match bound.await {
         Ok((listener, address)) => {
-            root.note_address(address)?;
-            Ok((Some(listener), health(HealthStatus::Ok, format!("http://{address}"))))
+            root.note_address(wanted.note, address)?;
+            let health = health(HealthStatus::Ok, format!("http://{address}"));
+            Ok(Opened { listener: Some(listener), health })
         }
         Err(error) => {
-            tracing::warn!(%bind, %error, "HTTP is not served; the Unix socket is");
+            tracing::warn!(interface = wanted.component, %bind, %error, "it is not served; the Unix socket is");
             let summary = format!("cannot listen at {bind}: {error}");
-            let hint = "free the port, or set `daemon.http_bind` to another one (port 0 takes any), and restart";
-            Ok((None, health(HealthStatus::Degraded, summary).hint(hint)))
+            let hint =
+                format!("free the port, or set `{}` to another one (port 0 takes any), and restart", wanted.bind_key);
+            Ok(Opened { listener: None, health: health(HealthStatus::Degraded, summary).hint(hint) })
         }
     }
 }

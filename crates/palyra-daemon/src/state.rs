@@ -1,7 +1,7 @@
 //! The state root: one directory, one daemon.
 //!
 //! Owns the directory itself and the small files that tell others about the daemon: `palyrad.lock`, `palyrad.pid`,
-//! `http.addr`. The journal, the effects and the keys below it belong to the crates that write them.
+//! `http.addr`, `grpc.addr`. The journal, the effects and the keys below it belong to the crates that write them.
 //!
 //! INVARIANT: a [`StateRoot`] exists only while this process holds the lock, so whoever has one may remove what an earlier
 //! daemon left behind. The kernel drops the lock when the process dies, however it dies.
@@ -18,7 +18,12 @@ use crate::error::DaemonError;
 
 const LOCK_NAME: &str = "palyrad.lock";
 const PID_NAME: &str = "palyrad.pid";
-const ADDRESS_NAME: &str = "http.addr";
+/// Where HTTP is served.
+pub(crate) const HTTP_ADDRESS: &str = "http.addr";
+/// Where gRPC is served.
+pub(crate) const GRPC_ADDRESS: &str = "grpc.addr";
+/// Files that tell where something is served.
+const ADDRESSES: [&str; 2] = [HTTP_ADDRESS, GRPC_ADDRESS];
 const EFFECTS_NAME: &str = "effects";
 
 /// A state root that this process owns.
@@ -37,7 +42,9 @@ impl StateRoot {
         let lock = take_lock(&path)?;
         let root = Self { path, _lock: lock };
         // Left by a daemon that was killed; it would send clients to a port that may be anybody's by now.
-        root.forget(ADDRESS_NAME)?;
+        for name in ADDRESSES {
+            root.forget(name)?;
+        }
         root.replace(PID_NAME, &format!("{}\n", std::process::id()))?;
         Ok(root)
     }
@@ -52,9 +59,9 @@ impl StateRoot {
         self.path.join(EFFECTS_NAME)
     }
 
-    /// Tells others where HTTP is served.
-    pub(crate) fn note_address(&self, address: SocketAddr) -> Result<(), DaemonError> {
-        self.replace(ADDRESS_NAME, &format!("{address}\n"))
+    /// Tells others where something is served.
+    pub(crate) fn note_address(&self, name: &str, address: SocketAddr) -> Result<(), DaemonError> {
+        self.replace(name, &format!("{address}\n"))
     }
 
     /// Replaces a small file as a whole, readable by its owner alone.
@@ -78,7 +85,7 @@ impl StateRoot {
 
     /// Takes back everything that says a daemon is here, then gives up the lock.
     pub(crate) fn release(self) {
-        for name in [SOCKET_NAME, ADDRESS_NAME, PID_NAME] {
+        for name in [SOCKET_NAME, PID_NAME].into_iter().chain(ADDRESSES) {
             if let Err(error) = self.forget(name) {
                 tracing::warn!(%error, "a file of the stopped daemon stays behind");
             }
@@ -163,11 +170,14 @@ mod tests {
     #[test]
     fn a_stale_address_does_not_survive_a_start() {
         let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join(ADDRESS_NAME), "127.0.0.1:1\n").unwrap();
+        for name in ADDRESSES {
+            fs::write(directory.path().join(name), "127.0.0.1:1\n").unwrap();
+        }
         let root = StateRoot::claim(directory.path().to_owned()).unwrap();
-        assert!(!directory.path().join(ADDRESS_NAME).exists());
-        root.note_address("127.0.0.1:7142".parse().unwrap()).unwrap();
-        let metadata = fs::metadata(directory.path().join(ADDRESS_NAME)).unwrap();
-        assert_eq!(metadata.mode() & 0o777, 0o600);
+        for name in ADDRESSES {
+            assert!(!directory.path().join(name).exists());
+            root.note_address(name, "127.0.0.1:7142".parse().unwrap()).unwrap();
+            assert_eq!(fs::metadata(directory.path().join(name)).unwrap().mode() & 0o777, 0o600);
+        }
     }
 }

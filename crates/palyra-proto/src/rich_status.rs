@@ -1,7 +1,7 @@
 //! Errors as gRPC statuses, in both directions. The only place where a category becomes a code.
 //!
 //! A status carries the message as text, `google.rpc.ErrorInfo` and, for wrong fields, `google.rpc.BadRequest` for clients
-//! that know nothing of Palyra, and the whole envelope for those that do.
+//! that know nothing of Palyra, and the whole envelope for those that do. `google.rpc.RetryInfo` says when to come back.
 //!
 //! A status travels in trailers, and common clients refuse more than 8 KiB of them: the caller would then see a broken
 //! connection instead of the reason. So what does not fit is left out, the least important first, and `ErrorInfo` says so.
@@ -32,11 +32,16 @@ const MESSAGE_LIMIT: usize = 512;
 /// The envelope's own texts, when the whole is too large even without details.
 const TEXT_LIMIT: usize = 768;
 
-/// The code that an error has on the wire.
+/// The code that an error has on the wire: by its category, and by its own code where gRPC has a word for exactly that.
 #[must_use]
 pub fn code_for(error: &StableErrorEnvelope) -> Code {
-    if error.code.starts_with("unsupported") {
-        return Code::Unimplemented;
+    match error.code.as_str() {
+        "rate_limited" | "login_throttled" | "body_too_large" => return Code::ResourceExhausted,
+        "deadline_exceeded" => return Code::DeadlineExceeded,
+        "version_conflict" => return Code::Aborted,
+        "command_not_available" => return Code::Unimplemented,
+        code if code.starts_with("unsupported") => return Code::Unimplemented,
+        _ => {}
     }
     match error.category {
         ErrorCategory::Auth => Code::Unauthenticated,
@@ -60,6 +65,7 @@ pub fn status_from_error(error: &StableErrorEnvelope) -> Status {
     let mut details = vec![any("google.rpc.ErrorInfo", &error_info(error, left_out))];
     let bad_request = bad_request(&envelope);
     details.push(any(ENVELOPE_TYPE, &envelope));
+    details.extend(retry_info(error).map(|info| any("google.rpc.RetryInfo", &info)));
     let mut status = pb::Status { code: code.into(), message: message.clone(), details };
     if let Some(bad_request) = bad_request {
         status.details.push(any("google.rpc.BadRequest", &bad_request));
@@ -142,6 +148,16 @@ fn error_info(error: &StableErrorEnvelope, left_out: LeftOut) -> pb::ErrorInfo {
     // The standard wants capitals and at most 63 characters.
     let reason = shortened(&error.code, 63).to_ascii_uppercase();
     pb::ErrorInfo { reason, domain: ERROR_DOMAIN.to_owned(), metadata }
+}
+
+/// When to come back, if the error says so.
+fn retry_info(error: &StableErrorEnvelope) -> Option<pb::RetryInfo> {
+    let millis = error.details.as_ref()?.get("retry_after_ms")?.as_u64()?;
+    let delay = prost_types::Duration {
+        seconds: i64::try_from(millis / 1000).ok()?,
+        nanos: i32::try_from(millis % 1000 * 1_000_000).ok()?,
+    };
+    Some(pb::RetryInfo { retry_delay: Some(delay) })
 }
 
 fn bad_request(envelope: &wire::StableErrorEnvelope) -> Option<pb::BadRequest> {

@@ -43,6 +43,30 @@ fn every_category_has_its_code() {
 }
 
 #[test]
+fn some_errors_have_a_code_of_their_own() {
+    let table = [
+        ("rate_limited", ErrorCategory::Availability, Code::ResourceExhausted),
+        ("body_too_large", ErrorCategory::Validation, Code::ResourceExhausted),
+        ("deadline_exceeded", ErrorCategory::Availability, Code::DeadlineExceeded),
+        ("version_conflict", ErrorCategory::Conflict, Code::Aborted),
+        ("command_not_available", ErrorCategory::Availability, Code::Unimplemented),
+    ];
+    for (code, category, expected) in table {
+        assert_eq!(code_for(&StableErrorEnvelope::new(code, category, "text")), expected, "{code}");
+    }
+}
+
+#[test]
+fn a_generic_client_learns_when_to_come_back() {
+    let error = StableErrorEnvelope::new("rate_limited", ErrorCategory::Availability, "too many commands")
+        .details(json!({ "retry_after_ms": 1_250 }));
+    let details = pb::Status::decode(status_from_error(&error).details()).unwrap().details;
+    let info = details.iter().find(|any| any.type_url.ends_with("google.rpc.RetryInfo")).unwrap();
+    let delay = pb::RetryInfo::decode(info.value.as_slice()).unwrap().retry_delay.unwrap();
+    assert_eq!((delay.seconds, delay.nanos), (1, 250_000_000));
+}
+
+#[test]
 fn an_error_comes_back_whole() {
     let mut error = StableErrorEnvelope::new("run_not_found", ErrorCategory::NotFound, "there is no run `01J…`")
         .hint("look at `palyra runs list`")

@@ -34,6 +34,7 @@ impl TestContext {
         }
         let environment = vec![
             ("PALYRA_DAEMON_HTTP_BIND".to_owned(), "127.0.0.1:0".to_owned()),
+            ("PALYRA_GRPC_BIND".to_owned(), "127.0.0.1:0".to_owned()),
             ("PALYRA_MODEL_PROVIDER".to_owned(), "offline".to_owned()),
         ];
         Ok(Self { directory, environment })

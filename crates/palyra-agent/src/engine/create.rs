@@ -100,8 +100,11 @@ impl Engine {
     /// # Errors
     /// When the request is wrong or new work cannot be taken now.
     pub async fn create_run(&self, new: NewRun) -> Result<RunRow, AgentError> {
-        let _held = self.hold_for(&new).await?;
-        self.create_run_held(new, RunId::generate(), Vec::new()).await
+        self.to_the_end(|engine| async move {
+            let _held = engine.hold_for(&new).await?;
+            engine.create_run_held(new, RunId::generate(), Vec::new()).await
+        })
+        .await
     }
 
     /// The locks under which a run is accepted: of its idempotency key, its session's key and its session.

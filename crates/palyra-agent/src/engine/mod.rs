@@ -39,6 +39,7 @@ use palyra_common::{RunId, SessionId};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 pub use approvals::{Answer, PatternFilter};
 pub use client_tools::{ClientCall, ClientResult};
@@ -130,6 +131,17 @@ impl Engine {
     #[must_use]
     pub fn unfinished_runs(&self) -> Vec<RunId> {
         self.shared.lock_live().keys().copied().collect()
+    }
+
+    /// Carries something out to its end, also if whoever asked for it goes away in the middle: a lock must not be given back between a check and its commit,
+    /// and a run that is on the journal needs its driver.
+    async fn to_the_end<T, F>(&self, work: impl FnOnce(Self) -> F) -> Result<T, AgentError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, AgentError>> + Send + 'static,
+    {
+        let task = self.shared.drivers.spawn(work(self.clone()).in_current_span());
+        task.await.unwrap_or_else(|error| Err(AgentError::Internal(error.to_string())))
     }
 
     fn live(&self, run_id: RunId) -> Option<LiveRun> {

@@ -1,8 +1,9 @@
 //! Runs as later runs know them: what was asked and answered, in the order of acceptance, out of the table of runs.
 
-use palyra_common::{Digest, Label, RunId, RunLifecyclePhase, SessionId, TerminationReason};
+use palyra_common::{Label, RunId, RunLifecyclePhase, SessionId, TerminationReason};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::runs::answer_hash;
 use super::{typed, typed_option};
 
 /// A run as the next run of its session knows it.
@@ -64,8 +65,8 @@ pub(crate) fn answer_labels(
     answer: &str,
 ) -> rusqlite::Result<Vec<Option<Label>>> {
     connection
-        .prepare_cached("SELECT DISTINCT answer_label FROM runs WHERE owner = ?1 AND answer_digest = ?2")?
-        .query_map(params![owner, Digest::of(answer.as_bytes()).to_string()], |row| {
+        .prepare_cached("SELECT DISTINCT answer_label FROM runs WHERE answer_hash = ?1 AND owner = ?2 AND answer = ?3")?
+        .query_map(params![answer_hash(answer), owner, answer], |row| {
             Ok(row.get::<_, Option<String>>(0)?.and_then(|text| serde_json::from_str(&text).ok()))
         })?
         .collect()

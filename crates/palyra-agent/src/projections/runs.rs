@@ -72,7 +72,7 @@ impl Projection for Runs {
         "runs"
     }
     fn version(&self) -> u32 {
-        3
+        4
     }
     fn tables(&self) -> &'static [&'static str] {
         &["runs", "idempotency"]
@@ -85,12 +85,11 @@ impl Projection for Runs {
                 detail_code TEXT, detail_message TEXT, prompt TEXT NOT NULL, workspace TEXT NOT NULL, model TEXT NOT NULL,
                 created_at INTEGER NOT NULL, started_at INTEGER, ended_at INTEGER,
                 turns INTEGER NOT NULL DEFAULT 0, tool_calls INTEGER NOT NULL DEFAULT 0, answer TEXT, answer_label TEXT,
-                answer_digest TEXT, undone INTEGER NOT NULL DEFAULT 0
+                answer_hash INTEGER, undone INTEGER NOT NULL DEFAULT 0
             ) STRICT, WITHOUT ROWID;
-            CREATE INDEX runs_by_session ON runs (session_id, run_id);
-            CREATE INDEX runs_in_order ON runs (session_id, accepted);
+            CREATE INDEX runs_by_session ON runs (session_id, accepted);
             CREATE INDEX runs_by_owner ON runs (owner, run_id);
-            CREATE INDEX runs_by_answer ON runs (owner, answer_digest) WHERE answer_digest IS NOT NULL;
+            CREATE INDEX runs_by_answer ON runs (answer_hash) WHERE answer_hash IS NOT NULL;
             CREATE INDEX runs_at_work ON runs (session_id, accepted)
                 WHERE phase IN ('queued', 'running', 'waiting_for_approval', 'paused');
             CREATE TABLE idempotency (
@@ -180,7 +179,7 @@ fn set_status(
     connection
         .prepare_cached(
             "UPDATE runs SET phase = ?2, reason = ?3, detail_code = ?4, detail_message = ?5, answer = ?6, ended_at = ?7,
-                answer_label = ?8, answer_digest = ?9
+                answer_label = ?8, answer_hash = ?9
              WHERE run_id = ?1",
         )?
         .execute(params![
@@ -192,9 +191,14 @@ fn set_status(
             change.answer,
             change.phase.is_terminal().then_some(at.0),
             change.label.as_ref().map(json).transpose()?,
-            change.answer.as_ref().map(|answer| Digest::of(answer.as_bytes()).to_string()),
+            change.answer.as_deref().map(answer_hash),
         ])?;
     Ok(())
+}
+
+/// What answers are found by; the text itself decides.
+pub(super) fn answer_hash(answer: &str) -> i64 {
+    Digest::of(answer.as_bytes()).0.iter().take(8).fold(0, |bits, byte| bits << 8 | i64::from(*byte))
 }
 
 fn shorten(prompt: &str) -> String {
@@ -254,24 +258,39 @@ pub(crate) fn idempotent_run(
         .optional()
 }
 
-/// Newest first.
+/// Newest first: within a session in the order of acceptance, else by id.
 pub(crate) fn runs(connection: &Connection, filter: &RunFilter) -> rusqlite::Result<Vec<RunRow>> {
-    let mut sql = format!("SELECT {COLUMNS} FROM runs WHERE run_id < ?1");
-    let mut values = vec![filter.before.map_or_else(|| "~".to_owned(), |id| id.to_string())];
+    let (sql, values) = list(filter);
+    connection.prepare_cached(&sql)?.query_map(rusqlite::params_from_iter(values), read)?.collect()
+}
+
+fn list(filter: &RunFilter) -> (String, Vec<String>) {
+    let mut values = Vec::new();
+    let mut conditions = vec!["1".to_owned()];
+    let mut require = |condition: &str, value: String| {
+        values.push(value);
+        conditions.push(condition.replace('?', &format!("?{}", values.len())));
+    };
+    let order = if filter.session_id.is_some() { "accepted" } else { "run_id" };
     if let Some(session) = filter.session_id {
-        values.push(session.to_string());
-        sql.push_str(&format!(" AND session_id = ?{}", values.len()));
+        require("session_id = ?", session.to_string());
+    }
+    if let Some(before) = filter.before {
+        let condition = match order {
+            "accepted" => "accepted < (SELECT accepted FROM runs WHERE run_id = ?)",
+            _ => "run_id < ?",
+        };
+        require(condition, before.to_string());
     }
     if let Some(owner) = &filter.owner {
-        values.push(owner.clone());
-        sql.push_str(&format!(" AND owner = ?{}", values.len()));
+        require("owner = ?", owner.clone());
     }
     if let Some(phase) = filter.phase {
-        values.push(phase.as_str().to_owned());
-        sql.push_str(&format!(" AND phase = ?{}", values.len()));
+        require("phase = ?", phase.as_str().to_owned());
     }
-    sql.push_str(&format!(" ORDER BY run_id DESC LIMIT {}", filter.limit));
-    connection.prepare_cached(&sql)?.query_map(rusqlite::params_from_iter(values), read)?.collect()
+    let conditions = conditions.join(" AND ");
+    let sql = format!("SELECT {COLUMNS} FROM runs WHERE {conditions} ORDER BY {order} DESC LIMIT {}", filter.limit);
+    (sql, values)
 }
 
 /// Oldest first: the order in which they are taken up again after a restart.
@@ -303,4 +322,33 @@ pub(crate) fn newest_workspace(connection: &Connection, session: SessionId) -> r
         .prepare_cached("SELECT workspace FROM runs WHERE session_id = ?1 ORDER BY accepted DESC LIMIT 1")?
         .query_row([session.to_string()], |row| row.get(0))
         .optional()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How the database would find the rows.
+    fn plan(filter: &RunFilter) -> String {
+        let connection = Connection::open_in_memory().unwrap();
+        Runs.create(&connection).unwrap();
+        let (sql, values) = list(filter);
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let rows = statement.query_map(rusqlite::params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
+        rows.collect::<Result<Vec<_>, _>>().unwrap().join("; ")
+    }
+
+    #[test]
+    fn a_page_is_read_in_the_order_of_an_index() {
+        let all = RunFilter { before: Some(RunId::from_u128(9)), limit: 10, ..RunFilter::default() };
+        let session = RunFilter { session_id: Some(SessionId::from_u128(1)), ..all.clone() };
+        let owner = RunFilter { owner: Some("ada".into()), ..all.clone() };
+        let both = RunFilter { owner: Some("ada".into()), ..session.clone() };
+        for (filter, index) in
+            [(all, "PRIMARY KEY"), (session, "runs_by_session"), (owner, "runs_by_owner"), (both, "runs_by_session")]
+        {
+            let plan = plan(&filter);
+            assert!(plan.contains(index) && !plan.contains("TEMP B-TREE"), "{plan}");
+        }
+    }
 }

@@ -1,8 +1,11 @@
-//! Which records are about a session itself, so that its story can be told without reading the whole log.
+//! Which records are about a session itself, so that its story can be told without reading the whole log. The one it began with is in the table
+//! of sessions; most sessions never have another.
 
 use palyra_common::SessionId;
 use palyra_journal::{Projection, ProjectionError, StoredRecord};
 use rusqlite::{Connection, params};
+
+use crate::session::kind;
 
 pub(super) struct SessionLog;
 
@@ -11,7 +14,7 @@ impl Projection for SessionLog {
         "session_log"
     }
     fn version(&self) -> u32 {
-        1
+        2
     }
     fn tables(&self) -> &'static [&'static str] {
         &["session_log"]
@@ -24,7 +27,8 @@ impl Projection for SessionLog {
         )
     }
     fn apply(&self, connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
-        if let (Some(session), true) = (record.session_id, record.kind.starts_with("session.")) {
+        let kept = record.kind.starts_with("session.") && record.kind != kind::CREATED;
+        if let (Some(session), true) = (record.session_id, kept) {
             let seq = i64::try_from(record.seq).unwrap_or(i64::MAX);
             connection
                 .prepare_cached("INSERT INTO session_log VALUES (?1, ?2)")?
@@ -34,7 +38,7 @@ impl Projection for SessionLog {
     }
 }
 
-/// The numbers of the records about a session, oldest first.
+/// The numbers of the records about a session after its first one, oldest first.
 pub(crate) fn session_log(connection: &Connection, id: SessionId) -> rusqlite::Result<Vec<u64>> {
     connection
         .prepare_cached("SELECT seq FROM session_log WHERE session_id = ?1 ORDER BY seq")?

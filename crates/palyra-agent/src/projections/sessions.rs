@@ -47,6 +47,8 @@ pub(crate) struct SessionState {
     pub(crate) row: SessionRow,
     pub(crate) fork: Option<Fork>,
     pub(crate) compaction: Option<Compaction>,
+    /// Number of the record that it began with.
+    pub(crate) created_seq: u64,
 }
 
 /// Which sessions to list.
@@ -81,7 +83,7 @@ impl Projection for Sessions {
         "sessions"
     }
     fn version(&self) -> u32 {
-        2
+        3
     }
     fn tables(&self) -> &'static [&'static str] {
         &["sessions"]
@@ -90,7 +92,7 @@ impl Projection for Sessions {
         connection.execute_batch(
             "CREATE TABLE sessions (
                 session_id TEXT PRIMARY KEY NOT NULL, owner TEXT NOT NULL, key TEXT, title TEXT NOT NULL,
-                created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, activity INTEGER NOT NULL,
+                created_seq INTEGER NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, activity INTEGER NOT NULL,
                 runs INTEGER NOT NULL, version INTEGER NOT NULL, archived_at INTEGER, mode TEXT,
                 settings TEXT NOT NULL, fork TEXT, compaction TEXT
             ) STRICT, WITHOUT ROWID;
@@ -127,9 +129,9 @@ fn create(connection: &Connection, record: &StoredRecord) -> Result<(), Projecti
     let created: SessionCreated = parse(record)?;
     connection
         .prepare_cached(
-            "INSERT INTO sessions (session_id, owner, key, title, created_at, updated_at, activity, runs, version, mode, settings,
-                fork, compaction)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, 0, 1, ?7, ?8, ?9, ?10)",
+            "INSERT INTO sessions (session_id, owner, key, title, created_at, updated_at, activity, created_seq, runs, version, mode,
+                settings, fork, compaction)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?6, 0, 1, ?7, ?8, ?9, ?10)",
         )?
         .execute(params![
             created.session_id.to_string(),
@@ -173,7 +175,7 @@ fn set(connection: &Connection, column: &str, id: &str, value: impl rusqlite::To
 }
 
 const COLUMNS: &str = "session_id, owner, key, title, created_at, updated_at, activity, runs, version, archived_at, mode, \
-                       settings, fork, compaction";
+                       settings, fork, compaction, created_seq";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<SessionState> {
     let count = |column: usize| row.get::<_, i64>(column).map(|count| u64::try_from(count).unwrap_or(0));
@@ -196,6 +198,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionState> {
         },
         fork,
         compaction: from_json(row, 13)?,
+        created_seq: count(14)?,
     })
 }
 

@@ -222,6 +222,23 @@ async fn the_queue_of_an_archived_session_waits() {
 }
 
 #[tokio::test]
+async fn a_queue_takes_only_so_much() {
+    let (bench, _gate, run) = at_the_gate().await;
+    let submit = async |n: u32| {
+        let input = input("more", InputMode::FollowUp, Some(&n.to_string()));
+        bench.engine.submit_input(run.session_id, input).await
+    };
+    for n in 0..256 {
+        submit(n).await.unwrap();
+    }
+    let full = submit(256).await.unwrap_err().to_stable();
+    assert_eq!((full.code.as_str(), full.retryable), ("input_queue_full", true));
+    bench.engine.withdraw_input(run.session_id, "7", "ada").await.unwrap();
+    assert!(matches!(submit(256).await.unwrap(), Submitted::Queued { position: 256, .. }));
+    assert!(matches!(submit(3).await.unwrap(), Submitted::Queued { position: 4, .. }), "what is there is there");
+}
+
+#[tokio::test]
 async fn without_a_directory_or_text_nothing_is_taken() {
     let bench = Setup::script(GATED).start().await;
     let session = bench.engine.resolve_session("ada", "s", None).await.unwrap().0.session_id;

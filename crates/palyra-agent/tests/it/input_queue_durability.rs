@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use palyra_agent::{NewSession, SessionInput, SessionSettings, Submitted};
+use futures::FutureExt as _;
+use palyra_agent::{NewRun, NewSession, SessionInput, SessionSettings, Submitted};
 use palyra_common::{InputMode, RunLifecyclePhase, SessionId};
 use tempfile::TempDir;
 
@@ -102,6 +103,21 @@ async fn many_who_write_at_once_are_each_heard_once_by_one_run_at_a_time() {
     let mut expected: Vec<String> = (0..6).flat_map(|writer| (0..6).map(move |n| format!("w{writer}n{n}"))).collect();
     expected.sort();
     assert_eq!(said(&bench, session).await, expected);
+}
+
+#[tokio::test]
+async fn what_was_begun_goes_on_when_whoever_asked_goes_away() {
+    let bench = Setup::script(ECHO).start().await;
+    let (session, _) = bench.engine.resolve_session("ada", "s", None).await.unwrap();
+    let id = session.session_id;
+    let run = NewRun { session_id: Some(id), ..bench.task("asked and gone") };
+    assert!(bench.engine.create_run(run).now_or_never().is_none(), "it was begun and dropped");
+    let runs = runs_when_over(&bench, id, 1).await;
+    assert_eq!(runs[0].prompt, "asked and gone");
+    assert!(bench.engine.submit_input(id, input("me too", InputMode::FollowUp, None)).now_or_never().is_none());
+    assert!(bench.engine.rename_session(id, "gone".into(), "ada", None).now_or_never().is_none());
+    assert_eq!(runs_when_over(&bench, id, 2).await[1].prompt, "me too");
+    assert_eq!(bench.engine.rename_session(id, "gone".into(), "ada", None).await.unwrap().version, 4);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The commands, one folder per noun and one file per verb.
 
+mod acp;
 pub(crate) mod approvals;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -11,6 +12,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod sandbox;
 pub(crate) mod sessions;
+pub(crate) mod tokens;
 mod version;
 
 use palyra_common::ExitCode;
@@ -25,6 +27,8 @@ pub(crate) async fn dispatch(command: Command, context: &Context) -> Result<Exit
         Command::Run(arguments) => run::execute(arguments, context).await,
         Command::Runs(command) => runs::execute(command, context).await,
         Command::Sessions(command) => sessions::execute(command, context).await,
+        Command::Tokens(command) => tokens::execute(command, context).await,
+        Command::Acp => acp::execute(context).await,
         Command::Approvals(command) => approvals::execute(command, context).await,
         Command::Journal(command) => journal::execute(command, context).await,
         Command::Policy(command) => policy::execute(&command, context),

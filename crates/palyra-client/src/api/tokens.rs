@@ -18,9 +18,9 @@ pub struct CreateTokenParams {
     /// For whom it acts, such as `alice`; for whoever makes it when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// Days until it ends; it does not end when absent.
+    /// Seconds until it ends; it does not end when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_in_days: Option<u32>,
+    pub expires_in_seconds: Option<u64>,
     /// Commands that it may give in a minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_minute: Option<u32>,

@@ -47,7 +47,7 @@ pub enum BindExposure {
 }
 
 /// Allows a bind, or names everything that is missing for it.
-pub fn check_bind(bind: SocketAddr, guards: BindGuards) -> Result<BindExposure, ConfigProblem> {
+pub fn check_bind(key: &'static str, bind: SocketAddr, guards: BindGuards) -> Result<BindExposure, ConfigProblem> {
     // Canonical, because `::ffff:127.0.0.1` is the loopback interface too.
     if bind.ip().to_canonical().is_loopback() {
         return Ok(BindExposure::Loopback);
@@ -62,7 +62,7 @@ pub fn check_bind(bind: SocketAddr, guards: BindGuards) -> Result<BindExposure, 
     .filter(|(guard, _)| *guard == Guard::Absent)
     .map(|(_, name)| name)
     .collect();
-    if missing.is_empty() { Ok(BindExposure::Public) } else { Err(ConfigProblem::PublicBind { bind, missing }) }
+    if missing.is_empty() { Ok(BindExposure::Public) } else { Err(ConfigProblem::PublicBind { key, bind, missing }) }
 }
 
 #[cfg(test)]
@@ -83,14 +83,18 @@ mod tests {
                 let absent =
                     [tls, authentication, file, environment].iter().filter(|guard| **guard == Guard::Absent).count();
                 for bind in ["0.0.0.0:7142", "[::]:7142", "192.168.1.2:1", "[2001:db8::1]:1", "[::ffff:10.0.0.1]:1"] {
-                    match check_bind(bind.parse().unwrap(), guards) {
+                    match check_bind("daemon.http_bind", bind.parse().unwrap(), guards) {
                         Ok(exposure) => assert!(absent == 0 && exposure == BindExposure::Public, "{bind} {guards:?}"),
                         Err(ConfigProblem::PublicBind { missing, .. }) => assert_eq!(missing.len(), absent, "{bind}"),
                         Err(other) => panic!("{other}"),
                     }
                 }
                 for bind in ["127.0.0.1:7142", "127.8.9.1:0", "[::1]:7142", "[::ffff:127.0.0.1]:7142"] {
-                    assert_eq!(check_bind(bind.parse().unwrap(), guards), Ok(BindExposure::Loopback), "{bind}");
+                    assert_eq!(
+                        check_bind("grpc.bind", bind.parse().unwrap(), guards),
+                        Ok(BindExposure::Loopback),
+                        "{bind}"
+                    );
                 }
             }
         }

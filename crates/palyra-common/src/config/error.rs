@@ -121,8 +121,10 @@ pub enum ConfigProblem {
         key: &'static str,
     },
     /// Other machines could reach the interface, and what that needs is not all there.
-    #[error("`daemon.http_bind` = `{bind}` can be reached from other machines; refused without {}", missing.join(", "))]
+    #[error("`{key}` = `{bind}` can be reached from other machines; refused without {}", missing.join(", "))]
     PublicBind {
+        /// The key of the interface.
+        key: &'static str,
         /// The address.
         bind: std::net::SocketAddr,
         /// What is not there.
@@ -178,8 +180,7 @@ impl ConfigProblem {
             | Self::WrongType { key, .. }
             | Self::InvalidValue { key, .. }
             | Self::Inconsistent { key, .. } => Some(key),
-            Self::EnvNotAllowed { key, .. } => Some(key),
-            Self::PublicBind { .. } => Some("daemon.http_bind"),
+            Self::EnvNotAllowed { key, .. } | Self::PublicBind { key, .. } => Some(key),
             Self::VersionUnsupported { .. } => Some("version"),
             Self::Unreadable { .. }
             | Self::Missing { .. }

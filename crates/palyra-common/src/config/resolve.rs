@@ -305,18 +305,21 @@ fn cross_check(config: &Config, environment: &Environment) -> Vec<ConfigProblem>
             reason: "it must be smaller than `model.context_tokens`, or no room is left for the question".to_owned(),
         });
     }
+    let acknowledged = environment
+        .text(env_vars::PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK)
+        .is_some_and(|value| value.trim().eq_ignore_ascii_case("true"));
+    let guards = BindGuards {
+        // No interface speaks TLS yet, so every public bind is refused.
+        tls: Guard::Absent,
+        authentication: Guard::Present,
+        file_acknowledgement: Guard::when(config.deployment.dangerous_remote_bind_ack),
+        environment_acknowledgement: Guard::when(acknowledged),
+    };
     if config.daemon.http_enabled {
-        let acknowledged = environment
-            .text(env_vars::PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK)
-            .is_some_and(|value| value.trim().eq_ignore_ascii_case("true"));
-        let guards = BindGuards {
-            // The HTTP interface does not speak TLS yet, so every public bind is refused.
-            tls: Guard::Absent,
-            authentication: Guard::Present,
-            file_acknowledgement: Guard::when(config.deployment.dangerous_remote_bind_ack),
-            environment_acknowledgement: Guard::when(acknowledged),
-        };
-        problems.extend(check_bind(config.daemon.http_bind, guards).err());
+        problems.extend(check_bind("daemon.http_bind", config.daemon.http_bind, guards).err());
+    }
+    if config.grpc.enabled {
+        problems.extend(check_bind("grpc.bind", config.grpc.bind, guards).err());
     }
     problems
 }

@@ -120,6 +120,14 @@ config_schema! {
         /// Whether the HTTP interface is opened at all; the Unix socket always is.
         http_enabled: bool = true, ValueType::Bool, EnvNames::Standard;
     }
+    /// The gRPC interface.
+    grpc: GrpcConfig {
+        /// Address of the gRPC interface; port 0 takes a free one.
+        bind: SocketAddr = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 7443),
+            ValueType::Address, EnvNames::Standard;
+        /// Whether the gRPC interface is opened at all.
+        enabled: bool = true, ValueType::Bool, EnvNames::Standard;
+    }
     /// How runs work and when they end.
     run: RunConfig {
         /// How untrusted tool results are treated: `open` puts them into the context, `guarded` holds them in variables that the

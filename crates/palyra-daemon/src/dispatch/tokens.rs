@@ -19,7 +19,6 @@ use super::records::{self, TokensUsed, kind};
 use super::refusal::{Refusal, Result};
 use crate::app::App;
 
-const DAY: Duration = Duration::from_secs(24 * 3600);
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// All API tokens.
@@ -108,7 +107,7 @@ pub(super) async fn create(app: &App, caller: &Caller, params: CreateTokenParams
         subject,
         role: params.role,
         scopes: params.scopes.map(|scopes| scopes.into_iter().collect()),
-        expires_at: params.expires_in_days.map(|days| now.plus(DAY.saturating_mul(days))),
+        expires_at: params.expires_in_seconds.map(|seconds| now.plus(Duration::from_secs(seconds))),
         rate_per_minute,
     };
     let by = caller.principal.id.clone();

@@ -47,11 +47,6 @@ impl ApiError {
         Refusal::stopping().into()
     }
 
-    /// What it says.
-    pub(crate) fn envelope(&self) -> &StableErrorEnvelope {
-        &self.envelope
-    }
-
     /// The error as the last line of a stream whose status is long sent.
     pub(crate) fn into_line(self) -> Bytes {
         self.log();
@@ -91,25 +86,6 @@ fn status_of(envelope: &StableErrorEnvelope) -> StatusCode {
         ErrorCategory::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
-
-/// Every status that a command can be answered with besides success, for the description of the API.
-pub(super) const STATUSES: [StatusCode; 15] = [
-    StatusCode::BAD_REQUEST,
-    StatusCode::UNAUTHORIZED,
-    StatusCode::FORBIDDEN,
-    StatusCode::NOT_FOUND,
-    StatusCode::METHOD_NOT_ALLOWED,
-    StatusCode::REQUEST_TIMEOUT,
-    StatusCode::CONFLICT,
-    StatusCode::PAYLOAD_TOO_LARGE,
-    StatusCode::UNSUPPORTED_MEDIA_TYPE,
-    StatusCode::UNPROCESSABLE_ENTITY,
-    StatusCode::TOO_MANY_REQUESTS,
-    StatusCode::INTERNAL_SERVER_ERROR,
-    StatusCode::NOT_IMPLEMENTED,
-    StatusCode::BAD_GATEWAY,
-    StatusCode::SERVICE_UNAVAILABLE,
-];
 
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {

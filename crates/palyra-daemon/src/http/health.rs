@@ -11,15 +11,21 @@ use crate::app::App;
 use crate::policy_watch;
 
 pub(super) async fn show(State(app): State<Arc<App>>) -> Json<HealthResponse> {
+    Json(report(&app))
+}
+
+/// What each part says about itself, for every interface that tells it.
+pub(crate) fn report(app: &App) -> HealthResponse {
     let components = vec![
-        journal(&app),
+        journal(app),
         app.http_health.clone(),
         app.provider_health.clone(),
         policy_watch::health(&app.policies),
-        runs(&app),
+        runs(app),
+        app.grpc_health.clone(),
     ];
     let HealthReport { status, components } = HealthReport::of(components);
-    Json(HealthResponse {
+    HealthResponse {
         status,
         version: BuildInfo::current().version.to_owned(),
         pid: std::process::id(),
@@ -27,7 +33,7 @@ pub(super) async fn show(State(app): State<Arc<App>>) -> Json<HealthResponse> {
         provider: app.provider.clone(),
         uptime_ms: u64::try_from(app.ready_since.elapsed().as_millis()).unwrap_or(u64::MAX),
         components,
-    })
+    }
 }
 
 fn journal(app: &App) -> ComponentHealth {

@@ -5,6 +5,7 @@
 
 mod acp;
 mod console;
+mod description;
 mod error;
 mod events;
 mod extract;
@@ -17,4 +18,5 @@ mod socket;
 
 pub(crate) use error::ApiError;
 pub(crate) use extract::Body;
+pub(crate) use health::report as health_report;
 pub(crate) use router::router;

@@ -13,7 +13,7 @@ use palyra_common::{ErrorCategory, StableErrorEnvelope};
 
 use super::error::{ApiError, ApiResult};
 use super::extract::MAX_BODY_BYTES;
-use super::{acp, console, events, headers, health, rest, socket};
+use super::{acp, console, description, events, headers, health, rest, socket};
 use crate::app::App;
 use crate::auth::{Access, Peer, Shown};
 use crate::dispatch::{Caller, Transport};
@@ -30,6 +30,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route(paths::ACP_COMMAND, post(acp::command))
         .route(paths::ACP_SOCKET, any(socket::open))
         .route("/console/v1/ws", any(socket::open))
+        .route(description::PATH, get(description::show))
         .route(console::LOGIN, post(console::log_in))
         .route(console::LOGOUT, post(console::log_out))
         .route(console::SESSION, get(console::session))

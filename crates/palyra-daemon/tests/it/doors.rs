@@ -67,7 +67,7 @@ async fn what_opens_the_doors_is_private() {
     let daemon = place.start().await;
     let mode = |name: &str| std::fs::metadata(daemon.state_root.join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(""), 0o700);
-    for name in ["palyrad.sock", "local.token", "palyrad.lock", "palyrad.pid", "http.addr"] {
+    for name in ["palyrad.sock", "local.token", "palyrad.lock", "palyrad.pid", "http.addr", "grpc.addr"] {
         assert_eq!(mode(name), 0o600, "{name}");
     }
     assert_eq!(daemon.token().len(), 43);
@@ -91,9 +91,10 @@ async fn a_taken_port_degrades_and_the_socket_works() {
 
 #[tokio::test]
 async fn http_can_be_switched_off() {
-    let place = Place::new().with("PALYRA_DAEMON_HTTP_ENABLED", "false");
+    let place = Place::new().with("PALYRA_DAEMON_HTTP_ENABLED", "false").with("PALYRA_GRPC_ENABLED", "false");
     let daemon = place.start().await;
     assert_eq!(daemon.client.health().await.unwrap().status, HealthStatus::Ok);
     assert!(!daemon.state_root.join("http.addr").exists());
+    assert!(!daemon.state_root.join("grpc.addr").exists());
     assert!(!daemon.state_root.join("local.token").exists());
 }

@@ -9,7 +9,10 @@
 )]
 
 mod doors;
+mod grpc;
 mod journal;
+mod matrix;
+mod openai;
 mod policies;
 mod raw;
 mod requests;

@@ -40,6 +40,17 @@ pub(crate) fn loopback(daemon: &Daemon, request_line: &str, headers: &[(&str, &s
     exchange(stream, request_line, headers, b"")
 }
 
+/// Sends a JSON body over loopback HTTP, with a bearer token or without.
+pub(crate) fn loopback_json(daemon: &Daemon, request_line: &str, token: Option<&str>, body: &str) -> Answer {
+    let stream = TcpStream::connect(daemon.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let (host, length) = (daemon.address(), body.len().to_string());
+    let bearer = token.map(|token| format!("Bearer {token}"));
+    let mut headers = vec![("Host", host.as_str()), ("Content-Length", length.as_str())];
+    headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
+    exchange(stream, request_line, &headers, body.as_bytes())
+}
+
 /// Sends over the Unix socket.
 pub(crate) fn unix(daemon: &Daemon, request_line: &str, body: &[u8]) -> Answer {
     let stream = UnixStream::connect(daemon.state_root.join("palyrad.sock")).unwrap();
@@ -48,7 +59,13 @@ pub(crate) fn unix(daemon: &Daemon, request_line: &str, body: &[u8]) -> Answer {
     exchange(stream, request_line, &[("Host", "palyrad"), ("Content-Length", &length)], body)
 }
 
-fn exchange(mut stream: impl Read + Write, request_line: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+/// Sends over any connection and reads to its end.
+pub(crate) fn exchange(
+    mut stream: impl Read + Write,
+    request_line: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Answer {
     let mut request = format!("{request_line} HTTP/1.1\r\nConnection: close\r\n");
     for (name, value) in headers {
         request.push_str(&format!("{name}: {value}\r\n"));

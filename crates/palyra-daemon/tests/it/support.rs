@@ -19,11 +19,11 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// A fresh place with loopback HTTP at any free port.
+    /// A fresh place with loopback HTTP and gRPC at any free port.
     pub(crate) fn new() -> Self {
         let place = Self { directory: tempfile::tempdir().unwrap(), variables: Vec::new() };
         std::fs::create_dir(place.workspace()).unwrap();
-        place.with("PALYRA_DAEMON_HTTP_BIND", "127.0.0.1:0")
+        place.with("PALYRA_DAEMON_HTTP_BIND", "127.0.0.1:0").with("PALYRA_GRPC_BIND", "127.0.0.1:0")
     }
 
     /// The same with a variable set.

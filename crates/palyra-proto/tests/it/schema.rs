@@ -45,6 +45,8 @@ fn shared_enums_are_the_contracts() {
     same_as_contract::<common::Confidentiality>(&pool, &mut checked);
     same_as_contract::<common::HealthStatus>(&pool, &mut checked);
     same_as_contract::<common::ErrorCategory>(&pool, &mut checked);
+    same_as_contract::<common::PrincipalRole>(&pool, &mut checked);
+    same_as_contract::<common::TokenScope>(&pool, &mut checked);
     let shared = pool.all_enums().filter(|found| found.package_name() == "palyra.common.v1");
     let unchecked: Vec<String> =
         shared.map(|found| found.name().to_owned()).filter(|name| !checked.contains(name)).collect();

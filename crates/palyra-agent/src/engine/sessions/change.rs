@@ -87,15 +87,19 @@ impl Engine {
         change: SessionChange,
         by: &str,
         expected_version: Option<u64>,
-        unchanged: impl FnOnce(&SessionRow, &SessionChange) -> bool,
+        unchanged: impl FnOnce(&SessionRow, &SessionChange) -> bool + Send + 'static,
     ) -> Result<SessionRow, AgentError> {
-        let _session = self.shared.locks.session(id).await;
-        let row = self.session(id).await?;
-        check_version(&row, expected_version)?;
-        if unchanged(&row, &change) {
-            return Ok(row);
-        }
-        self.record_change(id, change, by).await
+        let by = by.to_owned();
+        self.to_the_end(|engine| async move {
+            let _session = engine.shared.locks.session(id).await;
+            let row = engine.session(id).await?;
+            check_version(&row, expected_version)?;
+            if unchanged(&row, &change) {
+                return Ok(row);
+            }
+            engine.record_change(id, change, &by).await
+        })
+        .await
     }
 
     /// Records a change. The caller holds the session's lock.

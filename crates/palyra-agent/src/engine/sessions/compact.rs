@@ -81,12 +81,16 @@ impl Engine {
         by: &str,
         expected_version: Option<u64>,
     ) -> Result<(SessionRow, CompactionPlan), AgentError> {
-        let _session = self.shared.locks.session(session_id).await;
-        let state = self.session_state(session_id).await?;
-        check_version(&state.row, expected_version)?;
-        let plan = self.plan(state, keep).await?;
-        let change = SessionChange::Compacted(Box::new(plan.summary.clone()));
-        Ok((self.record_change(session_id, change, by).await?, plan))
+        let by = by.to_owned();
+        self.to_the_end(|engine| async move {
+            let _session = engine.shared.locks.session(session_id).await;
+            let state = engine.session_state(session_id).await?;
+            check_version(&state.row, expected_version)?;
+            let plan = engine.plan(state, keep).await?;
+            let change = SessionChange::Compacted(Box::new(plan.summary.clone()));
+            Ok((engine.record_change(session_id, change, &by).await?, plan))
+        })
+        .await
     }
 
     async fn plan(&self, state: SessionState, keep: Option<u32>) -> Result<CompactionPlan, AgentError> {

@@ -59,6 +59,10 @@ impl Engine {
     /// # Errors
     /// When a field is wrong, the key is in use, or the id belongs to a session with another content.
     pub async fn create_session(&self, new: NewSession) -> Result<SessionRow, AgentError> {
+        self.to_the_end(|engine| async move { engine.create_session_now(new).await }).await
+    }
+
+    async fn create_session_now(&self, new: NewSession) -> Result<SessionRow, AgentError> {
         let locks = &self.shared.locks;
         let _key = match &new.key {
             Some(key) => Some(locks.key(&new.owner, key).await),
@@ -91,14 +95,19 @@ impl Engine {
         key: &str,
         title: Option<String>,
     ) -> Result<(SessionRow, Resolved), AgentError> {
-        check_name("key", key, MAX_KEY)?;
-        let _key = self.shared.locks.key(owner, key).await;
-        let (by, name) = (owner.to_owned(), key.to_owned());
-        let found = self.query(move |reader| projections::session_by_key(reader.connection(), &by, &name)).await?;
+        let new = NewSession { key: Some(key.to_owned()), title, owner: owner.to_owned(), ..NewSession::default() };
+        self.to_the_end(|engine| async move { engine.resolve_session_now(new).await }).await
+    }
+
+    async fn resolve_session_now(&self, new: NewSession) -> Result<(SessionRow, Resolved), AgentError> {
+        let key = new.key.clone().unwrap_or_default();
+        check_name("key", &key, MAX_KEY)?;
+        let _key = self.shared.locks.key(&new.owner, &key).await;
+        let owner = new.owner.clone();
+        let found = self.query(move |reader| projections::session_by_key(reader.connection(), &owner, &key)).await?;
         if let Some(found) = found {
             return Ok((found.row, Resolved::Found));
         }
-        let new = NewSession { key: Some(key.to_owned()), title, owner: owner.to_owned(), ..NewSession::default() };
         let created = new.into_record(SessionId::generate(), None)?;
         Ok((self.append_session(created).await?, Resolved::Created))
     }
@@ -140,8 +149,8 @@ impl Engine {
             .options
             .journal
             .read(move |reader| {
-                let log = projections::session_log(reader.connection(), id)?;
-                log.first().map(|seq| reader.record(*seq)).transpose()
+                let state = projections::session(reader.connection(), id)?;
+                state.map(|state| reader.record(state.created_seq)).transpose()
             })
             .await?;
         let Some(first) = first else { return Ok(None) };

@@ -170,7 +170,8 @@ impl Engine {
                 return Ok(Err(missing(session_id)));
             };
             let mut events = Vec::new();
-            for seq in projections::session_log(reader.connection(), session_id)? {
+            let log = projections::session_log(reader.connection(), session_id)?;
+            for seq in std::iter::once(state.created_seq).chain(log) {
                 let record = reader.record(seq)?;
                 match told(&record) {
                     Ok(event) => events.extend(event),

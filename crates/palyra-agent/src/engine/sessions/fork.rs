@@ -45,7 +45,19 @@ impl Engine {
         title: Option<String>,
         session_id: Option<SessionId>,
     ) -> Result<SessionRow, AgentError> {
+        let owner = owner.to_owned();
         let session_id = session_id.unwrap_or_else(SessionId::generate);
+        self.to_the_end(|engine| async move { engine.fork_now(from, point, &owner, title, session_id).await }).await
+    }
+
+    async fn fork_now(
+        &self,
+        from: SessionId,
+        point: ForkPoint,
+        owner: &str,
+        title: Option<String>,
+        session_id: SessionId,
+    ) -> Result<SessionRow, AgentError> {
         let _session = self.shared.locks.session(session_id).await;
         let found = self.find_point(from, point).await?;
         let fork = self.fork_at(&found, from, point).await?;

@@ -14,6 +14,10 @@ use crate::machine::Input;
 use crate::projections::{self, Fate, QueuedInput, RunRow, SessionRow};
 use crate::session::{InputGiven, InputWithdrawn, InputsTaken, Taken, kind};
 
+/// Most inputs that wait in one session. Whoever keeps writing to a run that does not end would otherwise fill the journal and make every look at the
+/// queue slower.
+const MAX_WAITING: usize = 256;
+
 /// Something to write to a session.
 #[derive(Debug, Clone)]
 pub struct SessionInput {
@@ -52,6 +56,10 @@ impl Engine {
     /// # Errors
     /// When there is no such session, it is put away, there is no text, or no directory to work in.
     pub async fn submit_input(&self, session_id: SessionId, input: SessionInput) -> Result<Submitted, AgentError> {
+        self.to_the_end(|engine| async move { engine.submit_now(session_id, input).await }).await
+    }
+
+    async fn submit_now(&self, session_id: SessionId, input: SessionInput) -> Result<Submitted, AgentError> {
         if self.shared.stopping.is_cancelled() {
             return Err(AgentError::Stopping);
         }
@@ -94,6 +102,9 @@ impl Engine {
             }
             _ => {}
         }
+        if waiting.len() >= MAX_WAITING {
+            return Err(AgentError::InputQueueFull { waiting: waiting.len() });
+        }
         // The set first: the end of the run at work looks there after its last commit; see `run_left`.
         self.shared.lock_waiting().insert(session_id);
         let record = self.session_record(kind::INPUT, session_id, &given)?;
@@ -123,15 +134,18 @@ impl Engine {
     /// # Errors
     /// When no such input waits in the session.
     pub async fn withdraw_input(&self, session_id: SessionId, input_id: &str, by: &str) -> Result<(), AgentError> {
-        let _session = self.shared.locks.session(session_id).await;
-        let waiting = self.queued_inputs(session_id).await?;
-        if !waiting.iter().any(|input| input.input_id == input_id) {
-            return Err(AgentError::InputNotFound(input_id.to_owned()));
-        }
         let withdrawn = InputWithdrawn { session_id, input_id: input_id.to_owned(), by: by.to_owned() };
-        let record = self.session_record(kind::INPUT_WITHDRAWN, session_id, &withdrawn)?;
-        self.shared.options.journal.append(vec![record]).await?;
-        Ok(())
+        self.to_the_end(|engine| async move {
+            let _session = engine.shared.locks.session(session_id).await;
+            let waiting = engine.queued_inputs(session_id).await?;
+            if !waiting.iter().any(|input| input.input_id == withdrawn.input_id) {
+                return Err(AgentError::InputNotFound(withdrawn.input_id));
+            }
+            let record = engine.session_record(kind::INPUT_WITHDRAWN, session_id, &withdrawn)?;
+            engine.shared.options.journal.append(vec![record]).await?;
+            Ok(())
+        })
+        .await
     }
 
     /// What became of this very input, if it was given before.

@@ -1,0 +1,153 @@
+//! `palyra sessions new|rename|archive|restore|fork|compact`: what changes a session.
+
+use clap::Args;
+use palyra_client::Client;
+use palyra_client::api::{
+    ArchiveSessionParams, CompactionView, ForkSessionParams, NewSessionParams, RenameSessionParams, SessionView,
+};
+use palyra_client::command::{About, Command};
+use palyra_common::{ExitCode, RunMode};
+
+use crate::context::Context;
+use crate::error::CliError;
+use crate::render::text::shortened;
+use crate::resolve;
+
+/// Which session.
+#[derive(Debug, Args)]
+pub(crate) struct SessionArgument {
+    /// An id, its beginning or its end, a key, or `last`
+    #[arg(value_name = "SESSION")]
+    pub(super) session: String,
+}
+
+/// A new session.
+#[derive(Debug, Args)]
+pub(crate) struct NewArguments {
+    /// What people see
+    #[arg(long)]
+    title: Option<String>,
+    /// A name of your own, by which it is found again
+    #[arg(long)]
+    key: Option<String>,
+    /// How untrusted results are treated in its runs: open, guarded or strict
+    #[arg(long)]
+    mode: Option<RunMode>,
+}
+
+/// Another title.
+#[derive(Debug, Args)]
+pub(crate) struct RenameArguments {
+    #[command(flatten)]
+    session: SessionArgument,
+    /// The title
+    #[arg(value_name = "TITLE")]
+    title: String,
+}
+
+/// Where a new session parts from another.
+#[derive(Debug, Args)]
+pub(crate) struct ForkArguments {
+    #[command(flatten)]
+    session: SessionArgument,
+    /// The last run that both share; all of them if you name none
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    /// The last position on that run's tape that both share
+    #[arg(long, value_name = "POSITION", requires = "run")]
+    seq: Option<u64>,
+    /// Title of the new session
+    #[arg(long)]
+    title: Option<String>,
+}
+
+/// Which session, and whether to do it.
+#[derive(Debug, Args)]
+pub(crate) struct CompactArguments {
+    #[command(flatten)]
+    session: SessionArgument,
+    /// Do it; without this it is only shown
+    #[arg(long)]
+    apply: bool,
+}
+
+pub(super) async fn new(arguments: NewArguments, client: &Client, context: &Context) -> Result<ExitCode, CliError> {
+    let NewArguments { title, key, mode } = arguments;
+    let params = NewSessionParams { session_key: key, title, mode, settings: None };
+    report(&client.execute(&Command::SessionNew(params)).await?, "began", context)
+}
+
+pub(super) async fn rename(
+    arguments: RenameArguments,
+    client: &Client,
+    context: &Context,
+) -> Result<ExitCode, CliError> {
+    let target = resolve::session(client, &arguments.session.session).await?;
+    let about = About { target, params: RenameSessionParams { title: arguments.title } };
+    report(&client.execute(&Command::SessionRename(about)).await?, "renamed", context)
+}
+
+/// Whether a session is put away or taken out.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Archive {
+    Away,
+    Back,
+}
+
+pub(super) async fn archive(
+    arguments: &SessionArgument,
+    archive: Archive,
+    client: &Client,
+    context: &Context,
+) -> Result<ExitCode, CliError> {
+    let target = resolve::session(client, &arguments.session).await?;
+    let (archived, word) = match archive {
+        Archive::Away => (true, "archived"),
+        Archive::Back => (false, "restored"),
+    };
+    let about = About { target, params: ArchiveSessionParams { archived } };
+    report(&client.execute(&Command::SessionArchive(about)).await?, word, context)
+}
+
+pub(super) async fn fork(arguments: ForkArguments, client: &Client, context: &Context) -> Result<ExitCode, CliError> {
+    let target = resolve::session(client, &arguments.session.session).await?;
+    let run_id = match &arguments.run {
+        Some(run) => Some(resolve::run(client, run).await?),
+        None => None,
+    };
+    let params = ForkSessionParams { run_id, seq: arguments.seq, title: arguments.title };
+    report(&client.execute(&Command::SessionFork(About { target, params })).await?, "forked", context)
+}
+
+pub(super) async fn compact(
+    arguments: &CompactArguments,
+    client: &Client,
+    context: &Context,
+) -> Result<ExitCode, CliError> {
+    let about = About::only(resolve::session(client, &arguments.session.session).await?);
+    let command =
+        if arguments.apply { Command::SessionCompactApply(about) } else { Command::SessionCompactPreview(about) };
+    let plan: CompactionView = client.execute(&command).await?;
+    let console = &context.console;
+    if !console.is_text() {
+        console.document(&plan)?;
+        return Ok(ExitCode::Ok);
+    }
+    let (word, kept, gone) = (if plan.applied { "are" } else { "would be" }, plan.kept.len(), plan.summarised.len());
+    console.line(&format!("{gone} exchanges {word} summarised, {kept} stay whole"))?;
+    console.line(&format!("later runs are told {} instead of {} bytes", plan.bytes_after, plan.bytes_before))?;
+    if !plan.applied {
+        console.remark("add --apply to do it; everything stays on the journal");
+    }
+    Ok(ExitCode::Ok)
+}
+
+fn report(session: &SessionView, word: &str, context: &Context) -> Result<ExitCode, CliError> {
+    let console = &context.console;
+    if console.is_text() {
+        console.line(&format!("session {} {word}: {}", session.session_id, shortened(&session.title, 80)))?;
+    } else {
+        console.document(session)?;
+    }
+    Ok(ExitCode::Ok)
+}

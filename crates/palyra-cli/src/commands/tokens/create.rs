@@ -1,0 +1,43 @@
+//! `palyra tokens create`.
+
+use clap::Args;
+use palyra_client::api::CreateTokenParams;
+use palyra_common::{PrincipalRole, TokenScope};
+
+const DAY_SECONDS: u64 = 24 * 3600;
+
+/// What the token is for, and what it may do.
+#[derive(Debug, Args)]
+pub(crate) struct CreateArguments {
+    /// What it is for
+    #[arg(long)]
+    name: String,
+    /// The most it may do: owner, operator or viewer
+    #[arg(long, default_value = "operator")]
+    role: PrincipalRole,
+    /// Only this, such as runs:read; may be given several times
+    #[arg(long = "scope", value_name = "SCOPE")]
+    scopes: Vec<TokenScope>,
+    /// For whom it acts; for you if you name nobody
+    #[arg(long = "for", value_name = "NAME")]
+    subject: Option<String>,
+    /// Let it end after so many days
+    #[arg(long, value_name = "DAYS")]
+    days: Option<u32>,
+    /// How many commands it may give in a minute
+    #[arg(long, value_name = "COUNT")]
+    rate: Option<u32>,
+}
+
+impl CreateArguments {
+    pub(super) fn params(self) -> CreateTokenParams {
+        CreateTokenParams {
+            name: self.name,
+            role: self.role,
+            scopes: (!self.scopes.is_empty()).then_some(self.scopes),
+            subject: self.subject,
+            expires_in_seconds: self.days.map(|days| u64::from(days) * DAY_SECONDS),
+            rate_per_minute: self.rate,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! `palyra tokens …`.
+
+mod create;
+mod list;
+
+use clap::{Args, Subcommand};
+use palyra_client::api::{RotateTokenParams, TokenSecretResponse, TokenView};
+use palyra_client::command::{About, Command, TokenName};
+use palyra_common::ExitCode;
+
+use crate::context::Context;
+use crate::error::CliError;
+
+const EXAMPLES: &str = "\
+Programs show a token as `Authorization: Bearer …`. Its secret is shown once, when it is made or rotated.
+
+Examples:
+  palyra tokens create --name ci --role operator --days 30
+  palyra tokens create --name dashboard --role viewer --scope runs:read
+  palyra tokens revoke 3kTMd0cQx1Zv9LbA";
+
+/// What to do with API tokens.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum TokensCommand {
+    /// Make a token
+    Create(create::CreateArguments),
+    /// List tokens, newest first
+    List,
+    /// Give a token a new secret
+    Rotate(RotateArguments),
+    /// Make a token worthless
+    Revoke(TokenArgument),
+}
+
+/// Which token.
+#[derive(Debug, Args)]
+pub(crate) struct TokenArgument {
+    /// Its id, as `palyra tokens list` shows it
+    #[arg(value_name = "TOKEN")]
+    token: String,
+}
+
+/// Which token, and for how long the old secret still works.
+#[derive(Debug, Args)]
+pub(crate) struct RotateArguments {
+    #[command(flatten)]
+    token: TokenArgument,
+    /// Let the old secret work for so many more minutes
+    #[arg(long, value_name = "MINUTES")]
+    overlap: Option<u32>,
+}
+
+pub(super) async fn execute(command: TokensCommand, context: &Context) -> Result<ExitCode, CliError> {
+    let client = context.client()?;
+    match command {
+        TokensCommand::Create(arguments) => {
+            let made = client.execute(&Command::TokenCreate(arguments.params())).await?;
+            show_secret(&made, context)
+        }
+        TokensCommand::List => list::execute(&client, context).await,
+        TokensCommand::Rotate(arguments) => {
+            let params = RotateTokenParams { overlap_minutes: arguments.overlap };
+            let about = About { target: TokenName(arguments.token.token), params };
+            show_secret(&client.execute(&Command::TokenRotate(about)).await?, context)
+        }
+        TokensCommand::Revoke(arguments) => {
+            let about = About::only(TokenName(arguments.token));
+            let token: TokenView = client.execute(&Command::TokenRevoke(about)).await?;
+            if context.console.is_text() {
+                context.console.line(&format!("token {} is revoked", token.token_id))?;
+            } else {
+                context.console.document(&token)?;
+            }
+            Ok(ExitCode::Ok)
+        }
+    }
+}
+
+/// The secret alone on standard output, so that it can be put into a variable.
+fn show_secret(made: &TokenSecretResponse, context: &Context) -> Result<ExitCode, CliError> {
+    let console = &context.console;
+    if console.is_text() {
+        console.remark(&format!("token {}; its secret is shown this once:", made.token.token_id));
+        console.line(&made.secret)?;
+    } else {
+        console.document(made)?;
+    }
+    Ok(ExitCode::Ok)
+}

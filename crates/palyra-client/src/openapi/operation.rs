@@ -1,0 +1,145 @@
+//! One operation of the description: its parameters, its answers, its refusals.
+
+use schemars::SchemaGenerator;
+use serde_json::{Map, Value, json};
+
+use super::parameters;
+use crate::api::NDJSON;
+use crate::api::RunTapeParams;
+use crate::command::{CommandSpec, HttpMethod};
+
+/// Every status that a request can be refused with, and what it means.
+pub const REFUSALS: &[(u16, &str)] = &[
+    (400, "The request cannot be read."),
+    (401, "The caller is not known."),
+    (403, "Policy does not permit it, or the request comes from another site."),
+    (404, "There is no such thing."),
+    (405, "The address does not answer to this method."),
+    (408, "The body did not arrive in time."),
+    (409, "It contradicts what is there."),
+    (413, "The body is too large."),
+    (415, "The body is encoded in a way that is not taken."),
+    (422, "A field is wrong; it is named."),
+    (429, "Too many requests; `Retry-After` says how long to wait."),
+    (500, "A defect of the daemon."),
+    (501, "The protocol has this command and this daemon has not."),
+    (502, "Something that the daemon depends on failed."),
+    (503, "The daemon cannot take it now."),
+];
+
+/// What a success looks like.
+pub(super) enum Answer {
+    /// One document.
+    Json(Value),
+    /// One document per line.
+    Lines(Value),
+}
+
+/// An operation to be.
+pub(super) struct Operation<'a> {
+    spec: &'a CommandSpec,
+    parameters: Vec<Value>,
+    body: Option<Value>,
+}
+
+impl<'a> Operation<'a> {
+    pub(super) fn of(spec: &'a CommandSpec, generator: &mut SchemaGenerator) -> Self {
+        let mut parameters: Vec<Value> = spec.target.map(parameters::in_path).into_iter().collect();
+        let rest = (spec.rest)(generator);
+        let body = match spec.method {
+            HttpMethod::Get => {
+                parameters.extend(parameters::in_query(&rest));
+                None
+            }
+            HttpMethod::Post => {
+                parameters.extend(parameters::of_changes());
+                Some(rest.into())
+            }
+        };
+        Self { spec, parameters, body }
+    }
+
+    /// Its method and its description.
+    pub(super) fn build(self, answer: Answer) -> (&'static str, Value) {
+        let name = self.spec.name.as_str();
+        let (media, schema) = match answer {
+            Answer::Json(schema) => ("application/json", schema),
+            Answer::Lines(schema) => (NDJSON, schema),
+        };
+        let mut operation = json!({
+            "operationId": name,
+            "summary": summary(self.spec),
+            "tags": [name.split('.').next().unwrap_or(name)],
+            "parameters": self.parameters,
+            "responses": responses(&json!({"description": "Done.", "content": {media: {"schema": schema}}})),
+            "x-palyra-scope": self.spec.scope.as_str(),
+            "x-palyra-effect": self.spec.effect.as_str(),
+        });
+        if let (Some(schema), Value::Object(fields)) = (self.body, &mut operation) {
+            let required = schema.get("required").and_then(Value::as_array).is_some_and(|fields| !fields.is_empty());
+            let body = json!({"required": required, "content": {"application/json": {"schema": schema}}});
+            fields.insert("requestBody".to_owned(), body);
+        }
+        let method = match self.spec.method {
+            HttpMethod::Get => "get",
+            HttpMethod::Post => "post",
+        };
+        (method, operation)
+    }
+}
+
+fn summary(spec: &CommandSpec) -> String {
+    format!("`{}`; needs the scope `{}`.", spec.name.as_str(), spec.scope.as_str())
+}
+
+/// The success and every refusal.
+fn responses(success: &Value) -> Value {
+    let mut all = Map::new();
+    all.insert("200".to_owned(), success.clone());
+    for (status, _) in REFUSALS {
+        all.insert(status.to_string(), json!({"$ref": "#/components/responses/Refusal"}));
+    }
+    Value::Object(all)
+}
+
+/// An operation that answers strangers.
+pub(super) fn open(id: &str, summary: &str, schema: &Value) -> Value {
+    json!({
+        "operationId": id,
+        "summary": summary,
+        "security": [],
+        "responses": responses(&json!({"description": "So it is.", "content": {"application/json": {"schema": schema}}})),
+    })
+}
+
+/// Any command as an envelope.
+pub(super) fn envelope(envelope: &Value, result: &Value) -> Value {
+    let summary = "Any command as an envelope. A refused command is an answer too: look at `ok`.";
+    json!({
+        "operationId": "acp.command",
+        "summary": summary,
+        "tags": ["acp"],
+        "requestBody": {"required": true, "content": {"application/json": {"schema": envelope}}},
+        "responses": responses(&json!({"description": "Answered.", "content": {"application/json": {"schema": result}}})),
+    })
+}
+
+/// A run's events for browsers.
+pub(super) fn events(generator: &mut SchemaGenerator) -> Value {
+    let mut parameters = vec![parameters::in_path("run_id")];
+    parameters.extend(parameters::in_query(&generator.root_schema_for::<RunTapeParams>()));
+    parameters.push(json!({
+        "name": "Last-Event-ID",
+        "in": "header",
+        "description": "The last position that was seen; the stream goes on after it.",
+        "schema": {"type": "string", "pattern": "^[0-9]{1,19}$"},
+    }));
+    let success = json!({"description": "Events; the id of each is its position.", "content": {"text/event-stream": {"schema": {"type": "string"}}}});
+    json!({
+        "operationId": "run.events",
+        "summary": "A run's events as Server-Sent Events.",
+        "tags": ["run"],
+        "parameters": parameters,
+        "responses": responses(&success),
+    })
+}

@@ -1,0 +1,80 @@
+//! Answers that end in time: when the caller's deadline passes or the daemon closes, whatever is under way ends with a status.
+//!
+//! Every answer goes through here, so streams of the library (health, reflection) end at shutdown as ours do.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+
+use super::status;
+
+/// What ends an answer early; gives the status that the caller is told.
+pub(super) type Cut = Pin<Box<dyn Future<Output = tonic::Status> + Send>>;
+
+/// A body that may be cut off, and then says why in its trailers.
+pub(super) struct Bounded {
+    inner: Option<Body>,
+    cut: Cut,
+}
+
+impl Bounded {
+    pub(super) fn new(inner: Body, cut: Cut) -> Self {
+        Self { inner: Some(inner), cut }
+    }
+}
+
+impl http_body::Body for Bounded {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let Some(inner) = &mut self.inner else { return Poll::Ready(None) };
+        // What is ready is sent even if the time is up meanwhile.
+        if let Poll::Ready(frame) = Pin::new(inner).poll_frame(context) {
+            return Poll::Ready(frame);
+        }
+        let Poll::Ready(status) = self.cut.as_mut().poll(context) else { return Poll::Pending };
+        // Dropping the body drops the work behind it.
+        self.inner = None;
+        Poll::Ready(Some(Ok(Frame::trailers(status::trailers(&status)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.as_ref().is_none_or(|inner| inner.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.as_ref().map(|inner| inner.size_hint()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_that_ends_by_itself_is_not_touched() {
+        let never: Cut = Box::pin(std::future::pending());
+        let whole = Bounded::new(Body::from("abc"), never).collect().await.unwrap();
+        assert!(whole.trailers().is_none());
+        assert_eq!(whole.to_bytes(), "abc");
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_cut_off_says_why() {
+        let first = futures::stream::once(async { Ok::<_, axum::Error>(Bytes::from_static(b"abc")) });
+        let endless = Body::from_stream(futures::StreamExt::chain(first, futures::stream::pending()));
+        let cut: Cut = Box::pin(async { status::too_late() });
+        let cut_off = Bounded::new(endless, cut).collect().await.unwrap();
+        assert_eq!(cut_off.trailers().unwrap()["grpc-status"], "4");
+        assert_eq!(cut_off.to_bytes(), "abc");
+    }
+}

@@ -1,0 +1,203 @@
+//! Answers as messages: views of the API in the words of the schema. Writing cannot fail.
+
+use palyra_client::api::{
+    ApprovalAnswer, ApprovalView, FileChangeKind, FileChangeView, HealthResponse, IntentView, PatternView,
+    PrincipalView, RunDetail, RunTimings, RunUsage, RunView, SessionView, TokenSecretResponse, TokenView,
+};
+use palyra_common::{ComponentHealth, Timestamp, ToolApprovalRequest};
+use palyra_proto::auth::v1 as auth;
+use palyra_proto::gateway::v1 as wire;
+use palyra_proto::{contract_to_wire, timestamp_to_wire};
+
+fn at(instant: Timestamp) -> Option<prost_types::Timestamp> {
+    Some(timestamp_to_wire(instant))
+}
+
+pub(super) fn health(health: HealthResponse) -> wire::GetHealthResponse {
+    let uptime = prost_types::Duration {
+        seconds: i64::try_from(health.uptime_ms / 1000).unwrap_or(i64::MAX),
+        nanos: i32::try_from(health.uptime_ms % 1000 * 1_000_000).unwrap_or_default(),
+    };
+    wire::GetHealthResponse {
+        status: contract_to_wire(health.status),
+        version: health.version,
+        uptime: Some(uptime),
+        components: health.components.into_iter().map(component).collect(),
+    }
+}
+
+fn component(component: ComponentHealth) -> wire::ComponentHealth {
+    wire::ComponentHealth {
+        component: component.component,
+        status: contract_to_wire(component.status),
+        summary: component.summary,
+        hint: component.hint,
+    }
+}
+
+pub(super) fn run(run: RunView) -> wire::Run {
+    wire::Run {
+        run_id: run.run_id.to_string(),
+        session_id: run.session_id.to_string(),
+        phase: contract_to_wire(run.phase),
+        reason: run.reason.map(contract_to_wire),
+        detail: run.detail.map(Into::into),
+        prompt: run.prompt,
+        workspace: run.workspace,
+        created_at: at(run.created_at),
+        started_at: run.started_at.and_then(at),
+        ended_at: run.ended_at.and_then(at),
+        turns: run.turns,
+        tool_calls: run.tool_calls,
+        last_seq: run.last_seq,
+        model: run.model,
+        undone: run.undone,
+        owner: run.owner,
+    }
+}
+
+pub(super) fn run_detail(detail: RunDetail) -> wire::GetRunResponse {
+    wire::GetRunResponse {
+        run: Some(run(detail.run)),
+        answer: detail.answer,
+        mode: contract_to_wire(detail.mode),
+        envelope: detail.envelope.into_iter().map(intent).collect(),
+        changes: detail.changes.into_iter().map(change).collect(),
+        pending_approvals: detail.pending_approvals.into_iter().map(|view| question(view).into()).collect(),
+        usage: Some(usage(detail.usage)),
+        timings: Some(timings(detail.timings)),
+    }
+}
+
+fn intent(intent: IntentView) -> wire::Intent {
+    wire::Intent { tool: intent.tool, destinations: intent.destinations.into_iter().collect() }
+}
+
+fn change(change: FileChangeView) -> wire::FileChange {
+    let kind = match change.kind {
+        FileChangeKind::Created => wire::FileChangeKind::Created,
+        FileChangeKind::Modified => wire::FileChangeKind::Modified,
+        FileChangeKind::Deleted => wire::FileChangeKind::Deleted,
+    };
+    wire::FileChange {
+        path: change.path,
+        kind: kind.into(),
+        before: change.before.map(|digest| digest.to_string()),
+        after: change.after.map(|digest| digest.to_string()),
+    }
+}
+
+fn usage(usage: RunUsage) -> wire::RunUsage {
+    wire::RunUsage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens }
+}
+
+fn timings(timings: RunTimings) -> wire::RunTimings {
+    wire::RunTimings {
+        total_ms: timings.total_ms,
+        model_ms: timings.model_ms,
+        tools_ms: timings.tools_ms,
+        waiting_ms: timings.waiting_ms,
+    }
+}
+
+pub(super) fn session(session: SessionView) -> wire::Session {
+    wire::Session {
+        session_id: session.session_id.to_string(),
+        session_key: session.session_key,
+        title: session.title,
+        created_at: at(session.created_at),
+        updated_at: at(session.updated_at),
+        run_count: session.run_count,
+        version: session.version,
+        archived_at: session.archived_at.and_then(at),
+        owner: session.owner,
+        forked_from: session.forked_from.map(|id| id.to_string()),
+        mode: session.mode.map(contract_to_wire),
+        settings: Some(wire::SessionSettings { model: session.settings.model, workspace: session.settings.workspace }),
+    }
+}
+
+/// The question alone, as the tape has it.
+fn question(view: ApprovalView) -> ToolApprovalRequest {
+    ToolApprovalRequest {
+        approval_id: view.approval_id,
+        call_id: view.call_id,
+        subject: view.subject,
+        risk: view.risk,
+        summary: view.summary,
+        tool: view.tool,
+        arguments: view.arguments,
+        reason: view.reason,
+        evidence: view.evidence,
+        offer: view.offer,
+    }
+}
+
+pub(super) fn approval(mut view: ApprovalView) -> wire::Approval {
+    wire::Approval {
+        run_id: view.run_id.to_string(),
+        session_id: view.session_id.to_string(),
+        requested_at: at(view.requested_at),
+        answer: view.answer.take().map(answer),
+        withdrawn_at: view.withdrawn_at.and_then(at),
+        request: Some(question(view).into()),
+    }
+}
+
+fn answer(answer: ApprovalAnswer) -> wire::ApprovalAnswer {
+    wire::ApprovalAnswer {
+        decision: contract_to_wire(answer.decision),
+        scope: contract_to_wire(answer.scope),
+        by: answer.by,
+        via: answer.via,
+        at: at(answer.at),
+    }
+}
+
+pub(super) fn pattern(view: PatternView) -> wire::Pattern {
+    wire::Pattern {
+        approval_id: view.approval_id.to_string(),
+        session_id: view.session_id.to_string(),
+        tool: view.tool,
+        sentence: view.sentence,
+        scope: contract_to_wire(view.scope),
+        until: view.until.and_then(at),
+        by: view.by,
+        at: at(view.at),
+        revoked_at: view.revoked_at.and_then(at),
+    }
+}
+
+pub(super) fn principal(view: PrincipalView) -> auth::WhoAmIResponse {
+    auth::WhoAmIResponse {
+        principal: view.principal,
+        role: contract_to_wire(view.role),
+        scopes: view.scopes.into_iter().map(contract_to_wire).collect(),
+        via: view.via,
+    }
+}
+
+pub(super) fn token(view: TokenView) -> auth::Token {
+    auth::Token {
+        token_id: view.token_id,
+        name: view.name,
+        role: contract_to_wire(view.role),
+        scopes: view.scopes.into_iter().map(contract_to_wire).collect(),
+        created_at: at(view.created_at),
+        expires_at: view.expires_at.and_then(at),
+        last_used_at: view.last_used_at.and_then(at),
+        revoked_at: view.revoked_at.and_then(at),
+        rate_per_minute: view.rate_per_minute,
+        subject: view.subject,
+        created_by: view.created_by,
+        rotated_at: view.rotated_at.and_then(at),
+    }
+}
+
+pub(super) fn new_token(made: TokenSecretResponse) -> auth::CreateTokenResponse {
+    auth::CreateTokenResponse { token: Some(token(made.token)), secret: made.secret }
+}
+
+pub(super) fn rotated_token(made: TokenSecretResponse) -> auth::RotateTokenResponse {
+    auth::RotateTokenResponse { token: Some(token(made.token)), secret: made.secret }
+}

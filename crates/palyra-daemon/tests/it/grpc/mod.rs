@@ -1,0 +1,6 @@
+//! gRPC on the real daemon, with the generated Rust client.
+
+mod calls;
+mod errors;
+mod streams;
+mod support;

@@ -1,0 +1,248 @@
+//! Who may give which command: every command against every kind of caller, in one table.
+//!
+//! The table is a `match` over all commands, so a new command without a row does not compile. It is written down by hand and not taken from the
+//! catalogue, so that a wrong scope or effect in the catalogue is noticed here.
+
+use std::time::Duration;
+
+use palyra_client::command::{self, HttpMethod};
+use palyra_common::{AcpCommand, ContractEnum as _, PrincipalRole, RequestId, TokenScope};
+use serde_json::{Value, json};
+
+use crate::raw::{loopback_json, unix};
+use crate::support::{Daemon, Place};
+
+/// What a caller is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// It was let in and permitted; whether the command then succeeds is another matter.
+    Permitted,
+    /// It was let in and policy refused.
+    Denied,
+    /// It was not let in.
+    Unknown,
+    /// The daemon has no such command yet.
+    Absent,
+}
+
+use Verdict::{Absent, Denied, Permitted, Unknown};
+
+/// The kinds of callers, in the order of a row.
+const CALLERS: [&str; 8] =
+    ["nobody", "expired", "revoked", "wrong scope", "viewer", "operator", "owner", "another user's operator"];
+
+/// Rows that many commands share. Nobody, an expired and a revoked token are never let in; a credential without the scope never gets through.
+const fn row(viewer: Verdict, operator: Verdict, stranger: Verdict) -> [Verdict; 8] {
+    [Unknown, Unknown, Unknown, Denied, viewer, operator, Permitted, stranger]
+}
+
+/// Looking at a thing of one's own: everybody but a stranger.
+const LOOK: [Verdict; 8] = row(Permitted, Permitted, Denied);
+/// Looking at a list: a stranger sees its own, which is nothing.
+const LIST: [Verdict; 8] = row(Permitted, Permitted, Permitted);
+/// Changing a thing of one's own.
+const CHANGE: [Verdict; 8] = row(Denied, Permitted, Denied);
+/// Beginning something: a stranger begins its own.
+const BEGIN: [Verdict; 8] = row(Denied, Permitted, Permitted);
+/// What concerns the whole daemon.
+const ADMINISTER: [Verdict; 8] = row(Denied, Denied, Denied);
+/// Not built yet: everybody who is let in hears so.
+const ABSENT: [Verdict; 8] = [Unknown, Unknown, Unknown, Absent, Absent, Absent, Absent, Absent];
+
+fn expected(command: AcpCommand) -> [Verdict; 8] {
+    use AcpCommand as C;
+    match command {
+        C::SessionNew | C::SessionResolve | C::RunCreate => BEGIN,
+        C::SessionList | C::RunList | C::ApprovalList | C::PatternList | C::Reconnect | C::PrincipalShow => LIST,
+        C::ToolList | C::PolicyList | C::ConfigGet => LIST,
+        C::SessionLoad
+        | C::SessionResume
+        | C::SessionExport
+        | C::SessionReplay
+        | C::SessionExplain
+        | C::SessionCompactPreview
+        | C::SessionQueue
+        | C::RunGet
+        | C::RunTape
+        | C::RunReplay
+        | C::ApprovalGet => LOOK,
+        C::SessionRename
+        | C::SessionArchive
+        | C::SessionFork
+        | C::SessionModeSet
+        | C::SessionConfigSet
+        | C::SessionCompactApply
+        | C::SessionInput
+        | C::SessionInputWithdraw
+        | C::RunAbort
+        | C::RunPause
+        | C::RunResume
+        | C::RunInput
+        | C::RunDeliver
+        | C::RunEnvelopeEdit
+        | C::RunUndo
+        | C::ApprovalDecide
+        | C::PatternRevoke => CHANGE,
+        C::JournalTail
+        | C::JournalExport
+        | C::JournalVerify
+        | C::JournalProve
+        | C::JournalBackup
+        | C::TokenCreate
+        | C::TokenList
+        | C::TokenRotate
+        | C::TokenRevoke
+        | C::DaemonStop => ADMINISTER,
+        C::ApprovalRequest | C::BindingList | C::BindingSet | C::BindingRemove => ABSENT,
+    }
+}
+
+const SCRIPT: &str = r#"
+[[turn]]
+[[turn.call]]
+tool = "palyra.fs.write"
+arguments = { path = "a.txt", content = "x" }
+[[turn]]
+echo = "last_result"
+"#;
+
+/// What the commands are about; all of it belongs to the owner.
+struct Things {
+    session: String,
+    run: String,
+    approval: String,
+    workspace: String,
+    spare_token: String,
+}
+
+/// Parameters with which each command is read; whether it then succeeds does not matter here.
+fn params(command: AcpCommand, things: &Things) -> Value {
+    let mut params = match command {
+        AcpCommand::SessionResolve => json!({"session_key": "k"}),
+        AcpCommand::SessionRename => json!({"title": "t"}),
+        AcpCommand::SessionArchive => json!({"archived": false}),
+        AcpCommand::SessionInput => json!({"text": "more"}),
+        AcpCommand::SessionInputWithdraw => json!({"input_id": "none"}),
+        AcpCommand::RunCreate => json!({"prompt": "p", "workspace": things.workspace}),
+        AcpCommand::RunInput => json!({"text": "more", "mode": "follow_up"}),
+        AcpCommand::RunDeliver => json!({"results": [{"call_id": "none", "content": ""}]}),
+        AcpCommand::ApprovalDecide => json!({"decision": "deny", "scope": "once"}),
+        AcpCommand::JournalBackup => json!({"dest": "/nonexistent/backup"}),
+        AcpCommand::TokenCreate => json!({"name": "n", "role": "viewer"}),
+        _ => json!({}),
+    };
+    let target = match command::spec(command).and_then(|spec| spec.target) {
+        Some("session_id") => json!(things.session),
+        Some("run_id") => json!(things.run),
+        Some("approval_id") => json!(things.approval),
+        Some("token_id") => json!(things.spare_token),
+        Some("seq") => json!(1),
+        Some(other) => panic!("what is a {other}?"),
+        None => return params,
+    };
+    params[command::spec(command).unwrap().target.unwrap()] = target;
+    params
+}
+
+fn verdict(code: Option<&str>) -> Verdict {
+    match code {
+        Some("command_denied") => Denied,
+        Some("command_not_available") => Absent,
+        Some("token_refused" | "credential_expired" | "credential_revoked" | "credential_invalid") => Unknown,
+        _ => Permitted,
+    }
+}
+
+/// Gives a command as an envelope, or at its address if it is answered with a stream.
+fn ask(daemon: &Daemon, token: Option<&str>, command: AcpCommand, params: &Value) -> Verdict {
+    let streams = command::STREAM_COMMANDS.iter().find(|spec| spec.name == command);
+    if let Some(spec) = streams {
+        let target = spec.target.and_then(|field| params[field].as_str()).unwrap_or_default();
+        let path = spec.target.map_or(spec.path.to_owned(), |field| spec.path.replace(&format!("{{{field}}}"), target));
+        let method = if spec.method == HttpMethod::Get { "GET" } else { "POST" };
+        let answer = loopback_json(daemon, &format!("{method} {path}"), token, "");
+        let code = (answer.status != 200).then(|| answer.code());
+        return verdict(code.as_deref());
+    }
+    let envelope = json!({"request_id": RequestId::generate(), "command": command, "params": params}).to_string();
+    let answer = loopback_json(daemon, "POST /acp/v1/command", token, &envelope).json();
+    verdict(answer["error"]["code"].as_str())
+}
+
+/// A new token and its id.
+fn token(daemon: &Daemon, params: &Value) -> (String, String) {
+    let answer = unix(daemon, "POST /api/v1/tokens", params.to_string().as_bytes()).json();
+    let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+    (text(&answer["secret"]), text(&answer["token"]["token_id"]))
+}
+
+/// The role that has a scope, and all its scopes but that one.
+fn without(scope: TokenScope) -> (PrincipalRole, Vec<TokenScope>) {
+    let role = if PrincipalRole::Operator.reaches(scope) { PrincipalRole::Operator } else { PrincipalRole::Owner };
+    (role, role.scopes().iter().copied().filter(|other| *other != scope).collect())
+}
+
+#[tokio::test]
+async fn every_command_against_every_caller() {
+    let place = Place::new().with_script(SCRIPT).with("PALYRA_RUN_ASK_BEFORE", "palyra.fs.write");
+    let daemon = place.start().await;
+    let run = daemon.create("write it").await;
+    let approval = loop {
+        let asked = daemon.client.run(run.run_id).await.unwrap().pending_approvals;
+        if let Some(approval) = asked.first() {
+            break approval.approval_id;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    let things = Things {
+        session: run.session_id.to_string(),
+        run: run.run_id.to_string(),
+        approval: approval.to_string(),
+        workspace: place.workspace().display().to_string(),
+        spare_token: token(&daemon, &json!({"name": "spare", "role": "viewer"})).1,
+    };
+    let (viewer, _) = token(&daemon, &json!({"name": "viewer", "role": "viewer"}));
+    let (operator, _) = token(&daemon, &json!({"name": "operator", "role": "operator"}));
+    let (owner, _) = token(&daemon, &json!({"name": "owner", "role": "owner"}));
+    let (stranger, _) = token(&daemon, &json!({"name": "stranger", "role": "operator", "subject": "mallory"}));
+    let (expired, _) = token(&daemon, &json!({"name": "expired", "role": "owner", "expires_in_seconds": 1}));
+    let (revoked, id) = token(&daemon, &json!({"name": "revoked", "role": "owner"}));
+    assert_eq!(unix(&daemon, &format!("POST /api/v1/tokens/{id}/revoke"), b"").status, 200);
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+
+    let mut wrong = Vec::new();
+    // Stopping last, and by the owner last of all.
+    let mut commands: Vec<_> = AcpCommand::ALL.to_vec();
+    commands.sort_by_key(|command| *command == AcpCommand::DaemonStop);
+    for command in commands {
+        let params = params(command, &things);
+        let narrowed = command::spec(command).map(|spec| {
+            let (role, scopes) = without(spec.scope);
+            token(&daemon, &json!({"name": "narrow", "role": role, "scopes": scopes})).0
+        });
+        let narrowed = narrowed.unwrap_or_else(|| operator.clone());
+        let mut callers = [
+            None,
+            Some(&expired),
+            Some(&revoked),
+            Some(&narrowed),
+            Some(&viewer),
+            Some(&operator),
+            Some(&owner),
+            Some(&stranger),
+        ]
+        .into_iter()
+        .zip(CALLERS)
+        .zip(expected(command))
+        .collect::<Vec<_>>();
+        callers.sort_by_key(|((_, name), _)| *name == "owner");
+        for ((token, name), expected) in callers {
+            let found = ask(&daemon, token.map(String::as_str), command, &params);
+            if found != expected {
+                wrong.push(format!("{} by {name}: {found:?} instead of {expected:?}", command.as_str()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(daemon.ended().await.success(), "the owner's stop was the last command");
+}
