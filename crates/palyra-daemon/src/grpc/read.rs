@@ -123,7 +123,7 @@ pub(super) fn new_token(request: auth::CreateTokenRequest) -> Read<CreateTokenPa
         role: contract_from_wire(request.role, "role")?,
         scopes: Some(scopes).filter(|scopes| !scopes.is_empty()),
         subject: request.subject,
-        expires_in_days: request.expires_in_days,
+        expires_in_seconds: request.expires_in_seconds,
         rate_per_minute: request.rate_per_minute,
     })
 }
