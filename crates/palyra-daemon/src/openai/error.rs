@@ -118,7 +118,7 @@ impl From<Refusal> for OpenAiError {
 
 impl From<ApiError> for OpenAiError {
     fn from(error: ApiError) -> Self {
-        error.envelope().clone().into()
+        error.into_envelope().into()
     }
 }
 
