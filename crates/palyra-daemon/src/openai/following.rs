@@ -340,7 +340,7 @@ fn without_answer(run_id: RunId, status: &RunStatus) -> Refusal {
         (None, None) => status.phase.to_string(),
     };
     StableErrorEnvelope::new("run_without_answer", category, format!("the run {run_id} ended without an answer: {why}"))
-        .hint(format!("`palyra run show {run_id}` tells more"))
+        .hint(format!("`palyra runs show {run_id}` tells more"))
         .details(serde_json::json!({ "run_id": run_id, "reason": status.reason }))
         .into()
 }
