@@ -11,7 +11,7 @@ use palyra_client::command::{About, Command, StreamCommand};
 use palyra_common::{Digest, ErrorCategory, InputMode, RunId, SessionId, StableErrorEnvelope};
 use serde::de::DeserializeOwned;
 
-use super::conversation::{self, Chain, Conversation};
+use super::conversation::{self, Chain, Conversation, Place};
 use super::following::Following;
 use super::messages::Said;
 use super::{deliver, ids, workspaces};
@@ -20,6 +20,9 @@ use crate::dispatch::{self, Asked, Caller, Refusal, Result};
 
 /// The detail of a run that waits for results of its client.
 const CLIENT_TOOLS_PENDING: &str = palyra_agent::machine::CLIENT_TOOLS_PENDING;
+
+/// Characters of a task that name its session.
+const TITLE_CHARS: usize = 80;
 
 /// What a request asks for, whichever way it was written.
 #[derive(Debug)]
@@ -40,6 +43,8 @@ pub(super) struct Wish {
     pub(super) max_tool_calls: Option<u32>,
     /// The same key with the same request is the same run.
     pub(super) key: Option<String>,
+    /// The request with its key, if it has one.
+    pub(super) request: Option<Chain>,
 }
 
 /// Begins what a request asks for.
@@ -47,20 +52,39 @@ pub(super) async fn begin(app: &Arc<App>, caller: Caller, wish: Wish) -> Result<
     let conversation = Conversation::read(wish.said.clone(), wish.field)?;
     // With a response to go on from, the request holds only the end of the conversation, whose digest would say nothing.
     let chain = wish.after.is_none().then_some(conversation.chain);
+    if let Some(request) = wish.request
+        && let Some(Place { run_id, from_seq }) = conversation::begun(app, &caller, request).await?
+    {
+        return follow(app, caller, run_id, from_seq, chain).await;
+    }
     if !conversation.new.results.is_empty() {
         let (run_id, from_seq) = deliver::deliver(app, &caller, conversation.new, wish.key.as_deref()).await?;
         return follow(app, caller, run_id, from_seq, chain).await;
     }
-    if let Some(waiting) = waiting(app, &caller, &conversation, wish.after).await? {
-        let from_seq = app.engine.last_seq(waiting).await? + 1;
-        let params = RunInputParams { text: conversation.prompt(), mode: InputMode::Interrupt };
-        let command = Command::RunInput(About { target: waiting, params });
-        let key = wish.key.as_deref().map(|key| part_of(key, "input"));
-        ask::<RunView>(app, &caller, command, key).await?;
-        return follow(app, caller, waiting, from_seq, chain).await;
+    let request = wish.request;
+    let place = match waiting(app, &caller, &conversation, wish.after).await? {
+        Some(run_id) => interrupt(app, &caller, run_id, &conversation, wish.key.as_deref()).await?,
+        None => Place { run_id: create(app, &caller, conversation, wish).await?.run_id, from_seq: 1 },
+    };
+    if let Some(request) = request {
+        conversation::note(app, &caller, request, place).await?;
     }
-    let run = create(app, &caller, conversation, wish).await?;
-    follow(app, caller, run.run_id, 1, chain).await
+    follow(app, caller, place.run_id, place.from_seq, chain).await
+}
+
+/// Lets a run that waits for results go on with something else.
+async fn interrupt(
+    app: &App,
+    caller: &Caller,
+    run_id: RunId,
+    conversation: &Conversation,
+    key: Option<&str>,
+) -> Result<Place> {
+    let from_seq = app.engine.last_seq(run_id).await? + 1;
+    let params = RunInputParams { text: conversation.prompt(), mode: InputMode::Interrupt };
+    let command = Command::RunInput(About { target: run_id, params });
+    ask::<RunView>(app, caller, command, key.map(|key| part_of(key, "input"))).await?;
+    Ok(Place { run_id, from_seq })
 }
 
 /// The run whose calls the client leaves unanswered, to say something else.
@@ -120,7 +144,10 @@ async fn session_after(app: &App, caller: &Caller, run: &RunRow, key: Option<&st
     if conversation::is_newest(app, run).await? {
         return Ok(run.session_id);
     }
-    let params = ForkSessionParams { run_id: Some(run.run_id), ..ForkSessionParams::default() };
+    // Named after what was asked where they part; lists show one line.
+    let title: String = run.prompt.lines().next().unwrap_or_default().chars().take(TITLE_CHARS).collect();
+    let title = Some(title).filter(|title| !title.trim().is_empty() && !title.chars().any(char::is_control));
+    let params = ForkSessionParams { run_id: Some(run.run_id), title, ..ForkSessionParams::default() };
     let command = Command::SessionFork(About { target: run.session_id, params });
     let key = key.map(|key| part_of(key, "fork"));
     Ok(ask::<SessionView>(app, caller, command, key).await?.session_id)

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::begin::{Wish, begin};
 use super::chat_document::{self, Chunks, TellUsage};
+use super::conversation::request_of;
 use super::error::OpenAiResult;
 use super::fields::Fields;
 use super::params::{self, Common};
@@ -31,6 +32,7 @@ pub(super) async fn create(
     let caller = user_of_models(&app, &caller)?;
     let Body(body) = body?;
     let request = read(&body)?;
+    let key = idempotency_key(&headers)?;
     let wish = Wish {
         said: request.said,
         field: "messages",
@@ -39,7 +41,8 @@ pub(super) async fn create(
         workspace: request.common.workspace,
         after: None,
         max_tool_calls: None,
-        key: idempotency_key(&headers)?,
+        request: key.as_deref().map(|key| request_of(key, "chat/completions", &body)),
+        key,
     };
     let following = begin(&app, caller, wish).await?;
     let (model, created) = (request.common.model, now());

@@ -2,6 +2,7 @@
 //!
 //! What was said is a chain of digests, one link per message. When an answer is given, the journal notes which chain it ended. A request whose
 //! earlier messages are that chain goes on in the session of that answer. Instructions are no part of the chain: a client may word them anew each time.
+//! In the same table stands which run a request with a key began.
 //!
 //! What a client tells is what the model gets to see, not what the session holds: a client that leaves something out means it. Where an answer is
 //! found again, its recorded text is used, so that it is trusted as far as it was then.
@@ -205,19 +206,19 @@ pub(super) struct Known {
 pub(super) async fn known(app: &App, caller: &Caller, earlier: Vec<Exchange>) -> Result<Known> {
     let owner = caller.id().to_owned();
     let chains: Vec<Chain> = earlier.iter().map(|exchange| exchange.chain).collect();
-    let runs = app
+    let places = app
         .journal
         .read(move |reader| {
             let found: rusqlite::Result<Vec<_>> =
-                chains.iter().map(|chain| run_of(reader.connection(), &owner, *chain)).collect();
+                chains.iter().map(|chain| place_of(reader.connection(), &owner, *chain)).collect();
             Ok(found?)
         })
         .await?;
     let mut history = Vec::new();
     let mut last = None;
-    for (exchange, run_id) in earlier.into_iter().zip(runs) {
-        let run = match run_id {
-            Some(run_id) => Some(app.engine.run(run_id).await?),
+    for (exchange, place) in earlier.into_iter().zip(places) {
+        let run = match place {
+            Some(place) => Some(app.engine.run(place.run_id).await?),
             None => None,
         };
         let recorded = run.as_ref().and_then(|run| run.answer.clone());
@@ -238,9 +239,28 @@ pub(super) async fn is_newest(app: &App, run: &RunRow) -> Result<bool> {
     Ok(newest == Some(run.run_id) && app.engine.session(run.session_id).await?.archived_at.is_none())
 }
 
-/// Notes which conversation an answer ended.
-pub(super) async fn note(app: &App, caller: &Caller, chain: Chain, run_id: RunId) -> Result<()> {
-    let answered = Answered { owner: caller.id().to_owned(), conversation: chain.0, run_id };
+/// Where an answer is: a run, and the position on its tape at which it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) run_id: RunId,
+    pub(super) from_seq: u64,
+}
+
+/// What a request with a key is known by: the same key with other words is another request.
+pub(super) fn request_of(key: &str, path: &str, body: &[u8]) -> Chain {
+    Chain(Digest::of_parts(&[b"palyra openai request", key.as_bytes(), path.as_bytes(), body]))
+}
+
+/// Where the answer to a request was begun before.
+pub(super) async fn begun(app: &App, caller: &Caller, request: Chain) -> Result<Option<Place>> {
+    let owner = caller.id().to_owned();
+    Ok(app.journal.read(move |reader| Ok(place_of(reader.connection(), &owner, request)?)).await?)
+}
+
+/// Notes where the answer to a conversation or a request is.
+pub(super) async fn note(app: &App, caller: &Caller, chain: Chain, place: Place) -> Result<()> {
+    let Place { run_id, from_seq } = place;
+    let answered = Answered { owner: caller.id().to_owned(), conversation: chain.0, run_id, from_seq };
     let payload = serde_json::to_vec(&answered).map_err(|error| Refusal::internal(error.to_string()))?;
     app.journal.append(vec![NewRecord::new(ANSWERED, SystemClock.now(), payload)]).await?;
     Ok(())
@@ -251,6 +271,7 @@ struct Answered {
     owner: String,
     conversation: Digest,
     run_id: RunId,
+    from_seq: u64,
 }
 
 /// The table of answers.
@@ -273,7 +294,7 @@ impl Projection for Answers {
     fn create(&self, connection: &Connection) -> rusqlite::Result<()> {
         connection.execute_batch(
             "CREATE TABLE openai_answers (
-                owner TEXT NOT NULL, conversation TEXT NOT NULL, run_id TEXT NOT NULL,
+                owner TEXT NOT NULL, conversation TEXT NOT NULL, run_id TEXT NOT NULL, from_seq INTEGER NOT NULL,
                 PRIMARY KEY (owner, conversation)
             ) STRICT, WITHOUT ROWID",
         )
@@ -285,21 +306,26 @@ impl Projection for Answers {
         let answered: Answered = serde_json::from_slice(&record.payload)
             .map_err(|error| ProjectionError::Refused(format!("record {} does not read: {error}", record.seq)))?;
         // The same words may be answered in the same way twice; the newer one is gone on with.
-        connection.prepare_cached("INSERT OR REPLACE INTO openai_answers VALUES (?1, ?2, ?3)")?.execute(params![
-            answered.owner,
-            answered.conversation.to_string(),
-            answered.run_id.to_string()
-        ])?;
+        connection.prepare_cached("INSERT OR REPLACE INTO openai_answers VALUES (?1, ?2, ?3, ?4)")?.execute(
+            params![
+                answered.owner,
+                answered.conversation.to_string(),
+                answered.run_id.to_string(),
+                i64::try_from(answered.from_seq).unwrap_or(i64::MAX)
+            ],
+        )?;
         Ok(())
     }
 }
 
-fn run_of(connection: &Connection, owner: &str, chain: Chain) -> rusqlite::Result<Option<RunId>> {
-    let found: Option<String> = connection
-        .prepare_cached("SELECT run_id FROM openai_answers WHERE owner = ?1 AND conversation = ?2")?
-        .query_row(params![owner, chain.0.to_string()], |row| row.get(0))
+fn place_of(connection: &Connection, owner: &str, chain: Chain) -> rusqlite::Result<Option<Place>> {
+    let found: Option<(String, i64)> = connection
+        .prepare_cached("SELECT run_id, from_seq FROM openai_answers WHERE owner = ?1 AND conversation = ?2")?
+        .query_row(params![owner, chain.0.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    Ok(found.and_then(|text| text.parse().ok()))
+    Ok(found.and_then(|(run_id, from_seq)| {
+        Some(Place { run_id: run_id.parse().ok()?, from_seq: u64::try_from(from_seq).ok()? })
+    }))
 }
 
 #[cfg(test)]

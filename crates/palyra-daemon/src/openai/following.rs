@@ -14,7 +14,7 @@ use palyra_common::{
 use palyra_models::Usage;
 use serde_json::Value;
 
-use super::conversation::{self, BETWEEN, Chain};
+use super::conversation::{self, BETWEEN, Chain, Place};
 use super::ids;
 use crate::app::App;
 use crate::dispatch::{Caller, Documents, Page, Refusal, Result};
@@ -225,7 +225,12 @@ impl Following {
             }
         }
         if let Some(chain) = self.chain {
-            conversation::note(&self.app, &self.caller, chain.answered(&self.said), self.run_id).await?;
+            let place = Place { run_id: self.run_id, from_seq: self.from_seq };
+            let noted = conversation::note(&self.app, &self.caller, chain.answered(&self.said), place).await;
+            // The answer itself is safe; only the next request would begin a session of its own.
+            if let Err(refusal) = noted {
+                tracing::warn!(error = %refusal.envelope().message, run_id = %self.run_id, "a conversation is not noted");
+            }
         }
         self.end(if code == "answer_cut_off" { Ending::Length } else { Ending::Stop });
         Ok(())

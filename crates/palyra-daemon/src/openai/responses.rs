@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::begin::{Wish, begin, own_run, unknown_response};
 use super::chat::{idempotency_key, is_text, now};
+use super::conversation::request_of;
 use super::error::OpenAiResult;
 use super::fields::Fields;
 use super::following::Ending;
@@ -39,6 +40,7 @@ pub(super) async fn create(
         Some(name) => Some(previous_run(&app, &caller, name).await?),
         None => None,
     };
+    let key = idempotency_key(&headers)?;
     let wish = Wish {
         said: request.said,
         field: "input",
@@ -47,7 +49,8 @@ pub(super) async fn create(
         workspace: request.common.workspace,
         after,
         max_tool_calls: request.max_tool_calls,
-        key: idempotency_key(&headers)?,
+        request: key.as_deref().map(|key| request_of(key, "responses", &body)),
+        key,
     };
     let following = begin(&app, caller, wish).await?;
     let response = Response {

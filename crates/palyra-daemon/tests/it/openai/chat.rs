@@ -1,5 +1,7 @@
 //! Chats: at once and in chunks, and how a conversation is found again.
 
+use std::io::{Read as _, Write as _};
+
 use palyra_models::testing::{ModelServer, Reply};
 use serde_json::{Value, json};
 
@@ -111,6 +113,35 @@ async fn the_same_key_is_the_same_run() {
     let other = post_once(&daemon, "k1", "chat/completions", &asking("something else"));
     assert_eq!(other.refusal(), (409, "idempotency_conflict".to_owned()));
     assert_eq!(runs(&daemon).await.len(), 1);
+
+    // Also in the middle of a conversation, where the first answer has moved the session on.
+    server.push(Reply::text(&["twice"]));
+    let next = chat(json!([said("user", "hi"), said("assistant", "once"), said("user", "more")]));
+    let first = post_once(&daemon, "k2", "chat/completions", &next);
+    let second = post_once(&daemon, "k2", "chat/completions", &next);
+    assert_eq!(first.json()["choices"], second.json()["choices"], "{second:?}");
+    let all = runs(&daemon).await;
+    assert_eq!((all.len(), all[0].session_id), (2, all[1].session_id));
+}
+
+#[tokio::test]
+async fn a_run_goes_on_when_its_client_has_gone() {
+    let place = Place::new().with_script("[[turn]]\ntext = [\"a\", \"b\", \"c\", \"d\"]\ndelay_ms = 100");
+    let daemon = place.start().await;
+    let body = with(asking("slowly"), json!({ "stream": true })).to_string();
+    let mut stream = std::net::TcpStream::connect(daemon.address()).unwrap();
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Length: {}\r\n\r\n{body}",
+        daemon.address(),
+        daemon.token(),
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.read_exact(&mut [0; 15]).unwrap();
+    drop(stream);
+    let run = runs(&daemon).await.pop().unwrap();
+    daemon.follow(run.run_id, 1).await;
+    assert_eq!(daemon.client.run(run.run_id).await.unwrap().answer.as_deref(), Some("abcd"));
 }
 
 #[tokio::test]

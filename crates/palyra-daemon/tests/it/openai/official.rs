@@ -33,7 +33,7 @@ async fn the_official_package_chats_calls_tools_and_understands_errors() {
     let (address, token) = (daemon.address(), daemon.token());
     let seen = tokio::task::spawn_blocking(move || tour(&address, &token)).await.unwrap();
 
-    assert_eq!(seen["models"], json!(["palyra"]));
+    assert_eq!(seen["models"], json!(["palyra", "scripted"]));
     assert_eq!(seen["chat"], json!({ "content": "something else", "finish_reason": "stop" }));
     assert_eq!(seen["stream"]["content"], "something else");
     assert_eq!(seen["stream"]["finish_reasons"], json!(["stop"]));
