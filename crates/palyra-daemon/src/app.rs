@@ -11,6 +11,7 @@ use palyra_common::config::LoadedConfig;
 use palyra_journal::Journal;
 use palyra_models::ModelProvider;
 use palyra_policy::PolicyStore;
+use palyra_telemetry::Metrics;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Gate;
@@ -39,6 +40,8 @@ pub(crate) struct App {
     pub(crate) gate: Gate,
     /// Keys of commands that are carried out at this moment.
     pub(crate) keys: Keys,
+    /// What is counted.
+    pub(crate) metrics: Metrics,
     pub(crate) ready_since: Instant,
     /// Cancelled when the daemon shall end.
     pub(crate) closing: CancellationToken,

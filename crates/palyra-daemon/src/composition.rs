@@ -1,6 +1,6 @@
 //! The composition root: which parts this daemon has, the order in which they start and the order in which they end.
 //!
-//! Start: configuration, lock, journal, engine (which takes up unfinished runs), doors. A daemon that answers is therefore
+//! Start: configuration, lock, telemetry, journal, engine (which takes up unfinished runs), doors. A daemon that answers is therefore
 //! one that works. End: no new connections, drivers, answers under way, journal, lock.
 
 use std::process::ExitCode as ProcessCode;
@@ -15,6 +15,7 @@ use palyra_journal::{FaultInjector, Journal};
 use palyra_mcp::{McpOptions, McpRegistry};
 use palyra_models::ModelProvider;
 use palyra_policy::PolicyStore;
+use palyra_telemetry::{InheritedSockets, Metrics, Notify, Transport};
 use palyra_tools::{EffectStore, Registry, SharedRegistry, Tool, builtin};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
@@ -33,16 +34,24 @@ use crate::rules::Rules;
 use crate::serve::Server;
 use crate::state::StateRoot;
 use crate::token::Token;
-use crate::{grpc, http, logging, options, policy_watch, shutdown};
+use crate::{grpc, http, options, policy_watch, shutdown, telemetry};
 
+/// How long the daemon takes to end, all together: service managers and people wait no longer.
+const STOP_WITHIN: Duration = Duration::from_secs(10);
+/// What of it is kept for the journal's last checkpoint and the last lines of the log.
+const LAST_STEPS: Duration = Duration::from_secs(2);
 /// How long tools that are under way may take to report when the daemon stops.
-const TOOL_GRACE: Duration = Duration::from_secs(10);
+const TOOL_GRACE: Duration = Duration::from_secs(5);
 /// How long clients may take to read answers that are under way.
 const ANSWER_GRACE: Duration = Duration::from_secs(2);
 /// How long after its start the daemon proves its sandbox: a daemon that was started for one command answers that first.
 const PROOF_PAUSE: Duration = Duration::from_secs(1);
 /// How long work on blocking threads may go on after everything else has ended.
-const THREAD_GRACE: Duration = Duration::from_secs(1);
+const THREAD_GRACE: Duration = Duration::from_millis(500);
+/// How long a collector may take for what is left to export at the end.
+const EXPORT_GRACE: Duration = Duration::from_millis(500);
+/// How often numbers that are kept elsewhere are looked up for a collector.
+const SAMPLE_EVERY: Duration = Duration::from_secs(15);
 
 /// A daemon to be: parts that are given, everything else by configuration.
 pub struct Composition {
@@ -134,13 +143,21 @@ impl Composition {
     pub fn run(self) -> Result<(), DaemonError> {
         let started = Instant::now();
         let loaded = config::load(&self.environment)?;
-        logging::start(&loaded.config().log);
+        // While there is one thread, since it changes the process's environment.
+        let inherited = InheritedSockets::take(&self.environment)?;
+        // The log lies in the state root, so nobody writes to it who does not own that.
+        let root = StateRoot::claim(paths::state_root(&self.environment)?)?;
+        let runtime = runtime()?;
+        let metrics = telemetry::metrics(self.clock.as_ref());
+        let telemetry = {
+            let _runtime = runtime.enter();
+            telemetry::start(loaded.config(), &self.environment, root.path(), &metrics)?
+        };
         for warning in loaded.warnings() {
             tracing::warn!("{warning}");
         }
-        let root = StateRoot::claim(paths::state_root(&self.environment)?)?;
-        let runtime = runtime()?;
-        let outcome = self.run_claimed(&root, &loaded, &runtime, started);
+        let outcome = self.run_claimed(&root, &loaded, &runtime, Given { metrics, inherited, started });
+        telemetry.shutdown(EXPORT_GRACE);
         runtime.shutdown_timeout(THREAD_GRACE);
         root.release();
         outcome
@@ -151,9 +168,10 @@ impl Composition {
         root: &StateRoot,
         loaded: &LoadedConfig,
         runtime: &Runtime,
-        started: Instant,
+        given: Given,
     ) -> Result<(), DaemonError> {
         let config = loaded.config();
+        let notify = Notify::from_environment(&self.environment);
         let chosen = match self.provider {
             Some(provider) => Chosen { provider, reason: "it was built into this daemon".to_owned() },
             None => Chosen::by_config(&config.model, &self.environment)?,
@@ -209,9 +227,17 @@ impl Composition {
             outside,
             processes: reach.processes,
             clock: self.clock,
-            started,
+            notify,
+            given,
         }))
     }
+}
+
+/// What the process itself was given or has from its first moment.
+struct Given {
+    metrics: Metrics,
+    inherited: InheritedSockets,
+    started: Instant,
 }
 
 /// Everything that is there before the runtime does anything.
@@ -227,19 +253,39 @@ struct Parts<'a> {
     outside: OutsideTools,
     processes: Arc<Processes>,
     clock: Arc<dyn Clock>,
-    started: Instant,
+    notify: Notify,
+    given: Given,
 }
 
 async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
-    let Parts { root, loaded, chosen, token, tokens, journal, engine, policies, outside, processes, clock, started } =
-        parts;
+    let Parts {
+        root,
+        loaded,
+        chosen,
+        token,
+        tokens,
+        journal,
+        engine,
+        policies,
+        outside,
+        processes,
+        clock,
+        notify,
+        given,
+    } = parts;
+    let Given { metrics, mut inherited, started } = given;
     let closing = CancellationToken::new();
     shutdown::on_signals(closing.clone())?;
-    let watched = loaded.config().policy.directory.clone();
-    let watching =
-        watched.map(|directory| tokio::spawn(policy_watch::follow(Arc::clone(&policies), directory, closing.clone())));
+    let directory = loaded.config().policy.directory.clone();
+    let watching = directory
+        .map(|directory| tokio::spawn(policy_watch::follow(Arc::clone(&policies), directory, closing.clone())));
     let engine = Engine::start(engine).await?;
-    let doors = Doors::open(root, loaded.config()).await?;
+    let doors = Doors::open(root, loaded.config(), &mut inherited).await?;
+    for name in inherited.left() {
+        tracing::warn!(name, "the service manager passed a socket that nothing here serves");
+    }
+    // Closed, so that nobody waits at a door that is never answered.
+    drop(inherited);
     let app = Arc::new(App {
         engine: engine.clone(),
         policies,
@@ -252,18 +298,19 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         provider_health: chosen.health(),
         http_health: doors.http.health,
         grpc_health: doors.grpc.health,
-        gate: Gate::new(token, tokens, Vec::new(), Arc::clone(&clock))?,
+        gate: Gate::new(token, tokens, Vec::new(), Arc::clone(&clock), metrics.clone())?,
         keys: Keys::default(),
+        metrics: metrics.clone(),
         ready_since: Instant::now(),
         closing: closing.clone(),
     });
-    let server = Server::new(http::router(Arc::clone(&app)), closing.clone());
+    let server = Server::new(http::router(Arc::clone(&app)), closing.clone(), metrics.clone(), Transport::Http);
     server.serve(doors.unix);
     if let Some(listener) = doors.http.listener {
         server.serve(listener);
     }
     // After the doors of the command line are open: it takes a moment to describe every service.
-    let grpc = Server::new(grpc::router(Arc::clone(&app)).await?, closing.clone());
+    let grpc = Server::new(grpc::router(Arc::clone(&app)).await?, closing.clone(), metrics, Transport::Grpc);
     if let Some(listener) = doors.grpc.listener {
         grpc.serve(listener);
     }
@@ -275,6 +322,16 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         start_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         "ready"
     );
+    notify.ready(&format!("serving; {} unfinished runs", engine.unfinished()));
+    // Until the very end: a daemon that is stopping is alive too.
+    let watched = tokio::spawn(notify.clone().keep_alive({
+        let journal = journal.clone();
+        move || {
+            let journal = journal.clone();
+            async move { journal.read(|_| Ok(())).await.is_ok() }
+        }
+    }));
+    let sampling = tokio::spawn(sample_for_export(Arc::clone(&app)));
 
     // After the doors are open: whoever needs no process does not wait for the proof of the sandbox.
     let preparing = tokio::spawn({
@@ -285,22 +342,49 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         }
     });
     closing.cancelled().await;
+    let until = tokio::time::Instant::now() + STOP_WITHIN - LAST_STEPS;
+    notify.stopping("no new work; what is under way may report");
     preparing.abort();
+    sampling.abort();
     if let Some(watching) = watching {
         watching
             .await
             .map_err(|error| DaemonError::system("stop watching the policies")(std::io::Error::other(error)))?;
     }
-    engine.stop(TOOL_GRACE).await;
-    processes.shutdown().await;
-    app.outside.shutdown().await;
-    tokio::join!(server.finish(ANSWER_GRACE), grpc.finish(ANSWER_GRACE));
-    if let Err(refusal) = app.gate.tokens().flush().await {
-        tracing::warn!(error = %refusal.envelope().message, "when tokens were last used is not noted");
+    let ending = async {
+        engine.stop(TOOL_GRACE).await;
+        processes.shutdown().await;
+        app.outside.shutdown().await;
+        tokio::join!(server.finish(ANSWER_GRACE), grpc.finish(ANSWER_GRACE));
+        if let Err(refusal) = app.gate.tokens().flush().await {
+            tracing::warn!(error = %refusal.envelope().message, "when tokens were last used is not noted");
+        }
+    };
+    if tokio::time::timeout_at(until, ending).await.is_err() {
+        tracing::warn!("not everything ended in time; unfinished runs go on at the next start");
     }
-    journal.close().await?;
+    notify.status("closing the journal");
+    let closed = tokio::time::timeout(LAST_STEPS - EXPORT_GRACE - THREAD_GRACE, journal.close()).await;
+    watched.abort();
+    match closed {
+        Ok(closed) => closed?,
+        // What was acknowledged is on the disk; only the last checkpoint is missing, which the next start makes up for.
+        Err(_) => tracing::error!("the disk does not take the journal's last checkpoint"),
+    }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// A collector asks nobody; it is told what a scrape would look up.
+async fn sample_for_export(app: Arc<App>) {
+    if app.config.config().telemetry.otlp_endpoint.is_none() {
+        return;
+    }
+    let mut ticks = tokio::time::interval(SAMPLE_EVERY);
+    loop {
+        ticks.tick().await;
+        http::sample(&app).await;
+    }
 }
 
 /// What runs beside a run ends with it.

@@ -11,6 +11,7 @@ use palyra_journal::JournalError;
 use palyra_mcp::McpError;
 use palyra_policy::PolicyError;
 use palyra_safety::SafetyError;
+use palyra_telemetry::TelemetryError;
 use palyra_tools::ToolError;
 use thiserror::Error;
 
@@ -44,6 +45,9 @@ pub enum DaemonError {
     /// The outside servers cannot be read.
     #[error(transparent)]
     Mcp(#[from] McpError),
+    /// The log or the export cannot be set up, or the service manager passed what cannot be served.
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
     /// The model provider cannot be set up.
     #[error("{}", .0.message)]
     Provider(Box<StableErrorEnvelope>),
@@ -139,6 +143,7 @@ impl ToStableError for DaemonError {
             Self::Mcp(error) => error.to_stable(),
             Self::Safety(error) => error.to_stable(),
             Self::Identity(error) => error.to_stable(),
+            Self::Telemetry(error) => error.to_stable(),
             Self::Provider(envelope) | Self::Kept(envelope) => (**envelope).clone(),
             Self::Value { reason, key } => {
                 let hint = reason.recovery_hint.clone();

@@ -1,7 +1,7 @@
 //! The daemon of Palyra: it puts the parts together and opens the doors. Nothing else lives here.
 //!
 //! - [`Composition`]: which tools, decider and provider this daemon has; [`Composition::main`] is the whole of `palyrad`;
-//! - `options`, `provider`: from configuration to resolved parts; `logging`: its log;
+//! - `options`, `provider`: from configuration to resolved parts; `telemetry`: its log, numbers and traces;
 //! - `state`, `token`: the state root, who owns it, what lies in it;
 //! - `listen`, `serve`, `auth`: the Unix socket, loopback HTTP and gRPC, and who may come in;
 //! - `dispatch`: the one dispatcher of all commands: who may give them, what becomes of a repetition, what they do;
@@ -21,7 +21,6 @@ mod grpc;
 mod http;
 mod keys;
 mod listen;
-mod logging;
 mod openai;
 mod options;
 mod outside;
@@ -32,6 +31,7 @@ mod rules;
 mod serve;
 mod shutdown;
 mod state;
+mod telemetry;
 mod token;
 mod views;
 

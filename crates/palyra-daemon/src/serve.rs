@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use palyra_telemetry::{Metrics, Transport};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
@@ -75,11 +76,15 @@ pub(crate) struct Server {
     closing: CancellationToken,
     slots: Arc<Semaphore>,
     tasks: TaskTracker,
+    metrics: Metrics,
+    /// How connections over TCP count.
+    transport: Transport,
 }
 
 impl Server {
-    pub(crate) fn new(router: Router, closing: CancellationToken) -> Self {
-        Self { router, closing, slots: Arc::new(Semaphore::new(MAX_CONNECTIONS)), tasks: TaskTracker::new() }
+    pub(crate) fn new(router: Router, closing: CancellationToken, metrics: Metrics, transport: Transport) -> Self {
+        let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        Self { router, closing, slots, tasks: TaskTracker::new(), metrics, transport }
     }
 
     /// Serves a door from now on.
@@ -111,10 +116,12 @@ impl Server {
             };
             match accepted {
                 Ok((stream, peer)) => {
+                    let transport = if matches!(peer, Peer::Unix { .. }) { Transport::Unix } else { self.transport };
+                    let open = self.metrics.connection_opened(transport);
                     let connection = serve_connection(stream, peer, self.router.clone(), self.closing.clone());
                     self.tasks.spawn(async move {
                         connection.await;
-                        drop(slot);
+                        drop((slot, open));
                     });
                 }
                 Err(error) => {

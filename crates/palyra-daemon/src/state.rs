@@ -11,6 +11,7 @@ use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use palyra_client::SOCKET_NAME;
 
@@ -31,6 +32,8 @@ const EFFECTS_NAME: &str = "effects";
 pub(crate) struct StateRoot {
     path: PathBuf,
     _lock: File,
+    /// Set when the socket belongs to the service manager, which keeps it open while no daemon runs.
+    socket_is_lent: AtomicBool,
 }
 
 impl StateRoot {
@@ -40,7 +43,7 @@ impl StateRoot {
         made.map_err(DaemonError::file("create", &path))?;
         check_owner(&path)?;
         let lock = take_lock(&path)?;
-        let root = Self { path, _lock: lock };
+        let root = Self { path, _lock: lock, socket_is_lent: AtomicBool::new(false) };
         // Left by a daemon that was killed; it would send clients to a port that may be anybody's by now.
         for name in ADDRESSES {
             root.forget(name)?;
@@ -64,6 +67,11 @@ impl StateRoot {
         self.replace(name, &format!("{address}\n"))
     }
 
+    /// The socket is not this daemon's to remove.
+    pub(crate) fn leave_socket(&self) {
+        self.socket_is_lent.store(true, Ordering::Relaxed);
+    }
+
     /// Replaces a small file as a whole, readable by its owner alone.
     pub(crate) fn replace(&self, name: &str, text: &str) -> Result<(), DaemonError> {
         let path = self.path.join(name);
@@ -85,7 +93,8 @@ impl StateRoot {
 
     /// Takes back everything that says a daemon is here, then gives up the lock.
     pub(crate) fn release(self) {
-        for name in [SOCKET_NAME, PID_NAME].into_iter().chain(ADDRESSES) {
+        let own_socket = (!self.socket_is_lent.load(Ordering::Relaxed)).then_some(SOCKET_NAME);
+        for name in own_socket.into_iter().chain([PID_NAME]).chain(ADDRESSES) {
             if let Err(error) = self.forget(name) {
                 tracing::warn!(%error, "a file of the stopped daemon stays behind");
             }

@@ -18,8 +18,8 @@ pub mod work;
 pub use error::TelemetryError;
 pub use log::{LogFile, LogOptions};
 pub use metrics::{
-    AuthFailure, CommandOutcome, Exposition, Metrics, MetricsOptions, ModelCall, ModelOutcome, OpenGuard, RateLimit,
-    Sample, Signal, TokenKind, ToolClass, ToolOutcome, Transport,
+    AuthFailure, CommandOutcome, Exposition, Metrics, MetricsOptions, ModelOutcome, OpenGuard, RateLimit, Sample,
+    Signal, TokenKind, ToolClass, ToolOutcome, Transport,
 };
 pub use otlp::{ContentCapture, OtlpOptions};
 pub use systemd::{InheritedSockets, Notify, Socket};

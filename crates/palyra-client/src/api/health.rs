@@ -23,6 +23,15 @@ pub struct HealthResponse {
     pub components: Vec<ComponentHealth>,
 }
 
+/// What `GET /readyz` answers: with status 200 if work can begin, with 503 if not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReadyResponse {
+    /// Whether work can begin.
+    pub ready: bool,
+    /// The parts that are not as they should be; those that are `failing` are why it cannot.
+    pub reasons: Vec<ComponentHealth>,
+}
+
 /// The model provider, and why this one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProviderView {

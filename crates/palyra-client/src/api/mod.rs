@@ -28,7 +28,7 @@ pub use approvals::{
 pub use config::{ConfigEntryView, ConfigResponse};
 pub use daemon::StopDaemonResponse;
 pub use error::ErrorResponse;
-pub use health::{HealthResponse, ProviderView};
+pub use health::{HealthResponse, ProviderView, ReadyResponse};
 pub use inventory::{ListPoliciesResponse, ListToolsResponse, PolicyView, ToolView};
 pub use journal::{
     BackupJournalParams, BackupJournalResponse, ExportJournalParams, JournalRecordView, ProblemView, TailJournalParams,

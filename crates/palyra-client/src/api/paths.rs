@@ -7,6 +7,10 @@ use palyra_common::{ApprovalId, RunId, SessionId};
 
 /// Health of the daemon; the only route that needs no authentication.
 pub const HEALTH: &str = "/healthz";
+/// Whether work can begin.
+pub const READY: &str = "/readyz";
+/// Numbers for Prometheus.
+pub const METRICS: &str = "/metrics";
 /// Collection of runs: list and create.
 pub const RUNS: &str = "/api/v1/runs";
 /// One run.

@@ -25,7 +25,7 @@ pub use reference::generate_reference;
 pub use resolve::{ConfigSource, Explanation, LoadedConfig, load, resolve};
 pub use schema::{
     ApprovalConfig, Config, ContextConfig, DaemonConfig, DeploymentConfig, JournalConfig, LogConfig, LogFormat,
-    LogLevel, ModelConfig, ModelProviderChoice, PatchConfig, RunConfig, ToolConfig,
+    LogLevel, ModelConfig, ModelProviderChoice, PatchConfig, RunConfig, TelemetryConfig, ToolConfig,
 };
 pub use value::{ConfigValue, ValueType};
 

@@ -3,6 +3,7 @@
 //! On the Unix socket the kernel says who calls. Everywhere else the caller shows a credential: the local token, an API token, a certificate
 //! that this daemon issued, or the console's cookie, which needs a proof of its own for every change. No header ever says who somebody is.
 
+mod counted;
 mod host;
 
 use std::net::{IpAddr, SocketAddr};
@@ -15,7 +16,9 @@ use palyra_identity::{
     ConsoleOptions, ConsoleSessions, DeviceIdentity, IdentityError, OpenedSession, Principal, PrincipalId, RateLimiter,
     RateOptions, Refusal, Source, Throttle, ThrottleOptions, Via, check_origin, read_cookie,
 };
+use palyra_telemetry::Metrics;
 
+use self::counted::Credential;
 use self::host::{check_host, named_host, only};
 use crate::dispatch::Tokens;
 use crate::token::Token;
@@ -93,6 +96,7 @@ pub(crate) struct Gate {
     clock: Arc<dyn Clock>,
     /// Names besides loopback under which this machine may be addressed.
     names: Vec<String>,
+    metrics: Metrics,
 }
 
 /// What of a request the gate looks at.
@@ -109,6 +113,7 @@ impl Gate {
         tokens: Arc<Tokens>,
         names: Vec<String>,
         clock: Arc<dyn Clock>,
+        metrics: Metrics,
     ) -> Result<Self, IdentityError> {
         Ok(Self {
             own_uid: rustix::process::geteuid().as_raw(),
@@ -119,6 +124,7 @@ impl Gate {
             throttle: Throttle::new(ThrottleOptions::default(), Arc::clone(&clock)),
             clock,
             names,
+            metrics,
         })
     }
 
@@ -129,6 +135,14 @@ impl Gate {
 
     /// Lets a request in: `None` for a stranger at an open route.
     pub(crate) fn admit(&self, shown: &Shown<'_>, access: Access) -> Result<Option<Principal>, StableErrorEnvelope> {
+        let admitted = self.look_at(shown, access);
+        if let Err(refusal) = &admitted {
+            counted::refusal(&self.metrics, Credential::of(shown.headers), refusal);
+        }
+        admitted
+    }
+
+    fn look_at(&self, shown: &Shown<'_>, access: Access) -> Result<Option<Principal>, StableErrorEnvelope> {
         // A connection without a peer was not accepted by our own listeners.
         let Some(peer) = shown.peer else { return Err(no_token("the caller is not known")) };
         if let Peer::Tcp { local, .. } = peer {
@@ -155,7 +169,7 @@ impl Gate {
                 let Some(shown) = only(shown.headers, &AUTHORIZATION).and_then(bearer) else {
                     return Err(no_token("the request carries no bearer token"));
                 };
-                self.bearer(shown, peer.remote()).map(Some)
+                self.whose(shown, peer.remote()).map(Some)
             }
         }
     }
@@ -173,8 +187,17 @@ impl Gate {
         .hint("start a daemon of your own; each user has one"))
     }
 
-    /// Whom a bearer token stands for. Somebody who guesses has to wait longer each time.
+    /// Whom a bearer token stands for.
     pub(crate) fn bearer(&self, text: &str, remote: Option<IpAddr>) -> Result<Principal, StableErrorEnvelope> {
+        let found = self.whose(text, remote);
+        if let Err(refusal) = &found {
+            counted::refusal(&self.metrics, Credential::Shown, refusal);
+        }
+        found
+    }
+
+    /// The same, not counted. Somebody who guesses has to wait longer each time.
+    fn whose(&self, text: &str, remote: Option<IpAddr>) -> Result<Principal, StableErrorEnvelope> {
         let source = remote.map(Source::of);
         if let Some(source) = source {
             self.throttle.check(source).map_err(|refusal| refusal.to_stable())?;

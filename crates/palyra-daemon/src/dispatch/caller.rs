@@ -40,11 +40,19 @@ impl Transport {
 pub(crate) struct Caller {
     pub(crate) principal: Principal,
     pub(crate) transport: Transport,
+    /// The trace that the caller's own work belongs to, as they wrote it.
+    pub(super) trace: Option<String>,
 }
 
 impl Caller {
     pub(crate) fn new(principal: Principal, transport: Transport) -> Self {
-        Self { principal, transport }
+        Self { principal, transport, trace: None }
+    }
+
+    /// The same, with the `traceparent` that came along.
+    pub(crate) fn in_trace(mut self, traceparent: Option<String>) -> Self {
+        self.trace = traceparent;
+        self
     }
 
     /// Whose the work is that this caller begins.

@@ -9,6 +9,7 @@ mod caller;
 mod idempotency;
 mod inventory;
 mod journal;
+mod observed;
 mod records;
 mod refusal;
 mod runs;
@@ -18,8 +19,10 @@ mod tokens;
 
 use palyra_client::command::{self, Command, Outcome, StreamCommand};
 use palyra_common::{AcpCommandEnvelope, AcpCommandResultEnvelope};
+use palyra_telemetry::CommandOutcome;
 use serde::Serialize;
 use serde_json::Value;
+use tracing::Instrument as _;
 
 pub(crate) use caller::{Caller, Transport};
 pub(crate) use records::projections;
@@ -64,16 +67,30 @@ impl Answer {
 
 /// Carries out one command.
 pub(crate) async fn dispatch(app: &App, caller: &Caller, asked: Asked) -> Result<Answer> {
-    caller.check_rate(app)?;
-    authorise::command(app, caller, &asked.command).await?;
-    idempotency::once(app, caller, asked).await
+    let span = observed::span(caller, asked.command.name(), asked.command.target());
+    let carried_out = async {
+        caller.check_rate(app)?;
+        authorise::command(app, caller, &asked.command).await?;
+        idempotency::once(app, caller, asked).await
+    };
+    let answer = carried_out.instrument(span.clone()).await;
+    let replayed = answer.as_ref().is_ok_and(Answer::is_replayed);
+    let good = if replayed { CommandOutcome::Replayed } else { CommandOutcome::Ok };
+    observed::ended(app, caller, &span, &answer, good);
+    answer
 }
 
 /// Opens the stream of one command.
 pub(crate) async fn open(app: &App, caller: &Caller, command: StreamCommand) -> Result<Documents> {
-    caller.check_rate(app)?;
-    authorise::stream(app, caller, &command).await?;
-    streams::open(app, command).await
+    let span = observed::span(caller, command.name(), command.target());
+    let opened = async {
+        caller.check_rate(app)?;
+        authorise::stream(app, caller, &command).await?;
+        streams::open(app, command, app.metrics.stream_opened(caller.transport.into())).await
+    };
+    let documents = opened.instrument(span.clone()).await;
+    observed::ended(app, caller, &span, &documents, CommandOutcome::Ok);
+    documents
 }
 
 /// Carries out one envelope; a refusal is an answer too.
@@ -90,7 +107,10 @@ pub(crate) async fn envelope(app: &App, caller: &Caller, envelope: AcpCommandEnv
     };
     let answer = match asked {
         Ok(asked) => dispatch(app, caller, asked).await,
-        Err(refusal) => Err(refusal),
+        Err(refusal) => {
+            observed::unread(app, caller, envelope.command, &refusal);
+            Err(refusal)
+        }
     };
     let replayed = matches!(&answer, Ok(answer) if answer.is_replayed());
     let value = answer.and_then(|answer| {

@@ -11,6 +11,7 @@ use palyra_client::api::{JournalRecordView, RunTapeParams, TailJournalParams, Ve
 use palyra_client::command::StreamCommand;
 use palyra_common::{RunId, RunStreamEvent, SessionId};
 use palyra_journal::{Journal, VerifyOptions};
+use palyra_telemetry::OpenGuard;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
@@ -90,8 +91,11 @@ fn write(document: &impl Serialize, into: &mut Vec<u8>) -> serde_json::Result<()
     serde_json::to_writer(into, document)
 }
 
-/// An open stream.
-pub(crate) struct Documents(Source);
+/// An open stream, counted for as long as somebody holds it.
+pub(crate) struct Documents {
+    source: Source,
+    _open: OpenGuard,
+}
 
 enum Source {
     Live(Live),
@@ -104,7 +108,7 @@ enum Source {
 impl Documents {
     /// The next documents, or `None` at the end. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Option<Page>> {
-        match &mut self.0 {
+        match &mut self.source {
             Source::Live(live) => live.next().await,
             Source::Stored(stored) => stored.next().await,
             Source::Session(session) => session.next().await,
@@ -115,8 +119,8 @@ impl Documents {
 }
 
 /// Opens a stream. The first look happens here, so that what does not exist is a refusal and not a broken stream.
-pub(super) async fn open(app: &App, command: StreamCommand) -> Result<Documents> {
-    Ok(Documents(match command {
+pub(super) async fn open(app: &App, command: StreamCommand, open: OpenGuard) -> Result<Documents> {
+    let source = match command {
         StreamCommand::RunTape(about) => tape(app, about.target, &about.params).await?,
         StreamCommand::SessionReplay(about) => Source::Session(WholeSession::open(app, about.target).await?),
         StreamCommand::JournalTail(params) => Source::Records(tail(app, &params)?),
@@ -126,7 +130,8 @@ pub(super) async fn open(app: &App, command: StreamCommand) -> Result<Documents>
             last: Some(app.journal.head().count),
         }),
         StreamCommand::JournalVerify(_) => Source::Verification(Verification::begin(app)),
-    }))
+    };
+    Ok(Documents { source, _open: open })
 }
 
 async fn tape(app: &App, run_id: RunId, params: &RunTapeParams) -> Result<Source> {

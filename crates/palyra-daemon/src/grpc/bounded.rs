@@ -14,6 +14,19 @@ use super::status;
 /// What ends an answer early; gives the status that the caller is told.
 pub(super) type Cut = Pin<Box<dyn Future<Output = tonic::Status> + Send>>;
 
+/// Trailers with an envelope if they tell of a refusal: an answer that is too large is refused by the library, at the very end.
+fn explained(frame: Frame<Bytes>) -> Frame<Bytes> {
+    match frame.into_trailers() {
+        Ok(trailers) => Frame::trailers(match tonic::Status::from_header_map(&trailers) {
+            Some(refused) if refused.code() != tonic::Code::Ok => {
+                status::trailers(&status::of_library(refused, "this method"))
+            }
+            _ => trailers,
+        }),
+        Err(frame) => frame,
+    }
+}
+
 /// A body that may be cut off, and then says why in its trailers.
 pub(super) struct Bounded {
     inner: Option<Body>,
@@ -37,7 +50,7 @@ impl http_body::Body for Bounded {
         let Some(inner) = &mut self.inner else { return Poll::Ready(None) };
         // What is ready is sent even if the time is up meanwhile.
         if let Poll::Ready(frame) = Pin::new(inner).poll_frame(context) {
-            return Poll::Ready(frame);
+            return Poll::Ready(frame.map(|frame| frame.map(explained)));
         }
         let Poll::Ready(status) = self.cut.as_mut().poll(context) else { return Poll::Pending };
         // Dropping the body drops the work behind it.

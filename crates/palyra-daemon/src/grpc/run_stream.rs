@@ -25,7 +25,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::{Status, Streaming};
 
 use super::ask::{outcome, unreadable};
-use super::{read, status, steering};
+use super::{read, status, steering, write};
 use crate::app::App;
 use crate::dispatch::{self, Caller, Documents, Page, Refusal};
 
@@ -172,8 +172,7 @@ impl Downward {
                 return receipt.map(Some);
             }
             if let Some(event) = self.page.next() {
-                let event = Arc::try_unwrap(event).unwrap_or_else(|shared| shared.as_ref().clone());
-                return Ok(Some(Down::Event(event.into())));
+                return Ok(Some(write::event(event).map_or_else(Down::Oversized, Down::Event)));
             }
             if self.ended {
                 return self.received.recv().await.transpose();

@@ -2,7 +2,6 @@
 
 use palyra_client::api::{AbortRunParams, RunTapeParams};
 use palyra_client::command::{About, StreamCommand};
-use palyra_proto::common::v1::RunStreamEvent;
 use palyra_proto::gateway::v1 as wire;
 use prost::Message as _;
 use tonic::Status;
@@ -72,13 +71,25 @@ pub(super) async fn tape(
     while let Some(page) = documents.next().await? {
         let Page::Events(events) = page else { continue };
         for event in events {
-            if part.events.len() >= asked as usize || (bytes > TAPE_BYTES) {
-                part.next_seq = event.seq;
-                return Ok(part);
+            let seq = event.seq;
+            let full = part.events.len() + part.oversized.len() >= asked as usize;
+            match write::event(event) {
+                _ if full => {}
+                Err(oversized) => {
+                    part.oversized.push(oversized);
+                    continue;
+                }
+                Ok(event) => {
+                    let size = event.encoded_len();
+                    if part.events.is_empty() || bytes + size <= TAPE_BYTES {
+                        bytes += size;
+                        part.events.push(event);
+                        continue;
+                    }
+                }
             }
-            let event = RunStreamEvent::from(event.as_ref().clone());
-            bytes += event.encoded_len();
-            part.events.push(event);
+            part.next_seq = seq;
+            return Ok(part);
         }
     }
     Ok(part)

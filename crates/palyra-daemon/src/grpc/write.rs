@@ -1,16 +1,40 @@
 //! Answers as messages: views of the API in the words of the schema. Writing cannot fail.
 
+use std::sync::Arc;
+
 use palyra_client::api::{
     ApprovalAnswer, ApprovalView, FileChangeKind, FileChangeView, HealthResponse, IntentView, PatternView,
     PrincipalView, RunDetail, RunTimings, RunUsage, RunView, SessionView, TokenSecretResponse, TokenView,
 };
-use palyra_common::{ComponentHealth, Timestamp, ToolApprovalRequest};
+use palyra_common::{ComponentHealth, RunStreamEvent, Timestamp, ToolApprovalRequest};
 use palyra_proto::auth::v1 as auth;
+use palyra_proto::common::v1 as common;
 use palyra_proto::gateway::v1 as wire;
-use palyra_proto::{contract_to_wire, timestamp_to_wire};
+use palyra_proto::{MAX_MESSAGE_BYTES, contract_to_wire, timestamp_to_wire};
+use prost::Message as _;
 
 fn at(instant: Timestamp) -> Option<prost_types::Timestamp> {
     Some(timestamp_to_wire(instant))
+}
+
+/// What a message has besides its event.
+const AROUND: usize = 64;
+
+/// An event as a message, or what stands for one that does not fit. Without it a tape with one huge event could not be read past it.
+pub(super) fn event(event: Arc<RunStreamEvent>) -> Result<common::RunStreamEvent, wire::OversizedEvent> {
+    let (run_id, seq, at, kind) = (event.run_id, event.seq, event.at, event.body.kind());
+    let message = common::RunStreamEvent::from(Arc::unwrap_or_clone(event));
+    let size = message.encoded_len();
+    if size + AROUND <= MAX_MESSAGE_BYTES {
+        return Ok(message);
+    }
+    Err(wire::OversizedEvent {
+        run_id: run_id.to_string(),
+        seq,
+        at: Some(timestamp_to_wire(at)),
+        kind: kind.to_owned(),
+        size_bytes: size as u64,
+    })
 }
 
 pub(super) fn health(health: HealthResponse) -> wire::GetHealthResponse {

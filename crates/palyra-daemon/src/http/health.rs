@@ -16,15 +16,7 @@ pub(super) async fn show(State(app): State<Arc<App>>) -> Json<HealthResponse> {
 
 /// What each part says about itself, for every interface that tells it.
 pub(crate) fn report(app: &App) -> HealthResponse {
-    let components = vec![
-        journal(app),
-        app.http_health.clone(),
-        app.provider_health.clone(),
-        policy_watch::health(&app.policies),
-        runs(app),
-        app.grpc_health.clone(),
-    ];
-    let HealthReport { status, components } = HealthReport::of(components);
+    let HealthReport { status, components } = HealthReport::of(components(app));
     HealthResponse {
         status,
         version: BuildInfo::current().version.to_owned(),
@@ -34,6 +26,18 @@ pub(crate) fn report(app: &App) -> HealthResponse {
         uptime_ms: u64::try_from(app.ready_since.elapsed().as_millis()).unwrap_or(u64::MAX),
         components,
     }
+}
+
+/// What each part says about itself.
+pub(super) fn components(app: &App) -> Vec<ComponentHealth> {
+    vec![
+        journal(app),
+        app.http_health.clone(),
+        app.provider_health.clone(),
+        policy_watch::health(&app.policies),
+        runs(app),
+        app.grpc_health.clone(),
+    ]
 }
 
 fn journal(app: &App) -> ComponentHealth {

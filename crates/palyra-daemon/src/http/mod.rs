@@ -1,6 +1,6 @@
 //! HTTP: addresses, bodies and answers around the one dispatcher.
 //!
-//! `rest` serves every command at its address, `acp` and `socket` take envelopes, `events` is for browsers, `console` logs people in. `error` is the
+//! `rest` serves every command at its address, `acp` and `socket` take envelopes, `events` is for browsers, `console` logs people in, `observe` is for programs that watch. `error` is the
 //! one place where a refusal becomes a status.
 
 mod acp;
@@ -12,6 +12,7 @@ mod extract;
 mod headers;
 mod health;
 mod ndjson;
+mod observe;
 mod rest;
 mod router;
 mod socket;
@@ -19,4 +20,5 @@ mod socket;
 pub(crate) use error::ApiError;
 pub(crate) use extract::Body;
 pub(crate) use health::report as health_report;
+pub(crate) use observe::sample;
 pub(crate) use router::router;

@@ -13,7 +13,7 @@ use palyra_common::{ErrorCategory, StableErrorEnvelope};
 
 use super::error::{ApiError, ApiResult};
 use super::extract::MAX_BODY_BYTES;
-use super::{acp, console, description, events, headers, health, rest, socket};
+use super::{acp, console, description, events, headers, health, observe, rest, socket};
 use crate::app::App;
 use crate::auth::{Access, Peer, Shown};
 use crate::dispatch::{Caller, Transport};
@@ -23,6 +23,8 @@ use crate::openai;
 pub(crate) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route(paths::HEALTH, get(health::show))
+        .route(paths::READY, get(observe::ready))
+        .route(paths::METRICS, get(observe::metrics))
         .merge(rest::routes("/api/v1"))
         .merge(rest::routes("/console/v1"))
         .route(paths::RUN_EVENTS, get(events::stream))
@@ -54,7 +56,8 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
     };
     match app.gate.admit(&shown, access) {
         Ok(Some(principal)) => {
-            request.extensions_mut().insert(Caller::new(principal, Transport::Http));
+            let trace = request.headers().get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
+            request.extensions_mut().insert(Caller::new(principal, Transport::Http).in_trace(trace));
         }
         Ok(None) => {}
         Err(refused) if openai::serves(request.uri().path()) => return Ok(openai::refused(refused)),
@@ -66,7 +69,7 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
 /// Whom a path is for.
 fn access(path: &str) -> Access {
     match path {
-        paths::HEALTH | console::LOGIN => Access::Open,
+        paths::HEALTH | paths::READY | console::LOGIN => Access::Open,
         path if path.starts_with("/console/") => Access::Console,
         _ => Access::Known,
     }

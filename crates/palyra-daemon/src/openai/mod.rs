@@ -83,10 +83,11 @@ fn user_of_models(app: &App, caller: &Caller) -> OpenAiResult<Caller> {
             .hint("use a token of an operator or the owner with that scope")
             .into());
     }
-    let mut principal = caller.principal.clone();
-    let reached = STANDS_FOR.into_iter().filter(|scope| principal.role.reaches(*scope));
-    principal.scopes = reached.chain([TokenScope::ModelsUse]).collect();
-    let caller = Caller::new(principal, Transport::OpenAi);
+    let mut caller = caller.clone();
+    caller.transport = Transport::OpenAi;
+    let role = caller.principal.role;
+    let reached = STANDS_FOR.into_iter().filter(|scope| role.reaches(*scope));
+    caller.principal.scopes = reached.chain([TokenScope::ModelsUse]).collect();
     caller.check_rate(app)?;
     Ok(caller)
 }

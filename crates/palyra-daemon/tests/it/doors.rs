@@ -20,7 +20,7 @@ async fn health_answers_at_both_doors() {
     assert_eq!(health.provider.name, "offline");
     assert!(health.provider.reason.contains("nothing is sent"), "{}", health.provider.reason);
     let components: Vec<_> = health.components.iter().map(|component| component.component.as_str()).collect();
-    assert_eq!(components, ["journal", "http", "provider", "policy", "runs"]);
+    assert_eq!(components, ["journal", "http", "provider", "policy", "runs", "grpc"]);
     let provider = &health.components[2].summary;
     assert!(provider.contains("not a language model"), "{provider}");
 

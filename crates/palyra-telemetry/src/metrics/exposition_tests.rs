@@ -32,7 +32,7 @@ fn busy() -> Metrics {
     metrics.tool_called(ToolClass::Mcp, ToolOutcome::Denied, Duration::from_millis(1));
     metrics.rate_limited(RateLimit::Login);
     metrics.auth_failed(AuthFailure::Expired);
-    metrics.sample(Sample { runs_active: 2, approvals_open: 1, journal_appends: 40, journal_bytes: 4096 });
+    metrics.sample(Sample { runs_active: 2, approvals_open: Some(1), journal_appends: 40, journal_bytes: Some(4096) });
     metrics
 }
 

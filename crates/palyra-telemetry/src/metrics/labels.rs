@@ -15,6 +15,8 @@ runtime_contract_enum! {
         Grpc = "grpc",
         /// QUIC.
         Quic = "quic",
+        /// The OpenAI-compatible interface.
+        OpenAi = "openai",
         /// Standard input and output.
         Stdio = "stdio",
     }

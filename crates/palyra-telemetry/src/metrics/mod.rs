@@ -16,8 +16,8 @@ pub use exposition::Exposition;
 pub use labels::{
     AuthFailure, CommandOutcome, ModelOutcome, RateLimit, Signal, TokenKind, ToolClass, ToolOutcome, Transport,
 };
-pub use registry::{Metrics, MetricsOptions, ModelCall, OpenGuard, Sample};
+pub use registry::{Metrics, MetricsOptions, OpenGuard, Sample};
 
 pub(crate) use family::{Labels, Value};
-pub(crate) use registry::Mirror;
+pub(crate) use registry::{Mirror, ModelCall};
 pub(crate) use snapshot::{FamilySnapshot, Kind};

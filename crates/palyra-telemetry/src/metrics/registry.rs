@@ -23,19 +23,19 @@ pub struct MetricsOptions<'a> {
 
 /// One finished call of a model.
 #[derive(Debug, Clone, Copy)]
-pub struct ModelCall<'a> {
+pub(crate) struct ModelCall<'a> {
     /// Who runs the model, such as `openai_compatible`.
-    pub provider: &'a str,
+    pub(crate) provider: &'a str,
     /// The model that was asked for.
-    pub model: &'a str,
+    pub(crate) model: &'a str,
     /// How it ended.
-    pub outcome: ModelOutcome,
+    pub(crate) outcome: ModelOutcome,
     /// How long it took.
-    pub duration: Duration,
+    pub(crate) duration: Duration,
     /// Tokens read, where the provider says so.
-    pub input_tokens: u64,
+    pub(crate) input_tokens: u64,
     /// Tokens written, where the provider says so.
-    pub output_tokens: u64,
+    pub(crate) output_tokens: u64,
 }
 
 /// Numbers that are kept elsewhere and looked up when somebody asks.
@@ -43,12 +43,12 @@ pub struct ModelCall<'a> {
 pub struct Sample {
     /// Runs that are not terminal.
     pub runs_active: u64,
-    /// Questions that wait for a person.
-    pub approvals_open: u64,
+    /// Questions that wait for a person; unknown if nobody could be asked.
+    pub approvals_open: Option<u64>,
     /// Records on the journal.
     pub journal_appends: u64,
-    /// Bytes of the journal on disk.
-    pub journal_bytes: u64,
+    /// Bytes of the journal on disk; unknown if nobody could look.
+    pub journal_bytes: Option<u64>,
 }
 
 /// Somebody who records durations a second time, for a collector.
@@ -120,7 +120,7 @@ impl Metrics {
     }
 
     /// Counts a command that was answered.
-    pub fn command_ended(&self, name: &str, transport: Transport, outcome: CommandOutcome, duration: Duration) {
+    pub(crate) fn command_ended(&self, name: &str, transport: Transport, outcome: CommandOutcome, duration: Duration) {
         let name = self.0.commands.ended(name, transport, outcome, duration);
         if let Some(mirror) = self.0.mirror.get() {
             mirror.command(name, outcome, duration);
@@ -140,17 +140,17 @@ impl Metrics {
     }
 
     /// Counts a run that was accepted.
-    pub fn run_started(&self) {
+    pub(crate) fn run_started(&self) {
         self.0.runs_started.add(1);
     }
 
     /// Counts a run that reached a terminal phase.
-    pub fn run_ended(&self, phase: RunLifecyclePhase, reason: TerminationReason) {
+    pub(crate) fn run_ended(&self, phase: RunLifecyclePhase, reason: TerminationReason) {
         self.0.runs_ended.with(phase, reason, |count| count.add(1));
     }
 
     /// Counts a call of a model.
-    pub fn model_called(&self, call: &ModelCall<'_>) {
+    pub(crate) fn model_called(&self, call: &ModelCall<'_>) {
         self.0.model_calls.with(call.outcome, |count| count.add(1));
         self.0.model_tokens.with(TokenKind::Input, |count| count.add(call.input_tokens));
         self.0.model_tokens.with(TokenKind::Output, |count| count.add(call.output_tokens));
@@ -161,7 +161,7 @@ impl Metrics {
     }
 
     /// Counts a call of a tool.
-    pub fn tool_called(&self, class: ToolClass, outcome: ToolOutcome, duration: Duration) {
+    pub(crate) fn tool_called(&self, class: ToolClass, outcome: ToolOutcome, duration: Duration) {
         self.0.tool_calls.with(class, outcome, |count| count.add(1));
         self.0.tool_duration.with(class, |histogram| histogram.observe(duration));
         if let Some(mirror) = self.0.mirror.get() {
@@ -189,12 +189,16 @@ impl Metrics {
         self.0.telemetry_dropped.with(signal, |count| count.add(items));
     }
 
-    /// Takes over numbers that are kept elsewhere.
+    /// Takes over numbers that are kept elsewhere; what is unknown stays what it was.
     pub fn sample(&self, sample: Sample) {
         self.0.runs_active.set(sample.runs_active);
-        self.0.approvals_open.set(sample.approvals_open);
         self.0.journal_appends.raise_to(sample.journal_appends);
-        self.0.journal_bytes.set(sample.journal_bytes);
+        if let Some(open) = sample.approvals_open {
+            self.0.approvals_open.set(open);
+        }
+        if let Some(bytes) = sample.journal_bytes {
+            self.0.journal_bytes.set(bytes);
+        }
     }
 
     /// Durations go to this as well from now on; only the first one counts.

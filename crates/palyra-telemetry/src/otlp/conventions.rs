@@ -58,6 +58,9 @@ pub(super) fn translate(mut span: SpanData, content: ContentCapture) -> Option<S
     Some(span)
 }
 
+/// Attributes that are numbers, whatever way they come in.
+const NUMBERS: [&str; 3] = ["palyra.turn", "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"];
+
 /// The name under which a field is exported, if it is.
 fn exported_name(work: Work, field: &str) -> Option<&'static str> {
     let name = match (work, field) {
@@ -86,6 +89,8 @@ fn attribute(work: Work, given: KeyValue) -> Option<KeyValue> {
     let name = exported_name(work, given.key.as_str())?;
     let value = match given.value {
         Value::String(text) if name == "error.type" && !is_stable_code(text.as_str()) => return None,
+        // Numbers without a sign arrive as text.
+        Value::String(text) if NUMBERS.contains(&name) => Value::I64(text.as_str().parse().ok()?),
         Value::String(text) => Value::from(cut(text.as_str(), LONGEST_NAME)),
         Value::I64(_) | Value::Bool(_) | Value::F64(_) => given.value,
         _ => return None,

@@ -87,6 +87,16 @@ fn nothing_leaves_that_is_not_on_the_list() {
 }
 
 #[test]
+fn numbers_are_numbers() {
+    let given = [("input_tokens", "120"), ("output_tokens", "many"), ("turn", "3")];
+    let exported = translate(span("model_call", &given, &[]), ContentCapture::Off).unwrap();
+    let number = |name: &'static str| KeyValue::new(name, if name == "palyra.turn" { 3 } else { 120 });
+    assert!(exported.attributes.contains(&number("gen_ai.usage.input_tokens")));
+    assert!(exported.attributes.contains(&number("palyra.turn")));
+    assert_eq!(text(&exported, "gen_ai.usage.output_tokens"), None);
+}
+
+#[test]
 fn long_values_are_cut_between_characters() {
     let long = "ä".repeat(LONGEST_CONTENT);
     let exported = translate(span("tool_call", &[("tool", &long)], &[("result", &long)]), ContentCapture::On).unwrap();

@@ -17,6 +17,7 @@
 //! operator asked for it.
 
 mod layer;
+mod remote;
 mod spans;
 
 use tracing::subscriber::Interest;
@@ -24,6 +25,7 @@ use tracing::{Level, Metadata};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Context, Filter};
 
+pub use remote::continue_trace;
 pub use spans::{command_span, model_call_span, run_span, tool_call_span};
 
 pub(crate) use layer::WorkLayer;
@@ -70,7 +72,8 @@ pub(crate) enum WorkFilter {
 impl WorkFilter {
     fn passes(self, metadata: &Metadata<'_>) -> bool {
         Work::of(metadata).is_some()
-            || (matches!(self, Self::SpansAndContent) && metadata.is_event() && metadata.target() == CONTENT_TARGET)
+            // Not only events: `enabled!` asks with something that is neither event nor span.
+            || (matches!(self, Self::SpansAndContent) && !metadata.is_span() && metadata.target() == CONTENT_TARGET)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
+use opentelemetry_proto::tonic::common::v1::any_value::Value as Kind;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use palyra_common::config::{LogFormat, LogLevel};
@@ -97,6 +98,8 @@ async fn spans_and_numbers_arrive_in_the_words_of_the_conventions() {
     assert_eq!(of_chat["gen_ai.request.model"], "tiny-1");
     assert_eq!(of_chat["gen_ai.usage.input_tokens"], "120");
     assert_eq!(of_chat["gen_ai.usage.output_tokens"], "7");
+    let tokens = chat.attributes.iter().find(|pair| pair.key == "gen_ai.usage.input_tokens").unwrap();
+    assert_eq!(tokens.value.clone().unwrap().value, Some(Kind::IntValue(120)), "a number, not its digits");
 
     let tool = collector.span("execute_tool palyra.fs.read");
     assert_eq!(attributes(&tool.attributes)["error.type"], "path_not_found");
@@ -124,6 +127,24 @@ async fn spans_and_numbers_arrive_in_the_words_of_the_conventions() {
     assert!((total - 127.0).abs() < f64::EPSILON, "{total}");
     assert!(numbers.contains_key("gen_ai.client.operation.duration"));
     assert!(numbers.contains_key("process.resident_memory_bytes"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_becomes_part_of_its_callers_trace() {
+    let collector = Collector::start().await;
+    let (dispatch, telemetry) = start(to(format!("http://{}", collector.address)), &metrics());
+    tracing::dispatcher::with_default(&dispatch, || {
+        let command = work::command_span("run.create", Transport::Http, "user:alice");
+        work::continue_trace(&command, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+        command.in_scope(|| drop(work::tool_call_span("palyra.fs.read", "c1").entered()));
+    });
+    eventually("the arrival of two spans", || collector.spans().len() == 2).await;
+    shut_down(telemetry).await.unwrap();
+    let (command, tool) = (collector.span("run.create"), collector.span("execute_tool palyra.fs.read"));
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    assert_eq!(hex(&command.trace_id), "4bf92f3577b34da6a3ce929d0e0e4736");
+    assert_eq!(hex(&command.parent_span_id), "00f067aa0ba902b7");
+    assert_eq!((tool.trace_id, tool.parent_span_id), (command.trace_id, command.span_id));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -153,37 +153,66 @@ async fn many_clients_see_the_same_tape() {
 }
 
 /// Far more than fits into the windows of a connection, so that a client that does not read really stops the stream.
-fn long_script() -> String {
-    let text = "a long answer ".repeat(5_000);
-    let turns = 100;
-    let calls: String = (0..turns)
-        .map(|turn| {
-            format!(
-                "[[turn]]\ntext = \"{text}\"\n[[turn.call]]\ntool = \"palyra.fs.write\"\n\
-                 arguments = {{ path = \"made.txt\", content = \"{turn}\\n\" }}\n"
-            )
-        })
-        .collect();
-    format!("{calls}[[turn]]\ntext = \"Done.\"\n")
+fn long_script(pieces: usize) -> String {
+    let piece = format!("{:?}", "a long answer ".repeat(1_000));
+    format!("[[turn]]\ntext = [{}]\n", vec![piece; pieces].join(", "))
 }
 
 #[tokio::test]
 async fn a_client_that_does_not_read_neither_stops_the_run_nor_loses_anything() {
-    let place = Place::new()
-        .with_script(&long_script())
-        .with("PALYRA_RUN_MAX_TURNS", "200")
-        .with("PALYRA_RUN_MAX_TOOL_CALLS", "200");
+    let place = Place::new().with_script(&long_script(200)).with("PALYRA_MODEL_CONTEXT_TOKENS", "100000000");
     let daemon = place.start().await;
     let mut grpc = Grpc::of(&daemon).await;
-    let mut stream = grpc.start(&place, "write a lot").await;
+    let mut stream = grpc.start(&place, "say a lot").await;
     let run_id = stream.run_id().await;
     // Another client follows to the end while this one reads nothing.
     let tape = daemon.follow(run_id, 1).await;
     assert!(tape.last().unwrap().is_terminal());
+    assert_eq!(daemon.client.run(run_id).await.unwrap().run.phase, RunLifecyclePhase::Completed);
     let bytes: usize = tape.iter().map(|event| serde_json::to_vec(event).unwrap().len()).sum();
-    assert!(bytes > 4 << 20, "{bytes} bytes would fit into windows");
+    assert!(bytes > 2 << 20, "{bytes} bytes could wait in buffers");
     let (events, _) = stream.rest().await;
     assert_eq!(events, tape);
+}
+
+#[tokio::test]
+async fn an_event_that_fits_into_no_message_is_told_and_read_past() {
+    let place = Place::new().with_script(&long_script(350));
+    let daemon = place.start().await;
+    let mut grpc = Grpc::of(&daemon).await;
+    let mut stream = grpc.start(&place, "say far too much").await;
+    let run_id = stream.run_id().await;
+    let (mut seen, mut oversized) = (Vec::new(), Vec::new());
+    while let Some(message) = stream.next().await.unwrap() {
+        match message {
+            Down::Event(event) => seen.push(event.seq),
+            Down::Oversized(event) => {
+                seen.push(event.seq);
+                oversized.push(event);
+            }
+            Down::Receipt(_) => {}
+        }
+    }
+    let tape = daemon.follow(run_id, 1).await;
+    assert_eq!(seen, positions(&tape));
+    assert!(!oversized.is_empty() && oversized.iter().all(|event| event.size_bytes > 4 << 20), "{oversized:?}");
+
+    // In parts: every position once, and no part larger than a message.
+    let (mut from_seq, mut parts, mut read) = (1, 0, Vec::new());
+    while from_seq != 0 {
+        let request = wire::GetRunTapeRequest { run_id: run_id.to_string(), from_seq, page_size: 0 };
+        let part = grpc.gateway.get_run_tape(request).await.unwrap().into_inner();
+        read.extend(part.events.iter().map(|event| event.seq).chain(part.oversized.iter().map(|event| event.seq)));
+        from_seq = part.next_seq;
+        parts += 1;
+    }
+    read.sort_unstable();
+    assert_eq!(read, seen);
+    assert!(parts > 1, "everything came at once");
+
+    // An answer that cannot be made smaller is refused with its envelope.
+    let whole = grpc.gateway.get_run(wire::GetRunRequest { run_id: run_id.to_string() }).await;
+    assert_eq!(refused(whole), (Code::ResourceExhausted, "body_too_large".into()));
 }
 
 #[tokio::test]
@@ -248,7 +277,7 @@ async fn a_daemon_that_stops_says_so_and_the_stream_goes_on_after_its_restart() 
     let ended = loop {
         match stream.next().await {
             Ok(Some(Down::Event(event))) => seen.push(event.try_into().unwrap()),
-            Ok(Some(Down::Receipt(_))) => {}
+            Ok(Some(Down::Receipt(_) | Down::Oversized(_))) => {}
             Ok(None) => panic!("the stream ended as if the run had"),
             Err(status) => break status,
         }

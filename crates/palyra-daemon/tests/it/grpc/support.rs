@@ -85,7 +85,9 @@ impl Grpc {
 
 pub(crate) async fn channel(daemon: &Daemon) -> Channel {
     let uri = format!("http://{}", grpc_address(daemon));
-    Channel::from_shared(uri).unwrap().connect().await.unwrap()
+    // Small windows, so that a client that does not read makes the daemon wait.
+    let endpoint = Channel::from_shared(uri).unwrap().initial_stream_window_size(65_535);
+    endpoint.connect().await.unwrap()
 }
 
 /// Where gRPC is served.
@@ -123,7 +125,7 @@ impl Following {
         loop {
             match self.next().await.unwrap().expect("the stream ended without a receipt") {
                 Down::Receipt(receipt) => return receipt,
-                Down::Event(_) => {}
+                Down::Event(_) | Down::Oversized(_) => {}
             }
         }
     }
@@ -140,7 +142,7 @@ impl Following {
         loop {
             match self.next().await.unwrap().expect("the stream ended") {
                 Down::Event(event) => return event.try_into().unwrap(),
-                Down::Receipt(_) => {}
+                Down::Receipt(_) | Down::Oversized(_) => {}
             }
         }
     }
@@ -152,6 +154,7 @@ impl Following {
             match message {
                 Down::Event(event) => events.push(event.try_into().unwrap()),
                 Down::Receipt(receipt) => receipts.push(receipt),
+                Down::Oversized(oversized) => panic!("{oversized:?}"),
             }
         }
         (events, receipts)
