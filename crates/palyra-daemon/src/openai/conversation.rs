@@ -22,6 +22,8 @@ use crate::dispatch::{Caller, Refusal, Result};
 
 /// What stands between several texts of one side.
 pub(super) const BETWEEN: &str = "\n\n";
+/// Exchanges of a conversation that are looked up.
+const LOOKED_UP: usize = 256;
 /// Kind of the records.
 const ANSWERED: &str = "openai.answered";
 
@@ -205,7 +207,9 @@ pub(super) struct Known {
 /// Looks a conversation up among those of the caller.
 pub(super) async fn known(app: &App, caller: &Caller, earlier: Vec<Exchange>) -> Result<Known> {
     let owner = caller.id().to_owned();
-    let chains: Vec<Chain> = earlier.iter().map(|exchange| exchange.chain).collect();
+    // What is older than these does not fit any model's window; a long story must not keep the journal busy.
+    let old = earlier.len().saturating_sub(LOOKED_UP);
+    let chains: Vec<Chain> = earlier.iter().skip(old).map(|exchange| exchange.chain).collect();
     let places = app
         .journal
         .read(move |reader| {
@@ -216,6 +220,7 @@ pub(super) async fn known(app: &App, caller: &Caller, earlier: Vec<Exchange>) ->
         .await?;
     let mut history = Vec::new();
     let mut last = None;
+    let places = std::iter::repeat_n(None, old).chain(places);
     for (exchange, place) in earlier.into_iter().zip(places) {
         let run = match place {
             Some(place) => Some(app.engine.run(place.run_id).await?),
