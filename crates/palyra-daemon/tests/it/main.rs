@@ -18,6 +18,7 @@ mod grpc;
 mod journal;
 mod matrix;
 mod observe;
+mod openai;
 mod policies;
 mod quic;
 mod quic_support;
