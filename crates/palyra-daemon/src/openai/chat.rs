@@ -47,7 +47,7 @@ pub(super) async fn create(
     let following = begin(&app, caller, wish).await?;
     let (model, created) = (request.common.model, now());
     if request.common.stream {
-        let id = ids::completion(following.run_id(), following.from_seq());
+        let id = ids::completion(following.run_id(), following.begins_at());
         return Ok(sse::respond(following, Chunks { id, model, created, usage: request.usage }));
     }
     let whole = whole::collect(&app, following).await?;

@@ -71,7 +71,7 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    fn chunk(&self, choices: Value, usage: Option<Usage>) -> Value {
+    fn chunk(&self, choices: &Value, usage: Option<Usage>) -> Value {
         let mut chunk = json!({
             "id": self.id,
             "object": "chat.completion.chunk",
@@ -88,7 +88,7 @@ impl Chunks {
 
     fn delta(&self, delta: &Value, finish_reason: Option<&str>, events: &mut Events) {
         let choice = json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason }]);
-        events.data(&self.chunk(choice, None));
+        events.data(&self.chunk(&choice, None));
     }
 }
 
@@ -113,7 +113,7 @@ impl Writing for Chunks {
         }
         self.delta(&json!({}), Some(finish_reason(&ending)), events);
         if self.usage == TellUsage::AtTheEnd {
-            events.data(&self.chunk(json!([]), Some(usage)));
+            events.data(&self.chunk(&json!([]), Some(usage)));
         }
         events.finish();
     }

@@ -40,7 +40,17 @@ impl OpenAiError {
 
     /// The document, also for streams whose status is long sent.
     pub(super) fn document(&self) -> Value {
-        json!({ "error": error_object(&self.envelope) })
+        let param = self.envelope.validation_errors.first().map(|error| as_the_client_says(&error.field));
+        let kind = kind_of(status_of(&self.envelope));
+        json!({ "error": { "message": self.message(), "type": kind, "param": param, "code": self.envelope.code } })
+    }
+
+    /// What happened and what helps, in one line.
+    pub(super) fn message(&self) -> String {
+        match &self.envelope.recovery_hint {
+            Some(hint) => format!("{}; {hint}", self.envelope.message),
+            None => self.envelope.message.clone(),
+        }
     }
 
     fn log(&self) {
@@ -48,16 +58,6 @@ impl OpenAiError {
             tracing::error!(code = self.envelope.code, message = self.envelope.message, "a request failed");
         }
     }
-}
-
-/// What OpenAI's clients read of an error.
-pub(super) fn error_object(envelope: &StableErrorEnvelope) -> Value {
-    let message = match &envelope.recovery_hint {
-        Some(hint) => format!("{}; {hint}", envelope.message),
-        None => envelope.message.clone(),
-    };
-    let param = envelope.validation_errors.first().map(|error| as_the_client_says(&error.field));
-    json!({ "message": message, "type": kind_of(status_of(envelope)), "param": param, "code": envelope.code })
 }
 
 /// Parameters of our commands under the names that clients of this interface know.

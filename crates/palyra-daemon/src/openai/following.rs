@@ -127,7 +127,7 @@ impl Following {
     }
 
     /// The position on the tape where this answer begins.
-    pub(super) fn from_seq(&self) -> u64 {
+    pub(super) fn begins_at(&self) -> u64 {
         self.from_seq
     }
 

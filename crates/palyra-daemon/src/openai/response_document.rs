@@ -26,7 +26,7 @@ pub(super) enum Standing<'a> {
     /// It is over in this way.
     Ended(&'a Ending),
     /// It failed, for this reason.
-    Failed(Value),
+    Failed(String),
 }
 
 impl Response {
@@ -45,7 +45,7 @@ impl Response {
         };
         let error = match standing {
             // Clients know few codes of their own here; the message has ours.
-            Standing::Failed(error) => json!({ "code": "server_error", "message": error["message"] }),
+            Standing::Failed(why) => json!({ "code": "server_error", "message": why }),
             _ => Value::Null,
         };
         json!({

@@ -107,7 +107,6 @@ impl Writing for Parts {
 
     fn failed(&mut self, error: &OpenAiError, usage: Usage, events: &mut Events) {
         self.close_message(events);
-        let error = error.document()["error"].take();
-        self.whole("response.failed", &Standing::Failed(error), Some(usage), events);
+        self.whole("response.failed", &Standing::Failed(error.message()), Some(usage), events);
     }
 }

@@ -54,7 +54,7 @@ pub(super) async fn create(
     };
     let following = begin(&app, caller, wish).await?;
     let response = Response {
-        id: ids::response(following.run_id(), following.from_seq()),
+        id: ids::response(following.run_id(), following.begins_at()),
         created: now(),
         model: request.common.model,
         instructions: request.instructions,

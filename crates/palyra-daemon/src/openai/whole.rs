@@ -35,7 +35,7 @@ pub(super) async fn collect(app: &App, following: Following) -> OpenAiResult<Who
             Some(Piece::Going) => waiting = None,
             Some(Piece::Silence) => {}
             Some(Piece::Done(ending)) => {
-                let (run_id, from_seq, usage) = (following.run_id(), following.from_seq(), following.usage());
+                let (run_id, from_seq, usage) = (following.run_id(), following.begins_at(), following.usage());
                 return Ok(Whole { run_id, from_seq, text, ending, usage });
             }
             None => return Err(OpenAiError::of_a_run(Refusal::internal("an answer ended without an end"))),
