@@ -12,6 +12,7 @@ mod doors;
 mod journal;
 mod policies;
 mod quic;
+mod quic_refusals;
 mod quic_support;
 mod raw;
 mod requests;
