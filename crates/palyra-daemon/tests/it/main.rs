@@ -21,6 +21,7 @@ mod observe;
 mod openai;
 mod policies;
 mod quic;
+mod quic_refusals;
 mod quic_support;
 mod raw;
 mod requests;
