@@ -75,7 +75,7 @@ async fn calls_go_to_the_client_and_results_come_back_to_the_run() {
     assert_eq!(unknown.refusal(), (400, "tool_call_unknown".to_owned()));
     assert_eq!(unknown.json()["error"]["param"], "messages[2].tool_call_id");
     let whole = messages(vec![result(&message, 0, "sunny"), result(&message, 1, "rain")]);
-    let mallory = token(&daemon, json!({ "name": "m", "role": "operator", "subject": "user:mallory" }));
+    let mallory = token(&daemon, &json!({ "name": "m", "role": "operator", "subject": "user:mallory" }));
     let refused = post_as(&daemon, &mallory, "chat/completions", &whole);
     assert_eq!(refused.refusal(), (400, "tool_call_unknown".to_owned()), "the run is somebody else's");
 

@@ -38,15 +38,15 @@ async fn only_those_who_may_use_models_get_in() {
     let wrong = post_with(&daemon, &[("Authorization", "Bearer sk-nonsense")], "chat/completions", body.as_bytes());
     assert_eq!(shape(&wrong).0, 401);
 
-    let viewer = token(&daemon, json!({ "name": "v", "role": "viewer" }));
-    let elsewhere = token(&daemon, json!({ "name": "r", "role": "operator", "scopes": ["runs:read", "runs:write"] }));
+    let viewer = token(&daemon, &json!({ "name": "v", "role": "viewer" }));
+    let elsewhere = token(&daemon, &json!({ "name": "r", "role": "operator", "scopes": ["runs:read", "runs:write"] }));
     for secret in [viewer, elsewhere] {
         for path in ["chat/completions", "responses", "embeddings"] {
             let refused = post_as(&daemon, &secret, path, &asking("x"));
             assert_eq!(shape(&refused), refusal(403, "permission_error", "command_denied"), "{path}");
         }
     }
-    let models = token(&daemon, json!({ "name": "m", "role": "operator", "scopes": ["models:use"] }));
+    let models = token(&daemon, &json!({ "name": "m", "role": "operator", "scopes": ["models:use"] }));
     assert_eq!(post_as(&daemon, &models, "chat/completions", &asking("list the files")).status, 200);
     let address = daemon.address();
     let runs =

@@ -9,7 +9,9 @@ use super::wire::{documents, post, post_as, runs, token, unchunked, with};
 use crate::support::Place;
 
 fn asking(input: Value) -> Value {
-    json!({ "model": "palyra", "input": input })
+    let mut request = json!({ "model": "palyra" });
+    request["input"] = input;
+    request
 }
 
 /// The functions as responses write them.
@@ -46,7 +48,7 @@ async fn one_response_goes_on_from_another() {
         server.requests().last().unwrap().messages().into_iter().map(|message| message.content).collect();
     assert!(told.iter().any(|text| text == "first") && !told.iter().any(|text| text == "second"), "{told:?}");
 
-    let mallory = token(&daemon, json!({ "name": "m", "role": "operator", "subject": "user:mallory" }));
+    let mallory = token(&daemon, &json!({ "name": "m", "role": "operator", "subject": "user:mallory" }));
     let refused = post_as(&daemon, &mallory, "responses", &after(&first["id"], "tell me"));
     assert_eq!(refused.refusal(), (404, "response_not_found".to_owned()));
     let refused = post(&daemon, "responses", &after(&json!("resp_68af4030"), "tell me"));

@@ -38,7 +38,7 @@ pub(crate) fn post_with(daemon: &Daemon, headers: &[(&str, &str)], path: &str, b
 }
 
 /// Makes a token and gives its secret.
-pub(crate) fn token(daemon: &Daemon, wanted: Value) -> String {
+pub(crate) fn token(daemon: &Daemon, wanted: &Value) -> String {
     let answer = unix(daemon, "POST /api/v1/tokens", wanted.to_string().as_bytes());
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.json()["secret"].as_str().unwrap().to_owned()
@@ -51,13 +51,16 @@ pub(crate) fn asking(text: &str) -> Value {
 
 /// A chat.
 pub(crate) fn chat(messages: Value) -> Value {
-    json!({ "model": "palyra", "messages": messages })
+    let mut request = json!({ "model": "palyra" });
+    request["messages"] = messages;
+    request
 }
 
 /// The same with more parameters.
 pub(crate) fn with(mut request: Value, more: Value) -> Value {
-    for (name, value) in more.as_object().unwrap() {
-        request[name] = value.clone();
+    let Value::Object(more) = more else { panic!("not a record: {more}") };
+    for (name, value) in more {
+        request[name] = value;
     }
     request
 }
