@@ -15,7 +15,7 @@ demo=$(mktemp -d "${TMPDIR:-/tmp}/palyra-demo.XXXXXX")
 workspace=$demo/workspace
 export PALYRA_STATE_ROOT=$demo/state
 # A free port and the offline planner, whatever the environment says: the demonstration must not reach a paid model.
-export PALYRA_DAEMON_HTTP_BIND=127.0.0.1:0 PALYRA_GRPC_BIND=127.0.0.1:0 PALYRA_MODEL_PROVIDER=offline
+export PALYRA_DAEMON_HTTP_BIND=127.0.0.1:0 PALYRA_GRPC_BIND=127.0.0.1:0 PALYRA_QUIC_BIND=127.0.0.1:0 PALYRA_MODEL_PROVIDER=offline
 unset OPENAI_BASE_URL OPENAI_API_KEY OPENAI_MODEL PALYRA_CONFIG
 
 # What the demonstration shows belongs to standard output; progress and errors do not.

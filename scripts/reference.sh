@@ -27,6 +27,7 @@ error_index() {
 pages() {
   local page
   printf 'docs/errors/README.md\terror_index\n'
+  printf 'schemas/openapi.json\t%s openapi\n' "$CARGO_TARGET_DIR/debug/palyra-reference"
   for page in cli config tools; do
     printf 'docs/reference/%s.md\t%s %s\n' "$page" "$CARGO_TARGET_DIR/debug/palyra-reference" "$page"
   done
@@ -40,7 +41,7 @@ esac
 
 cargo build --quiet -p palyra-testkit --bin palyra-reference
 fresh=$(mktemp)
-trap 'rm -f "$fresh"' EXIT
+trap 'rm -f "$fresh" "$fresh.ts"' EXIT
 stale=()
 while IFS=$'\t' read -r page command; do
   read -ra words <<<"$command"
@@ -53,4 +54,22 @@ while IFS=$'\t' read -r page command; do
     stale+=("$page")
   fi
 done < <(pages)
+# The console's types come from the description of the API.
+web_types() {
+  local web=apps/web
+  if [ ! -e "$web/node_modules/.complete" ] || [ "$web/package-lock.json" -nt "$web/node_modules/.complete" ]; then
+    npm --prefix "$web" ci --silent --no-audit --no-fund >/dev/null || fail "the packages of $web cannot be installed" "connect to the network"
+    touch "$web/node_modules/.complete"
+  fi
+  # In its own directory, because generators look for their settings there.
+  (cd "$web" && node_modules/.bin/openapi-typescript ../../schemas/openapi.json --output "$fresh.ts" >/dev/null 2>&1) ||
+    fail "the types of $web cannot be generated"
+  if [ "$mode" = write ]; then
+    cmp --silent "$fresh.ts" "$web/src/api/schema.ts" || { cp "$fresh.ts" "$web/src/api/schema.ts" && say "wrote $web/src/api/schema.ts"; }
+  elif ! diff -u --label schema.ts --label "generated now" "$web/src/api/schema.ts" "$fresh.ts" >&2; then
+    stale+=("$web/src/api/schema.ts")
+  fi
+  (cd "$web" && node_modules/.bin/tsc --noEmit) || fail "the types of $web do not fit its code"
+}
+web_types
 [ ${#stale[@]} -eq 0 ] || fail "out of date: ${stale[*]}" "type: make reference"

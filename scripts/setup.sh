@@ -49,6 +49,8 @@ if [ "$purpose" = test ]; then
   # What programs in the sandbox must still be able to do.
   need git git
   need node nodejs
+  # The console's types are generated and checked with packages from npm.
+  need npm npm
   need ps procps
   need unshare util-linux
   # Programs in the sandbox see the system's Python, not one in a home directory.

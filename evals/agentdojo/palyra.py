@@ -88,6 +88,7 @@ class Daemon:
             "PALYRA_STATE_ROOT": str(self.state),
             "PALYRA_DAEMON_HTTP_BIND": "127.0.0.1:0",
             "PALYRA_GRPC_BIND": "127.0.0.1:0",
+            "PALYRA_QUIC_ENABLED": "false",
             "OPENAI_BASE_URL": model_url,
             "OPENAI_API_KEY": "evaluation",
         }

@@ -17,10 +17,11 @@ use crate::api::{
     ListRunsResponse, ListSessionsParams, ListSessionsResponse, ReplayReport, RunDetail, RunInputParams, RunView,
     SessionDetail, StopDaemonResponse, TailJournalParams, UndoResponse, VerifyLine, paths,
 };
+use crate::cursor::Follow;
 use crate::endpoint::Endpoint;
 use crate::error::ClientError;
 use crate::ndjson::NdjsonStream;
-use crate::tape::{Follow, TapeStream};
+use crate::tape::TapeStream;
 use crate::transport::{Call, exchange, open_stream};
 
 /// For work whose length grows with the state: replay, undo, backup.

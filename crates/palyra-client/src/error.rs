@@ -76,6 +76,17 @@ pub enum ClientError {
         /// What is wrong with it.
         message: String,
     },
+    /// The two sides do not accept each other's certificates or protocol.
+    #[error("the daemon at {endpoint} and this client do not accept each other: {reason}")]
+    CertificateRefused {
+        /// Where it listens.
+        endpoint: String,
+        /// What was said about it.
+        reason: String,
+    },
+    /// The files that identify this client cannot be used.
+    #[error(transparent)]
+    Identity(#[from] palyra_identity::IdentityError),
     /// A run's tape did not go on where it should have.
     #[error("the tape of run {run_id} jumps from position {expected} to {found}")]
     TapeGap {
@@ -138,6 +149,13 @@ impl ToStableError for ClientError {
                 StableErrorEnvelope::new("daemon_answer_malformed", ErrorCategory::Internal, message)
                     .hint("after an upgrade the daemon may still be the old one: `palyra daemon stop`, then try again")
             }
+            Self::CertificateRefused { .. } => StableErrorEnvelope::new(
+                "certificate_refused",
+                ErrorCategory::Auth,
+                message,
+            )
+            .hint("use the certificate in `identity/local` of the daemon's state root, or one that this daemon issued"),
+            Self::Identity(error) => error.to_stable(),
             Self::TapeGap { .. } => StableErrorEnvelope::new("tape_gap", ErrorCategory::Internal, message)
                 .hint("check the journal with `palyra journal verify`"),
         }

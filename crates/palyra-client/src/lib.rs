@@ -2,14 +2,17 @@
 //!
 //! [`api`] holds types and addresses; [`command`] is the catalogue of everything that can be asked for; [`Client`] has one method per route; [`TapeStream`] follows a run over broken
 //! connections without a gap or a repetition. Built on `hyper` alone: one connection per request over a local socket needs
-//! neither a pool nor TLS, and the small dependency keeps the command line quick to start.
+//! neither a pool nor TLS, and the small dependency keeps the command line quick to start. [`quic`] is for everybody who is not on this machine, or wants
+//! to change networks in the middle of a run.
 
 pub mod api;
 pub mod command;
 pub mod openapi;
+pub mod quic;
 
 mod any;
 mod client;
+mod cursor;
 mod endpoint;
 mod error;
 mod ndjson;
@@ -17,7 +20,8 @@ mod tape;
 mod transport;
 
 pub use client::Client;
+pub use cursor::{Follow, Reconnect};
 pub use endpoint::{Endpoint, SOCKET_NAME, SocketPath, TOKEN_NAME};
 pub use error::ClientError;
 pub use ndjson::NdjsonStream;
-pub use tape::{Follow, Reconnect, TapeStream};
+pub use tape::TapeStream;

@@ -317,6 +317,7 @@ impl Place {
             .env("PALYRA_STATE_ROOT", &state)
             .env("PALYRA_DAEMON_HTTP_BIND", "127.0.0.1:0")
             .env("PALYRA_GRPC_BIND", "127.0.0.1:0")
+            .env("PALYRA_QUIC_BIND", "127.0.0.1:0")
             .env("PALYRA_MODEL_PROVIDER", "scripted")
             .env("PALYRA_MODEL_SCRIPT", self.root.join("script.toml"))
             .env("PALYRA_RUN_MAX_CONCURRENT", "128")
@@ -390,6 +391,7 @@ impl Drop for Daemon {
 async fn run(client: &Client, workspace: &str, prompt: &str) -> Result<f64, Failure> {
     let params = CreateRunParams {
         client_tools: Vec::new(),
+        history: Vec::new(),
         session_id: None,
         session_key: None,
         prompt: prompt.to_owned(),

@@ -9,6 +9,7 @@ use palyra_client::api::ProviderView;
 use palyra_common::ComponentHealth;
 use palyra_common::config::LoadedConfig;
 use palyra_journal::Journal;
+use palyra_models::ModelProvider;
 use palyra_policy::PolicyStore;
 use palyra_telemetry::Metrics;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::Gate;
 use crate::keys::Keys;
 use crate::outside::OutsideTools;
+use crate::quic::QuicHealth;
 
 /// The daemon as its handlers see it.
 pub(crate) struct App {
@@ -28,12 +30,16 @@ pub(crate) struct App {
     pub(crate) state_root: PathBuf,
     pub(crate) config: LoadedConfig,
     pub(crate) provider: ProviderView,
+    /// The provider itself, for what belongs to no run.
+    pub(crate) models: Arc<dyn ModelProvider>,
     /// What health says about the provider; it does not change while the daemon runs.
     pub(crate) provider_health: ComponentHealth,
     /// What health says about HTTP; it does not change while the daemon runs.
     pub(crate) http_health: ComponentHealth,
     /// What health says about gRPC; it does not change while the daemon runs.
     pub(crate) grpc_health: ComponentHealth,
+    /// What health says about QUIC.
+    pub(crate) quic_health: QuicHealth,
     pub(crate) gate: Gate,
     /// Keys of commands that are carried out at this moment.
     pub(crate) keys: Keys,

@@ -26,15 +26,16 @@ use crate::auth::Gate;
 use crate::dispatch::Tokens;
 use crate::error::DaemonError;
 use crate::keys::Keys;
-use crate::listen::Doors;
+use crate::listen::{Doors, Http};
 use crate::outside::OutsideTools;
 use crate::provider::Chosen;
 use crate::reach::Reach;
 use crate::rules::Rules;
 use crate::serve::Server;
 use crate::state::StateRoot;
+use crate::tls::Identity;
 use crate::token::Token;
-use crate::{grpc, http, options, policy_watch, shutdown, telemetry};
+use crate::{grpc, http, options, policy_watch, quic, shutdown, telemetry};
 
 /// How long the daemon takes to end, all together: service managers and people wait no longer.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
@@ -280,12 +281,14 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     let watching = directory
         .map(|directory| tokio::spawn(policy_watch::follow(Arc::clone(&policies), directory, closing.clone())));
     let engine = Engine::start(engine).await?;
-    let doors = Doors::open(root, loaded.config(), &mut inherited).await?;
+    let identity = Identity::new(root.path(), loaded.config(), Arc::clone(&clock));
+    let doors = Doors::open(root, loaded.config(), &identity, &mut inherited).await?;
     for name in inherited.left() {
         tracing::warn!(name, "the service manager passed a socket that nothing here serves");
     }
     // Closed, so that nobody waits at a door that is never answered.
     drop(inherited);
+    let names = loaded.config().http.allowed_hosts.clone();
     let app = Arc::new(App {
         engine: engine.clone(),
         policies,
@@ -294,10 +297,12 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         state_root: root.path().to_owned(),
         config: loaded,
         provider: chosen.view(),
+        models: Arc::clone(&chosen.provider),
         provider_health: chosen.health(),
-        http_health: doors.http.health,
+        http_health: doors.http_health,
         grpc_health: doors.grpc.health,
-        gate: Gate::new(token, tokens, Vec::new(), Arc::clone(&clock), metrics.clone())?,
+        quic_health: doors.quic_health,
+        gate: Gate::new(token, tokens, identity.clone(), names, Arc::clone(&clock), metrics.clone())?,
         keys: Keys::default(),
         metrics: metrics.clone(),
         ready_since: Instant::now(),
@@ -305,14 +310,20 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     });
     let server = Server::new(http::router(Arc::clone(&app)), closing.clone(), metrics.clone(), Transport::Http);
     server.serve(doors.unix);
-    if let Some(listener) = doors.http.listener {
-        server.serve(listener);
+    match doors.http {
+        Some(Http::Plain(listener)) => server.serve(listener),
+        Some(Http::Tls(listener)) => server.serve(listener),
+        None => {}
     }
     // After the doors of the command line are open: it takes a moment to describe every service.
     let grpc = Server::new(grpc::router(Arc::clone(&app)).await?, closing.clone(), metrics, Transport::Grpc);
     if let Some(listener) = doors.grpc.listener {
         grpc.serve(listener);
     }
+    if let Some(socket) = doors.quic {
+        server.spawn(quic::serve(Arc::clone(&app), socket, identity.clone()));
+    }
+    server.spawn(identity.keep_fresh(closing.clone()));
     tracing::info!(
         version = BuildInfo::current().version,
         state_root = %root.path().display(),

@@ -7,6 +7,8 @@
 //! - `dispatch`: the one dispatcher of all commands: who may give them, what becomes of a repetition, what they do;
 //! - `grpc`: gRPC around it, the schema of `palyra-proto`;
 //! - `http`: HTTP around it, one place for addresses and one for errors;
+//! - `quic`: QUIC around it; `tls`: certificates, the daemon's own and those of callers;
+//! - `openai`: the same runs for clients that speak OpenAI's interface;
 //! - `views`: rows of the engine as wire types; `shutdown`: how it ends.
 
 mod app;
@@ -20,16 +22,19 @@ mod grpc;
 mod http;
 mod keys;
 mod listen;
+mod openai;
 mod options;
 mod outside;
 mod policy_watch;
 mod provider;
+mod quic;
 mod reach;
 mod rules;
 mod serve;
 mod shutdown;
 mod state;
 mod telemetry;
+mod tls;
 mod token;
 mod views;
 

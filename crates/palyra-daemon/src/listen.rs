@@ -1,27 +1,46 @@
-//! The doors: the Unix socket, which must open, and loopback HTTP and gRPC, which may fail to.
+//! The doors: the Unix socket, which must open, and HTTP, gRPC and QUIC, which may fail to.
 //!
-//! A port that somebody else has is no reason not to work: everything local goes through the socket. Health says so. A door that the service manager
-//! opened is taken over under the names `unix`, `http` and `grpc`; it is held to the same rules as one that the daemon opens itself.
+//! A port that somebody else has is no reason not to work: everything local goes through the socket. Health says so. TLS that was asked for and cannot be
+//! spoken is another matter: then the daemon does not start, rather than start with less than it was told. That an address which other machines can reach needs
+//! more than its own line in the file is checked with the configuration, the same for all doors. A door that the service manager opened is taken over
+//! under the names `unix`, `http` and `grpc`; it is held to the same rules as one that the daemon opens itself.
 
 use std::fs::{self, Permissions};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 
+use palyra_client::quic::QUIC_ADDRESS_NAME;
 use palyra_client::{SOCKET_NAME, SocketPath};
-use palyra_common::config::Config;
+use palyra_common::config::{Config, QuicConfig};
 use palyra_common::{ComponentHealth, HealthStatus};
 use palyra_telemetry::{InheritedSockets, TelemetryError};
 use tokio::net::{TcpListener, UnixListener};
 
 use crate::error::DaemonError;
+use crate::quic::QuicHealth;
 use crate::state::{GRPC_ADDRESS, HTTP_ADDRESS, StateRoot};
+use crate::tls::{Identity, TlsListener, TlsSetup};
 
 /// Open doors, not yet served.
 #[derive(Debug)]
 pub(crate) struct Doors {
     pub(crate) unix: UnixListener,
-    pub(crate) http: Opened,
+    pub(crate) http: Option<Http>,
+    /// What health says about HTTP.
+    pub(crate) http_health: ComponentHealth,
     pub(crate) grpc: Opened,
+    pub(crate) quic: Option<UdpSocket>,
+    /// What health says about QUIC.
+    pub(crate) quic_health: QuicHealth,
+}
+
+/// The door of HTTP.
+#[derive(Debug)]
+pub(crate) enum Http {
+    /// Without TLS, which is for this machine only.
+    Plain(TcpListener),
+    /// With TLS.
+    Tls(TlsListener),
 }
 
 /// A door over TCP, if it is open, and what health says about it.
@@ -49,6 +68,7 @@ impl Doors {
     pub(crate) async fn open(
         root: &StateRoot,
         config: &Config,
+        identity: &Identity,
         inherited: &mut InheritedSockets,
     ) -> Result<Self, DaemonError> {
         let unix = match inherited.unix("unix") {
@@ -69,8 +89,21 @@ impl Doors {
             note: GRPC_ADDRESS,
             bind: config.grpc.enabled.then_some(config.grpc.bind),
         };
-        let http = open_tcp(root, http, inherited).await?;
-        Ok(Self { unix, http, grpc: open_tcp(root, grpc, inherited).await? })
+        let tls = match config.daemon.http_enabled && config.http.tls {
+            true => Some(TlsSetup::new(identity, &config.http).await?),
+            false => None,
+        };
+        let Opened { listener, health: mut http_health } = open_tcp(root, http, inherited).await?;
+        if tls.is_some() {
+            http_health.summary = http_health.summary.replacen("http://", "https://", 1);
+        }
+        let http = listener.map(|listener| match tls {
+            Some(tls) => Http::Tls(tls.at(listener)),
+            None => Http::Plain(listener),
+        });
+        let grpc = open_tcp(root, grpc, inherited).await?;
+        let (quic, quic_health) = open_quic(root, &config.quic)?;
+        Ok(Self { unix, http, http_health, grpc, quic, quic_health: QuicHealth::new(quic_health) })
     }
 }
 
@@ -138,6 +171,31 @@ async fn open_tcp(root: &StateRoot, wanted: Wanted, inherited: &mut InheritedSoc
             let hint =
                 format!("free the port, or set `{}` to another one (port 0 takes any), and restart", wanted.bind_key);
             Ok(Opened { listener: None, health: health(HealthStatus::Degraded, summary).hint(hint) })
+        }
+    }
+}
+
+fn open_quic(root: &StateRoot, config: &QuicConfig) -> Result<(Option<UdpSocket>, ComponentHealth), DaemonError> {
+    let health = |status, summary: String| ComponentHealth::new("quic", status, summary);
+    if !config.enabled {
+        return Ok((None, health(HealthStatus::Ok, "switched off by `quic.enabled`".to_owned())));
+    }
+    let bind = config.bind;
+    let bound = UdpSocket::bind(bind).and_then(|socket| {
+        socket.set_nonblocking(true)?;
+        let address = socket.local_addr()?;
+        Ok((socket, address))
+    });
+    match bound {
+        Ok((socket, address)) => {
+            root.note_address(QUIC_ADDRESS_NAME, address)?;
+            Ok((Some(socket), health(HealthStatus::Ok, format!("quic://{address}"))))
+        }
+        Err(error) => {
+            tracing::warn!(%bind, %error, "QUIC is not served; the Unix socket is");
+            let summary = format!("cannot listen at {bind}: {error}");
+            let hint = "free the port, set `quic.bind` to another one (port 0 takes any) or `quic.enabled = false`, and restart";
+            Ok((None, health(HealthStatus::Degraded, summary).hint(hint)))
         }
     }
 }

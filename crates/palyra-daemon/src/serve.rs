@@ -29,6 +29,8 @@ use crate::auth::{Peer, Tls};
 const MAX_CONNECTIONS: usize = 1024;
 /// How long a client may take to send the head of a request, and how long an idle connection is kept.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a client may take to shake hands before its first request.
+const ENTER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest head of a request, all headers together.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Requests under way on one connection of HTTP/2.
@@ -40,24 +42,34 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Where connections come in.
 pub(crate) trait Door: Send + Sync + 'static {
+    /// A connection that was accepted and about which nothing is known yet.
+    type Arrival: Send + 'static;
     /// What is read from and written to.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// The next connection and who is at its other end. Cancel-safe.
-    fn next(&self) -> impl Future<Output = io::Result<(Self::Stream, Peer)>> + Send;
+    /// The next connection. Cancel-safe, and never waits for what a client does after it connected.
+    fn next(&self) -> impl Future<Output = io::Result<Self::Arrival>> + Send;
+
+    /// Does what comes before the first request, and learns who is at the other end.
+    fn enter(&self, arrival: Self::Arrival) -> impl Future<Output = io::Result<(Self::Stream, Peer)>> + Send;
 }
 
 impl Door for UnixListener {
+    type Arrival = UnixStream;
     type Stream = UnixStream;
 
-    async fn next(&self) -> io::Result<(UnixStream, Peer)> {
-        let (stream, _) = self.accept().await?;
+    async fn next(&self) -> io::Result<UnixStream> {
+        Ok(self.accept().await?.0)
+    }
+
+    async fn enter(&self, stream: UnixStream) -> io::Result<(UnixStream, Peer)> {
         let uid = stream.peer_cred()?.uid();
         Ok((stream, Peer::Unix { uid }))
     }
 }
 
 impl Door for TcpListener {
+    type Arrival = (TcpStream, Peer);
     type Stream = TcpStream;
 
     async fn next(&self) -> io::Result<(TcpStream, Peer)> {
@@ -66,6 +78,10 @@ impl Door for TcpListener {
         let _ = stream.set_nodelay(true);
         let local = stream.local_addr()?;
         Ok((stream, Peer::Tcp { local, remote, tls: Tls::Plain }))
+    }
+
+    async fn enter(&self, arrival: (TcpStream, Peer)) -> io::Result<(TcpStream, Peer)> {
+        Ok(arrival)
     }
 }
 
@@ -93,6 +109,11 @@ impl Server {
         self.tasks.spawn(async move { server.accept(door).await });
     }
 
+    /// Lets other work of transports be waited for together with the answers; it must end by itself when the daemon closes.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(work);
+    }
+
     /// Waits until every answer that was under way is written, at most so long.
     pub(crate) async fn finish(&self, grace: Duration) {
         self.tasks.close();
@@ -101,7 +122,8 @@ impl Server {
         }
     }
 
-    async fn accept(&self, door: impl Door) {
+    async fn accept<D: Door>(&self, door: D) {
+        let door = Arc::new(door);
         loop {
             let slot = tokio::select! {
                 biased;
@@ -115,13 +137,25 @@ impl Server {
                 accepted = door.next() => accepted,
             };
             match accepted {
-                Ok((stream, peer)) => {
-                    let transport = if matches!(peer, Peer::Unix { .. }) { Transport::Unix } else { self.transport };
-                    let open = self.metrics.connection_opened(transport);
-                    let connection = serve_connection(stream, peer, self.router.clone(), self.closing.clone());
+                Ok(arrival) => {
+                    let (door, router, closing) = (Arc::clone(&door), self.router.clone(), self.closing.clone());
+                    let (metrics, transport) = (self.metrics.clone(), self.transport);
                     self.tasks.spawn(async move {
-                        connection.await;
-                        drop((slot, open));
+                        let entered = tokio::select! {
+                            () = closing.cancelled() => return,
+                            entered = tokio::time::timeout(ENTER_TIMEOUT, door.enter(arrival)) => entered,
+                        };
+                        match entered {
+                            Ok(Ok((stream, peer))) => {
+                                let transport =
+                                    if matches!(peer, Peer::Unix { .. }) { Transport::Unix } else { transport };
+                                let _open = metrics.connection_opened(transport);
+                                serve_connection(stream, peer, router, closing).await;
+                            }
+                            Ok(Err(error)) => tracing::debug!(%error, "a connection did not come about"),
+                            Err(_) => tracing::debug!("a client took too long to shake hands"),
+                        }
+                        drop(slot);
                     });
                 }
                 Err(error) => {

@@ -1,7 +1,7 @@
 //! The state root: one directory, one daemon.
 //!
 //! Owns the directory itself and the small files that tell others about the daemon: `palyrad.lock`, `palyrad.pid`,
-//! `http.addr`, `grpc.addr`. The journal, the effects and the keys below it belong to the crates that write them.
+//! `http.addr`, `grpc.addr`, `quic.addr`. The journal, the effects and the keys below it belong to the crates that write them.
 //!
 //! INVARIANT: a [`StateRoot`] exists only while this process holds the lock, so whoever has one may remove what an earlier
 //! daemon left behind. The kernel drops the lock when the process dies, however it dies.
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use palyra_client::SOCKET_NAME;
+use palyra_client::quic::QUIC_ADDRESS_NAME;
 
 use crate::error::DaemonError;
 
@@ -23,8 +24,8 @@ const PID_NAME: &str = "palyrad.pid";
 pub(crate) const HTTP_ADDRESS: &str = "http.addr";
 /// Where gRPC is served.
 pub(crate) const GRPC_ADDRESS: &str = "grpc.addr";
-/// Files that tell where something is served.
-const ADDRESSES: [&str; 2] = [HTTP_ADDRESS, GRPC_ADDRESS];
+/// Files that say where the daemon is served; gone when it is not.
+const ADDRESSES: [&str; 3] = [HTTP_ADDRESS, GRPC_ADDRESS, QUIC_ADDRESS_NAME];
 const EFFECTS_NAME: &str = "effects";
 
 /// A state root that this process owns.
@@ -44,7 +45,7 @@ impl StateRoot {
         check_owner(&path)?;
         let lock = take_lock(&path)?;
         let root = Self { path, _lock: lock, socket_is_lent: AtomicBool::new(false) };
-        // Left by a daemon that was killed; it would send clients to a port that may be anybody's by now.
+        // Left by a daemon that was killed; they would send clients to ports that may be anybody's by now.
         for name in ADDRESSES {
             root.forget(name)?;
         }

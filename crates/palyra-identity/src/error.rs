@@ -131,7 +131,7 @@ impl ToStableError for IdentityError {
             Self::ScopeBeyondRole { .. } => {
                 ("token_scope_excessive", Validation, "leave the scope out, or choose a role that reaches it")
             }
-            Self::TokenNotFound { .. } => ("token_not_found", NotFound, "copy the id from `palyra token list`"),
+            Self::TokenNotFound { .. } => ("token_not_found", NotFound, "copy the id from `palyra tokens list`"),
             Self::TokenRevoked { .. } => ("token_revoked", Conflict, "create another token"),
             Self::TooManyTokens { .. } => ("token_limit_reached", Conflict, "revoke tokens that nobody uses"),
             Self::TokenHistory { .. } => {

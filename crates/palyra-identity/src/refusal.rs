@@ -70,7 +70,7 @@ impl ToStableError for Refusal {
     fn to_stable(&self) -> StableErrorEnvelope {
         use ErrorCategory::{Auth, Availability};
         let (code, category, hint) = match self {
-            Self::Unknown => ("credential_invalid", Auth, "log in again, or use a token of `palyra token list`"),
+            Self::Unknown => ("credential_invalid", Auth, "log in again, or use a token of `palyra tokens list`"),
             Self::Expired => ("credential_expired", Auth, "log in again, or rotate the token"),
             Self::Revoked => ("credential_revoked", Auth, "ask the owner of this installation for another one"),
             Self::Certificate { .. } => {

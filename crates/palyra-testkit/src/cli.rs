@@ -36,6 +36,7 @@ impl TestContext {
             ("PALYRA_DAEMON_HTTP_BIND".to_owned(), "127.0.0.1:0".to_owned()),
             ("PALYRA_GRPC_BIND".to_owned(), "127.0.0.1:0".to_owned()),
             ("PALYRA_MODEL_PROVIDER".to_owned(), "offline".to_owned()),
+            ("PALYRA_QUIC_ENABLED".to_owned(), "false".to_owned()),
         ];
         Ok(Self { directory, environment })
     }

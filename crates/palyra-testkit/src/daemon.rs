@@ -326,6 +326,7 @@ impl TestDaemon {
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env(env_vars::HOME, self.home.path()).env(env_vars::PALYRA_STATE_ROOT, &self.state_root);
         command.env("PALYRA_DAEMON_HTTP_BIND", "127.0.0.1:0").env("PALYRA_GRPC_BIND", "127.0.0.1:0");
+        command.env("PALYRA_QUIC_ENABLED", "false");
         match &self.options.model {
             Model::Offline => {
                 command.env("PALYRA_MODEL_PROVIDER", "offline");

@@ -134,7 +134,12 @@ pub(super) fn events(generator: &mut SchemaGenerator) -> Value {
         "description": "The last position that was seen; the stream goes on after it.",
         "schema": {"type": "string", "pattern": "^[0-9]{1,19}$"},
     }));
-    let success = json!({"description": "Events; the id of each is its position.", "content": {"text/event-stream": {"schema": {"type": "string"}}}});
+    let success = json!({"description": "Events; the id of each is its position.", "content": {"text/event-stream": {"schema": {
+        "type": "object",
+        "description": "`data` is a `RunStreamEvent` as JSON.",
+        "required": ["data"],
+        "properties": {"id": {"type": "string"}, "event": {"type": "string"}, "data": {"type": "string"}},
+    }}}});
     json!({
         "operationId": "run.events",
         "summary": "A run's events as Server-Sent Events.",

@@ -123,7 +123,7 @@ pub enum ConfigProblem {
     /// Other machines could reach the interface, and what that needs is not all there.
     #[error("`{key}` = `{bind}` can be reached from other machines; refused without {}", missing.join(", "))]
     PublicBind {
-        /// The key of the interface.
+        /// The key that asks for it.
         key: &'static str,
         /// The address.
         bind: std::net::SocketAddr,

@@ -305,23 +305,61 @@ fn cross_check(config: &Config, environment: &Environment) -> Vec<ConfigProblem>
             reason: "it must be smaller than `model.context_tokens`, or no room is left for the question".to_owned(),
         });
     }
+    let own_files = [config.http.tls_certificate.is_some(), config.http.tls_key.is_some()];
+    if own_files == [true, false] || own_files == [false, true] {
+        problems.push(ConfigProblem::Inconsistent {
+            key: "http.tls_key".to_owned(),
+            reason: "`http.tls_certificate` and `http.tls_key` belong together".to_owned(),
+        });
+    }
+    if own_files.contains(&true) && !config.http.tls {
+        problems.push(ConfigProblem::Inconsistent {
+            key: "http.tls".to_owned(),
+            reason: "it is off, and there is a certificate for it".to_owned(),
+        });
+    }
+    if let Some(name) = config.http.allowed_hosts.iter().find(|name| !is_host(name)) {
+        problems.push(ConfigProblem::Inconsistent {
+            key: "http.allowed_hosts".to_owned(),
+            reason: format!("`{}` is not a host name or an address without a port", shown(name)),
+        });
+    }
     let acknowledged = environment
         .text(env_vars::PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK)
         .is_some_and(|value| value.trim().eq_ignore_ascii_case("true"));
-    let guards = BindGuards {
-        // No interface speaks TLS yet, so every public bind is refused.
-        tls: Guard::Absent,
+    let guards = |tls| BindGuards {
+        tls,
+        // No interface lets strangers do anything.
         authentication: Guard::Present,
         file_acknowledgement: Guard::when(config.deployment.dangerous_remote_bind_ack),
         environment_acknowledgement: Guard::when(acknowledged),
     };
     if config.daemon.http_enabled {
+        let guards = guards(Guard::when(config.http.tls));
         problems.extend(check_bind("daemon.http_bind", config.daemon.http_bind, guards).err());
     }
     if config.grpc.enabled {
-        problems.extend(check_bind("grpc.bind", config.grpc.bind, guards).err());
+        // gRPC speaks no TLS yet, so every public bind of it is refused.
+        problems.extend(check_bind("grpc.bind", config.grpc.bind, guards(Guard::Absent)).err());
+    }
+    if config.quic.enabled {
+        // QUIC has no form without TLS.
+        problems.extend(check_bind("quic.bind", config.quic.bind, guards(Guard::Present)).err());
     }
     problems
+}
+
+/// A name as it stands in a `Host` header and in a certificate: letters, digits, dots and hyphens, or an address.
+fn is_host(name: &str) -> bool {
+    let inside = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    if let Some(inside) = inside {
+        return inside.parse::<std::net::Ipv6Addr>().is_ok();
+    }
+    let label = |label: &str| {
+        let plain = label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        plain && !label.is_empty() && label.len() <= 63 && !label.starts_with('-') && !label.ends_with('-')
+    };
+    name.len() <= 253 && name.split('.').all(label)
 }
 
 /// Variables that look like ours and are none. They cannot be refused: the environment belongs to others too.

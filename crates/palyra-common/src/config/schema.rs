@@ -128,6 +128,32 @@ config_schema! {
         /// Whether the gRPC interface is opened at all.
         enabled: bool = true, ValueType::Bool, EnvNames::Standard;
     }
+    /// What the HTTP interface speaks and to whom.
+    http: HttpConfig {
+        /// Whether the HTTP interface speaks TLS. Callers may then show a device certificate instead of a token.
+        tls: bool = false, ValueType::Bool, EnvNames::Standard;
+        /// File with the certificate to show (PEM, with the chain), instead of one that the daemon issues itself; it is read again every hour.
+        tls_certificate: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
+        /// File with the key of that certificate (PEM).
+        tls_key: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
+        /// Names besides `localhost` and the addresses of this machine under which callers may address the HTTP interface, without a port. The
+        /// daemon's own certificate names them too.
+        allowed_hosts: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
+    }
+    /// The QUIC interface. It always speaks TLS 1.3, and callers always show a device certificate.
+    quic: QuicConfig {
+        /// Whether it is opened.
+        enabled: bool = true, ValueType::Bool, EnvNames::Standard;
+        /// Its address (UDP); port 0 takes a free one.
+        bind: SocketAddr = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 7444),
+            ValueType::Address, EnvNames::Standard;
+        /// Connections that are open at the same time; more are refused.
+        max_connections: u32 = 256, ValueType::integer(1, 100_000), EnvNames::Standard;
+        /// Commands of one connection that are carried out at the same time; more wait with the client.
+        max_streams: u32 = 64, ValueType::integer(1, 10_000), EnvNames::Standard;
+        /// Seconds of silence after which a connection is given up.
+        idle_timeout_seconds: u64 = 60, ValueType::integer(5, 3_600), EnvNames::Standard;
+    }
     /// How runs work and when they end.
     run: RunConfig {
         /// How untrusted tool results are treated: `open` puts them into the context, `guarded` holds them in variables that the
@@ -284,6 +310,13 @@ config_schema! {
         timeout_seconds: u64 = 30, ValueType::integer(1, 600), EnvNames::Standard;
         /// Redirects that are followed, each checked like the first address.
         max_redirects: u32 = 5, ValueType::integer(0, 20), EnvNames::Standard;
+    }
+    /// The OpenAI-compatible interface.
+    openai: OpenaiConfig {
+        /// Directory in which its runs work unless a request names another; without one each conversation gets an empty directory of its own.
+        workspace: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
+        /// Seconds for which a request that does not stream waits for a person's answer before it is told to come back.
+        approval_wait_seconds: u64 = 60, ValueType::integer(1, DAY), EnvNames::Standard;
     }
 }
 

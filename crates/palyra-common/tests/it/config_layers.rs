@@ -132,7 +132,26 @@ fn a_misspelt_variable_is_pointed_out() {
 }
 
 #[test]
-fn a_public_bind_is_refused_however_it_is_acknowledged() {
+fn tls_settings_must_fit_together() {
+    for (file, key) in [
+        ("[http]\ntls = true\ntls_certificate = '/c.pem'\n", "http.tls_key"),
+        ("[http]\ntls = true\ntls_key = '/c.key'\n", "http.tls_key"),
+        ("[http]\ntls_certificate = '/c.pem'\ntls_key = '/c.key'\n", "http.tls"),
+        ("[http]\nallowed_hosts = ['agents.example:7142']\n", "http.allowed_hosts"),
+        ("[http]\nallowed_hosts = ['*.example']\n", "http.allowed_hosts"),
+        ("[http]\nallowed_hosts = ['a b']\n", "http.allowed_hosts"),
+        ("[http]\nallowed_hosts = ['-a.example']\n", "http.allowed_hosts"),
+    ] {
+        let layer = config::parse(Path::new(FILE), file).unwrap();
+        let error = config::resolve(Some(&layer), &Environment::default()).unwrap_err();
+        assert_eq!((error.first().code(), error.first().key()), ("config_inconsistent", Some(key)), "{file}");
+    }
+    let hosts = "[http]\nallowed_hosts = ['agents.example', '10.0.0.7', '[2001:db8::1]', 'box']\n";
+    assert_eq!(load(hosts, &[]).config().http.allowed_hosts.len(), 4);
+}
+
+#[test]
+fn a_public_bind_needs_tls_and_both_acknowledgements() {
     let file = "[daemon]\nhttp_bind = '0.0.0.0:7142'\n[deployment]\ndangerous_remote_bind_ack = true\n";
     let ack = [("PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK", "true")];
     let layer = config::parse(Path::new(FILE), file).unwrap();
@@ -143,7 +162,24 @@ fn a_public_bind_is_refused_however_it_is_acknowledged() {
     assert!(refusal(&Environment::default()).contains("PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK=true"));
     assert_eq!(code("", &[("PALYRA_DAEMON_HTTP_BIND", "[::]:7142")]), "public_bind_refused");
     assert_eq!(code("", &[("PALYRA_DEPLOYMENT_DANGEROUS_REMOTE_BIND_ACK", "true")]), "config_env_not_allowed");
+    let with_tls = format!("{file}[http]\ntls = true\n");
+    assert!(load(&with_tls, &ack).config().http.tls);
+    assert!(
+        config::resolve(Some(&config::parse(Path::new(FILE), &with_tls).unwrap()), &Environment::default()).is_err()
+    );
+    // QUIC has TLS and authentication by itself; the two acknowledgements are asked for all the same.
+    let quic = ("PALYRA_QUIC_BIND", "0.0.0.0:7444");
+    let refused = config::resolve(None, &Environment::from_pairs([quic])).unwrap_err().first().to_string();
+    assert_eq!(
+        refused,
+        "`quic.bind` = `0.0.0.0:7444` can be reached from other machines; refused without \
+         `deployment.dangerous_remote_bind_ack = true` in the file, PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK=true in the environment"
+    );
+    let acknowledged = "[deployment]\ndangerous_remote_bind_ack = true\n";
+    assert_eq!(code(acknowledged, &[quic]), "public_bind_refused");
+    assert_eq!(load(acknowledged, &[quic, ack[0]]).config().quic.bind.to_string(), quic.1);
     // A closed door has no address to worry about.
+    assert!(!load("", &[quic, ("PALYRA_QUIC_ENABLED", "false")]).config().quic.enabled);
     assert!(!load(file, &[("PALYRA_DAEMON_HTTP_ENABLED", "false")]).config().daemon.http_enabled);
 }
 

@@ -13,21 +13,22 @@ use http::header::{AUTHORIZATION, COOKIE, ORIGIN};
 use http::{HeaderMap, HeaderName, Method, Uri};
 use palyra_common::{Clock, ErrorCategory, PrincipalRole, StableErrorEnvelope, ToStableError as _};
 use palyra_identity::{
-    ConsoleOptions, ConsoleSessions, DeviceIdentity, IdentityError, OpenedSession, Principal, PrincipalId, RateLimiter,
-    RateOptions, Refusal, Source, Throttle, ThrottleOptions, Via, check_origin, read_cookie,
+    ConsoleOptions, ConsoleSessions, IdentityError, OpenedSession, Principal, PrincipalId, RateLimiter, RateOptions,
+    Refusal, Source, Throttle, ThrottleOptions, Via, check_origin, read_cookie,
 };
 use palyra_telemetry::Metrics;
 
 use self::counted::Credential;
 use self::host::{check_host, named_host, only};
 use crate::dispatch::Tokens;
+use crate::tls::{Device, Identity};
 use crate::token::Token;
 
 /// Proof that a change of the console was asked for by the console itself.
 pub(crate) const CSRF: HeaderName = HeaderName::from_static("x-palyra-csrf");
 
 /// How a connection came in, as far as the system itself can tell.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Peer {
     /// Over the Unix socket, by a process of this user.
     Unix {
@@ -46,14 +47,14 @@ pub(crate) enum Peer {
 }
 
 /// What TLS says about a connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Tls {
     /// There is none.
     Plain,
     /// The peer showed no certificate.
     Anonymous,
     /// The peer showed a certificate of ours.
-    Device(Arc<DeviceIdentity>),
+    Device(Arc<Device>),
 }
 
 impl Peer {
@@ -93,6 +94,7 @@ pub(crate) struct Gate {
     console: ConsoleSessions,
     rates: RateLimiter,
     throttle: Throttle,
+    identity: Identity,
     clock: Arc<dyn Clock>,
     /// Names besides loopback under which this machine may be addressed.
     names: Vec<String>,
@@ -111,6 +113,7 @@ impl Gate {
     pub(crate) fn new(
         local: Option<Token>,
         tokens: Arc<Tokens>,
+        identity: Identity,
         names: Vec<String>,
         clock: Arc<dyn Clock>,
         metrics: Metrics,
@@ -122,6 +125,7 @@ impl Gate {
             console: ConsoleSessions::new(ConsoleOptions::default(), Arc::clone(&clock))?,
             rates: RateLimiter::new(RateOptions::default(), Arc::clone(&clock)),
             throttle: Throttle::new(ThrottleOptions::default(), Arc::clone(&clock)),
+            identity,
             clock,
             names,
             metrics,
@@ -163,7 +167,7 @@ impl Gate {
             (Access::Known, Peer::Tcp { tls: Tls::Device(device), .. })
                 if !shown.headers.contains_key(AUTHORIZATION) =>
             {
-                Ok(Some(device.to_principal()))
+                device.principal().map(Some).map_err(|refusal| refusal.to_stable())
             }
             (Access::Known, Peer::Tcp { .. }) => {
                 let Some(shown) = only(shown.headers, &AUTHORIZATION).and_then(bearer) else {
@@ -260,6 +264,7 @@ impl Gate {
     pub(crate) fn still_good(&self, principal: &Principal) -> bool {
         match &principal.via {
             Via::ApiToken { id } => self.tokens.still_good(id, self.clock.now()),
+            Via::Device { serial, .. } => !self.identity.is_revoked(serial),
             _ => true,
         }
     }

@@ -40,18 +40,21 @@ pub(crate) async fn router(app: Arc<App>) -> Result<Router, DaemonError> {
         .add_service(limited!(TokensServiceServer::new(TokensOverGrpc::new(Arc::clone(&app)))))
         .add_service(limited!(health::service(&names, app.closing.clone()).await))
         // Clients of both ages: the older name is what most of them still ask for.
-        .add_service(limited!(described(&names).build_v1().map_err(reflection)?))
-        .add_service(limited!(described(&names).build_v1alpha().map_err(reflection)?));
+        .add_service(limited!(described(&names, "grpc.reflection.v1.ServerReflection").build_v1().map_err(reflection)?))
+        .add_service(limited!(
+            described(&names, "grpc.reflection.v1alpha.ServerReflection").build_v1alpha().map_err(reflection)?
+        ));
     Ok(routes.into_axum_router().layer(middleware::from_fn_with_state(app, admit::call)))
 }
 
 /// The schema with those services alone that are really there.
-fn described(names: &[&str]) -> tonic_reflection::server::Builder<'static> {
+fn described(names: &[&str], own: &str) -> tonic_reflection::server::Builder<'static> {
     let builder = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
         .register_encoded_file_descriptor_set(STATUS_DESCRIPTOR_SET)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .with_service_name(health::NAME);
+        .with_service_name(health::NAME)
+        .with_service_name(own);
     names.iter().fold(builder, |builder, name| builder.with_service_name(*name))
 }
 

@@ -37,6 +37,7 @@ pub(super) fn components(app: &App) -> Vec<ComponentHealth> {
         policy_watch::health(&app.policies),
         runs(app),
         app.grpc_health.clone(),
+        app.quic_health.get(),
     ]
 }
 

@@ -20,7 +20,7 @@ async fn health_answers_at_both_doors() {
     assert_eq!(health.provider.name, "offline");
     assert!(health.provider.reason.contains("nothing is sent"), "{}", health.provider.reason);
     let components: Vec<_> = health.components.iter().map(|component| component.component.as_str()).collect();
-    assert_eq!(components, ["journal", "http", "provider", "policy", "runs", "grpc"]);
+    assert_eq!(components, ["journal", "http", "provider", "policy", "runs", "grpc", "quic"]);
     let provider = &health.components[2].summary;
     assert!(provider.contains("not a language model"), "{provider}");
 
@@ -67,7 +67,7 @@ async fn what_opens_the_doors_is_private() {
     let daemon = place.start().await;
     let mode = |name: &str| std::fs::metadata(daemon.state_root.join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(""), 0o700);
-    for name in ["palyrad.sock", "local.token", "palyrad.lock", "palyrad.pid", "http.addr", "grpc.addr"] {
+    for name in ["palyrad.sock", "local.token", "palyrad.lock", "palyrad.pid", "http.addr", "grpc.addr", "quic.addr"] {
         assert_eq!(mode(name), 0o600, "{name}");
     }
     assert_eq!(daemon.token().len(), 43);

@@ -8,15 +8,20 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod clients;
 #[path = "../../../palyra-telemetry/tests/it/collector.rs"]
 #[allow(dead_code, reason = "shared with the tests of palyra-telemetry, which use all of it")]
 mod collector;
+mod description;
 mod doors;
 mod grpc;
 mod journal;
 mod matrix;
 mod observe;
+mod openai;
 mod policies;
+mod quic;
+mod quic_support;
 mod raw;
 mod requests;
 mod runs;
@@ -24,3 +29,4 @@ mod service;
 mod start;
 mod stop;
 mod support;
+mod tls;

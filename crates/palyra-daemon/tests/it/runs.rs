@@ -139,7 +139,9 @@ async fn a_run_can_be_held_steered_and_ended() {
     let place = Place::new().with_script(SLOW);
     let daemon = place.start().await;
     let run = daemon.create("think").await;
-    assert_eq!(daemon.client.health().await.unwrap().components[4].summary, "1 unfinished");
+    let health = daemon.client.health().await.unwrap();
+    let runs = health.components.iter().find(|component| component.component == "runs").unwrap();
+    assert_eq!(runs.summary, "1 unfinished");
     let paused = daemon.client.pause_run(run.run_id).await.unwrap();
     assert_eq!(paused.phase, RunLifecyclePhase::Paused);
     let resumed = daemon.client.resume_run(run.run_id).await.unwrap();

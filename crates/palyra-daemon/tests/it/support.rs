@@ -19,11 +19,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// A fresh place with loopback HTTP and gRPC at any free port.
+    /// A fresh place with HTTP, gRPC and QUIC at any free ports of the loopback interface.
     pub(crate) fn new() -> Self {
         let place = Self { directory: tempfile::tempdir().unwrap(), variables: Vec::new() };
         std::fs::create_dir(place.workspace()).unwrap();
-        place.with("PALYRA_DAEMON_HTTP_BIND", "127.0.0.1:0").with("PALYRA_GRPC_BIND", "127.0.0.1:0")
+        let binds = ["PALYRA_DAEMON_HTTP_BIND", "PALYRA_GRPC_BIND", "PALYRA_QUIC_BIND"];
+        binds.into_iter().fold(place, |place, name| place.with(name, "127.0.0.1:0"))
     }
 
     /// The same with a variable set.
@@ -143,6 +144,7 @@ impl Daemon {
     pub(crate) fn task(&self, prompt: &str) -> CreateRunParams {
         CreateRunParams {
             client_tools: Vec::new(),
+            history: Vec::new(),
             session_id: None,
             session_key: None,
             prompt: prompt.to_owned(),

@@ -8,6 +8,7 @@
 )]
 
 mod bad_input;
+mod clients;
 mod crash;
 mod direction;
 mod error_pages;

@@ -200,7 +200,7 @@ async fn an_event_that_fits_into_no_message_is_told_and_read_past() {
     // In parts: every position once, and no part larger than a message.
     let (mut from_seq, mut parts, mut read) = (1, 0, Vec::new());
     while from_seq != 0 {
-        let request = wire::GetRunTapeRequest { run_id: run_id.to_string(), from_seq, page_size: 0 };
+        let request = wire::GetRunTapeRequest { run_id: run_id.to_string(), from_seq, page_size: 2 };
         let part = grpc.gateway.get_run_tape(request).await.unwrap().into_inner();
         read.extend(part.events.iter().map(|event| event.seq).chain(part.oversized.iter().map(|event| event.seq)));
         from_seq = part.next_seq;

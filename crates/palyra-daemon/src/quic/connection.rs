@@ -1,0 +1,94 @@
+//! One connection: its handshake, its streams, and whether its certificate still counts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use palyra_client::quic::CloseCode;
+use palyra_identity::{Authority, Refusal};
+use quinn::{Connection, Incoming, VarInt};
+use rustls_pki_types::CertificateDer;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::stream;
+use crate::app::App;
+use crate::tls::Device;
+
+/// How long a client may take to shake hands. It holds one of the places for connections meanwhile.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How often the certificate of an open connection is looked at. Every command looks too; this is for streams that only run.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Serves one connection to its end.
+pub(super) async fn serve(app: &Arc<App>, authority: Arc<Authority>, incoming: Incoming) {
+    let remote = incoming.remote_address();
+    let connecting = async { incoming.accept()?.await };
+    let connection = tokio::select! {
+        () = app.closing.cancelled() => return,
+        shaken = tokio::time::timeout(HANDSHAKE, connecting) => match shaken {
+            Ok(Ok(connection)) => connection,
+            Ok(Err(error)) => {
+                tracing::debug!(%remote, %error, "a QUIC connection did not come about");
+                return;
+            }
+            Err(_) => return,
+        },
+    };
+    match identified(&connection, authority) {
+        Ok(device) => {
+            let ended = attend(app, &connection, &Arc::new(device)).await;
+            tracing::debug!(%remote, ?ended, "a QUIC connection ended");
+            if let Some(code) = ended {
+                close(&connection, code);
+            }
+        }
+        Err(refusal) => {
+            tracing::debug!(%remote, %refusal, "a QUIC connection was refused");
+            close(&connection, CloseCode::CertificateRefused);
+        }
+    }
+}
+
+/// Whoever is at the other end, by the certificate that the handshake has verified.
+fn identified(connection: &Connection, authority: Arc<Authority>) -> Result<Device, Refusal> {
+    let shown = connection.peer_identity().and_then(|shown| shown.downcast::<Vec<CertificateDer<'static>>>().ok());
+    Device::new(authority, *shown.ok_or(Refusal::Unknown)?)
+}
+
+/// Answers every stream until the connection is to be closed, or is gone (`None`).
+async fn attend(app: &Arc<App>, connection: &Connection, device: &Arc<Device>) -> Option<CloseCode> {
+    let mut streams = JoinSet::new();
+    let mut look = tokio::time::interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            biased;
+            () = app.closing.cancelled() => break,
+            _ = look.tick() => {
+                let good = device.principal().is_ok_and(|principal| app.gate.still_good(&principal));
+                if !good {
+                    // What is under way is broken off with the connection: its certificate stands for nobody.
+                    return Some(CloseCode::CertificateRefused);
+                }
+            }
+            Some(_) = streams.join_next(), if !streams.is_empty() => {}
+            accepted = connection.accept_bi() => match accepted {
+                Ok((send, receive)) => {
+                    streams.spawn(stream::answer(Arc::clone(app), Arc::clone(device), send, receive));
+                }
+                Err(_) => return None,
+            }
+        }
+    }
+    while streams.join_next().await.is_some() {}
+    Some(CloseCode::Stopping)
+}
+
+fn close(connection: &Connection, code: CloseCode) {
+    let reason: &[u8] = match code {
+        CloseCode::Done => b"done",
+        CloseCode::Stopping => b"the daemon is stopping",
+        CloseCode::CertificateRefused => b"the certificate is not good any more",
+    };
+    connection.close(VarInt::from_u32(code.number()), reason);
+}

@@ -1,0 +1,237 @@
+//! The authority of this installation, in `identity/` of the state root.
+//!
+//! Nothing is read or made before somebody needs it: keys and the files they are kept in would cost a start most of its time. Whoever is first opens it for all;
+//! with it comes the certificate of the local owner, which local clients of QUIC show. Once it is open, certificates that are due are renewed every hour.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use palyra_client::quic::LOCAL_IDENTITY;
+use palyra_common::config::Config;
+use palyra_common::{Clock, SecretString, ToStableError as _};
+use palyra_identity::{Authority, AuthorityOptions, IdentityError, PrincipalId, Serial};
+use ring::hmac;
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+
+use super::own::OwnCertificate;
+use crate::error::DaemonError;
+
+const DIRECTORY: &str = "identity";
+/// The authority's key in there.
+const KEY_FILE: &str = "ca.key";
+/// How often certificates are looked at. They are renewed when a third of their life is left, so an hour more or less is nothing.
+const RENEW_EVERY: Duration = Duration::from_secs(3600);
+
+/// The authority, opened when it is needed. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Identity {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state_root: PathBuf,
+    names: Vec<String>,
+    clock: Arc<dyn Clock>,
+    authority: OnceCell<Arc<Authority>>,
+    own: OnceCell<Arc<OwnCertificate>>,
+}
+
+impl Identity {
+    /// The identity of the daemon at this state root; nothing is opened yet.
+    pub(crate) fn new(state_root: &Path, config: &Config, clock: Arc<dyn Clock>) -> Self {
+        let shared = Shared {
+            state_root: state_root.to_owned(),
+            names: names(config),
+            clock,
+            authority: OnceCell::new(),
+            own: OnceCell::new(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The authority, opened by whoever asks first.
+    pub(crate) async fn authority(&self) -> Result<Arc<Authority>, DaemonError> {
+        let opened = self.shared.authority.get_or_try_init(|| async {
+            let shared = Arc::clone(&self.shared);
+            let opened = tokio::task::spawn_blocking(move || shared.open()).await;
+            Ok::<_, DaemonError>(Arc::new(opened.map_err(stopped)??))
+        });
+        opened.await.cloned()
+    }
+
+    /// The certificate that the operator brought, read for the first time now.
+    pub(super) async fn own(&self, certificate: &Path, key: &Path) -> Result<Arc<OwnCertificate>, DaemonError> {
+        let read = self.shared.own.get_or_try_init(|| async {
+            let (certificate, key) = (certificate.to_owned(), key.to_owned());
+            let read = tokio::task::spawn_blocking(move || OwnCertificate::read(certificate, key)).await;
+            Ok::<_, DaemonError>(Arc::new(read.map_err(stopped)??))
+        });
+        read.await.cloned()
+    }
+
+    /// A key for some other purpose, which is the same after every start and tells nothing about the authority's own.
+    pub(crate) async fn derived_key(&self, purpose: &'static [u8]) -> Result<hmac::Key, DaemonError> {
+        // Opening has checked that nobody else can read it.
+        self.authority().await?;
+        let path = self.shared.state_root.join(DIRECTORY).join(KEY_FILE);
+        let read = tokio::task::spawn_blocking(move || {
+            let secret = SecretString::new(fs::read_to_string(&path).map_err(DaemonError::file("read", &path))?);
+            let secret = hmac::Key::new(hmac::HMAC_SHA256, secret.expose().as_bytes());
+            Ok(hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&secret, purpose).as_ref()))
+        });
+        read.await.map_err(stopped)?
+    }
+
+    /// Whether a certificate was taken back. While no authority is open nobody has shown one.
+    pub(crate) fn is_revoked(&self, serial: &Serial) -> bool {
+        let authority = self.shared.authority.get();
+        authority.is_some_and(|authority| authority.revocations().iter().any(|entry| entry.serial == *serial))
+    }
+
+    /// Renews what is due, every hour, until told to stop.
+    pub(crate) async fn keep_fresh(self, closing: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = closing.cancelled() => return,
+                () = tokio::time::sleep(RENEW_EVERY) => {}
+            }
+            let shared = Arc::clone(&self.shared);
+            if let Err(error) = tokio::task::spawn_blocking(move || shared.renew()).await {
+                tracing::error!(%error, "certificates were not looked at");
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn open(&self) -> Result<Authority, IdentityError> {
+        let options = AuthorityOptions { names: self.names.clone(), ..AuthorityOptions::default() };
+        let directory = self.state_root.join(DIRECTORY);
+        let authority = Authority::open_or_create(&directory, options, Arc::clone(&self.clock))?;
+        self.certify_owner(&authority)?;
+        Ok(authority)
+    }
+
+    fn certify_owner(&self, authority: &Authority) -> Result<(), IdentityError> {
+        let owner = PrincipalId::uid(rustix::process::geteuid().as_raw());
+        authority.ensure_local_owner(&self.state_root.join(LOCAL_IDENTITY), &owner).map(|_| ())
+    }
+
+    /// A failure leaves the old certificates in use, which are good for weeks more; each hour it is tried again.
+    fn renew(&self) {
+        if let Some(authority) = self.authority.get() {
+            match authority.renew_server() {
+                Ok(true) => tracing::info!("the daemon's certificate was renewed"),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::error!(error = %error.to_stable().message, "the daemon's certificate was not renewed");
+                }
+            }
+            if let Err(error) = self.certify_owner(authority) {
+                tracing::error!(error = %error.to_stable().message, "the local owner's certificate was not renewed");
+            }
+        }
+        if let Some(own) = self.own.get()
+            && let Err(error) = own.reload()
+        {
+            tracing::error!(error = %error.to_stable().message, "the certificate was not read again; the old one is in use");
+        }
+    }
+}
+
+fn stopped(error: tokio::task::JoinError) -> DaemonError {
+    DaemonError::system("open the identity")(std::io::Error::other(error))
+}
+
+/// Every name that a caller may use besides the local ones.
+fn names(config: &Config) -> Vec<String> {
+    let hosts = config.http.allowed_hosts.iter().map(|name| name.trim_matches(['[', ']']).to_owned());
+    let bound = |bind: SocketAddr| {
+        let ip = bind.ip();
+        (!ip.is_unspecified() && !ip.is_loopback()).then(|| ip.to_string())
+    };
+    hosts.chain(bound(config.daemon.http_bind)).chain(bound(config.quic.bind)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use palyra_common::{FixedClock, SystemClock};
+    use palyra_identity::ClientCredentials;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nothing_is_made_before_it_is_needed_and_then_only_once() {
+        let root = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.http.allowed_hosts = vec!["agents.example".to_owned(), "[2001:db8::7]".to_owned()];
+        let identity = Identity::new(root.path(), &config, Arc::new(SystemClock));
+        assert!(!root.path().join(DIRECTORY).exists());
+        let (one, two) = tokio::join!(identity.authority(), identity.authority());
+        assert!(Arc::ptr_eq(&one.unwrap(), &two.unwrap()));
+        let local = ClientCredentials::read(&root.path().join(LOCAL_IDENTITY)).unwrap().unwrap();
+        assert!(!identity.is_revoked(&local.identity.serial));
+        let again = Identity::new(root.path(), &config, Arc::new(SystemClock));
+        let authority = again.authority().await.unwrap();
+        let kept = ClientCredentials::read(&root.path().join(LOCAL_IDENTITY)).unwrap().unwrap();
+        assert_eq!(kept.identity.serial, local.identity.serial, "a good certificate is kept");
+        authority.revoke(&kept.identity.serial, &kept.identity.principal).unwrap();
+        assert!(again.is_revoked(&kept.identity.serial));
+    }
+
+    #[tokio::test]
+    async fn what_is_due_is_renewed_and_what_others_renewed_is_read_again() {
+        let root = tempfile::tempdir().unwrap();
+        let clock = FixedClock::at(SystemClock.now());
+        let identity = Identity::new(root.path(), &Config::default(), Arc::new(clock.clone()));
+        let authority = identity.authority().await.unwrap();
+        let local = || ClientCredentials::read(&root.path().join(LOCAL_IDENTITY)).unwrap().unwrap().identity;
+        let (server, owner) = (authority.server_certificate(), local());
+        let write = |name: &str, text: String| {
+            let path = root.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            path
+        };
+        let make = || {
+            let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+            (write("own.pem", made.cert.pem()), write("own.key", made.signing_key.serialize_pem()))
+        };
+        let (certificate, key) = make();
+        let own = identity.own(&certificate, &key).await.unwrap();
+        let shown = || own.shown().cert.clone();
+        let first = shown();
+
+        identity.shared.renew();
+        assert_eq!((authority.server_certificate(), local(), shown()), (server.clone(), owner.clone(), first.clone()));
+        make();
+        clock.advance(Duration::from_secs(50 * 24 * 3600));
+        identity.shared.renew();
+        assert_ne!(authority.server_certificate(), server);
+        assert_eq!(local().device, owner.device, "the same device with a new certificate");
+        assert_ne!(local().serial, owner.serial);
+        let second = shown();
+        assert_ne!(second, first);
+        // What cannot be read changes nothing.
+        write("own.pem", "nonsense".to_owned());
+        identity.shared.renew();
+        assert_eq!(shown(), second);
+    }
+
+    #[tokio::test]
+    async fn keys_that_others_can_read_are_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let identity = || Identity::new(root.path(), &Config::default(), Arc::new(SystemClock));
+        identity().authority().await.unwrap();
+        let key = root.path().join(DIRECTORY).join("ca.key");
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let refused = identity().authority().await.unwrap_err();
+        assert_eq!(refused.to_stable().code, "identity_exposed");
+    }
+}
