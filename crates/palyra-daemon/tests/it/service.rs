@@ -112,7 +112,7 @@ async fn sockets_of_the_service_manager_outlive_the_daemon() {
 #[tokio::test]
 async fn sockets_that_must_not_be_served_are_refused() {
     for (where_from, names, told) in [
-        ("0.0.0.0:0", "unix:http", "which other machines can reach"),
+        ("0.0.0.0:0", "unix:http", "the configuration does not name"),
         ("127.0.0.1:0", "http:unix", "is no listener"),
         ("127.0.0.1:0", "unix", "names"),
     ] {
