@@ -3,7 +3,7 @@
 //! A port that somebody else has is no reason not to work: everything local goes through the socket. Health says so. TLS that was asked for and cannot be
 //! spoken is another matter: then the daemon does not start, rather than start with less than it was told. That an address which other machines can reach needs
 //! more than its own line in the file is checked with the configuration, the same for all doors. A door that the service manager opened is taken over
-//! under the names `unix`, `http` and `grpc`; it is held to the same rules as one that the daemon opens itself.
+//! under the names `unix`, `http`, `grpc` and `quic`; it is held to the same rules as one that the daemon opens itself.
 
 use std::fs::{self, Permissions};
 use std::net::{SocketAddr, UdpSocket};
@@ -102,7 +102,7 @@ impl Doors {
             None => Http::Plain(listener),
         });
         let grpc = open_tcp(root, grpc, inherited).await?;
-        let (quic, quic_health) = open_quic(root, &config.quic)?;
+        let (quic, quic_health) = open_quic(root, &config.quic, inherited.udp("quic"))?;
         Ok(Self { unix, http, http_health, grpc, quic, quic_health: QuicHealth::new(quic_health) })
     }
 }
@@ -133,13 +133,23 @@ fn take_unix(root: &StateRoot, listener: std::os::unix::net::UnixListener) -> Re
     UnixListener::from_std(listener).map_err(DaemonError::system("use the inherited socket"))
 }
 
-/// Which addresses may be served does not depend on who opened them: without TLS, none that other machines reach.
-fn take_tcp(name: &str, listener: std::net::TcpListener) -> Result<(TcpListener, SocketAddr), DaemonError> {
-    let address = listener.local_addr().map_err(DaemonError::system("look at the inherited socket"))?;
-    if !address.ip().to_canonical().is_loopback() {
-        let reason = format!("`{name}` listens at {address}, which other machines can reach");
-        return Err(TelemetryError::InheritedSocketInvalid { reason }.into());
+/// Which addresses may be served does not depend on who opened them: one that other machines reach has to be the configured one, which was checked.
+fn check_inherited(name: &str, address: SocketAddr, configured: SocketAddr) -> Result<(), DaemonError> {
+    if address.ip().to_canonical().is_loopback() || address == configured {
+        return Ok(());
     }
+    let reason =
+        format!("`{name}` listens at {address}, which other machines can reach and the configuration does not name");
+    Err(TelemetryError::InheritedSocketInvalid { reason }.into())
+}
+
+fn take_tcp(
+    name: &str,
+    listener: std::net::TcpListener,
+    configured: SocketAddr,
+) -> Result<(TcpListener, SocketAddr), DaemonError> {
+    let address = listener.local_addr().map_err(DaemonError::system("look at the inherited socket"))?;
+    check_inherited(name, address, configured)?;
     let listener = TcpListener::from_std(listener).map_err(DaemonError::system("use the inherited socket"))?;
     Ok((listener, address))
 }
@@ -150,7 +160,8 @@ async fn open_tcp(root: &StateRoot, wanted: Wanted, inherited: &mut InheritedSoc
         let summary = format!("switched off by `{}`", wanted.enabled_key);
         return Ok(Opened { listener: None, health: health(HealthStatus::Ok, summary) });
     };
-    let taken = inherited.tcp(wanted.component).map(|listener| take_tcp(wanted.component, listener)).transpose()?;
+    let taken =
+        inherited.tcp(wanted.component).map(|listener| take_tcp(wanted.component, listener, bind)).transpose()?;
     let bound = async {
         if let Some(taken) = taken {
             return Ok(taken);
@@ -175,13 +186,21 @@ async fn open_tcp(root: &StateRoot, wanted: Wanted, inherited: &mut InheritedSoc
     }
 }
 
-fn open_quic(root: &StateRoot, config: &QuicConfig) -> Result<(Option<UdpSocket>, ComponentHealth), DaemonError> {
+fn open_quic(
+    root: &StateRoot,
+    config: &QuicConfig,
+    inherited: Option<UdpSocket>,
+) -> Result<(Option<UdpSocket>, ComponentHealth), DaemonError> {
     let health = |status, summary: String| ComponentHealth::new("quic", status, summary);
     if !config.enabled {
         return Ok((None, health(HealthStatus::Ok, "switched off by `quic.enabled`".to_owned())));
     }
     let bind = config.bind;
-    let bound = UdpSocket::bind(bind).and_then(|socket| {
+    if let Some(socket) = &inherited {
+        let address = socket.local_addr().map_err(DaemonError::system("look at the inherited socket"))?;
+        check_inherited("quic", address, bind)?;
+    }
+    let bound = inherited.map_or_else(|| UdpSocket::bind(bind), Ok).and_then(|socket| {
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?;
         Ok((socket, address))

@@ -57,6 +57,7 @@ fn identified(connection: &Connection, authority: Arc<Authority>) -> Result<Devi
 
 /// Answers every stream until the connection is to be closed, or is gone (`None`).
 async fn attend(app: &Arc<App>, connection: &Connection, device: &Arc<Device>) -> Option<CloseCode> {
+    let _open = app.metrics.connection_opened(palyra_telemetry::Transport::Quic);
     let mut streams = JoinSet::new();
     let mut look = tokio::time::interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -97,7 +97,8 @@ async fn prometheus_reads_the_numbers_in_both_formats() {
         assert!(total("palyra_journal_appends", &[]).unwrap() > 5.0);
         assert!(read("palyra_journal_bytes", "palyra_journal_bytes", &[]).unwrap() > 4096.0);
         assert!(read("process_resident_memory_bytes", "process_resident_memory_bytes", &[]).unwrap() > 1e6);
-        assert_eq!(read("palyra_connections", "palyra_connections", &[("transport", "http")]), Some(1.0));
+        // This one at least; those before it may still be closing.
+        assert!(read("palyra_connections", "palyra_connections", &[("transport", "http")]).unwrap() >= 1.0);
         assert!(families["palyra_build_info"]["samples"][0]["labels"]["version"].is_string());
         assert_eq!(families["palyra_runs"]["type"], "counter");
     }

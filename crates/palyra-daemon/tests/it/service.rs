@@ -42,8 +42,18 @@ async fn the_service_manager_is_kept_informed() {
     assert!(daemon.ended().await.success());
 }
 
+/// A daemon that a service manager started; killed when dropped.
+struct Activated(Child);
+
+impl Drop for Activated {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Starts the daemon as a service manager does: sockets from descriptor 3 on, its own process id in the environment.
-fn activated(place: &Place, sockets: [OwnedFd; 2], names: &str) -> Child {
+fn activated(place: &Place, sockets: [OwnedFd; 2], names: &str) -> Activated {
     let [first, second] = sockets;
     let script = format!(
         "exec 3<&0 4>&1 </dev/null >&2; LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES={names} exec \"$0\" 2>>\"$LOG\""
@@ -54,30 +64,27 @@ fn activated(place: &Place, sockets: [OwnedFd; 2], names: &str) -> Child {
     for (name, value) in daemon.get_envs() {
         shell.env(name, value.unwrap());
     }
-    shell
+    let child = shell
         .env("LOG", place.path().join("activated.log"))
         .stdin(Stdio::from(first))
         .stdout(Stdio::from(second))
         .stderr(Stdio::null())
         .spawn()
-        .unwrap()
+        .unwrap();
+    Activated(child)
 }
 
 fn said(place: &Place) -> String {
     std::fs::read_to_string(place.path().join("activated.log")).unwrap_or_default()
 }
 
-fn wait(child: &mut Child, place: &Place) -> std::process::ExitStatus {
+fn wait(child: &mut Activated, place: &Place) -> std::process::ExitStatus {
     let began = Instant::now();
     loop {
-        if let Some(status) = child.try_wait().unwrap() {
+        if let Some(status) = child.0.try_wait().unwrap() {
             return status;
         }
-        if began.elapsed() > Duration::from_secs(30) {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            panic!("the daemon does not end\n{}", said(place));
-        }
+        assert!(began.elapsed() < Duration::from_secs(30), "the daemon does not end\n{}", said(place));
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -100,7 +107,7 @@ async fn sockets_of_the_service_manager_outlive_the_daemon() {
         let mut child = activated(&place, passed, "unix:http");
         let answered = tokio::time::timeout(Duration::from_secs(30), asking).await;
         let health = answered.unwrap_or_else(|_| panic!("nobody answers\n{}", said(&place))).unwrap().unwrap();
-        assert_eq!(health.pid, child.id());
+        assert_eq!(health.pid, child.0.id());
         let noted = std::fs::read_to_string(place.state_root().join("http.addr")).unwrap();
         assert_eq!(noted.trim(), address.to_string());
         Client::new(Endpoint::unix(place.state_root())).stop_daemon().await.unwrap();
@@ -112,7 +119,7 @@ async fn sockets_of_the_service_manager_outlive_the_daemon() {
 #[tokio::test]
 async fn sockets_that_must_not_be_served_are_refused() {
     for (where_from, names, told) in [
-        ("0.0.0.0:0", "unix:http", "which other machines can reach"),
+        ("0.0.0.0:0", "unix:http", "the configuration does not name"),
         ("127.0.0.1:0", "http:unix", "is no listener"),
         ("127.0.0.1:0", "unix", "names"),
     ] {
