@@ -16,14 +16,14 @@ const DOING: &str = "giving a command";
 impl Client {
     /// Gives a command and reads its result as the type that the catalogue names.
     pub async fn execute<T: DeserializeOwned>(&self, command: &Command) -> Result<T, ClientError> {
-        let value = command.to_value().map_err(unwritable)?;
+        let value = command.to_value().map_err(|error| unwritable(&error))?;
         let call = call(command::spec(command.name()), value, command.target())?;
         exchange(self.endpoint(), call).await
     }
 
     /// Opens the stream of a command.
     pub async fn documents(&self, command: &StreamCommand) -> Result<NdjsonStream<Value>, ClientError> {
-        let value = command.to_value().map_err(unwritable)?;
+        let value = command.to_value().map_err(|error| unwritable(&error))?;
         let call = call(command::spec(command.name()), value, command.target())?;
         Ok(NdjsonStream::new(DOING, open_stream(self.endpoint(), call).await?))
     }
@@ -34,7 +34,7 @@ impl Client {
     }
 }
 
-fn unwritable(error: serde_json::Error) -> ClientError {
+fn unwritable(error: &serde_json::Error) -> ClientError {
     ClientError::Malformed { doing: DOING, message: format!("cannot encode the command: {error}") }
 }
 

@@ -391,6 +391,7 @@ impl Drop for Daemon {
 async fn run(client: &Client, workspace: &str, prompt: &str) -> Result<f64, Failure> {
     let params = CreateRunParams {
         client_tools: Vec::new(),
+        history: Vec::new(),
         session_id: None,
         session_key: None,
         prompt: prompt.to_owned(),

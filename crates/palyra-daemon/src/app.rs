@@ -9,6 +9,7 @@ use palyra_client::api::ProviderView;
 use palyra_common::ComponentHealth;
 use palyra_common::config::LoadedConfig;
 use palyra_journal::Journal;
+use palyra_models::ModelProvider;
 use palyra_policy::PolicyStore;
 use palyra_telemetry::Metrics;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +30,8 @@ pub(crate) struct App {
     pub(crate) state_root: PathBuf,
     pub(crate) config: LoadedConfig,
     pub(crate) provider: ProviderView,
+    /// The provider itself, for what belongs to no run.
+    pub(crate) models: Arc<dyn ModelProvider>,
     /// What health says about the provider; it does not change while the daemon runs.
     pub(crate) provider_health: ComponentHealth,
     /// What health says about HTTP; it does not change while the daemon runs.

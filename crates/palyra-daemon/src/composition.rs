@@ -297,6 +297,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         state_root: root.path().to_owned(),
         config: loaded,
         provider: chosen.view(),
+        models: Arc::clone(&chosen.provider),
         provider_health: chosen.health(),
         http_health: doors.http_health,
         grpc_health: doors.grpc_health,

@@ -5,10 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::OwnedMutexGuard;
 
+/// Held by whoever has the turn, wanted by those who wait.
+type Lock = Arc<tokio::sync::Mutex<()>>;
+
 /// Keys that are in use at this moment.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
-    used: Mutex<HashMap<(String, String), Arc<tokio::sync::Mutex<()>>>>,
+    used: Mutex<HashMap<(String, String), Lock>>,
 }
 
 /// While it is held, nobody else has the turn of its key.

@@ -10,6 +10,7 @@
 //! crate. Nothing here decides whether a call may be made, keeps a conversation, or touches the workspace.
 
 mod assembler;
+mod embedding;
 mod error;
 mod event;
 mod message;
@@ -23,6 +24,7 @@ pub mod testing;
 mod tokens;
 
 pub use assembler::{AssembledTurn, TurnAssembler};
+pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use error::{ModelError, ModelErrorClass};
 pub use event::{ModelEvent, StopReason, Usage};
 pub use message::{ATTACHMENT_MARK, Message, Role, ToolCallRequest, ToolSpec};

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use futures::Stream;
 use serde::{Deserialize, Serialize};
 
+use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::ModelError;
 use crate::event::ModelEvent;
 use crate::request::ModelRequest;
@@ -40,4 +41,10 @@ pub trait ModelProvider: Send + Sync {
 
     /// Starts one model call. An error here means that nothing was answered; errors may still come on the stream.
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError>;
+
+    /// Asks an embedding model; `None` if this provider has none.
+    async fn embed(&self, request: EmbeddingRequest) -> Result<Option<Embeddings>, ModelError> {
+        let _ = request;
+        Ok(None)
+    }
 }

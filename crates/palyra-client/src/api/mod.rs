@@ -40,8 +40,8 @@ pub use run_control::{
     UndoAction, UndoResponse, UndoneFile,
 };
 pub use runs::{
-    ClientToolParams, CreateRunParams, EditEnvelopeParams, FileChangeKind, FileChangeView, IntentView, ListRunsParams,
-    ListRunsResponse, RunDetail, RunLimitsParams, RunTapeParams, RunTimings, RunUsage, RunView,
+    ClientToolParams, CreateRunParams, EditEnvelopeParams, ExchangeParams, FileChangeKind, FileChangeView, IntentView,
+    ListRunsParams, ListRunsResponse, RunDetail, RunLimitsParams, RunTapeParams, RunTimings, RunUsage, RunView,
 };
 pub use sessions::{
     ArchiveSessionParams, ArchivedFilter, CompactionView, ExplainSessionResponse, ExportFormat, ExportSessionParams,

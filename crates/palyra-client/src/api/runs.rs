@@ -37,9 +37,22 @@ pub struct CreateRunParams {
     /// Tools of the caller's own: their calls are handed back instead of carried out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_tools: Vec<ClientToolParams>,
+    /// What was said before, oldest first, as the caller tells it; what the session holds when there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<ExchangeParams>,
     /// The same key with the same parameters gives the same run again; with others it is a conflict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+}
+
+/// Something that was asked and answered before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExchangeParams {
+    /// What was asked.
+    pub prompt: String,
+    /// What was answered. It is trusted as far as it was when it was given, and not at all if it never was.
+    pub answer: String,
 }
 
 /// A tool of the caller's own.

@@ -86,6 +86,7 @@ async fn a_stream_must_be_a_stream() {
 async fn only_a_run_with_an_idempotency_key_is_asked_for_again() {
     let params = |key: Option<&str>| CreateRunParams {
         client_tools: Vec::new(),
+        history: Vec::new(),
         session_id: None,
         session_key: None,
         prompt: "list".to_owned(),

@@ -314,6 +314,13 @@ config_schema! {
         /// Redirects that are followed, each checked like the first address.
         max_redirects: u32 = 5, ValueType::integer(0, 20), EnvNames::Standard;
     }
+    /// The OpenAI-compatible interface.
+    openai: OpenaiConfig {
+        /// Directory in which its runs work unless a request names another; without one each conversation gets an empty directory of its own.
+        workspace: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
+        /// Seconds for which a request that does not stream waits for a person's answer before it is told to come back.
+        approval_wait_seconds: u64 = 60, ValueType::integer(1, DAY), EnvNames::Standard;
+    }
 }
 
 fn own(names: &[&str]) -> Vec<String> {

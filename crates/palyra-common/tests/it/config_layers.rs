@@ -140,7 +140,7 @@ fn tls_settings_must_fit_together() {
         ("[http]\nallowed_hosts = ['agents.example:7142']\n", "http.allowed_hosts"),
         ("[http]\nallowed_hosts = ['*.example']\n", "http.allowed_hosts"),
         ("[http]\nallowed_hosts = ['a b']\n", "http.allowed_hosts"),
-        ("[http]\nallowed_hosts = ['']\n", "http.allowed_hosts"),
+        ("[http]\nallowed_hosts = ['-a.example']\n", "http.allowed_hosts"),
     ] {
         let layer = config::parse(Path::new(FILE), file).unwrap();
         let error = config::resolve(Some(&layer), &Environment::default()).unwrap_err();

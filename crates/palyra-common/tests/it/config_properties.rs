@@ -81,10 +81,14 @@ proptest! {
     ) {
         let key = &KEYS[index];
         // A script is there so that the choice of provider never fails for the lack of one, and token limits fit each other.
+        let mut fits =
+            vec![("model.script", "'/s'"), ("model.context_tokens", "100_000_000"), ("model.max_output_tokens", "16")];
+        // A certificate goes with its key, and both with TLS.
+        if key.name.starts_with("http.tls_") {
+            fits.extend([("http.tls", "true"), ("http.tls_certificate", "'/c'"), ("http.tls_key", "'/k'")]);
+        }
         let mut fixed = String::new();
-        for (name, literal) in
-            [("model.script", "'/s'"), ("model.context_tokens", "100_000_000"), ("model.max_output_tokens", "16")]
-        {
+        for (name, literal) in fits {
             if name != key.name {
                 fixed += &format!("{name} = {literal}\n");
             }

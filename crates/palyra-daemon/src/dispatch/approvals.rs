@@ -1,6 +1,7 @@
 //! Commands about questions put to a person, and about what was agreed to for longer than once.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use palyra_agent::{AgentError, Answer, ApprovalFilter, PatternFilter};
@@ -102,8 +103,8 @@ impl Seen {
         }
         let mut known = HashMap::new();
         for id in sessions {
-            if !known.contains_key(&id) {
-                known.insert(id, caller.sees_of(&app.engine.session(id).await?.owner));
+            if let Entry::Vacant(unknown) = known.entry(id) {
+                unknown.insert(caller.sees_of(&app.engine.session(id).await?.owner));
             }
         }
         Ok(Self(Some(known)))

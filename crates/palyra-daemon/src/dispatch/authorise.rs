@@ -14,9 +14,9 @@ use crate::app::App;
 pub(super) async fn command(app: &App, caller: &Caller, command: &Command) -> Result<()> {
     let target = command.target();
     permit(app, caller, command.name(), target.as_ref().map(|(field, id)| (*field, id.as_str()))).await?;
-    // A run may go on in a session that is named beside it.
+    // A run may go on in a session that is named beside it; one that is named twice is refused later.
     if let Command::RunCreate(params) = command
-        && let Some(session_id) = params.session_id
+        && let (Some(session_id), None) = (params.session_id, &params.session_key)
     {
         permit(app, caller, command.name(), Some(("session_id", &session_id.to_string()))).await?;
     }

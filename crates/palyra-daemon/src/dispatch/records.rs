@@ -58,6 +58,7 @@ pub(crate) fn projections() -> Vec<Arc<dyn Projection>> {
     let mut all = palyra_agent::projections();
     all.push(Arc::new(Commands));
     all.push(Arc::new(TokenLog));
+    all.push(crate::openai::projection());
     all
 }
 

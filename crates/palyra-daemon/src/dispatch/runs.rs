@@ -2,7 +2,7 @@
 
 use std::path::Path as FilePath;
 
-use palyra_agent::{ClientResult, ClientTool, NewRun, RunFilter, RunRow};
+use palyra_agent::{ClientResult, ClientTool, GivenExchange, NewRun, RunFilter, RunRow};
 use palyra_client::api::{
     AbortRunParams, CreateRunParams, DeliverResultsParams, EditEnvelopeParams, ListRunsParams, ListRunsResponse,
     ReplayReport, RunDetail, RunInputParams, RunView, UndoResponse,
@@ -75,6 +75,11 @@ fn new_run(params: CreateRunParams) -> Result<NewRun> {
         .into_iter()
         .map(|tool| ClientTool { name: tool.name, description: tool.description, input_schema: tool.input_schema })
         .collect();
+    let history = params
+        .history
+        .into_iter()
+        .map(|exchange| GivenExchange { prompt: exchange.prompt, answer: exchange.answer })
+        .collect();
     Ok(NewRun {
         prompt: params.prompt,
         workspace: params.workspace,
@@ -87,6 +92,7 @@ fn new_run(params: CreateRunParams) -> Result<NewRun> {
         wall_clock_ms: limits.wall_clock_seconds.map(|seconds| seconds.saturating_mul(1000)),
         idempotency_key: params.idempotency_key,
         client_tools,
+        history,
         ..NewRun::default()
     })
 }

@@ -212,6 +212,7 @@ pub(super) async fn compact_apply(app: &App, by: &str, id: SessionId, version: O
     Ok(compaction(plan, Applied::Yes))
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Applied {
     Yes,
     No,
@@ -228,7 +229,7 @@ fn compaction(plan: CompactionPlan, applied: Applied) -> CompactionView {
         answered: plan.summary.answered,
         bytes_before: plan.bytes_before,
         bytes_after: plan.bytes_after,
-        applied: matches!(applied, Applied::Yes),
+        applied: applied == Applied::Yes,
     }
 }
 

@@ -19,6 +19,7 @@ pub(super) fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
 }
 
 /// A message that means nothing.
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` takes")]
 pub(super) fn unreadable(error: ProtoError) -> Status {
     status::of_envelope(&error.to_stable())
 }

@@ -55,6 +55,7 @@ pub(super) fn run_spec(spec: Option<wire::RunSpec>) -> Read<CreateRunParams> {
         mode: spec.mode.map(|mode| contract_from_wire(mode, "start.run.mode")).transpose()?,
         limits,
         client_tools: spec.client_tools.into_iter().map(client_tool).collect::<Read<_>>()?,
+        history: Vec::new(),
         idempotency_key: spec.idempotency_key,
     })
 }

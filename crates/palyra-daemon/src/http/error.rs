@@ -47,6 +47,11 @@ impl ApiError {
         Refusal::stopping().into()
     }
 
+    /// What it says, for an interface with errors of its own.
+    pub(crate) fn into_envelope(self) -> StableErrorEnvelope {
+        *self.envelope
+    }
+
     /// The error as the last line of a stream whose status is long sent.
     pub(crate) fn into_line(self) -> Bytes {
         self.log();

@@ -17,7 +17,7 @@ pub(super) const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A whole body.
-pub(super) struct Body(pub(super) Bytes);
+pub(crate) struct Body(pub(crate) Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for Body {
     type Rejection = ApiError;

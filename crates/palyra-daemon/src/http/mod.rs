@@ -17,6 +17,8 @@ mod rest;
 mod router;
 mod socket;
 
+pub(crate) use error::ApiError;
+pub(crate) use extract::Body;
 pub(crate) use health::report as health_report;
 pub(crate) use observe::sample;
 pub(crate) use router::router;

@@ -17,6 +17,7 @@ use super::{acp, console, description, events, headers, health, observe, rest, s
 use crate::app::App;
 use crate::auth::{Access, Peer, Shown};
 use crate::dispatch::{Caller, Transport};
+use crate::openai;
 
 /// Everything that is served over HTTP.
 pub(crate) fn router(app: Arc<App>) -> Router {
@@ -35,6 +36,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route(console::LOGIN, post(console::log_in))
         .route(console::LOGOUT, post(console::log_out))
         .route(console::SESSION, get(console::session))
+        .nest(openai::PREFIX, openai::routes())
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
@@ -52,9 +54,14 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
         uri: request.uri(),
         headers: request.headers(),
     };
-    if let Some(principal) = app.gate.admit(&shown, access).map_err(ApiError::new)? {
-        let trace = request.headers().get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
-        request.extensions_mut().insert(Caller::new(principal, Transport::Http).in_trace(trace));
+    match app.gate.admit(&shown, access) {
+        Ok(Some(principal)) => {
+            let trace = request.headers().get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
+            request.extensions_mut().insert(Caller::new(principal, Transport::Http).in_trace(trace));
+        }
+        Ok(None) => {}
+        Err(refused) if openai::serves(request.uri().path()) => return Ok(openai::refused(refused)),
+        Err(refused) => return Err(ApiError::new(refused)),
     }
     Ok(next.run(request).await)
 }

@@ -8,6 +8,8 @@ use palyra_client::quic::CloseCode;
 use palyra_common::{ComponentHealth, HealthStatus, ToStableError as _};
 use palyra_identity::Authority;
 use quinn::{Endpoint, EndpointConfig, TokioRuntime, VarInt};
+use quinn_proto::HashedConnectionIdGenerator;
+use ring::hmac;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
@@ -42,11 +44,18 @@ pub(crate) async fn serve(app: Arc<App>, socket: UdpSocket, identity: Identity) 
 async fn open(app: &App, socket: UdpSocket, identity: &Identity) -> Result<(Endpoint, Arc<Authority>), DaemonError> {
     let authority = identity.authority().await?;
     let server = settings::server(&authority, &app.config.config().quic)?;
-    // The same key after a restart: clients of the daemon before hear at once that their connections are gone.
-    let reset_key = identity.derived_key(b"palyra quic stateless reset v1").await?;
-    let endpoint =
-        Endpoint::new(EndpointConfig::new(Arc::new(reset_key)), Some(server), socket, Arc::new(TokioRuntime));
+    let endpoint = Endpoint::new(names(identity).await?, Some(server), socket, Arc::new(TokioRuntime));
     Ok((endpoint.map_err(DaemonError::system("serve QUIC"))?, authority))
+}
+
+/// How connections are named. The same keys after a restart: the daemon then knows that a packet belongs to a connection that is gone, and its client
+/// believes it when it says so, instead of waiting in vain.
+async fn names(identity: &Identity) -> Result<EndpointConfig, DaemonError> {
+    let ids = hmac::sign(&identity.derived_key(b"palyra quic connection ids v1").await?, b"");
+    let key = ids.as_ref().first_chunk().copied().map(u64::from_be_bytes).unwrap_or_default();
+    let mut config = EndpointConfig::new(Arc::new(identity.derived_key(b"palyra quic stateless reset v1").await?));
+    config.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(key)));
+    Ok(config)
 }
 
 async fn accept(app: &Arc<App>, endpoint: &Endpoint, authority: &Arc<Authority>) {

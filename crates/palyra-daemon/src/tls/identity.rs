@@ -128,7 +128,7 @@ impl Shared {
                 Ok(true) => tracing::info!("the daemon's certificate was renewed"),
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::error!(error = %error.to_stable().message, "the daemon's certificate was not renewed")
+                    tracing::error!(error = %error.to_stable().message, "the daemon's certificate was not renewed");
                 }
             }
             if let Err(error) = self.certify_owner(authority) {
@@ -162,7 +162,7 @@ fn names(config: &Config) -> Vec<String> {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
-    use palyra_common::SystemClock;
+    use palyra_common::{FixedClock, SystemClock};
     use palyra_identity::ClientCredentials;
 
     use super::*;
@@ -184,6 +184,45 @@ mod tests {
         assert_eq!(kept.identity.serial, local.identity.serial, "a good certificate is kept");
         authority.revoke(&kept.identity.serial, &kept.identity.principal).unwrap();
         assert!(again.is_revoked(&kept.identity.serial));
+    }
+
+    #[tokio::test]
+    async fn what_is_due_is_renewed_and_what_others_renewed_is_read_again() {
+        let root = tempfile::tempdir().unwrap();
+        let clock = FixedClock::at(SystemClock.now());
+        let identity = Identity::new(root.path(), &Config::default(), Arc::new(clock.clone()));
+        let authority = identity.authority().await.unwrap();
+        let local = || ClientCredentials::read(&root.path().join(LOCAL_IDENTITY)).unwrap().unwrap().identity;
+        let (server, owner) = (authority.server_certificate(), local());
+        let write = |name: &str, text: String| {
+            let path = root.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            path
+        };
+        let make = || {
+            let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+            (write("own.pem", made.cert.pem()), write("own.key", made.signing_key.serialize_pem()))
+        };
+        let (certificate, key) = make();
+        let own = identity.own(&certificate, &key).await.unwrap();
+        let shown = || own.shown().cert.clone();
+        let first = shown();
+
+        identity.shared.renew();
+        assert_eq!((authority.server_certificate(), local(), shown()), (server.clone(), owner.clone(), first.clone()));
+        make();
+        clock.advance(Duration::from_secs(50 * 24 * 3600));
+        identity.shared.renew();
+        assert_ne!(authority.server_certificate(), server);
+        assert_eq!(local().device, owner.device, "the same device with a new certificate");
+        assert_ne!(local().serial, owner.serial);
+        let second = shown();
+        assert_ne!(second, first);
+        // What cannot be read changes nothing.
+        write("own.pem", "nonsense".to_owned());
+        identity.shared.renew();
+        assert_eq!(shown(), second);
     }
 
     #[tokio::test]

@@ -41,11 +41,16 @@ impl OwnCertificate {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = read;
         Ok(())
     }
+
+    /// What handshakes show now.
+    pub(super) fn shown(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl ResolvesServerCert for OwnCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner)))
+        Some(self.shown())
     }
 }
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use palyra_client::command::{self, HttpMethod};
-use palyra_common::{AcpCommand, ContractEnum as _, PrincipalRole, RequestId, TokenScope};
+use palyra_common::{AcpCommand, PrincipalRole, RequestId, TokenScope};
 use serde_json::{Value, json};
 
 use crate::raw::{loopback_json, unix};

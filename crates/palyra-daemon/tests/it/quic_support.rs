@@ -6,15 +6,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use palyra_client::ClientError;
-use palyra_client::api::{ApprovalView, DecideApprovalParams, ListApprovalsParams};
+use palyra_client::api::{ApprovalView, DecideApprovalParams, ListApprovalsParams, RunTapeParams};
+use palyra_client::command::{About, Command, NoParams, StreamCommand};
 use palyra_client::quic::{FrameDecoder, LOCAL_IDENTITY, QuicClient, encode_message};
-use palyra_common::{ApprovalDecision, ApprovalScope, SystemClock};
-use palyra_identity::{Authority, AuthorityOptions, ClientCredentials};
+use palyra_common::{
+    ApprovalDecision, ApprovalScope, DeviceId, PrincipalRole, RunId, RunStreamBody, RunStreamEvent, SystemClock,
+};
+use palyra_identity::{Authority, AuthorityOptions, ClientCredentials, ClientRequest, PrincipalId};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, Connection, ConnectionError, Endpoint};
 use serde_json::Value;
 
-use crate::support::Daemon;
+use crate::support::{Daemon, Place};
 
 /// Longer than anything here takes, so that a hang fails instead of blocking.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -130,4 +133,42 @@ pub(crate) async fn allow(daemon: &Daemon) {
 /// The code of a refusal.
 pub(crate) fn code<T: std::fmt::Debug>(result: Result<T, ClientError>) -> String {
     crate::support::code(result)
+}
+
+pub(crate) const WRITES: &str = r#"
+[[turn]]
+text = ["Writing ", "it."]
+[[turn.call]]
+tool = "palyra.fs.write"
+arguments = { path = "made.txt", content = "one\n" }
+[[turn]]
+text = "Done."
+"#;
+
+pub(crate) fn asks() -> Place {
+    Place::new().with_script(WRITES).with("PALYRA_RUN_ASK_BEFORE", "palyra.fs.write")
+}
+
+pub(crate) fn create(daemon: &Daemon, prompt: &str) -> Command {
+    Command::RunCreate(daemon.task(prompt))
+}
+
+pub(crate) fn show() -> Command {
+    Command::PrincipalShow(NoParams {})
+}
+
+pub(crate) fn tape_of(target: RunId, from_seq: u64) -> StreamCommand {
+    let params = RunTapeParams { from_seq: Some(from_seq), follow: Some(true), ..RunTapeParams::default() };
+    StreamCommand::RunTape(About { target, params })
+}
+
+pub(crate) fn is_question(event: &RunStreamEvent) -> bool {
+    matches!(event.body, RunStreamBody::ToolApprovalRequest(_))
+}
+
+/// A client certificate of a daemon's own authority.
+pub(crate) fn issued(daemon: &Daemon, role: PrincipalRole, life: Duration) -> ClientCredentials {
+    let principal: PrincipalId = "user:guest".parse().unwrap();
+    let request = ClientRequest { device: DeviceId::generate(), principal, role, life };
+    authority(&daemon.state_root).issue_client(&request).unwrap()
 }

@@ -59,7 +59,13 @@ pub(crate) fn unix(daemon: &Daemon, request_line: &str, body: &[u8]) -> Answer {
     exchange(stream, request_line, &[("Host", "palyrad"), ("Content-Length", &length)], body)
 }
 
-fn exchange(mut stream: impl Read + Write, request_line: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+/// Sends over any connection and reads to its end.
+pub(crate) fn exchange(
+    mut stream: impl Read + Write,
+    request_line: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Answer {
     let mut request = format!("{request_line} HTTP/1.1\r\nConnection: close\r\n");
     for (name, value) in headers {
         request.push_str(&format!("{name}: {value}\r\n"));

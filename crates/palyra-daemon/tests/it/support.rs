@@ -144,6 +144,7 @@ impl Daemon {
     pub(crate) fn task(&self, prompt: &str) -> CreateRunParams {
         CreateRunParams {
             client_tools: Vec::new(),
+            history: Vec::new(),
             session_id: None,
             session_key: None,
             prompt: prompt.to_owned(),

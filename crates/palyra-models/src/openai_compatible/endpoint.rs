@@ -46,6 +46,11 @@ impl Endpoint {
         self.join("chat/completions")
     }
 
+    /// Where embeddings are asked for.
+    pub(super) fn embeddings(&self) -> Url {
+        self.join("embeddings")
+    }
+
     /// Where the server lists its models.
     pub(super) fn models(&self) -> Url {
         self.join("models")

@@ -1,6 +1,6 @@
 //! Any server that speaks streaming chat completions.
 //!
-//! - `endpoint` reads the base URL, `transport` sends, `wire` writes requests, `answer` reads bodies with `sse` and
+//! - `endpoint` reads the base URL, `transport` sends, `embeddings` asks for vectors, `wire` writes requests, `answer` reads bodies with `sse` and
 //!   `decode`, `failure` understands refusals, `retry` decides about another try, `tool_names` maps names both ways.
 //!
 //! Nothing is sent before the first call. When no model is named, the server is asked once which ones it has and the
@@ -8,6 +8,7 @@
 
 mod answer;
 mod decode;
+mod embeddings;
 mod endpoint;
 mod failure;
 mod retry;
@@ -32,6 +33,7 @@ use self::endpoint::Endpoint;
 use self::tool_names::ToolNames;
 use self::transport::Transport;
 use self::wire::{Dialect, Learned};
+use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::{ModelError, ModelErrorClass};
 use crate::event::ModelEvent;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
@@ -187,6 +189,20 @@ impl ModelProvider for OpenAiCompatible {
             Some((item, answer))
         });
         Ok(Box::pin(futures::StreamExt::chain(stream::iter([Ok(first)]), rest)))
+    }
+
+    async fn embed(&self, request: EmbeddingRequest) -> Result<Option<Embeddings>, ModelError> {
+        let mut attempt = 1;
+        loop {
+            match embeddings::ask(&self.transport, &request).await {
+                Ok(embeddings) => return Ok(Some(embeddings)),
+                Err(error) => match self.retry.wait(attempt, &error, retry::chance()) {
+                    Some(wait) => sleep(wait).await,
+                    None => return Err(error),
+                },
+            }
+            attempt += 1;
+        }
     }
 }
 

@@ -19,6 +19,8 @@ use crate::error::{ModelError, ModelErrorClass};
 
 /// Most bytes read of an error or a list of models.
 const MAX_SMALL_BODY: usize = 1024 * 1024;
+/// Most bytes read of embeddings: two thousand vectors of three thousand numbers fit.
+const MAX_VECTORS: usize = 128 * 1024 * 1024;
 
 /// A client for one server.
 #[derive(Debug)]
@@ -82,6 +84,12 @@ impl Transport {
         self.send(request).await
     }
 
+    /// Asks for embeddings. The answer is whole and has not been understood.
+    pub(super) async fn embed(&self, body: &Value) -> Result<Vec<u8>, ModelError> {
+        let mut response = self.send(self.client.post(self.endpoint.embeddings()).json(body)).await?;
+        self.body(&mut response, MAX_VECTORS).await
+    }
+
     /// The names of the models that the server offers, in its order.
     pub(super) async fn models(&self) -> Result<Vec<String>, ModelError> {
         let mut response = self.send(self.client.get(self.endpoint.models())).await?;
@@ -129,12 +137,17 @@ impl Transport {
     }
 
     async fn small_body(&self, response: &mut Response) -> Result<Vec<u8>, ModelError> {
+        self.body(response, MAX_SMALL_BODY).await
+    }
+
+    async fn body(&self, response: &mut Response, limit: usize) -> Result<Vec<u8>, ModelError> {
         let mut body = Vec::new();
         let read = async {
             while let Some(chunk) = response.chunk().await.map_err(broken)? {
                 body.extend_from_slice(&chunk);
-                if body.len() > MAX_SMALL_BODY {
-                    return Err(ModelError::malformed("the server's answer is larger than 1 MiB"));
+                if body.len() > limit {
+                    let mebibytes = limit / (1024 * 1024);
+                    return Err(ModelError::malformed(format!("the server's answer is larger than {mebibytes} MiB")));
                 }
             }
             Ok(())

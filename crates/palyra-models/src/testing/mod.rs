@@ -1,7 +1,7 @@
 //! A scripted model server for tests: real HTTP on a loopback port, OpenAI streaming chat completions, faults on demand.
 //!
-//! [`ModelServer`] answers `POST …/chat/completions` with queued [`Reply`]s first, then from its script, and `GET …/models` with
-//! its list. It captures every request. It uses plain threads and sockets so that tests of any crate can have it without
+//! [`ModelServer`] answers `POST …/chat/completions` with queued [`Reply`]s first, then from its script, `GET …/models` with
+//! its list and `POST …/embeddings` with vectors that tell the lengths of the texts. It captures every request. It uses plain threads and sockets so that tests of any crate can have it without
 //! a runtime, and so that it can misbehave in ways that no HTTP library would allow. Dropping it closes all connections and
 //! joins its threads.
 
@@ -86,6 +86,7 @@ impl Shared {
                 Reply::status(200, &json!({ "object": "list", "data": models }))
             }
             "POST" if path.ends_with("/chat/completions") => self.completion(request),
+            "POST" if path.ends_with("/embeddings") => embeddings(request),
             _ => Reply::status(404, &json!({ "error": { "message": "no such route" } })),
         }
     }
@@ -102,6 +103,19 @@ impl Shared {
         let wants_stream = request.body.get("stream").and_then(Value::as_bool).unwrap_or_default();
         if wants_stream { reply } else { reply.as_document() }
     }
+}
+
+/// Vectors that say how long their texts are and which they were, the last one first: no client may rely on the order.
+fn embeddings(request: &CapturedRequest) -> Reply {
+    let texts = request.body.get("input").and_then(Value::as_array).cloned().unwrap_or_default();
+    let vector = |(index, text): (usize, &Value)| {
+        let length = text.as_str().map_or(0, str::len);
+        json!({ "object": "embedding", "index": index, "embedding": [length as f64, index as f64, 0.5] })
+    };
+    let data: Vec<Value> = texts.iter().enumerate().map(vector).rev().collect();
+    let usage = json!({ "prompt_tokens": texts.len(), "total_tokens": texts.len() });
+    let model = request.body.get("model").cloned().unwrap_or_default();
+    Reply::status(200, &json!({ "object": "list", "data": data, "model": model, "usage": usage }))
 }
 
 /// The server. See the module's text.

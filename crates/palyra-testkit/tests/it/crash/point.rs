@@ -142,6 +142,7 @@ fn broken_off(error: &anyhow::Error) -> bool {
 pub(super) async fn create(client: &Client, workspace: &Path) -> Result<Option<RunId>> {
     let params = CreateRunParams {
         client_tools: Vec::new(),
+        history: Vec::new(),
         session_id: None,
         session_key: None,
         prompt: "do everything".to_owned(),

@@ -15,6 +15,7 @@ async fn earlier_exchanges_are_carried_into_the_next_run_and_no_further() {
     let (client, workspace) = (daemon.client(), workspace());
     let in_session = |prompt: &str, key: &str| CreateRunParams {
         client_tools: Vec::new(),
+        history: Vec::new(),
         session_key: Some(key.to_owned()),
         ..task(prompt, workspace.path())
     };

@@ -32,6 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 fn task(prompt: &str, workspace: &Path) -> CreateRunParams {
     CreateRunParams {
         client_tools: Vec::new(),
+        history: Vec::new(),
         session_id: None,
         session_key: None,
         prompt: prompt.to_owned(),

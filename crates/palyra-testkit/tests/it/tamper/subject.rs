@@ -72,6 +72,7 @@ async fn run(daemon: &TestDaemon, workspace: &Path) -> Result<()> {
     let client = daemon.client();
     let params = CreateRunParams {
         client_tools: Vec::new(),
+        history: Vec::new(),
         session_id: None,
         session_key: None,
         prompt: "look and tell".to_owned(),

@@ -1,0 +1,106 @@
+//! Reading the `input` of a response: a text, or items, in the vocabulary of `messages`.
+
+use serde_json::Value;
+
+use super::fields::Fields;
+use super::messages::{Said, text_of};
+use super::unsupported;
+use crate::dispatch::{Refusal, Result};
+
+/// Reads the input of a request.
+pub(super) fn read(input: Option<Value>) -> Result<Vec<Said>> {
+    match input {
+        None => Err(Refusal::field("input", "it is missing")),
+        Some(Value::String(text)) => Ok(vec![Said::User(text)]),
+        Some(Value::Array(items)) if items.is_empty() => Err(Refusal::field("input", "there is none")),
+        Some(Value::Array(items)) => {
+            let read = items.into_iter().enumerate().map(|(index, value)| item(value, format!("input[{index}]")));
+            read.filter_map(Result::transpose).collect()
+        }
+        Some(_) => Err(Refusal::field("input", "it must be a text or a list of items")),
+    }
+}
+
+/// One item; nothing for what a model thought, which no other model can use.
+fn item(value: Value, at: String) -> Result<Option<Said>> {
+    let mut fields = Fields::of(value, at)?;
+    let kind = fields.text("type")?.unwrap_or_else(|| "message".to_owned());
+    // Clients send items back as they got them.
+    fields.pass_over(&["id", "status", "phase"]);
+    let said = match kind.as_str() {
+        "message" => Some(message(&mut fields)?),
+        "function_call" => {
+            fields.pass_over(&["name", "arguments", "namespace", "caller"]);
+            Some(Said::Assistant { text: String::new(), calls: vec![fields.needed_text("call_id")?] })
+        }
+        "function_call_output" => {
+            fields.pass_over(&["caller"]);
+            let Some(output) = fields.take("output") else {
+                return Err(Refusal::field(&fields.path("output"), "it is missing"));
+            };
+            Some(Said::Result {
+                call: fields.needed_text("call_id")?,
+                content: text_of(output, &fields.path("output"))?,
+                at: fields.path("call_id"),
+            })
+        }
+        "reasoning" => return Ok(None),
+        _ => {
+            return Err(unsupported(
+                &fields.path("type"),
+                "only messages, calls of functions and their outputs are read",
+            ));
+        }
+    };
+    fields.end()?;
+    Ok(said)
+}
+
+fn message(fields: &mut Fields) -> Result<Said> {
+    let role = fields.needed_text("role")?;
+    let Some(content) = fields.take("content") else {
+        return Err(Refusal::field(&fields.path("content"), "it is missing"));
+    };
+    let text = text_of(content, &fields.path("content"))?;
+    match role.as_str() {
+        "system" | "developer" => Ok(Said::Instructions(text)),
+        "user" => Ok(Said::User(text)),
+        "assistant" => Ok(Said::Assistant { text, calls: Vec::new() }),
+        _ => Err(Refusal::field(&fields.path("role"), "it must be system, developer, user or assistant")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn items_are_read_and_what_cannot_be_is_named() {
+        assert_eq!(read(Some(json!("hi"))).unwrap(), [Said::User("hi".into())]);
+        let said = read(Some(json!([
+            {"role": "user", "content": "x"},
+            {"type": "message", "id": "msg_1", "status": "completed", "role": "assistant",
+             "content": [{"type": "output_text", "text": "y", "annotations": []}]},
+            {"type": "reasoning", "summary": []},
+            {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "id": "fc_1", "status": "completed"},
+            {"type": "function_call_output", "call_id": "c", "output": "z"},
+        ])))
+        .unwrap();
+        assert_eq!(said.len(), 4);
+        assert_eq!(said[2], Said::Assistant { text: String::new(), calls: vec!["c".into()] });
+        for (input, field) in [
+            (json!(7), "input"),
+            (json!([]), "input"),
+            (json!([{"type": "web_search_call"}]), "input[0].type"),
+            (json!([{"role": "user"}]), "input[0].content"),
+            (json!([{"role": "tool", "content": "x"}]), "input[0].role"),
+            (json!([{"type": "function_call_output", "call_id": "c"}]), "input[0].output"),
+            (json!([{"role": "user", "content": [{"type": "input_image"}]}]), "input[0].content[0].type"),
+        ] {
+            let error = read(Some(input.clone())).unwrap_err().into_envelope();
+            assert_eq!(error.validation_errors[0].field, field, "{input}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Reading the messages of a chat: one vocabulary for what was said, whichever way it was written.
+
+use serde_json::Value;
+
+use super::fields::Fields;
+use super::unsupported;
+use crate::dispatch::{Refusal, Result};
+
+/// One thing that was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Said {
+    /// By the program that asks, about how to answer.
+    Instructions(String),
+    /// By its user.
+    User(String),
+    /// By the model: a text, and calls of the client's tools by their names.
+    Assistant { text: String, calls: Vec<String> },
+    /// By a tool of the client.
+    Result { call: String, content: String, at: String },
+}
+
+/// Reads the messages of a request.
+pub(super) fn read(messages: Vec<Value>) -> Result<Vec<Said>> {
+    if messages.is_empty() {
+        return Err(Refusal::field("messages", "there is none"));
+    }
+    messages.into_iter().enumerate().map(|(index, value)| message(value, format!("messages[{index}]"))).collect()
+}
+
+fn message(value: Value, at: String) -> Result<Said> {
+    let mut fields = Fields::of(value, at)?;
+    let role = fields.needed_text("role")?;
+    // Who of several people speaks is told in the text, if anywhere.
+    fields.pass_over(&["name"]);
+    let said = match role.as_str() {
+        "system" | "developer" => Said::Instructions(content(&mut fields)?),
+        "user" => Said::User(content(&mut fields)?),
+        "assistant" => assistant(&mut fields)?,
+        "tool" => Said::Result {
+            call: fields.needed_text("tool_call_id")?,
+            content: content(&mut fields)?,
+            at: fields.path("tool_call_id"),
+        },
+        _ => return Err(Refusal::field(&fields.path("role"), "it must be system, developer, user, assistant or tool")),
+    };
+    fields.end()?;
+    Ok(said)
+}
+
+fn assistant(fields: &mut Fields) -> Result<Said> {
+    let mut calls = Vec::new();
+    for (index, call) in fields.list("tool_calls")?.into_iter().enumerate() {
+        let mut call = Fields::of(call, format!("{}[{index}]", fields.path("tool_calls")))?;
+        calls.push(call.needed_text("id")?);
+    }
+    // What clients send back of an answer besides its text and its calls.
+    fields.pass_over(&["annotations", "reasoning", "reasoning_content", "reasoning_details"]);
+    fields.only_if("function_call", |_| false, "calls are in `tool_calls`")?;
+    fields.only_if("audio", |_| false, "only text is read")?;
+    let refusal = fields.text("refusal")?;
+    let text = match fields.take("content") {
+        None => refusal.unwrap_or_default(),
+        Some(value) => text_of(value, &fields.path("content"))?,
+    };
+    if text.is_empty() && calls.is_empty() {
+        return Err(Refusal::field(&fields.path("content"), "it is missing"));
+    }
+    Ok(Said::Assistant { text, calls })
+}
+
+fn content(fields: &mut Fields) -> Result<String> {
+    match fields.take("content") {
+        None => Err(Refusal::field(&fields.path("content"), "it is missing")),
+        Some(value) => text_of(value, &fields.path("content")),
+    }
+}
+
+/// A text, or a list of parts that are texts.
+pub(super) fn text_of(value: Value, at: &str) -> Result<String> {
+    let parts = match value {
+        Value::String(text) => return Ok(text),
+        Value::Array(parts) => parts,
+        _ => return Err(Refusal::field(at, "it must be a text or a list of parts")),
+    };
+    let mut texts = Vec::new();
+    for (index, part) in parts.into_iter().enumerate() {
+        let mut part = Fields::of(part, format!("{at}[{index}]"))?;
+        let kind = part.needed_text("type")?;
+        match kind.as_str() {
+            "text" | "input_text" | "output_text" => texts.push(part.needed_text("text")?),
+            "refusal" => texts.push(part.needed_text("refusal")?),
+            _ => return Err(unsupported(&part.path("type"), "only parts of text are read")),
+        }
+    }
+    Ok(texts.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read_all(value: Value) -> Result<Vec<Said>> {
+        let Value::Array(messages) = value else { panic!("not a list") };
+        read(messages)
+    }
+
+    #[test]
+    fn every_form_of_a_message_is_read() {
+        let said = read_all(json!([
+            {"role": "developer", "content": "be brief"},
+            {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "name": "ada"},
+            {"role": "assistant", "content": null, "refusal": null, "annotations": [], "function_call": null,
+             "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "42"},
+            {"role": "assistant", "content": "done"},
+        ]))
+        .unwrap();
+        let assistant = |text: &str, calls: &[&str]| Said::Assistant {
+            text: text.into(),
+            calls: calls.iter().map(|&call| call.into()).collect(),
+        };
+        let result =
+            Said::Result { call: "call_1".into(), content: "42".into(), at: "messages[3].tool_call_id".into() };
+        assert_eq!(
+            said,
+            [
+                Said::Instructions("be brief".into()),
+                Said::User("a\nb".into()),
+                assistant("", &["call_1"]),
+                result,
+                assistant("done", &[]),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        for (messages, field) in [
+            (json!([]), "messages"),
+            (json!([7]), "messages[0]"),
+            (json!([{"content": "x"}]), "messages[0].role"),
+            (json!([{"role": "function", "content": "x"}]), "messages[0].role"),
+            (json!([{"role": "user"}]), "messages[0].content"),
+            (json!([{"role": "user", "content": 7}]), "messages[0].content"),
+            (
+                json!([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]),
+                "messages[0].content[0].type",
+            ),
+            (json!([{"role": "assistant"}]), "messages[0].content"),
+            (json!([{"role": "assistant", "tool_calls": [{}]}]), "messages[0].tool_calls[0].id"),
+            (json!([{"role": "tool", "content": "x"}]), "messages[0].tool_call_id"),
+            (json!([{"role": "user", "content": "x", "mood": 1}]), "messages[0].mood"),
+        ] {
+            let error = read_all(messages.clone()).unwrap_err().into_envelope();
+            assert_eq!(error.validation_errors[0].field, field, "{messages}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Responses: at once and in parts, from one to the next, with functions.
+
+use palyra_models::testing::{ModelServer, Reply};
+use serde_json::{Value, json};
+
+use super::chat::place;
+use super::client_tools::{WEATHER, tools};
+use super::wire::{documents, post, post_as, runs, token, unchunked, with};
+use crate::support::Place;
+
+fn asking(input: Value) -> Value {
+    let mut request = json!({ "model": "palyra" });
+    request["input"] = input;
+    request
+}
+
+/// The functions as responses write them.
+fn functions() -> Value {
+    let mut function = tools()[0]["function"].clone();
+    function["type"] = json!("function");
+    json!([function])
+}
+
+fn text(response: &Value) -> &str {
+    response["output"][0]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{response}"))
+}
+
+#[tokio::test]
+async fn one_response_goes_on_from_another() {
+    let replies = ["first", "second", "other", "fourth"];
+    let server = ModelServer::start(replies.iter().map(|text| Reply::text(&[*text])).collect()).unwrap();
+    let place = place(&server);
+    let daemon = place.start().await;
+    let first = post(&daemon, "responses", &with(asking(json!("one")), json!({ "instructions": "be kind" }))).json();
+    assert_eq!((first["status"].as_str(), text(&first)), (Some("completed"), "first"));
+    assert_eq!(first["instructions"], "be kind");
+    let after = |id: &Value, words: &str| with(asking(json!(words)), json!({ "previous_response_id": id }));
+    let second = post(&daemon, "responses", &after(&first["id"], "two")).json();
+    assert_eq!(text(&second), "second", "{second}");
+    assert_eq!(second["previous_response_id"], first["id"]);
+    // From an earlier one again: the conversation parts there.
+    let other = post(&daemon, "responses", &after(&first["id"], "else")).json();
+    assert_eq!(text(&other), "other");
+    let all = runs(&daemon).await;
+    assert_eq!(all[0].session_id, all[1].session_id);
+    assert_ne!(all[0].session_id, all[2].session_id);
+    let told: Vec<String> =
+        server.requests().last().unwrap().messages().into_iter().map(|message| message.content).collect();
+    assert!(told.iter().any(|text| text == "first") && !told.iter().any(|text| text == "second"), "{told:?}");
+
+    let mallory = token(&daemon, &json!({ "name": "m", "role": "operator", "subject": "user:mallory" }));
+    let refused = post_as(&daemon, &mallory, "responses", &after(&first["id"], "tell me"));
+    assert_eq!(refused.refusal(), (404, "response_not_found".to_owned()));
+    let refused = post(&daemon, "responses", &after(&json!("resp_68af4030"), "tell me"));
+    assert_eq!(refused.refusal(), (404, "response_not_found".to_owned()));
+}
+
+#[tokio::test]
+async fn a_response_is_announced_filled_and_closed_part_by_part() {
+    let place = Place::new().with_script(WEATHER);
+    let daemon = place.start().await;
+    let asked = with(asking(json!("how is the weather?")), json!({ "tools": functions(), "stream": true }));
+    let stream = unchunked(&post(&daemon, "responses", &asked));
+    let events = documents(&stream);
+    let names: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let call = [
+        "response.output_item.added",
+        "response.function_call_arguments.delta",
+        "response.function_call_arguments.done",
+        "response.output_item.done",
+    ];
+    let mut expected = vec![
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.content_part.added",
+        "response.output_text.delta",
+        "response.output_text.done",
+        "response.content_part.done",
+        "response.output_item.done",
+    ];
+    expected.extend(call.iter().chain(&call));
+    expected.push("response.completed");
+    assert_eq!(names, expected);
+    assert!(events.iter().map(|event| event["sequence_number"].as_u64().unwrap()).eq(0..events.len() as u64));
+    assert!(stream.lines().filter(|line| line.starts_with("event: ")).count() == events.len());
+    let whole = &events.last().unwrap()["response"];
+    let output = whole["output"].as_array().unwrap();
+    assert_eq!(
+        output.iter().map(|item| item["type"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["message", "function_call", "function_call"]
+    );
+    let added: Vec<u64> = events
+        .iter()
+        .filter(|event| event["type"] == "response.output_item.added")
+        .map(|event| event["output_index"].as_u64().unwrap())
+        .collect();
+    assert_eq!(added, [0, 1, 2]);
+
+    let output_of = |index: usize, text: &str| json!({ "type": "function_call_output", "call_id": output[index]["call_id"], "output": text });
+    let results = asking(json!([output_of(1, "sunny"), output_of(2, "rain")]));
+    let after = with(results, json!({ "previous_response_id": whole["id"], "tools": functions() }));
+    let answer = post(&daemon, "responses", &after).json();
+    assert_eq!(text(&answer), "Brno: sunny, Graz: rain.");
+    assert_ne!(answer["id"], whole["id"]);
+    assert_eq!(runs(&daemon).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_response_that_fails_says_so_in_its_stream() {
+    let script = "[[turn]]\ntext = [\"half \"]\nerror = { class = \"permanent\", message = \"no such model\" }";
+    let place = Place::new().with_script(script);
+    let daemon = place.start().await;
+    let events =
+        documents(&unchunked(&post(&daemon, "responses", &with(asking(json!("x")), json!({ "stream": true })))));
+    let last = events.last().unwrap();
+    assert_eq!(last["type"], "response.failed");
+    assert_eq!(last["response"]["status"], "failed");
+    assert!(last["response"]["error"]["message"].as_str().unwrap().contains("no such model"), "{last}");
+    let refused = post(&daemon, "responses", &asking(json!("x")));
+    assert_eq!(refused.refusal(), (502, "run_without_answer".to_owned()));
+}
