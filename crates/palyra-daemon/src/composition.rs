@@ -26,7 +26,7 @@ use crate::auth::Gate;
 use crate::dispatch::Tokens;
 use crate::error::DaemonError;
 use crate::keys::Keys;
-use crate::listen::{Doors, Http};
+use crate::listen::{Doors, Tcp};
 use crate::outside::OutsideTools;
 use crate::provider::Chosen;
 use crate::reach::Reach;
@@ -300,7 +300,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         models: Arc::clone(&chosen.provider),
         provider_health: chosen.health(),
         http_health: doors.http_health,
-        grpc_health: doors.grpc.health,
+        grpc_health: doors.grpc_health,
         quic_health: doors.quic_health,
         gate: Gate::new(token, tokens, identity.clone(), names, Arc::clone(&clock), metrics.clone())?,
         keys: Keys::default(),
@@ -311,14 +311,16 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     let server = Server::new(http::router(Arc::clone(&app)), closing.clone(), metrics.clone(), Transport::Http);
     server.serve(doors.unix);
     match doors.http {
-        Some(Http::Plain(listener)) => server.serve(listener),
-        Some(Http::Tls(listener)) => server.serve(listener),
+        Some(Tcp::Plain(listener)) => server.serve(listener),
+        Some(Tcp::Tls(listener)) => server.serve(listener),
         None => {}
     }
     // After the doors of the command line are open: it takes a moment to describe every service.
     let grpc = Server::new(grpc::router(Arc::clone(&app)).await?, closing.clone(), metrics, Transport::Grpc);
-    if let Some(listener) = doors.grpc.listener {
-        grpc.serve(listener);
+    match doors.grpc {
+        Some(Tcp::Plain(listener)) => grpc.serve(listener),
+        Some(Tcp::Tls(listener)) => grpc.serve(listener),
+        None => {}
     }
     if let Some(socket) = doors.quic {
         server.spawn(quic::serve(Arc::clone(&app), socket, identity.clone()));

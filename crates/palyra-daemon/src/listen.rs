@@ -25,29 +25,45 @@ use crate::tls::{Identity, TlsListener, TlsSetup};
 #[derive(Debug)]
 pub(crate) struct Doors {
     pub(crate) unix: UnixListener,
-    pub(crate) http: Option<Http>,
+    pub(crate) http: Option<Tcp>,
     /// What health says about HTTP.
     pub(crate) http_health: ComponentHealth,
-    pub(crate) grpc: Opened,
+    pub(crate) grpc: Option<Tcp>,
+    /// What health says about gRPC.
+    pub(crate) grpc_health: ComponentHealth,
     pub(crate) quic: Option<UdpSocket>,
     /// What health says about QUIC.
     pub(crate) quic_health: QuicHealth,
 }
 
-/// The door of HTTP.
+/// A door over TCP.
 #[derive(Debug)]
-pub(crate) enum Http {
+pub(crate) enum Tcp {
     /// Without TLS, which is for this machine only.
     Plain(TcpListener),
     /// With TLS.
     Tls(TlsListener),
 }
 
-/// A door over TCP, if it is open, and what health says about it.
+/// An address that is listened at, if it is, and what health says about it.
 #[derive(Debug)]
-pub(crate) struct Opened {
-    pub(crate) listener: Option<TcpListener>,
-    pub(crate) health: ComponentHealth,
+struct Opened {
+    listener: Option<TcpListener>,
+    health: ComponentHealth,
+}
+
+impl Opened {
+    /// Speaks TLS there, if asked to.
+    fn speaking(mut self, tls: Option<TlsSetup>) -> (Option<Tcp>, ComponentHealth) {
+        if tls.is_some() {
+            self.health.summary = self.health.summary.replacen("http://", "https://", 1);
+        }
+        let door = self.listener.map(|listener| match tls {
+            Some(tls) => Tcp::Tls(tls.at(listener)),
+            None => Tcp::Plain(listener),
+        });
+        (door, self.health)
+    }
 }
 
 /// A door to open.
@@ -89,21 +105,19 @@ impl Doors {
             note: GRPC_ADDRESS,
             bind: config.grpc.enabled.then_some(config.grpc.bind),
         };
-        let tls = match config.daemon.http_enabled && config.http.tls {
+        // Made before anything is bound: a daemon that cannot speak TLS where it shall does not start.
+        let http_tls = match config.daemon.http_enabled && config.http.tls {
             true => Some(TlsSetup::new(identity, &config.http).await?),
             false => None,
         };
-        let Opened { listener, health: mut http_health } = open_tcp(root, http, inherited).await?;
-        if tls.is_some() {
-            http_health.summary = http_health.summary.replacen("http://", "https://", 1);
-        }
-        let http = listener.map(|listener| match tls {
-            Some(tls) => Http::Tls(tls.at(listener)),
-            None => Http::Plain(listener),
-        });
-        let grpc = open_tcp(root, grpc, inherited).await?;
+        let grpc_tls = match config.grpc.enabled && config.grpc.tls {
+            true => Some(TlsSetup::new(identity, &config.http).await?),
+            false => None,
+        };
+        let (http, http_health) = open_tcp(root, http, inherited).await?.speaking(http_tls);
+        let (grpc, grpc_health) = open_tcp(root, grpc, inherited).await?.speaking(grpc_tls);
         let (quic, quic_health) = open_quic(root, &config.quic, inherited.udp("quic"))?;
-        Ok(Self { unix, http, http_health, grpc, quic, quic_health: QuicHealth::new(quic_health) })
+        Ok(Self { unix, http, http_health, grpc, grpc_health, quic, quic_health: QuicHealth::new(quic_health) })
     }
 }
 

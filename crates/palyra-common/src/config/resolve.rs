@@ -312,7 +312,7 @@ fn cross_check(config: &Config, environment: &Environment) -> Vec<ConfigProblem>
             reason: "`http.tls_certificate` and `http.tls_key` belong together".to_owned(),
         });
     }
-    if own_files.contains(&true) && !config.http.tls {
+    if own_files.contains(&true) && !config.http.tls && !config.grpc.tls {
         problems.push(ConfigProblem::Inconsistent {
             key: "http.tls".to_owned(),
             reason: "it is off, and there is a certificate for it".to_owned(),
@@ -339,8 +339,8 @@ fn cross_check(config: &Config, environment: &Environment) -> Vec<ConfigProblem>
         problems.extend(check_bind("daemon.http_bind", config.daemon.http_bind, guards).err());
     }
     if config.grpc.enabled {
-        // gRPC speaks no TLS yet, so every public bind of it is refused.
-        problems.extend(check_bind("grpc.bind", config.grpc.bind, guards(Guard::Absent)).err());
+        let guards = guards(Guard::when(config.grpc.tls));
+        problems.extend(check_bind("grpc.bind", config.grpc.bind, guards).err());
     }
     if config.quic.enabled {
         // QUIC has no form without TLS.

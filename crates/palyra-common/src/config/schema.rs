@@ -127,6 +127,9 @@ config_schema! {
             ValueType::Address, EnvNames::Standard;
         /// Whether the gRPC interface is opened at all.
         enabled: bool = true, ValueType::Bool, EnvNames::Standard;
+        /// Whether the gRPC interface speaks TLS, with the same certificate as HTTP. Callers may then show a device certificate instead of a
+        /// token.
+        tls: bool = false, ValueType::Bool, EnvNames::Standard;
     }
     /// What the HTTP interface speaks and to whom.
     http: HttpConfig {

@@ -154,7 +154,8 @@ fn names(config: &Config) -> Vec<String> {
         let ip = bind.ip();
         (!ip.is_unspecified() && !ip.is_loopback()).then(|| ip.to_string())
     };
-    hosts.chain(bound(config.daemon.http_bind)).chain(bound(config.quic.bind)).collect()
+    let binds = [config.daemon.http_bind, config.grpc.bind, config.quic.bind];
+    hosts.chain(binds.into_iter().filter_map(bound)).collect()
 }
 
 #[cfg(test)]

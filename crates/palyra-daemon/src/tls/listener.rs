@@ -1,4 +1,4 @@
-//! HTTP over TLS: accepts like any other door, and shakes hands in the task of the connection.
+//! HTTP and gRPC over TLS: accepts like any other door, and shakes hands in the task of the connection.
 //!
 //! A caller may show a device certificate. One that is shown and not good ends the handshake; without one the caller needs a token, as without TLS.
 
@@ -35,7 +35,7 @@ impl std::fmt::Debug for TlsListener {
     }
 }
 
-/// TLS for HTTP, made before anything is bound: a daemon that cannot speak it does not start.
+/// TLS for a door, made before anything is bound: a daemon that cannot speak it does not start.
 pub(crate) struct TlsSetup {
     config: Arc<ServerConfig>,
     authority: Arc<Authority>,
