@@ -185,7 +185,7 @@ impl Engine {
                 session_id: spec.session_id,
                 owner: spec.owner.clone(),
                 key: new.session_key,
-                title: new.prompt.chars().take(TITLE_CHARS).collect(),
+                title: title_of(&new.prompt),
                 mode: None,
                 settings: SessionSettings::default(),
                 fork: None,
@@ -311,4 +311,10 @@ impl Engine {
             ..configured
         }
     }
+}
+
+/// The beginning of a task on one line; what cannot be shown counts as a blank.
+fn title_of(prompt: &str) -> String {
+    let words = prompt.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ").chars().take(TITLE_CHARS).collect()
 }

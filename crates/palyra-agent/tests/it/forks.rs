@@ -71,13 +71,13 @@ arguments = {}
 text = "All done."
 "#;
     let bench = Setup::script(script).start().await;
-    let (run, events) = bench.run("look and do").await;
+    let (run, events) = bench.run("look and\ndo").await;
     let proposal = events.iter().find(|event| matches!(event.body, RunStreamBody::ToolProposal(_))).unwrap().seq;
     let half = fork(&bench, run.session_id, Some(run.run_id), Some(proposal)).await;
-    assert_eq!(half.forked_from.unwrap().seq, Some(proposal));
+    assert_eq!((half.title.as_str(), half.forked_from.unwrap().seq), ("look and do", Some(proposal)));
     let next = say(&bench, half.session_id, "go on").await;
     let known = history(&bench, next).await;
-    assert_eq!(known[0].prompt, "look and do");
+    assert_eq!(known[0].prompt, "look and\ndo");
     assert!(known[0].answer.starts_with("I look first.") && !known[0].answer.contains("All done"), "{known:?}");
     // A fork of that fork at the same run has no more of it.
     let again = fork(&bench, half.session_id, Some(run.run_id), None).await;
