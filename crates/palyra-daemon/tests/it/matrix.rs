@@ -194,6 +194,11 @@ async fn every_command_against_every_caller() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
+    // Answers that nobody may give, to a question that is really asked.
+    for answer in [r#"{"decision":"timeout","scope":"once"}"#, r#"{"decision":"allow","scope":"once","minutes":5}"#] {
+        let refused = unix(&daemon, &format!("POST /api/v1/approvals/{approval}/decide"), answer.as_bytes());
+        assert_eq!(refused.refusal(), (422, "request_invalid".to_owned()), "{answer}");
+    }
     let things = Things {
         session: run.session_id.to_string(),
         run: run.run_id.to_string(),
