@@ -1128,6 +1128,13 @@ export interface components {
             /** @description JSON Schema of its arguments. */
             input_schema: unknown;
         };
+        /** @description Something that was asked and answered before. */
+        ExchangeParams: {
+            /** @description What was asked. */
+            prompt: string;
+            /** @description What was answered. It is trusted as far as it was when it was given, and not at all if it never was. */
+            answer: string;
+        };
         /** @description A page of runs. */
         ListRunsResponse: {
             /** @description Newest first. */
@@ -2873,6 +2880,8 @@ export interface operations {
                     limits?: components["schemas"]["RunLimitsParams"] | null;
                     /** @description Tools of the caller's own: their calls are handed back instead of carried out. */
                     client_tools?: components["schemas"]["ClientToolParams"][];
+                    /** @description What was said before, oldest first, as the caller tells it; what the session holds when there is none. */
+                    history?: components["schemas"]["ExchangeParams"][];
                     /** @description The same key with the same parameters gives the same run again; with others it is a conflict. */
                     idempotency_key?: string | null;
                 };
@@ -4358,7 +4367,11 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "text/event-stream": {
+                        id?: string;
+                        event?: string;
+                        data: string;
+                    };
                 };
             };
             400: components["responses"]["Refusal"];

@@ -63,11 +63,12 @@ impl Metrics {
 }
 
 fn write_family(text: &mut String, family: &FamilySnapshot, format: Exposition) {
-    let (kind, suffix) = match family.kind {
-        Kind::Counter => ("counter", "_total"),
-        Kind::Gauge => ("gauge", ""),
-        Kind::Histogram => ("histogram", ""),
+    let kind = match family.kind {
+        Kind::Counter => "counter",
+        Kind::Gauge => "gauge",
+        Kind::Histogram => "histogram",
     };
+    let suffix = if family.kind == Kind::Counter { "_total" } else { "" };
     let named = if format == Exposition::OpenMetrics { "" } else { suffix };
     let name = family.name;
     // Writing to a string cannot fail.
