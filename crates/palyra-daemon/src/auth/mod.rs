@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, Method, Uri};
 use palyra_common::{Clock, ErrorCategory, PrincipalRole, StableErrorEnvelope, ToStableError as _};
 use palyra_identity::{
     ConsoleOptions, ConsoleSessions, IdentityError, OpenedSession, Principal, PrincipalId, RateLimiter, RateOptions,
-    Refusal, Source, Throttle, ThrottleOptions, Via, check_origin, read_cookie,
+    Refusal, Source, Throttle, ThrottleOptions, TokenId, Via, check_origin, read_cookie,
 };
 use palyra_telemetry::Metrics;
 
@@ -200,20 +200,16 @@ impl Gate {
         found
     }
 
-    /// The same, not counted. Somebody who guesses has to wait longer each time.
+    /// The same, not counted. Somebody who guesses has to wait longer each time; whoever shares their address and shows a good token does not.
     fn whose(&self, text: &str, remote: Option<IpAddr>) -> Result<Principal, StableErrorEnvelope> {
         let source = remote.map(Source::of);
-        if let Some(source) = source {
-            self.throttle.check(source).map_err(|refusal| refusal.to_stable())?;
-        }
         let found = match &self.local {
             Some(token) if token.is(text) => Ok(self.owner(Via::LocalToken)),
             _ => self.tokens.verify(text, self.clock.now()),
         };
-        match (&found, source) {
-            (Ok(_), Some(source)) => self.throttle.succeeded(source),
-            (Err(Refusal::Unknown), Some(source)) => self.throttle.failed(source),
-            _ => {}
+        if let (Err(Refusal::Unknown), Some(source)) = (&found, source) {
+            self.throttle.check(source).map_err(|refusal| refusal.to_stable())?;
+            self.throttle.failed(source);
         }
         found.map_err(|refusal| match refusal {
             Refusal::Unknown => no_token("the bearer token is wrong"),
@@ -244,6 +240,11 @@ impl Gate {
         if let Some(cookie) = only(headers, &COOKIE).and_then(|header| read_cookie(peer.cookie_transport(), header)) {
             self.console.close(cookie);
         }
+    }
+
+    /// Ends the sessions of the console that were opened with a token.
+    pub(crate) fn log_out_opened_by(&self, token: &TokenId) {
+        self.console.close_opened_by(token);
     }
 
     /// The proof that goes with a cookie.

@@ -138,6 +138,7 @@ pub(super) async fn revoke(app: &App, caller: &Caller, name: TokenName) -> Resul
     let id = token_id(&name)?;
     let by = caller.principal.id.clone();
     app.gate.tokens().change(|book| Ok((book.revoke(&id, &by, SystemClock.now())?, ()))).await?;
+    app.gate.log_out_opened_by(&id);
     app.gate.tokens().view_of(&id)
 }
 

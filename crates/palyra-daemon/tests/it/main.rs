@@ -12,6 +12,7 @@ mod clients;
 #[path = "../../../palyra-telemetry/tests/it/collector.rs"]
 #[allow(dead_code, reason = "shared with the tests of palyra-telemetry, which use all of it")]
 mod collector;
+mod console;
 mod description;
 mod doors;
 mod grpc;

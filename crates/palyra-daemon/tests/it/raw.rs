@@ -13,13 +13,23 @@ use crate::support::Daemon;
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    /// In small letters.
     pub(crate) head: String,
+    /// As it was written.
+    written: String,
     pub(crate) body: String,
 }
 
 impl Answer {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The value of a header as it was written.
+    pub(crate) fn raw_header(&self, name: &str) -> String {
+        let mut headers = self.written.lines().filter_map(|line| line.split_once(':'));
+        let found = headers.find(|(found, _)| found.eq_ignore_ascii_case(name));
+        found.unwrap_or_else(|| panic!("no {name}: {self:?}")).1.trim().to_owned()
     }
 
     /// The code of the error envelope.
@@ -40,15 +50,21 @@ pub(crate) fn loopback(daemon: &Daemon, request_line: &str, headers: &[(&str, &s
     exchange(stream, request_line, headers, b"")
 }
 
-/// Sends a JSON body over loopback HTTP, with a bearer token or without.
-pub(crate) fn loopback_json(daemon: &Daemon, request_line: &str, token: Option<&str>, body: &str) -> Answer {
+/// Sends a body over loopback HTTP, with these headers besides those that every request needs.
+pub(crate) fn exchange_with(daemon: &Daemon, request_line: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let stream = TcpStream::connect(daemon.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let (host, length) = (daemon.address(), body.len().to_string());
+    let mut all = vec![("Host", host.as_str()), ("Content-Length", length.as_str())];
+    all.extend_from_slice(headers);
+    exchange(stream, request_line, &all, body.as_bytes())
+}
+
+/// Sends a JSON body over loopback HTTP, with a bearer token or without.
+pub(crate) fn loopback_json(daemon: &Daemon, request_line: &str, token: Option<&str>, body: &str) -> Answer {
     let bearer = token.map(|token| format!("Bearer {token}"));
-    let mut headers = vec![("Host", host.as_str()), ("Content-Length", length.as_str())];
-    headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
-    exchange(stream, request_line, &headers, body.as_bytes())
+    let headers: Vec<_> = bearer.as_deref().map(|bearer| ("Authorization", bearer)).into_iter().collect();
+    exchange_with(daemon, request_line, &headers, body)
 }
 
 /// Sends over the Unix socket.
@@ -79,5 +95,5 @@ pub(crate) fn exchange(
     let text = String::from_utf8(bytes).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head: {text}"));
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+    Answer { status, head: head.to_ascii_lowercase(), written: head.to_owned(), body: body.to_owned() }
 }
