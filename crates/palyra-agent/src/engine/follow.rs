@@ -14,6 +14,8 @@ use crate::tape;
 
 /// Events handed out at once.
 const BATCH: usize = 256;
+/// Bytes of a page, unless a single event has more: a reader that stops reading holds one page.
+const PAGE_BYTES: usize = 256 * 1024;
 
 /// Reads a tape from a position on; waits at its end while the run goes on.
 pub struct TapeFollower {
@@ -61,7 +63,7 @@ impl Engine {
         })
     }
 
-    /// Events of a tape from `from_seq` on, as far as they are durable now.
+    /// Events of a tape from `from_seq` on, as far as they are durable now: at most so many, and no more than fit a page. None only at the end.
     ///
     /// # Errors
     /// When there is no such run.
@@ -81,7 +83,13 @@ impl Engine {
     ) -> Result<Vec<RunStreamEvent>, AgentError> {
         let from_seq = from_seq.max(1);
         let records = self.shared.options.journal.read(move |reader| reader.run_tape(run_id, from_seq, limit)).await?;
-        records.iter().map(|record| tape::event_of_record(run_id, record)).collect()
+        let mut bytes = 0;
+        let page = records.iter().take_while(|record| {
+            let is_first = bytes == 0;
+            bytes += record.payload.len();
+            is_first || bytes <= PAGE_BYTES
+        });
+        page.map(|record| tape::event_of_record(run_id, record)).collect()
     }
 }
 

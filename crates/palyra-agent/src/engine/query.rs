@@ -61,6 +61,16 @@ impl Engine {
             .ok_or(AgentError::RunNotFound(run_id))
     }
 
+    /// The run that somebody created with this key, if any.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn run_of_key(&self, owner: &str, key: &str) -> Result<Option<RunId>, AgentError> {
+        let (owner, key) = (owner.to_owned(), key.to_owned());
+        let found = self.query(move |reader| projections::idempotent_run(reader.connection(), &owner, &key)).await?;
+        Ok(found.map(|(run_id, _)| run_id))
+    }
+
     /// Runs, newest first.
     ///
     /// # Errors

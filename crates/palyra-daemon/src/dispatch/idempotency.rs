@@ -5,7 +5,7 @@
 //!
 //! Two kinds of commands need none of this: those that only look, and creating a run, whose key is part of the run itself.
 
-use palyra_client::command::{self, Command};
+use palyra_client::command::{self, Command, Outcome};
 use palyra_common::{Clock as _, CommandEffect, Digest, ErrorCategory, StableErrorEnvelope, SystemClock};
 
 use super::caller::Caller;
@@ -24,8 +24,15 @@ pub(super) async fn once(app: &App, caller: &Caller, asked: Asked) -> Result<Ans
     };
     check_key("idempotency_key", &key)?;
     let looks = command::spec(asked.command.name()).is_none_or(|spec| spec.effect == CommandEffect::Read);
-    if looks || matches!(asked.command, Command::RunCreate(_)) {
+    if looks {
         return Ok(Answer::Fresh(carry_out(app, caller, asked).await?));
+    }
+    if matches!(asked.command, Command::RunCreate(_)) {
+        let _turn = app.keys.turn(caller.id(), &key).await;
+        let known = app.engine.run_of_key(caller.id(), &key).await?.is_some();
+        let outcome = carry_out(app, caller, asked).await?;
+        // The run as it stands now: its key is part of it, so there is no older answer to give.
+        return if known { stored(&outcome).map(Answer::Stored) } else { Ok(Answer::Fresh(outcome)) };
     }
     if tells_secrets(&asked.command) {
         return Err(Refusal::field(
@@ -52,12 +59,16 @@ pub(super) async fn once(app: &App, caller: &Caller, asked: Asked) -> Result<Ans
     }
     let outcome = carry_out(app, caller, asked).await;
     let result = match &outcome {
-        Ok(outcome) => Some(serde_json::to_value(outcome).map_err(|error| Refusal::internal(error.to_string()))?),
+        Ok(outcome) => Some(stored(outcome)?),
         Err(_) => None,
     };
     let answered = CommandAnswered { by: caller.id().to_owned(), key, result };
     app.journal.append(vec![records::record(kind::COMMAND_ANSWERED, SystemClock.now(), &answered)?]).await?;
     outcome.map(Answer::Fresh)
+}
+
+fn stored(outcome: &Outcome) -> Result<serde_json::Value> {
+    serde_json::to_value(outcome).map_err(|error| Refusal::internal(format!("an answer cannot be written: {error}")))
 }
 
 async fn look_up(app: &App, caller: &Caller, key: &str) -> Result<Option<Earlier>> {

@@ -16,6 +16,7 @@ mod console;
 mod description;
 mod doors;
 mod grpc;
+mod hostile;
 mod journal;
 mod matrix;
 mod observe;
