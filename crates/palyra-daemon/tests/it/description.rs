@@ -25,7 +25,7 @@ async fn what_is_described_is_what_is_served() {
     let file = place.path().join("openapi.json");
     std::fs::write(&file, &document.body).unwrap();
     let interpreter = python("schemathesis");
-    let output = tokio::task::block_in_place(|| {
+    let drive = || {
         Command::new(&interpreter)
             .current_dir(place.path())
             .args(["-m", "schemathesis.cli", "run"])
@@ -38,11 +38,16 @@ async fn what_is_described_is_what_is_served() {
             ])
             // Stopping would end the test, and a tail that is followed does not end.
             .args(["--exclude-operation-id", "daemon.stop", "--exclude-operation-id", "journal.tail"])
-            .args(["--phases", "coverage,fuzzing", "--max-examples", "6", "--workers", "2", "--request-timeout", "30"])
+            .args(["--phases", "coverage,fuzzing", "--max-examples", "6", "--workers", "1", "--request-timeout", "30"])
             .args(["--generation-deterministic", "--no-color"])
             .output()
             .unwrap()
-    });
+    };
+    let mut output = tokio::task::block_in_place(drive);
+    // Python 3.11 now and then fails to parse its own sources beside other threads; that says nothing about the daemon.
+    if String::from_utf8_lossy(&output.stdout).contains("SystemError: AST constructor") {
+        output = tokio::task::block_in_place(drive);
+    }
     let report = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{report}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(report.contains("generated"), "nothing was asked: {report}");
