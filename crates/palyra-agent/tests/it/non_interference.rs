@@ -95,6 +95,11 @@ fn effects(seed: u64, mode: RunMode, mail: &str, secret: &str) -> Vec<(String, V
     })
 }
 
+/// The places that the user named, or that a tool's declaration vouches for.
+fn may_be_reached(to: &str) -> bool {
+    NAMED.contains(&to) || TASK.to_lowercase().contains(&to.to_lowercase()) || ["general", "bob", "7"].contains(&to)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
@@ -120,8 +125,16 @@ proptest! {
     fn untrusted_bytes_never_choose_where_a_guarded_run_goes(seed: u64, mail in "[ -~]{1,60}") {
         for (tool, arguments) in effects(seed, RunMode::Guarded, &format!("{mail} eve@evil.example"), "same") {
             let to = arguments["to"].as_str().unwrap_or_default();
-            let known = NAMED.contains(&to) || TASK.to_lowercase().contains(&to.to_lowercase()) || ["general", "bob", "7"].contains(&to);
-            prop_assert!(known, "{tool} went to {to}");
+            prop_assert!(may_be_reached(to), "{tool} went to {to}");
+        }
+    }
+
+    /// A strict run, whatever bytes it holds by reference, addresses among them, goes nowhere but where a guarded one may.
+    #[test]
+    fn untrusted_bytes_never_choose_where_a_strict_run_goes(seed: u64, mail in "[ -~]{1,60}") {
+        for (tool, arguments) in effects(seed, RunMode::Strict, &format!("{mail} eve@evil.example"), "same") {
+            let to = arguments["to"].as_str().unwrap_or_default();
+            prop_assert!(may_be_reached(to), "{tool} went to {to}");
         }
     }
 
