@@ -87,6 +87,10 @@ fn model_turn(turn: u32, calls: u32) -> Input {
         usage: Usage::default(),
         stop_reason: if calls == 0 { StopReason::EndTurn } else { StopReason::ToolUse },
         duration_ms: 1,
+        reasoning: Vec::new(),
+        answering: None,
+        attempts: Vec::new(),
+        repairs: Vec::new(),
     })
 }
 

@@ -5,7 +5,7 @@
 //! window says how much is missing, a summary says how many items it stands for, and all of it is whole on the tape.
 
 use palyra_common::{Digest, Label};
-use palyra_models::{ATTACHMENT_MARK, Message, ToolCallRequest};
+use palyra_models::{ATTACHMENT_MARK, Message, ReasoningBlock, ToolCallRequest};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::withheld_answer;
@@ -35,6 +35,9 @@ pub enum Item {
         text: String,
         /// What it wanted to do, under the run's own call ids.
         calls: Vec<ToolCallRequest>,
+        /// What it thought before.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        reasoning: Vec<ReasoningBlock>,
     },
     /// What the model is told about one call.
     ToolResult {
@@ -93,6 +96,13 @@ pub fn messages(spec: &RunSpec, items: &[Item]) -> Vec<Message> {
     messages
 }
 
+/// How many of the first messages are the same in every call of the run.
+#[must_use]
+pub fn stable_messages(spec: &RunSpec) -> u32 {
+    // The instructions, the history, and the task itself.
+    u32::try_from(2 + 2 * spec.history.len()).unwrap_or(u32::MAX)
+}
+
 /// Digest of what the model sees, as named in the `call_model` action.
 #[must_use]
 pub fn digest(messages: &[Message]) -> Digest {
@@ -139,7 +149,7 @@ pub fn transcript_text(spec: &RunSpec, items: &[Item]) -> String {
     for item in items {
         let (who, content) = match item {
             Item::User { .. } => ("user".to_owned(), message(spec, item).content),
-            Item::Assistant { text, calls } => {
+            Item::Assistant { text, calls, .. } => {
                 let calls: String =
                     calls.iter().map(|call| format!("\n[calls {} {}]", call.name, call.arguments)).collect();
                 ("assistant".to_owned(), format!("{text}{calls}"))
@@ -178,7 +188,9 @@ fn message(spec: &RunSpec, item: &Item) -> Message {
             }
             Message::user(content)
         }
-        Item::Assistant { text, calls } => Message::assistant(text, calls.clone()),
+        Item::Assistant { text, calls, reasoning } => {
+            Message::assistant(text, calls.clone()).with_reasoning(reasoning.clone())
+        }
         Item::ToolResult { call_id, tool, content, failed, .. } => {
             let content = shorten(content, spec.model.context_tokens as usize);
             if *failed {
@@ -228,8 +240,10 @@ fn item_tokens(spec: &RunSpec, item: &Item) -> usize {
         Item::User { text, attachments, .. } => {
             text.len() + attachments.iter().map(|a| a.text.len() + 2 * a.source.len() + 24).sum::<usize>()
         }
-        Item::Assistant { text, calls } => {
-            text.len() + calls.iter().map(|call| call.name.len() + call.arguments.len() + 16).sum::<usize>()
+        Item::Assistant { text, calls, reasoning } => {
+            text.len()
+                + calls.iter().map(|call| call.name.len() + call.arguments.len() + 16).sum::<usize>()
+                + reasoning.iter().map(reasoning_bytes).sum::<usize>()
         }
         Item::ToolResult { content, tool, .. } => {
             tool.len() + content.len().min(spec.model.context_tokens as usize * BYTES_PER_TOKEN / 4 + 128)
@@ -237,6 +251,11 @@ fn item_tokens(spec: &RunSpec, item: &Item) -> usize {
         Item::Summary { text, .. } => text.len() + 48,
     };
     message_tokens(bytes)
+}
+
+/// What a block of reasoning costs: its text, or what stands for it where it is sealed.
+fn reasoning_bytes(block: &ReasoningBlock) -> usize {
+    if block.payload.is_null() { block.text.len() } else { block.text.len().max(block.payload.to_string().len()) }
 }
 
 const fn message_tokens(bytes: usize) -> usize {

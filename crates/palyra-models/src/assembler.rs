@@ -14,10 +14,13 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::attempt::{Answering, Attempt};
 use crate::error::ModelError;
 use crate::event::{ModelEvent, StopReason, Usage};
 use crate::message::ToolCallRequest;
+use crate::reasoning::ReasoningBlock;
 
 /// Most bytes of text and arguments in one turn. A server that never stops must not fill the memory.
 const MAX_TURN_BYTES: usize = 16 * 1024 * 1024;
@@ -35,6 +38,18 @@ pub struct AssembledTurn {
     pub usage: Usage,
     /// Why it stopped.
     pub stop_reason: StopReason,
+    /// What it thought, to be given back in later turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasoning: Vec<ReasoningBlock>,
+    /// Who answered, where the provider says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answering: Option<Answering>,
+    /// Tries that failed before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Attempt>,
+    /// What was put right in the answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repairs: Vec<String>,
 }
 
 /// A call being put together.
@@ -53,6 +68,10 @@ pub struct TurnAssembler {
     slots: Vec<Slot>,
     usage: Usage,
     stop_reason: Option<StopReason>,
+    reasoning: Vec<ReasoningBlock>,
+    answering: Option<Answering>,
+    attempts: Vec<Attempt>,
+    repairs: Vec<String>,
     bytes: usize,
 }
 
@@ -75,6 +94,21 @@ impl TurnAssembler {
                 let name = name.as_deref().unwrap_or_default();
                 self.grow(id.len() + name.len() + arguments.len())?;
                 self.add_call_part(*index, id, name, arguments)?;
+            }
+            ModelEvent::Reasoning(block) => {
+                self.grow(block.text.len() + size(&block.payload))?;
+                self.reasoning.push(block.clone());
+            }
+            // Shown while it is written; the whole block follows.
+            ModelEvent::ReasoningDelta(text) => self.grow(text.len())?,
+            ModelEvent::Attempted(attempt) => {
+                self.grow(attempt.error.message.len())?;
+                self.attempts.push(attempt.clone());
+            }
+            ModelEvent::Answering(answering) => self.answering = Some(answering.clone()),
+            ModelEvent::Repaired(what) => {
+                self.grow(what.len())?;
+                self.repairs.push(what.clone());
             }
             ModelEvent::Usage(usage) => self.usage = *usage,
             ModelEvent::Finished(reason) => self.stop_reason = Some(*reason),
@@ -115,7 +149,16 @@ impl TurnAssembler {
             StopReason::ToolUse if tool_calls.is_empty() => StopReason::EndTurn,
             reason => reason,
         };
-        AssembledTurn { text: self.text, tool_calls, usage: self.usage, stop_reason }
+        AssembledTurn {
+            text: self.text,
+            tool_calls,
+            usage: self.usage,
+            stop_reason,
+            reasoning: self.reasoning,
+            answering: self.answering,
+            attempts: self.attempts,
+            repairs: self.repairs,
+        }
     }
 
     fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {
@@ -161,6 +204,16 @@ impl TurnAssembler {
         let other_id = !id.is_empty() && !slot.id.is_empty() && slot.id != id;
         let another_call = id.is_empty() && !name.is_empty() && !slot.name.is_empty() && is_whole(&slot.arguments);
         if other_id || another_call { None } else { Some(at) }
+    }
+}
+
+/// About how many bytes a document holds.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + size(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
     }
 }
 

@@ -35,12 +35,12 @@ fn text_usage_and_stop_reason_are_kept() {
     let turn = assemble(&[
         ModelEvent::TextDelta("Hel".into()),
         ModelEvent::TextDelta("lo".into()),
-        ModelEvent::Usage(Usage { input_tokens: 3, output_tokens: 1 }),
+        ModelEvent::Usage(Usage::plain(3, 1)),
         ModelEvent::Finished(StopReason::EndTurn),
-        ModelEvent::Usage(Usage { input_tokens: 3, output_tokens: 2 }),
+        ModelEvent::Usage(Usage::plain(3, 2)),
     ]);
     assert_eq!(turn.text, "Hello");
-    assert_eq!(turn.usage, Usage { input_tokens: 3, output_tokens: 2 });
+    assert_eq!(turn.usage, Usage::plain(3, 2));
     assert_eq!(turn.stop_reason, StopReason::EndTurn);
 }
 
@@ -149,7 +149,7 @@ fn any_event() -> impl Strategy<Value = ModelEvent> {
         "\\PC{0,4}".prop_map(ModelEvent::TextDelta),
         (prop::option::of(0_u32..3), small.clone(), small, prop_oneof![Just("{}".to_owned()), "[{}\"a ]{0,3}"])
             .prop_map(|(index, id, name, arguments)| ModelEvent::ToolCallDelta { index, id, name, arguments }),
-        (0_u64..9, 0_u64..9).prop_map(|(i, o)| ModelEvent::Usage(Usage { input_tokens: i, output_tokens: o })),
+        (0_u64..9, 0_u64..9).prop_map(|(i, o)| ModelEvent::Usage(Usage::plain(i, o))),
         prop::sample::select(StopReason::ALL).prop_map(ModelEvent::Finished),
     ]
 }

@@ -5,6 +5,9 @@
 use palyra_common::runtime_contract_enum;
 use serde::{Deserialize, Serialize};
 
+use crate::attempt::{Answering, Attempt};
+use crate::reasoning::ReasoningBlock;
+
 runtime_contract_enum! {
     /// Why a model stopped.
     pub enum StopReason("stop_reason") {
@@ -15,7 +18,7 @@ runtime_contract_enum! {
         /// The answer reached its upper bound and is cut off.
         MaxTokens = "max_tokens" | "length",
         /// The provider withheld the answer.
-        ContentFilter = "content_filter",
+        ContentFilter = "content_filter" | "refusal" | "safety",
         /// Anything else.
         Other = "other",
     }
@@ -26,16 +29,48 @@ runtime_contract_enum! {
 pub struct Usage {
     /// Tokens of the request.
     pub input_tokens: u64,
-    /// Tokens of the answer.
+    /// Tokens of the answer, those of its reasoning included.
     pub output_tokens: u64,
+    /// Of the request: tokens that the provider had at the ready, which are cheaper.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cached_tokens: u64,
+    /// Of the request: tokens that the provider keeps at the ready from now on, which are dearer.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
+    /// Of the answer: tokens of reasoning.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reasoning_tokens: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Usage {
+    /// Tokens of request and answer, nothing told about caches or reasoning.
+    #[must_use]
+    pub const fn plain(input_tokens: u64, output_tokens: u64) -> Self {
+        Self { input_tokens, output_tokens, cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0 }
+    }
 }
 
 /// One event of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelEvent {
+    /// A try that failed before another one is made, or another provider is asked.
+    Attempted(Attempt),
+    /// Who answers; comes before anything that is answered.
+    Answering(Answering),
     /// More text.
     TextDelta(String),
+    /// More of what the model thinks, for people to read along.
+    ReasoningDelta(String),
+    /// A whole block of reasoning, to be kept for later turns.
+    Reasoning(ReasoningBlock),
+    /// Something in the answer was wrong and was put right; what, in one line.
+    Repaired(String),
     /// A part of a tool call, or a whole one.
     ToolCallDelta {
         /// Which call of the turn; some servers leave it out.

@@ -10,13 +10,16 @@
 //! crate. Nothing here decides whether a call may be made, keeps a conversation, or touches the workspace.
 
 mod assembler;
+mod attempt;
 mod embedding;
 mod error;
 mod event;
 mod message;
 mod offline;
 mod openai_compatible;
+mod part;
 mod provider;
+mod reasoning;
 mod request;
 mod scripted;
 mod select;
@@ -24,14 +27,17 @@ pub mod testing;
 mod tokens;
 
 pub use assembler::{AssembledTurn, TurnAssembler};
+pub use attempt::{Answering, Attempt};
 pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use error::{ModelError, ModelErrorClass};
 pub use event::{ModelEvent, StopReason, Usage};
 pub use message::{ATTACHMENT_MARK, Message, Role, ToolCallRequest, ToolSpec};
 pub use offline::OfflineProvider;
 pub use openai_compatible::{OpenAiCompatible, OpenAiCompatibleOptions, RetryPolicy, install_crypto_provider};
+pub use part::{Part, PartKind};
 pub use provider::{ModelProvider, ModelStream, ProviderInfo};
-pub use request::{ModelRequest, Purpose};
+pub use reasoning::ReasoningBlock;
+pub use request::{ModelRequest, OutputShape, Purpose, ReasoningEffort, ToolChoice};
 pub use scripted::{Call, Echo, ModelErrorSpec, Scene, Script, ScriptedProvider, Turn};
 pub use select::{Selection, select};
 pub use tokens::{estimate_message_tokens, estimate_tokens, estimate_tool_tokens};

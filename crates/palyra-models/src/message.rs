@@ -7,6 +7,9 @@ use palyra_common::runtime_contract_enum;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::part::Part;
+use crate::reasoning::ReasoningBlock;
+
 runtime_contract_enum! {
     /// Who speaks in a message.
     pub enum Role("message_role") {
@@ -46,6 +49,12 @@ pub struct Message {
     /// What is said; may be empty beside tool calls.
     #[serde(default)]
     pub content: String,
+    /// Images and files that belong to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+    /// What the assistant thought before it said this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasoning: Vec<ReasoningBlock>,
     /// Calls the assistant asked for in this message, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCallRequest>,
@@ -91,8 +100,31 @@ impl Message {
         Self { failed: true, ..Self::tool_result(call_id, name, content) }
     }
 
+    /// The same message with images and files.
+    #[must_use]
+    pub fn with_parts(mut self, parts: Vec<Part>) -> Self {
+        self.parts = parts;
+        self
+    }
+
+    /// The same message with what the model thought before it.
+    #[must_use]
+    pub fn with_reasoning(mut self, reasoning: Vec<ReasoningBlock>) -> Self {
+        self.reasoning = reasoning;
+        self
+    }
+
     fn plain(role: Role, content: String) -> Self {
-        Self { role, content, tool_calls: Vec::new(), tool_call_id: None, name: None, failed: false }
+        Self {
+            role,
+            content,
+            parts: Vec::new(),
+            reasoning: Vec::new(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            name: None,
+            failed: false,
+        }
     }
 }
 

@@ -3,8 +3,9 @@
 //! Providers keep no conversation of their own. A request carries everything, so the same request may be sent again after
 //! a crash, and replay can compare requests.
 
-use palyra_common::{AuxiliaryTaskKind, RunId};
+use palyra_common::{AuxiliaryTaskKind, RunId, runtime_contract_enum};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::message::{Message, Role, ToolSpec};
 
@@ -18,6 +19,48 @@ pub enum Purpose {
     Auxiliary(AuxiliaryTaskKind),
 }
 
+runtime_contract_enum! {
+    /// Whether the model has to call a tool.
+    pub enum ToolChoice("tool_choice") {
+        /// As it sees fit.
+        Auto = "auto",
+        /// It has to call one.
+        Required = "required" | "any",
+        /// It may call none, though tools are described.
+        Forbidden = "none" | "forbidden",
+    }
+}
+
+runtime_contract_enum! {
+    /// How much a model is to think before it answers.
+    pub enum ReasoningEffort("reasoning_effort") {
+        /// As little as it can.
+        Minimal = "minimal",
+        /// A little.
+        Low = "low",
+        /// As most tasks need.
+        Medium = "medium",
+        /// As much as it wants.
+        High = "high",
+    }
+}
+
+/// What the answer's text has to look like.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputShape {
+    /// Anything.
+    #[default]
+    Text,
+    /// One JSON document.
+    Json {
+        /// What the document is called, of letters, digits and `_`.
+        name: String,
+        /// JSON Schema (2020-12) of it.
+        schema: Value,
+    },
+}
+
 /// One model call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,6 +71,14 @@ pub struct ModelRequest {
     pub messages: Vec<Message>,
     /// Tools the model may ask for.
     pub tools: Vec<ToolSpec>,
+    /// Whether it has to ask for one.
+    pub tool_choice: ToolChoice,
+    /// What the answer has to look like.
+    pub output: OutputShape,
+    /// How much to think, where the model can be told.
+    pub effort: Option<ReasoningEffort>,
+    /// How many of the first messages stay the same in later calls of the run, for providers that keep a prefix at the ready.
+    pub stable_messages: u32,
     /// Upper bound of the answer.
     pub max_output_tokens: Option<u32>,
     /// Why the model is called.
@@ -39,6 +90,24 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
+    /// A call without tools or bounds: plain text from the provider's default model.
+    #[must_use]
+    pub fn new(run_id: RunId, turn: u32, purpose: Purpose, messages: Vec<Message>) -> Self {
+        Self {
+            model: String::new(),
+            messages,
+            tools: Vec::new(),
+            tool_choice: ToolChoice::Auto,
+            output: OutputShape::Text,
+            effort: None,
+            stable_messages: 0,
+            max_output_tokens: None,
+            purpose,
+            run_id,
+            turn,
+        }
+    }
+
     /// Position of the newest user message.
     pub(crate) fn last_user(&self) -> Option<usize> {
         self.messages.iter().rposition(|message| message.role == Role::User)

@@ -31,12 +31,13 @@ impl Compaction {
         let text = context::transcript_text(spec, machine.items().get(1..end).unwrap_or_default());
         let request = ModelRequest {
             model: spec.model.name.clone(),
-            messages: vec![Message::system(INSTRUCTION), Message::user(&text)],
-            tools: Vec::new(),
             max_output_tokens: Some(SUMMARY_TOKENS),
-            purpose: Purpose::Auxiliary(AuxiliaryTaskKind::Summary),
-            run_id: spec.run_id,
-            turn: machine.counters().turns,
+            ..ModelRequest::new(
+                spec.run_id,
+                machine.counters().turns,
+                Purpose::Auxiliary(AuxiliaryTaskKind::Summary),
+                vec![Message::system(INSTRUCTION), Message::user(&text)],
+            )
         };
         let mut stream = model_call::open(options, request, std::time::Duration::ZERO);
         Self(Box::pin(async move {

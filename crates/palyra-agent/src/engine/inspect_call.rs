@@ -82,12 +82,8 @@ fn prepare(machine: &Machine, arguments: Value) -> Result<Inspection, ToolError>
         if input.want == Want::Label { AuxiliaryTaskKind::Classification } else { AuxiliaryTaskKind::Extraction };
     let request = ModelRequest {
         model: spec.model.name.clone(),
-        messages: Vec::new(),
-        tools: Vec::new(),
         max_output_tokens: Some(kind.contract().budget_tokens),
-        purpose: Purpose::Auxiliary(kind),
-        run_id: spec.run_id,
-        turn: machine.counters().turns,
+        ..ModelRequest::new(spec.run_id, machine.counters().turns, Purpose::Auxiliary(kind), Vec::new())
     };
     let inspection = Inspection {
         text: bounded(text),

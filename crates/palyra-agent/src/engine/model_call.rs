@@ -52,12 +52,10 @@ impl ModelCall {
         let spec = machine.spec();
         let request = ModelRequest {
             model: spec.model.name.clone(),
-            messages: context::messages(spec, machine.items()),
             tools: offered(options, spec),
             max_output_tokens: options.max_output_tokens,
-            purpose: Purpose::Turn,
-            run_id: spec.run_id,
-            turn,
+            stable_messages: context::stable_messages(spec),
+            ..ModelRequest::new(spec.run_id, turn, Purpose::Turn, context::messages(spec, machine.items()))
         };
         Self {
             turn,
@@ -150,6 +148,10 @@ impl ModelCall {
             tool_calls: turn.tool_calls,
             usage: turn.usage,
             stop_reason: turn.stop_reason,
+            reasoning: self.safety.without_secrets(turn.reasoning),
+            answering: turn.answering,
+            attempts: turn.attempts,
+            repairs: turn.repairs,
             duration_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
         }));
         inputs

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use palyra_common::{EffectScope, Integrity, Provenance, SafetyAction, ToolVerdict};
 use palyra_flow::FlowFacts;
+use palyra_models::ReasoningBlock;
 use palyra_policy::{SignalConfidence, SignalKind, Signals};
 use palyra_safety::{
     Confidence, FindingKind, InjectionAssessment, SafetyPhase, Scanner, StreamScanner, assess, decide,
@@ -114,6 +115,11 @@ impl Safety {
         } else {
             text
         }
+    }
+
+    /// Blocks of reasoning that hold no secret. A block goes back to its provider as it came or not at all: it is signed.
+    pub(super) fn without_secrets(&self, blocks: Vec<ReasoningBlock>) -> Vec<ReasoningBlock> {
+        blocks.into_iter().filter(|block| !self.holds_secret(&block.text)).collect()
     }
 
     /// Whether a text holds a secret that must not go out.

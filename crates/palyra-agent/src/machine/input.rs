@@ -5,7 +5,7 @@ use palyra_common::{
     StableErrorEnvelope, Timestamp, ToolAttestation, ToolVerdict, runtime_contract_enum,
 };
 use palyra_flow::{Intent, SourceNaming};
-use palyra_models::{StopReason, ToolCallRequest, Usage};
+use palyra_models::{Answering, Attempt, ReasoningBlock, StopReason, ToolCallRequest, Usage};
 use palyra_policy::Signals;
 use palyra_tools::{Concurrency, FileChange, Repeatability};
 use serde::{Deserialize, Serialize};
@@ -125,6 +125,18 @@ pub struct ModelTurn {
     pub stop_reason: StopReason,
     /// From request to end of stream.
     pub duration_ms: u64,
+    /// What it thought, to be given back to the same provider in later turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasoning: Vec<ReasoningBlock>,
+    /// Who answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answering: Option<Answering>,
+    /// Tries that failed before this answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Attempt>,
+    /// What was put right in the answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repairs: Vec<String>,
 }
 
 /// A failed model call.

@@ -41,6 +41,10 @@ pub(super) fn turn(turn: u32, attempt: u32, text: &str, tools: &[&str]) -> Input
         usage: Usage::default(),
         stop_reason: StopReason::EndTurn,
         duration_ms: 1,
+        reasoning: Vec::new(),
+        answering: None,
+        attempts: Vec::new(),
+        repairs: Vec::new(),
     })
 }
 

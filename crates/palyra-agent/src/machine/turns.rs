@@ -54,7 +54,7 @@ impl Machine {
         } else if self.queued.is_empty() {
             self.complete(&turn, at, out);
         } else {
-            self.items.push(Item::Assistant { text: turn.text, calls: Vec::new() });
+            self.items.push(Item::Assistant { text: turn.text, calls: Vec::new(), reasoning: turn.reasoning });
             self.next_turn(at, out);
         }
         Ok(())
@@ -235,7 +235,11 @@ impl Machine {
     fn complete(&mut self, turn: &ModelTurn, at: Timestamp, out: &mut Vec<Action>) {
         let detail = (turn.stop_reason == StopReason::MaxTokens)
             .then(|| detail("answer_cut_off", "the model reached the limit on the length of its answer".to_owned()));
-        self.items.push(Item::Assistant { text: turn.text.clone(), calls: Vec::new() });
+        self.items.push(Item::Assistant {
+            text: turn.text.clone(),
+            calls: Vec::new(),
+            reasoning: turn.reasoning.clone(),
+        });
         let ending = Ending { reason: TerminationReason::FinalAnswer, detail, answer: Some(self.answer(&turn.text)) };
         self.enter(Phase::Completed(ending), at, out);
     }
@@ -268,7 +272,7 @@ impl Machine {
             });
             calls.push(self.parse_call(call_id, request, out));
         }
-        self.items.push(Item::Assistant { text: turn.text, calls: requests });
+        self.items.push(Item::Assistant { text: turn.text, calls: requests, reasoning: turn.reasoning });
         self.phase = Phase::Running(Activity::Tools(ToolRound { calls }));
         self.advance(at, out);
     }

@@ -107,7 +107,7 @@ pub(crate) fn summary_stream(request: &ModelRequest) -> ModelStream {
 
 fn answer_stream(request: &ModelRequest, text: &str, calls: Vec<ModelEvent>, stop: StopReason) -> ModelStream {
     let input = request.messages.iter().map(|message| u64::from(estimate_message_tokens(message))).sum();
-    let usage = Usage { input_tokens: input, output_tokens: u64::from(estimate_tokens(text)) };
+    let usage = Usage::plain(input, u64::from(estimate_tokens(text)));
     let events: Vec<_> = answer::deltas(text)
         .into_iter()
         .map(ModelEvent::TextDelta)

@@ -27,13 +27,8 @@ fn specs(names: &[&str]) -> Vec<ToolSpec> {
 
 fn ask(messages: &[Message], tools: &[&str], purpose: Purpose, turn: u32) -> Result<AssembledTurn, ModelError> {
     let request = ModelRequest {
-        model: String::new(),
-        messages: messages.to_vec(),
         tools: specs(tools),
-        max_output_tokens: None,
-        purpose,
-        run_id: RunId::from_u128(7),
-        turn,
+        ..ModelRequest::new(RunId::from_u128(7), turn, purpose, messages.to_vec())
     };
     let whole = async {
         let mut stream = OfflineProvider::new().stream(request).await?;

@@ -53,7 +53,7 @@ impl Decoder {
         if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
             let count = |field: &str| usage.get(field).and_then(Value::as_u64).unwrap_or_default();
             self.usage =
-                Some(Usage { input_tokens: count("prompt_tokens"), output_tokens: count("completion_tokens") });
+                Some(Usage::plain(count("prompt_tokens"), count("completion_tokens")));
         }
         let choices = chunk.get("choices").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         // One answer is asked for; a server that sends more has its first one taken.
@@ -176,7 +176,7 @@ mod tests {
                 ModelEvent::TextDelta("a".into()),
                 ModelEvent::TextDelta("b".into()),
                 ModelEvent::TextDelta("c".into()),
-                ModelEvent::Usage(Usage { input_tokens: 4, output_tokens: 2 }),
+                ModelEvent::Usage(Usage::plain(4, 2)),
                 ModelEvent::Finished(StopReason::EndTurn),
             ]
         );

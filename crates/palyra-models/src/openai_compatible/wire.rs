@@ -144,9 +144,7 @@ mod tests {
                 input_schema: json!({"type": "object"}),
             }],
             max_output_tokens: Some(5),
-            purpose: Purpose::Turn,
-            run_id: RunId::from_u128(1),
-            turn: 1,
+            ..ModelRequest::new(RunId::from_u128(1), 1, Purpose::Turn, Vec::new())
         }
     }
 

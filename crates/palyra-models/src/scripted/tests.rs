@@ -40,15 +40,7 @@ const SCRIPT: &str = r#"
 "#;
 
 fn request(messages: Vec<Message>, purpose: Purpose) -> ModelRequest {
-    ModelRequest {
-        model: String::new(),
-        messages,
-        tools: Vec::new(),
-        max_output_tokens: None,
-        purpose,
-        run_id: RunId::from_u128(1),
-        turn: 1,
-    }
+    ModelRequest::new(RunId::from_u128(1), 1, purpose, messages)
 }
 
 async fn ask(
@@ -75,7 +67,7 @@ async fn turns_are_chosen_from_the_messages_alone() {
     messages.extend([Message::assistant("echo me", Vec::new()), Message::user("please rename it")]);
     let first = ask(&provider, messages.clone(), Purpose::Turn).await.unwrap();
     assert_eq!(first.text, "Let me look.");
-    assert_eq!(first.usage, Usage { input_tokens: 10, output_tokens: 4 });
+    assert_eq!(first.usage, Usage::plain(10, 4));
     let calls: Vec<_> =
         first.tool_calls.iter().map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.as_str())).collect();
     assert_eq!(

@@ -324,7 +324,7 @@ impl Completion {
     }
 
     fn usage(&self) -> Value {
-        let Usage { input_tokens, output_tokens } = self.usage;
+        let Usage { input_tokens, output_tokens, .. } = self.usage;
         json!({
             "prompt_tokens": input_tokens, "completion_tokens": output_tokens,
             "total_tokens": input_tokens + output_tokens,

@@ -16,7 +16,7 @@ async fn text_and_calls_come_through_every_delivery() {
     let whole = Turn {
         text: vec!["Hel".to_owned(), "lo 🦀".to_owned()],
         calls: call(),
-        usage: Some(Usage { input_tokens: 11, output_tokens: 5 }),
+        usage: Some(Usage::plain(11, 5)),
         ..Turn::default()
     };
     let reply = || Reply::turn(&whole, 0, &[]);
@@ -37,7 +37,7 @@ async fn text_and_calls_come_through_every_delivery() {
     for number in 0..count {
         let turn = answer(&provider).await.unwrap();
         assert_eq!(turn.text, "Hello 🦀", "reply {number}");
-        assert_eq!(turn.usage, Usage { input_tokens: 11, output_tokens: 5 }, "reply {number}");
+        assert_eq!(turn.usage, Usage::plain(11, 5), "reply {number}");
         assert_eq!(turn.stop_reason, StopReason::ToolUse, "reply {number}");
         let calls: Vec<_> = turn.tool_calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
         assert_eq!(calls, [("palyra.fs.read", r#"{"path":"grüße.txt"}"#), ("palyra.fs.list", "{}")], "reply {number}");

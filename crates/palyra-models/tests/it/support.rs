@@ -46,18 +46,15 @@ pub(crate) fn impatient_pair(replies: Vec<Reply>) -> (ModelServer, OpenAiCompati
 
 /// A request with one tool.
 pub(crate) fn request() -> ModelRequest {
+    let messages = vec![Message::system("be good"), Message::user("read a.txt")];
     ModelRequest {
-        model: String::new(),
-        messages: vec![Message::system("be good"), Message::user("read a.txt")],
         tools: vec![ToolSpec {
             name: "palyra.fs.read".to_owned(),
             description: "Reads a file".to_owned(),
             input_schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
         }],
         max_output_tokens: Some(100),
-        purpose: Purpose::Turn,
-        run_id: RunId::from_u128(1),
-        turn: 1,
+        ..ModelRequest::new(RunId::from_u128(1), 1, Purpose::Turn, messages)
     }
 }
 

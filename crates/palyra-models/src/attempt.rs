@@ -1,0 +1,29 @@
+//! Who was asked, and what came of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ModelError;
+
+/// Who answers a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answering {
+    /// The provider's name in the configuration.
+    pub provider: String,
+    /// The model's name as the provider knows it.
+    pub model: String,
+    /// The name of the credential; never the credential itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
+}
+
+/// A try at a call that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Who was asked.
+    pub asked: Answering,
+    /// What came of it.
+    pub error: ModelError,
+    /// How long is waited before the next try, in milliseconds.
+    #[serde(default)]
+    pub wait_ms: u64,
+}
