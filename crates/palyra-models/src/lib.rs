@@ -38,7 +38,7 @@ pub use message::{ATTACHMENT_MARK, Message, Role, ToolCallRequest, ToolSpec};
 pub use offline::OfflineProvider;
 pub use openai_compatible::{OpenAiCompatible, OpenAiCompatibleOptions, RetryPolicy, install_crypto_provider};
 pub use part::{Part, PartKind};
-pub use price::{Billing, Cost, PriceFileError, PriceTable, Priced, Quote, Rates, Seller};
+pub use price::{AttemptCost, Billing, Cost, PriceFileError, PriceTable, Priced, Quote, Rates, Seller};
 pub use provider::{ModelProvider, ModelStream, ProviderInfo};
 pub use reasoning::ReasoningBlock;
 pub use request::{ModelRequest, OutputShape, Purpose, ReasoningEffort, ToolChoice};

@@ -5,6 +5,7 @@
 //! model without a known price is taken for a dear one, so that spending limits hold; servers on this machine cost nothing. Who may
 //! spend is decided elsewhere (`palyra-budget`).
 
+mod attempt;
 mod error;
 mod file;
 mod names;
@@ -12,6 +13,7 @@ mod rates;
 mod seller;
 mod table;
 
+pub use attempt::AttemptCost;
 pub use error::PriceFileError;
 pub use rates::Rates;
 pub use seller::{Billing, Seller};
