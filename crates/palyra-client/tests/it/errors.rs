@@ -92,6 +92,7 @@ async fn only_a_run_with_an_idempotency_key_is_asked_for_again() {
         prompt: "list".to_owned(),
         workspace: "/w".to_owned(),
         model: None,
+        agent: None,
         mode: None,
         limits: None,
         idempotency_key: key.map(str::to_owned),
