@@ -11,10 +11,12 @@
 
 mod assembler;
 mod attempt;
+mod chat;
 mod embedding;
 mod error;
 mod event;
 mod message;
+mod model_entry;
 mod offline;
 mod openai_compatible;
 mod part;
@@ -25,6 +27,7 @@ mod scripted;
 mod select;
 pub mod testing;
 mod tokens;
+mod wire;
 
 pub use assembler::{AssembledTurn, TurnAssembler};
 pub use attempt::{Answering, Attempt};
@@ -32,8 +35,9 @@ pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use error::{ModelError, ModelErrorClass};
 pub use event::{ModelEvent, StopReason, Usage};
 pub use message::{ATTACHMENT_MARK, Message, Role, ToolCallRequest, ToolSpec};
+pub use model_entry::{Capability, ModelEntry};
 pub use offline::OfflineProvider;
-pub use openai_compatible::{OpenAiCompatible, OpenAiCompatibleOptions, RetryPolicy, install_crypto_provider};
+pub use openai_compatible::{OpenAiCompatible, OpenAiCompatibleOptions};
 pub use part::{Part, PartKind};
 pub use provider::{ModelProvider, ModelStream, ProviderInfo};
 pub use reasoning::ReasoningBlock;
@@ -41,3 +45,4 @@ pub use request::{ModelRequest, OutputShape, Purpose, ReasoningEffort, ToolChoic
 pub use scripted::{Call, Echo, ModelErrorSpec, Scene, Script, ScriptedProvider, Turn};
 pub use select::{Selection, select};
 pub use tokens::{estimate_message_tokens, estimate_tokens, estimate_tool_tokens};
+pub use wire::{HttpProviderOptions, RetryPolicy, Timeouts, install_crypto_provider};

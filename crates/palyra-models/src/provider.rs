@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::ModelError;
 use crate::event::ModelEvent;
+use crate::model_entry::ModelEntry;
 use crate::request::ModelRequest;
 
 /// An answer as it arrives. Dropping it closes the connection at once and ends all work on it.
@@ -46,5 +47,10 @@ pub trait ModelProvider: Send + Sync {
     async fn embed(&self, request: EmbeddingRequest) -> Result<Option<Embeddings>, ModelError> {
         let _ = request;
         Ok(None)
+    }
+
+    /// The models that can be asked for, as the server lists them; none if there is no list.
+    async fn models(&self) -> Result<Vec<ModelEntry>, ModelError> {
+        Ok(Vec::new())
     }
 }

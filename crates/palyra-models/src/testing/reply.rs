@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::error::ModelErrorClass;
 use crate::event::{StopReason, Usage};
 use crate::message::Message;
-use crate::openai_compatible::wire_name;
 use crate::scripted::{Call, ModelErrorSpec, Turn};
+use crate::wire::wire_name;
 
 /// How the body is cut into writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -7,21 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value, json};
 
-use super::tool_names::ToolNames;
 use crate::error::ModelError;
 use crate::message::{Message, Role};
 use crate::request::ModelRequest;
+use crate::wire::ToolNames;
 
 /// What a server has refused so far. Shared by all calls of a provider; only ever moves away from the first form.
 #[derive(Debug, Default)]
-pub(super) struct Dialect {
+pub(crate) struct Dialect {
     without_stream_options: AtomicBool,
     with_max_completion_tokens: AtomicBool,
 }
 
 impl Dialect {
     /// Learns from a refusal. Says whether the next request will look different.
-    pub(super) fn learn(&self, refusal: &ModelError) -> Learned {
+    pub(crate) fn learn(&self, refusal: &ModelError) -> Learned {
         let text = refusal.message.to_ascii_lowercase();
         if !matches!(refusal.status, Some(400 | 404 | 415 | 422)) {
             return Learned::Nothing;
@@ -39,7 +39,7 @@ impl Dialect {
 
 /// Whether a refusal taught something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Learned {
+pub(crate) enum Learned {
     /// The next request will look different.
     Something,
     /// The same request would be sent again.
@@ -47,7 +47,7 @@ pub(super) enum Learned {
 }
 
 /// The body for this request.
-pub(super) fn body(request: &ModelRequest, model: &str, names: &ToolNames, dialect: &Dialect) -> Value {
+pub(crate) fn body(request: &ModelRequest, model: &str, names: &ToolNames, dialect: &Dialect) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), model.into());
     body.insert("messages".to_owned(), request.messages.iter().map(|message| encode(message, names)).collect());

@@ -26,7 +26,7 @@ impl Default for RetryPolicy {
 
 impl RetryPolicy {
     /// How long to wait before the next try, or that there is none. `attempt` counts from 1.
-    pub(super) fn wait(&self, attempt: u32, error: &ModelError, chance: u32) -> Option<Duration> {
+    pub(crate) fn wait(&self, attempt: u32, error: &ModelError, chance: u32) -> Option<Duration> {
         if attempt >= self.attempts.min(most_attempts(error.class)) {
             return None;
         }
@@ -57,7 +57,7 @@ const fn most_attempts(class: ModelErrorClass) -> u32 {
 }
 
 /// A number for spreading. Without a source of chance everybody waits the same, which is merely impolite.
-pub(super) fn chance() -> u32 {
+pub(crate) fn chance() -> u32 {
     getrandom::u32().unwrap_or(u32::MAX / 2)
 }
 

@@ -8,15 +8,18 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::failure;
-use super::tool_names::ToolNames;
 use crate::error::ModelError;
 use crate::event::{ModelEvent, StopReason, Usage};
+use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream};
+
+/// What marks the end of a stream.
+const DONE: &str = "[DONE]";
 
 /// Turns one answer into events.
 #[derive(Debug)]
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     names: ToolNames,
+    judge: Judge,
     stop_reason: Option<StopReason>,
     usage: Option<Usage>,
     produced: Produced,
@@ -31,48 +34,8 @@ enum Produced {
 
 impl Decoder {
     /// A decoder for the answer to one request.
-    pub(super) fn new(names: ToolNames) -> Self {
-        Self { names, stop_reason: None, usage: None, produced: Produced::Nothing }
-    }
-
-    /// Whether the server has said why the model stopped; only usage may follow.
-    pub(super) fn has_stopped(&self) -> bool {
-        self.stop_reason.is_some()
-    }
-
-    /// Reads one JSON document of the answer.
-    pub(super) fn read(&mut self, json: &str, events: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
-        let chunk: Value = serde_json::from_str(json)
-            .map_err(|error| ModelError::malformed(format!("the server sent something that is not JSON: {error}")))?;
-        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            return Err(failure::from_stream(error));
-        }
-        if !chunk.is_object() {
-            return Err(ModelError::malformed("the server sent JSON that is not a chat completion"));
-        }
-        if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
-            let count = |field: &str| usage.get(field).and_then(Value::as_u64).unwrap_or_default();
-            self.usage =
-                Some(Usage::plain(count("prompt_tokens"), count("completion_tokens")));
-        }
-        let choices = chunk.get("choices").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        // One answer is asked for; a server that sends more has its first one taken.
-        for choice in choices.iter().filter(|choice| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0) {
-            self.read_choice(choice, events);
-        }
-        Ok(())
-    }
-
-    /// The answer has ended in good order: the closing events.
-    pub(super) fn finish(&mut self, events: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
-        let reason = match (self.stop_reason, self.produced) {
-            (Some(reason), _) => reason,
-            (None, Produced::Something) => StopReason::Other,
-            (None, Produced::Nothing) => return Err(ModelError::malformed("the server sent an empty answer")),
-        };
-        events.extend(self.usage.map(ModelEvent::Usage));
-        events.push_back(ModelEvent::Finished(reason));
-        Ok(())
+    pub(crate) fn new(names: ToolNames, judge: Judge) -> Self {
+        Self { names, judge, stop_reason: None, usage: None, produced: Produced::Nothing }
     }
 
     fn read_choice(&mut self, choice: &Value, events: &mut VecDeque<ModelEvent>) {
@@ -121,6 +84,52 @@ impl Decoder {
     }
 }
 
+impl Decode for Decoder {
+    const FRAMING: Framing = Framing::Events;
+
+    /// Whether the server has said why the model stopped; only usage may follow.
+    fn has_stopped(&self) -> bool {
+        self.stop_reason.is_some()
+    }
+
+    /// Reads one JSON document of the answer.
+    fn read(&mut self, json: &str, events: &mut VecDeque<ModelEvent>) -> Result<Flow, ModelError> {
+        if json.trim() == DONE {
+            return Ok(Flow::Ended);
+        }
+        let chunk: Value = serde_json::from_str(json)
+            .map_err(|error| ModelError::malformed(format!("the server sent something that is not JSON: {error}")))?;
+        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
+            return Err(from_stream(error.clone(), self.judge));
+        }
+        if !chunk.is_object() {
+            return Err(ModelError::malformed("the server sent JSON that is not a chat completion"));
+        }
+        if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
+            let count = |field: &str| usage.get(field).and_then(Value::as_u64).unwrap_or_default();
+            self.usage = Some(Usage::plain(count("prompt_tokens"), count("completion_tokens")));
+        }
+        let choices = chunk.get("choices").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        // One answer is asked for; a server that sends more has its first one taken.
+        for choice in choices.iter().filter(|choice| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0) {
+            self.read_choice(choice, events);
+        }
+        Ok(Flow::More)
+    }
+
+    /// The answer has ended in good order: the closing events.
+    fn finish(&mut self, events: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
+        let reason = match (self.stop_reason, self.produced) {
+            (Some(reason), _) => reason,
+            (None, Produced::Something) => StopReason::Other,
+            (None, Produced::Nothing) => return Err(ModelError::malformed("the server sent an empty answer")),
+        };
+        events.extend(self.usage.map(ModelEvent::Usage));
+        events.push_back(ModelEvent::Finished(reason));
+        Ok(())
+    }
+}
+
 /// Text, or the text of parts.
 fn text_of(content: Option<&Value>) -> String {
     match content {
@@ -148,7 +157,7 @@ mod tests {
     use crate::error::ModelErrorClass;
 
     fn read(chunks: &[Value]) -> Result<Vec<ModelEvent>, ModelError> {
-        let mut decoder = Decoder::new(ToolNames::default());
+        let mut decoder = Decoder::new(ToolNames::default(), crate::wire::no_verdict);
         let mut events = VecDeque::new();
         for chunk in chunks {
             decoder.read(&chunk.to_string(), &mut events)?;
@@ -218,7 +227,7 @@ mod tests {
         assert_eq!(read(&[json!([1])]).unwrap_err().class, ModelErrorClass::Malformed);
         assert_eq!(read(&[json!({"choices": "x"})]).unwrap_err().class, ModelErrorClass::Malformed);
         assert_eq!(read(&[json!({"error": {"message": "overloaded"}})]).unwrap_err().class, ModelErrorClass::Transient);
-        let mut decoder = Decoder::new(ToolNames::default());
+        let mut decoder = Decoder::new(ToolNames::default(), crate::wire::no_verdict);
         assert!(decoder.read("{\"choices\": [", &mut VecDeque::new()).is_err());
     }
 }

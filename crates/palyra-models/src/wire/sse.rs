@@ -13,14 +13,14 @@ use std::collections::VecDeque;
 use crate::error::ModelError;
 
 /// Most bytes of one event. A server that never ends its line must not fill the memory.
-const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
+pub(super) const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
 
 /// The mark some servers put at the start of a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Cuts bytes into the `data` of events.
 #[derive(Debug, Default)]
-pub(super) struct SseParser {
+pub(crate) struct SseParser {
     line: Vec<u8>,
     data: Option<String>,
     after_carriage_return: bool,
@@ -30,7 +30,7 @@ pub(super) struct SseParser {
 
 impl SseParser {
     /// Takes the next bytes.
-    pub(super) fn push(&mut self, chunk: &[u8]) -> Result<(), ModelError> {
+    pub(crate) fn push(&mut self, chunk: &[u8]) -> Result<(), ModelError> {
         let mut rest = chunk;
         while let Some(first) = rest.first() {
             // The second half of a CRLF whose first half ended the line.
@@ -52,7 +52,7 @@ impl SseParser {
     }
 
     /// The stream has ended: delivers what is left.
-    pub(super) fn finish(&mut self) -> Result<(), ModelError> {
+    pub(crate) fn finish(&mut self) -> Result<(), ModelError> {
         if !self.line.is_empty() {
             self.end_line()?;
         }
@@ -61,7 +61,7 @@ impl SseParser {
     }
 
     /// The next complete event.
-    pub(super) fn next_event(&mut self) -> Option<String> {
+    pub(crate) fn next_event(&mut self) -> Option<String> {
         self.ready.pop_front()
     }
 

@@ -18,14 +18,14 @@ const MARK: usize = 8;
 
 /// Both directions for one request.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ToolNames {
+pub(crate) struct ToolNames {
     to_wire: BTreeMap<String, String>,
     from_wire: BTreeMap<String, String>,
 }
 
 impl ToolNames {
     /// The table for all names that a request offers or mentions.
-    pub(super) fn for_request(request: &ModelRequest) -> Self {
+    pub(crate) fn for_request(request: &ModelRequest) -> Self {
         let mut names = Self::default();
         let offered = request.tools.iter().map(|tool| &tool.name);
         let used = request.messages.iter().flat_map(|message| &message.tool_calls).map(|call| &call.name);
@@ -36,12 +36,12 @@ impl ToolNames {
     }
 
     /// The name as servers accept it.
-    pub(super) fn to_wire(&self, name: &str) -> String {
+    pub(crate) fn to_wire(&self, name: &str) -> String {
         self.to_wire.get(name).cloned().unwrap_or_else(|| plain(name))
     }
 
     /// The name as Palyra knows it.
-    pub(super) fn known_as(&self, name: &str) -> String {
+    pub(crate) fn known_as(&self, name: &str) -> String {
         self.from_wire.get(name).cloned().unwrap_or_else(|| name.replace("__", "."))
     }
 
