@@ -9,6 +9,8 @@
 //! - empty arguments become `{}`; a call without id gets `call_<position>`; a repeated id gets a suffix. All of it depends
 //!   on the events alone, so replay gives the same ids.
 //!
+//! A try that failed takes back everything it gave: only the last try makes the turn.
+//!
 //! INVARIANT: ids within an assembled turn are unique and not empty.
 
 use std::collections::BTreeSet;
@@ -102,8 +104,10 @@ impl TurnAssembler {
             // Shown while it is written; the whole block follows.
             ModelEvent::ReasoningDelta(text) => self.grow(text.len())?,
             ModelEvent::Attempted(attempt) => {
-                self.grow(attempt.error.message.len())?;
+                self.start_over();
                 self.attempts.push(attempt.clone());
+                self.bytes = self.attempts.iter().map(|attempt| attempt.error.message.len()).sum();
+                self.grow(0)?;
             }
             ModelEvent::Answering(answering) => self.answering = Some(answering.clone()),
             ModelEvent::Repaired(what) => {
@@ -114,6 +118,12 @@ impl TurnAssembler {
             ModelEvent::Finished(reason) => self.stop_reason = Some(*reason),
         }
         Ok(())
+    }
+
+    /// Forgets a try that failed; who was asked before is still known.
+    fn start_over(&mut self) {
+        let attempts = std::mem::take(&mut self.attempts);
+        *self = Self { attempts, ..Self::default() };
     }
 
     /// What the model has said so far.

@@ -59,7 +59,8 @@ impl Usage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelEvent {
-    /// A try that failed before another one is made, or another provider is asked.
+    /// A try that failed before another one is made, or another provider is asked. It takes back everything since the one
+    /// before: text, calls, reasoning, usage. Whoever shows or keeps parts of an answer drops them here.
     Attempted(Attempt),
     /// Who answers; comes before anything that is answered.
     Answering(Answering),

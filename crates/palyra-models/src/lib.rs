@@ -6,12 +6,16 @@
 //! - [`OfflineProvider`]: a deterministic planner for plain requests. It is not a language model and says so;
 //! - [`ScriptedProvider`]: fixed turns for tests and measurements.
 //!
-//! [`select`] chooses among them by configuration and says why. [`testing`] holds a scripted model server for tests of any
+//! [`select`] chooses among them by configuration and says why. What is reached over a network stands behind a [`Router`], which
+//! tries again, changes keys and goes on to the next model of a list; [`Accounts`] is what `models.toml` says about keys and lists, and
+//! [`Offer`]s are what could be used and is not. [`testing`] holds a scripted model server for tests of any
 //! crate. Nothing here decides whether a call may be made, keeps a conversation, or touches the workspace.
 
+mod accounts;
 mod assembler;
 mod attempt;
 mod chat;
+mod detect;
 mod embedding;
 mod error;
 mod event;
@@ -23,14 +27,20 @@ mod part;
 mod provider;
 mod reasoning;
 mod request;
+mod route;
 mod scripted;
 mod select;
 pub mod testing;
 mod tokens;
 mod wire;
 
+pub use accounts::{
+    Account, AccountKey, Accounts, AccountsError, ModelName, ModelSettings, ProviderKind, Routes, accept, add_key,
+    add_provider, remove_provider, set_default,
+};
 pub use assembler::{AssembledTurn, TurnAssembler};
 pub use attempt::{Answering, Attempt};
+pub use detect::{Offer, Place, adopt, offers_of_environment, offers_of_places, usual_places};
 pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use error::{ModelError, ModelErrorClass};
 pub use event::{ModelEvent, StopReason, Usage};
@@ -42,7 +52,11 @@ pub use part::{Part, PartKind};
 pub use provider::{ModelProvider, ModelStream, ProviderInfo};
 pub use reasoning::ReasoningBlock;
 pub use request::{ModelRequest, OutputShape, Purpose, ReasoningEffort, ToolChoice};
+pub use route::{
+    AfterOutput, Chain, Explanation, Gate, GateHealth, GateState, HttpProviders, KeyStanding, Needs, Pace,
+    ProviderFactory, RoutePolicy, Router, RouterOptions, Standing, Step, SystemPace, Target, TryOut, Wish, try_out,
+};
 pub use scripted::{Call, Echo, ModelErrorSpec, Scene, Script, ScriptedProvider, Turn};
-pub use select::{Selection, select};
+pub use select::{SelectError, SelectOptions, Selection, select};
 pub use tokens::{estimate_message_tokens, estimate_tokens, estimate_tool_tokens};
 pub use wire::{HttpProviderOptions, RetryPolicy, Timeouts, install_crypto_provider};

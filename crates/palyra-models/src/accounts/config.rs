@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::kind::ProviderKind;
 use super::name::ModelName;
-use crate::route::Capability;
+use crate::model_entry::Capability;
 
 /// All accounts and routes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -112,7 +112,14 @@ impl Account {
     /// An account of this kind with nothing said about it.
     #[must_use]
     pub const fn new(kind: ProviderKind) -> Self {
-        Self { kind, base_url: None, context_tokens: None, capabilities: None, keys: Vec::new(), models: BTreeMap::new() }
+        Self {
+            kind,
+            base_url: None,
+            context_tokens: None,
+            capabilities: None,
+            keys: Vec::new(),
+            models: BTreeMap::new(),
+        }
     }
 
     /// How many tokens fit into one call of this model.

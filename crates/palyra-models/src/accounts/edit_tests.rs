@@ -53,7 +53,8 @@ fn edits_keep_comments_and_the_rest_of_the_route() {
 fn what_cannot_be_meant_leaves_the_file_as_it_was() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("models.toml");
-    std::fs::write(&path, "version = 1\n[providers.local]\nkind = \"ollama\"\n[routes]\ndefault = [\"local/q\"]\n").unwrap();
+    std::fs::write(&path, "version = 1\n[providers.local]\nkind = \"ollama\"\n[routes]\ndefault = [\"local/q\"]\n")
+        .unwrap();
     let before = std::fs::read_to_string(&path).unwrap();
     let code = |result: Result<Accounts, AccountsError>| result.unwrap_err().to_stable().code;
     assert_eq!(code(add_provider(&path, "local", &anthropic())), "model_provider_exists");

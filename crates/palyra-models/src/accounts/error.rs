@@ -81,10 +81,8 @@ impl ToStableError for AccountsError {
                 StableErrorEnvelope::new("model_provider_exists", ErrorCategory::Conflict, message)
                     .hint("choose another name, or edit models.toml")
             }
-            Self::Argument { .. } => {
-                StableErrorEnvelope::new("model_name_invalid", ErrorCategory::Validation, message)
-                    .hint("write PROVIDER/MODEL; `palyra models list` shows the providers")
-            }
+            Self::Argument { .. } => StableErrorEnvelope::new("model_name_invalid", ErrorCategory::Validation, message)
+                .hint("write PROVIDER/MODEL; `palyra models list` shows the providers"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use palyra_common::config::ModelProviderChoice;
 use palyra_common::{env_vars, runtime_contract_enum};
 
-use crate::route::Capability;
+use crate::model_entry::Capability;
 
 runtime_contract_enum! {
     /// What a provider speaks.
@@ -85,7 +85,9 @@ impl ProviderKind {
     #[must_use]
     pub const fn usual_capabilities(self) -> &'static [Capability] {
         match self {
-            Self::Openai | Self::Anthropic | Self::Gemini | Self::Openrouter => Capability::ALL,
+            Self::Openai | Self::Anthropic | Self::Gemini | Self::Openrouter => {
+                &[Capability::Tools, Capability::Images, Capability::Files, Capability::StructuredOutput]
+            }
             Self::Ollama | Self::OpenaiCompatible => &[Capability::Tools, Capability::StructuredOutput],
         }
     }

@@ -14,7 +14,7 @@ use super::config::{Account, AccountKey, Accounts, ModelSettings, Routes};
 use super::error::{AccountsError, did_you_mean, suggest};
 use super::kind::ProviderKind;
 use super::name::{ModelName, check_name};
-use crate::route::Capability;
+use crate::model_entry::Capability;
 
 /// The only form of the file so far.
 pub(super) const VERSION: i64 = 1;
@@ -175,7 +175,8 @@ impl Reader<'_> {
             }
             let at_key = place(table, &at.full, "key");
             let reference = self.string(&at_key)?.ok_or_else(|| self.wrong(&at, "has an entry without a `key`"))?;
-            let key = reference.parse::<SecretRef>().map_err(|error| self.wrong(&at_key, format!("is wrong: {error}")))?;
+            let key =
+                reference.parse::<SecretRef>().map_err(|error| self.wrong(&at_key, format!("is wrong: {error}")))?;
             keys.push(AccountKey { name, key: self.anchored(key) });
         }
         Ok(keys)
@@ -206,7 +207,10 @@ impl Reader<'_> {
                 let at = place(tasks, &at.full, name);
                 let known = AuxiliaryTaskKind::ALL.iter().map(|kind| kind.as_str());
                 let kind = AuxiliaryTaskKind::parse(name).map_err(|error| {
-                    self.wrong(&at, format!("is no kind of task: {error}{}", did_you_mean(suggest(name, known).as_deref())))
+                    self.wrong(
+                        &at,
+                        format!("is no kind of task: {error}{}", did_you_mean(suggest(name, known).as_deref())),
+                    )
                 })?;
                 routes.tasks.insert(kind, self.route(&at, providers)?);
             }
@@ -256,9 +260,8 @@ impl Reader<'_> {
     fn capabilities(&self, table: &dyn TableLike, full: &str) -> Read<Option<Vec<Capability>>> {
         let at = place(table, full, "capabilities");
         let Some(texts) = self.list(&at)? else { return Ok(None) };
-        let read = |text: &String| {
-            Capability::parse(text).map_err(|error| self.wrong(&at, format!("is wrong: {error}")))
-        };
+        let read =
+            |text: &String| Capability::parse(text).map_err(|error| self.wrong(&at, format!("is wrong: {error}")));
         texts.iter().map(read).collect::<Result<_, _>>().map(Some)
     }
 
@@ -277,7 +280,9 @@ impl Reader<'_> {
 
     fn table<'t>(&self, at: &Place<'t>) -> Read<Option<&'t dyn TableLike>> {
         let Some(item) = at.item() else { return Ok(None) };
-        item.as_table_like().map(Some).ok_or_else(|| self.wrong(at, format!("must be a table, not {}", item.type_name())))
+        item.as_table_like()
+            .map(Some)
+            .ok_or_else(|| self.wrong(at, format!("must be a table, not {}", item.type_name())))
     }
 
     fn string(&self, at: &Place<'_>) -> Read<Option<String>> {

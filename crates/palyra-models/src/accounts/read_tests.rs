@@ -83,7 +83,11 @@ fn each_mistake_is_named_by_its_line() {
         ("version = 1\n[providers.x]\nkind = 'gemini'".to_owned(), 3, "key = \"env:GEMINI_API_KEY\""),
         ("version = 1\n[providers.'Big One']\nkind = 'ollama'".to_owned(), 2, "1 to 32 of the characters"),
         (format!("{local}keys = [{{ name = 'a', key = 'hunter2' }}]"), 4, "a secret must be a reference"),
-        (format!("{local}keys = [{{ name = 'a', key = 'env:A' }}, {{ name = 'a', key = 'env:B' }}]"), 4, "is `a` twice"),
+        (
+            format!("{local}keys = [{{ name = 'a', key = 'env:A' }}, {{ name = 'a', key = 'env:B' }}]"),
+            4,
+            "is `a` twice",
+        ),
         (route("default = []"), 5, "`routes.default` is empty"),
         (route("default = ['qwen3']"), 5, "names `qwen3`: it names no provider"),
         (route("default = ['locl/qwen3']"), 5, "did you mean `local`?"),
