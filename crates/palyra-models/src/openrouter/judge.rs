@@ -10,9 +10,14 @@ pub(super) fn judge(refusal: &Refusal) -> Verdict {
     let code = refusal.status.or_else(|| code_of(&refusal.body));
     let metadata = refusal.body.pointer("/error/metadata").or_else(|| refusal.body.get("metadata"));
     let flagged = metadata.and_then(|known| known.get("reasons")).is_some_and(Value::is_array);
+    let in_flight = metadata
+        .and_then(|known| known.get("limit_source"))
+        .is_some_and(|source| source == "openrouter_in_flight_budget");
     let message = refusal.message.to_ascii_lowercase();
     let class = match code {
         Some(403) if flagged => Some(ModelErrorClass::ContentPolicy),
+        // Too much is under way at the same time; this one passes.
+        Some(402) if in_flight => Some(ModelErrorClass::RateLimit),
         Some(402) => Some(ModelErrorClass::Quota),
         // Nobody behind it can serve the request as it is; waiting does not change that.
         Some(404 | 503) if message.contains("no endpoints found") || message.contains("no allowed providers") => {
