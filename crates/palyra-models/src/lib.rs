@@ -2,7 +2,8 @@
 //!
 //! A [`ModelProvider`] takes a [`ModelRequest`] that is complete in itself and answers with a stream of [`ModelEvent`]s;
 //! [`TurnAssembler`] makes a turn of them. Providers:
-//! - [`OpenAiCompatible`]: any server that speaks streaming chat completions;
+//! - [`OpenAi`] (Responses and chat completions), [`OpenRouter`], and [`OpenAiCompatible`] for any server that speaks streaming chat
+//!   completions;
 //! - [`OfflineProvider`]: a deterministic planner for plain requests. It is not a language model and says so;
 //! - [`ScriptedProvider`]: fixed turns for tests and measurements.
 //!
@@ -22,7 +23,9 @@ mod event;
 mod message;
 mod model_entry;
 mod offline;
+mod openai;
 mod openai_compatible;
+mod openrouter;
 mod part;
 mod provider;
 mod reasoning;
@@ -47,7 +50,9 @@ pub use event::{ModelEvent, StopReason, Usage};
 pub use message::{ATTACHMENT_MARK, Message, Role, ToolCallRequest, ToolSpec};
 pub use model_entry::{Capability, ModelEntry};
 pub use offline::OfflineProvider;
+pub use openai::{OpenAi, OpenAiApi};
 pub use openai_compatible::{OpenAiCompatible, OpenAiCompatibleOptions};
+pub use openrouter::OpenRouter;
 pub use part::{Part, PartKind};
 pub use provider::{ModelProvider, ModelStream, ProviderInfo};
 pub use reasoning::ReasoningBlock;
