@@ -3,40 +3,50 @@
 //! A [`ModelProvider`] takes a [`ModelRequest`] that is complete in itself and answers with a stream of [`ModelEvent`]s;
 //! [`TurnAssembler`] makes a turn of them. Providers:
 //! - [`OpenAiCompatible`]: any server that speaks streaming chat completions;
+//! - [`Anthropic`], [`Gemini`] and [`Ollama`]: the wires of these vendors;
 //! - [`OfflineProvider`]: a deterministic planner for plain requests. It is not a language model and says so;
 //! - [`ScriptedProvider`]: fixed turns for tests and measurements.
 //!
 //! [`select`] chooses among them by configuration and says why. [`testing`] holds a scripted model server for tests of any
 //! crate. Nothing here decides whether a call may be made, keeps a conversation, or touches the workspace.
 
+mod anthropic;
 mod assembler;
+mod attachment;
 mod attempt;
 mod chat;
+mod dialogue;
 mod embedding;
 mod error;
 mod event;
+mod gemini;
 mod message;
 mod model_entry;
 mod offline;
+mod ollama;
 mod openai_compatible;
 mod part;
 mod provider;
 mod reasoning;
 mod request;
+mod schema_refs;
 mod scripted;
 mod select;
 pub mod testing;
 mod tokens;
 mod wire;
 
+pub use anthropic::Anthropic;
 pub use assembler::{AssembledTurn, TurnAssembler};
 pub use attempt::{Answering, Attempt};
 pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use error::{ModelError, ModelErrorClass};
 pub use event::{ModelEvent, StopReason, Usage};
+pub use gemini::Gemini;
 pub use message::{ATTACHMENT_MARK, Message, Role, ToolCallRequest, ToolSpec};
 pub use model_entry::{Capability, ModelEntry};
 pub use offline::OfflineProvider;
+pub use ollama::Ollama;
 pub use openai_compatible::{OpenAiCompatible, OpenAiCompatibleOptions};
 pub use part::{Part, PartKind};
 pub use provider::{ModelProvider, ModelStream, ProviderInfo};
