@@ -33,6 +33,7 @@ pub(crate) struct ByteBody {
     response: Response,
     timeouts: Timeouts,
     begun: Instant,
+    first_by: Instant,
     received: usize,
     server: String,
     mask: Mask,
@@ -40,7 +41,10 @@ pub(crate) struct ByteBody {
 
 impl ByteBody {
     pub(super) fn new(response: Response, timeouts: Timeouts, begun: Instant, server: String, mask: Mask) -> Self {
-        Self { response, timeouts, begun, received: 0, server, mask }
+        let Timeouts { connect, first_byte, .. } = timeouts;
+        // The head has arrived, so the connection stands: what is left of its clock is not the body's to spend.
+        let first_by = (Instant::now() + first_byte).min(begun + connect.saturating_add(first_byte));
+        Self { response, timeouts, begun, first_by, received: 0, server, mask }
     }
 
     /// The server, for people.
@@ -87,12 +91,10 @@ impl ByteBody {
     /// When waiting ends, and which clock ends it.
     fn deadline(&self, patience: Patience) -> (Instant, Phase) {
         let now = Instant::now();
-        let Timeouts { connect, first_byte, between_chunks, total } = self.timeouts;
+        let Timeouts { first_byte, between_chunks, total, .. } = self.timeouts;
         let phase = match patience {
             Patience::AtMost(wait) => (now + wait, Phase::BetweenChunks(wait)),
-            Patience::Usual if self.received == 0 => {
-                (self.begun + connect.saturating_add(first_byte), Phase::FirstByte(first_byte))
-            }
+            Patience::Usual if self.received == 0 => (self.first_by, Phase::FirstByte(first_byte)),
             Patience::Usual => (now + between_chunks, Phase::BetweenChunks(between_chunks)),
         };
         let whole = (self.begun + total, Phase::Total(total));

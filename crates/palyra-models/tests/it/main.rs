@@ -3,5 +3,6 @@
 
 mod answers;
 mod faults;
+mod llama;
 mod server;
 mod support;
