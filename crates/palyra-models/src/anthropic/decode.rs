@@ -5,7 +5,7 @@
 //! and the blocks of tools that run at the provider are passed over: none is ever asked for. New kinds of events and blocks are passed over
 //! too, as the API's rules for versions demand.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::{Value, json};
 
@@ -16,8 +16,8 @@ use crate::event::{ModelEvent, StopReason, Usage};
 use crate::reasoning::ReasoningBlock;
 use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream};
 
-/// Most blocks that may be open at a time; real streams have one.
-const MAX_OPEN: usize = 64;
+/// Most blocks of one answer; real ones have a few dozen. Each costs memory until the end.
+const MAX_BLOCKS: usize = 4096;
 
 /// A block that has opened and not closed.
 #[derive(Debug)]
@@ -58,6 +58,7 @@ pub(super) struct Decoder {
     answer_tool: Option<AnswerTool>,
     judge: Judge,
     open: BTreeMap<u64, Open>,
+    closed: BTreeSet<u64>,
     calls: u32,
     text_bytes: usize,
     usage: Counted,
@@ -109,6 +110,7 @@ impl Decoder {
             answer_tool,
             judge,
             open: BTreeMap::new(),
+            closed: BTreeSet::new(),
             calls: 0,
             text_bytes: 0,
             usage: Counted::default(),
@@ -119,12 +121,13 @@ impl Decoder {
 
     fn start_block(&mut self, event: &Value, events: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
         let index = index(event)?;
-        if self.open.contains_key(&index) {
-            // Sent twice: opening it again would double it.
+        if self.open.contains_key(&index) || self.closed.contains(&index) {
+            // Opening it again would double what was said, or make a call twice.
+            events.push_back(ModelEvent::Repaired("a block that was sent twice was taken once".to_owned()));
             return Ok(());
         }
-        if self.open.len() >= MAX_OPEN {
-            return Err(ModelError::malformed("the answer has more than 64 open blocks"));
+        if self.open.len() + self.closed.len() >= MAX_BLOCKS {
+            return Err(ModelError::malformed("the answer has more than 4096 blocks"));
         }
         let block = event.get("content_block").unwrap_or(&Value::Null);
         let field = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -177,7 +180,11 @@ impl Decoder {
         let delta = event.get("delta").unwrap_or(&Value::Null);
         let field = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
         let kind = field("type");
-        let Some(open) = self.open.get_mut(&index(event)?) else {
+        let index = index(event)?;
+        if self.closed.contains(&index) {
+            return Ok(());
+        }
+        let Some(open) = self.open.get_mut(&index) else {
             // A part of a block that never opened belongs nowhere; text alone can be taken as it is.
             if kind == "text_delta" {
                 self.say(field("text"), events);
@@ -218,7 +225,11 @@ impl Decoder {
     }
 
     fn close_block(&mut self, index: u64, events: &mut VecDeque<ModelEvent>) {
-        match self.open.remove(&index) {
+        let open = self.open.remove(&index);
+        if open.is_some() {
+            self.closed.insert(index);
+        }
+        match open {
             Some(Open::Thinking { text, signature, position, text_before }) => {
                 let block = json!({ "type": "thinking", "thinking": text, "signature": signature });
                 events.push_back(thought(text, block, position, text_before));

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::generation::{AnswerForm, Dialect, Generation, Thinking};
+use super::dialect::{AnswerForm, Force, Refused, Thoughts};
+use super::generation::{Generation, Thinking};
 use super::shape::{self, AnswerTool};
 use super::turns;
 use crate::dialogue::Dialogue;
@@ -20,10 +21,20 @@ pub(super) struct Encoded {
     pub(super) thinking: Thinking,
     /// How the answer's shape is demanded.
     pub(super) form: AnswerForm,
+    /// Whether a tool has to be called.
+    pub(super) force: Force,
+    /// Whether earlier thoughts are given back.
+    pub(super) thoughts: Thoughts,
 }
 
 /// The body for this request.
-pub(super) fn encode(request: &ModelRequest, model: &str, names: &ToolNames, dialect: &Dialect) -> Encoded {
+pub(super) fn encode(
+    request: &ModelRequest,
+    model: &str,
+    names: &ToolNames,
+    refused: Refused,
+    thoughts: Thoughts,
+) -> Encoded {
     let generation = Generation::of(model);
     let dialogue = Dialogue::of(&request.messages);
     let mut tools = declarations(request, names);
@@ -32,7 +43,7 @@ pub(super) fn encode(request: &ModelRequest, model: &str, names: &ToolNames, dia
     let (format, answer_tool) = match &request.output {
         OutputShape::Text => (None, None),
         OutputShape::Json { name, schema } => {
-            let strict = (generation.takes_format() && dialect.takes_format()).then(|| shape::strict(schema)).flatten();
+            let strict = (generation.takes_format() && !refused.format).then(|| shape::strict(schema)).flatten();
             match strict {
                 Some(strict) => (Some(json!({ "type": "json_schema", "schema": strict })), None),
                 None => {
@@ -43,11 +54,19 @@ pub(super) fn encode(request: &ModelRequest, model: &str, names: &ToolNames, dia
             }
         }
     };
-    let choice = tool_choice(request, answer_tool.as_ref(), tools.len());
-    let forced = matches!(choice.as_ref().and_then(|choice| choice.get("type")?.as_str()), Some("any" | "tool"));
-    let mut thinking = Thinking::plan(generation, request.effort, request.max_output_tokens, dialect);
+    let mut choice = tool_choice(request, answer_tool.as_ref(), tools.len());
+    let kind = choice.as_ref().and_then(|choice| choice.get("type")?.as_str());
+    let force = if matches!(kind, Some("any" | "tool")) { Force::Yes } else { Force::No };
+    let mut instructions: Vec<String> = dialogue.instructions.iter().map(|text| (*text).to_owned()).collect();
+    if force == Force::Yes && refused.force {
+        // What the model may not be forced to, it is told.
+        choice = None;
+        instructions.push("Do not answer in words: call one of the tools.".to_owned());
+    }
+    let mut thinking = Thinking::plan(generation, request.effort, request.max_output_tokens, refused);
     // A model that has to call a tool may not think first; and one with a budget for thinking must have thought before.
-    if forced || (matches!(thinking, Thinking::Budget(_)) && !turns::thought_throughout(&dialogue)) {
+    let thought = thoughts == Thoughts::Given && turns::thought_throughout(&dialogue);
+    if choice.is_some() && force == Force::Yes || (matches!(thinking, Thinking::Budget(_)) && !thought) {
         thinking = Thinking::Unsaid;
     }
 
@@ -58,11 +77,11 @@ pub(super) fn encode(request: &ModelRequest, model: &str, names: &ToolNames, dia
         .unwrap_or_else(|| generation.usual_answer().saturating_add(thinking.extra_tokens(request.effort)));
     body.insert("max_tokens".to_owned(), bound.max(1).into());
     body.insert("stream".to_owned(), true.into());
-    if let Some(system) = system(&dialogue) {
+    if let Some(system) = system(&instructions) {
         body.insert("system".to_owned(), system);
     }
     // Blocks of thinking are kept whether or not more is asked for: the API passes over those that it has no use for.
-    let messages = turns::encode(&dialogue, request.stable_messages as usize, names);
+    let messages = turns::encode(&dialogue, request.stable_messages as usize, names, thoughts);
     body.insert("messages".to_owned(), messages.into());
     if let Some(last) = tools.last_mut().and_then(Value::as_object_mut) {
         last.insert("cache_control".to_owned(), json!({ "type": "ephemeral" }));
@@ -74,8 +93,8 @@ pub(super) fn encode(request: &ModelRequest, model: &str, names: &ToolNames, dia
         (None, Some(_)) => AnswerForm::Tool,
         (None, None) => AnswerForm::Free,
     };
-    say_thinking(thinking, format, dialect, &mut body);
-    Encoded { body: Value::Object(body), answer_tool, thinking, form }
+    say_thinking(thinking, format, refused, &mut body);
+    Encoded { body: Value::Object(body), answer_tool, thinking, form, force, thoughts }
 }
 
 /// The same request as the counting of tokens takes it.
@@ -144,15 +163,14 @@ fn tool_choice(request: &ModelRequest, answer_tool: Option<&AnswerTool>, declare
     }
 }
 
-fn system(dialogue: &Dialogue<'_>) -> Option<Value> {
-    let mut blocks: Vec<Value> =
-        dialogue.instructions.iter().map(|text| json!({ "type": "text", "text": text })).collect();
+fn system(instructions: &[String]) -> Option<Value> {
+    let mut blocks: Vec<Value> = instructions.iter().map(|text| json!({ "type": "text", "text": text })).collect();
     let last = blocks.last_mut()?.as_object_mut()?;
     last.insert("cache_control".to_owned(), json!({ "type": "ephemeral" }));
     Some(blocks.into())
 }
 
-fn say_thinking(thinking: Thinking, format: Option<Value>, dialect: &Dialect, body: &mut Map<String, Value>) {
+fn say_thinking(thinking: Thinking, format: Option<Value>, refused: Refused, body: &mut Map<String, Value>) {
     let mut output = Map::new();
     match thinking {
         Thinking::Unsaid => {}
@@ -161,7 +179,7 @@ fn say_thinking(thinking: Thinking, format: Option<Value>, dialect: &Dialect, bo
         }
         Thinking::Adaptive(effort) => {
             let mut said = json!({ "type": "adaptive" });
-            if let Some(fields) = said.as_object_mut().filter(|_| dialect.takes_display()) {
+            if let Some(fields) = said.as_object_mut().filter(|_| !refused.display) {
                 // Newer models keep their thinking to themselves unless asked.
                 fields.insert("display".to_owned(), "summarized".into());
             }
@@ -177,7 +195,3 @@ fn say_thinking(thinking: Thinking, format: Option<Value>, dialect: &Dialect, bo
         body.insert("output_config".to_owned(), Value::Object(output));
     }
 }
-
-#[cfg(test)]
-#[path = "encode_tests.rs"]
-mod tests;

@@ -3,11 +3,9 @@
 //! The Messages API is one, but the models behind it differ in how they are told to think and whether they take a schema for
 //! their answer. Names carry the version (`claude-sonnet-4-5-20250929`, `claude-3-7-sonnet-latest`). A name without one is taken for the
 //! newest; a name that is no Claude at all belongs to another server that speaks this wire, of which the least is assumed. Where the guess is
-//! wrong the server says so, and [`Dialect`] learns it.
+//! wrong the server says so, and `dialect` learns it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use crate::error::ModelError;
+use super::dialect::Refused;
 use crate::request::ReasoningEffort;
 
 /// Smallest budget for thinking that the API takes.
@@ -91,12 +89,13 @@ impl Thinking {
         generation: Generation,
         effort: Option<ReasoningEffort>,
         bound: Option<u32>,
-        dialect: &Dialect,
+        refused: Refused,
     ) -> Self {
         let Some(effort) = effort else { return Self::Unsaid };
         let form = match generation.thinks() {
-            Form::Budget if dialect.budget_refused.load(Ordering::Relaxed) => Form::Adaptive,
-            Form::Adaptive if dialect.adaptive_refused.load(Ordering::Relaxed) => Form::Budget,
+            Form::Budget | Form::Adaptive if refused.budget && refused.adaptive => Form::None,
+            Form::Budget if refused.budget => Form::Adaptive,
+            Form::Adaptive if refused.adaptive => Form::Budget,
             form => form,
         };
         match (form, effort) {
@@ -133,76 +132,9 @@ fn budget(effort: ReasoningEffort) -> u32 {
     }
 }
 
-/// What a server has refused so far. Only ever moves away from the first form, so a call is sent again a few times at most.
-#[derive(Debug, Default)]
-pub(super) struct Dialect {
-    budget_refused: AtomicBool,
-    adaptive_refused: AtomicBool,
-    format_refused: AtomicBool,
-    display_refused: AtomicBool,
-}
-
-/// Whether a refusal taught something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Learned {
-    /// The next request will look different.
-    Something,
-    /// The same request would be sent again.
-    Nothing,
-}
-
-impl Dialect {
-    /// Learns from a refusal of a request that said this about thinking.
-    pub(super) fn learn(&self, refusal: &ModelError, said: Thinking, format: AnswerForm) -> Learned {
-        if refusal.status != Some(400) {
-            return Learned::Nothing;
-        }
-        let text = refusal.message.to_ascii_lowercase();
-        let thinking = text.contains("thinking");
-        let flag = match said {
-            Thinking::Adaptive(_) if thinking && text.contains("display") => &self.display_refused,
-            Thinking::Adaptive(_) | Thinking::Effort(_) if thinking || text.contains("effort") => {
-                &self.adaptive_refused
-            }
-            Thinking::Budget(_) if thinking && text.contains("adaptive") => &self.budget_refused,
-            _ if format == AnswerForm::Schema && mentions_format(&text) => &self.format_refused,
-            _ => return Learned::Nothing,
-        };
-        if flag.swap(true, Ordering::Relaxed) { Learned::Nothing } else { Learned::Something }
-    }
-
-    /// Whether a schema may be sent for the answer.
-    pub(super) fn takes_format(&self) -> bool {
-        !self.format_refused.load(Ordering::Relaxed)
-    }
-
-    /// Whether it may be asked to show the thinking.
-    pub(super) fn takes_display(&self) -> bool {
-        !self.display_refused.load(Ordering::Relaxed)
-    }
-}
-
-/// How the answer's form is demanded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AnswerForm {
-    /// Not at all.
-    Free,
-    /// By a schema.
-    Schema,
-    /// By a tool that takes the answer.
-    Tool,
-}
-
-fn mentions_format(text: &str) -> bool {
-    ["output_config", "output_format", "structured output", "json_schema", "grammar"]
-        .iter()
-        .any(|word| text.contains(word))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ModelErrorClass;
 
     #[test]
     fn names_tell_the_version() {
@@ -226,8 +158,8 @@ mod tests {
 
     #[test]
     fn each_generation_is_told_to_think_in_its_own_way() {
-        let dialect = Dialect::default();
-        let plan = |model: &str, effort, bound| Thinking::plan(Generation::of(model), Some(effort), bound, &dialect);
+        let nothing = Refused::default();
+        let plan = |model: &str, effort, bound| Thinking::plan(Generation::of(model), Some(effort), bound, nothing);
         assert_eq!(plan("claude-3-5-sonnet", ReasoningEffort::High, None), Thinking::Unsaid);
         assert_eq!(plan("claude-sonnet-4-5", ReasoningEffort::Medium, None), Thinking::Budget(8192));
         assert_eq!(plan("claude-sonnet-4-5", ReasoningEffort::High, Some(6000)), Thinking::Budget(3000));
@@ -235,25 +167,9 @@ mod tests {
         assert_eq!(plan("claude-sonnet-4-5", ReasoningEffort::Minimal, None), Thinking::Unsaid);
         assert_eq!(plan("claude-opus-5-5", ReasoningEffort::High, Some(100)), Thinking::Adaptive("high"));
         assert_eq!(plan("claude-opus-5-5", ReasoningEffort::Minimal, None), Thinking::Effort("low"));
-        assert_eq!(Thinking::plan(Generation::Foreign, None, None, &dialect), Thinking::Unsaid);
-    }
-
-    #[test]
-    fn refusals_teach_once() {
-        let dialect = Dialect::default();
-        let refusal = |text: &str| ModelError::new(ModelErrorClass::Permanent, text).status(400);
-        let forms = |said| Thinking::plan(said, Some(ReasoningEffort::Low), None, &dialect);
-        let words =
-            refusal("\"thinking.type.enabled\" is not supported for this model. Use \"thinking.type.adaptive\"");
-        let budget = forms(Generation::Claude(4, 0));
-        assert_eq!(dialect.learn(&words, budget, AnswerForm::Free), Learned::Something);
-        assert_eq!(dialect.learn(&words, budget, AnswerForm::Free), Learned::Nothing);
-        assert_eq!(forms(Generation::Claude(4, 0)), Thinking::Adaptive("low"));
-        let words = refusal("output_config.format: this model does not support structured outputs");
-        assert_eq!(dialect.learn(&words, Thinking::Unsaid, AnswerForm::Schema), Learned::Something);
-        assert!(!dialect.takes_format());
-        assert_eq!(dialect.learn(&refusal("messages: too odd"), budget, AnswerForm::Schema), Learned::Nothing);
-        let other = ModelError::new(ModelErrorClass::Transient, "thinking adaptive").status(500);
-        assert_eq!(dialect.learn(&other, Thinking::Adaptive("low"), AnswerForm::Free), Learned::Nothing);
+        assert_eq!(Thinking::plan(Generation::Foreign, None, None, nothing), Thinking::Unsaid);
+        let both = Refused { budget: true, adaptive: true, ..nothing };
+        let plan = Thinking::plan(Generation::Foreign, Some(ReasoningEffort::High), None, both);
+        assert_eq!(plan, Thinking::Unsaid);
     }
 }

@@ -1,10 +1,11 @@
 //! Anthropic, and any server that speaks its Messages API.
 //!
-//! `encode` writes requests with `turns` (the conversation), `generation` (what a model can be told) and `shape` (answers of
-//! a given form); `decode` reads the stream; `failure` knows what refusals mean; `catalogue` reads the list of models.
+//! `encode` writes requests with `turns` (the conversation), `generation` (what a model can be told), `dialect` (what it refused) and
+//! `shape` (answers of a given form); `decode` reads the stream; `failure` knows what refusals mean; `catalogue` reads the list of models.
 
 mod catalogue;
 mod decode;
+mod dialect;
 mod encode;
 mod failure;
 mod generation;
@@ -15,7 +16,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use self::decode::Decoder;
-use self::generation::{Dialect, Learned};
+use self::dialect::{Dialect, Learned, Thoughts};
 use crate::attempt::Answering;
 use crate::error::{ModelError, ModelErrorClass};
 use crate::model_entry::ModelEntry;
@@ -60,7 +61,8 @@ impl Anthropic {
     /// How many tokens a request has, as the provider itself counts them.
     pub async fn count_tokens(&self, request: &ModelRequest) -> Result<u64, ModelError> {
         let model = self.model_for(request)?;
-        let encoded = encode::encode(request, &model, &ToolNames::for_request(request), &self.dialect);
+        let encoded =
+            encode::encode(request, &model, &ToolNames::for_request(request), self.dialect.of(&model), Thoughts::Given);
         let url = self.transport.base().join("messages/count_tokens");
         let answer = self.transport.post(url, &encode::for_counting(encoded), &model, MAX_COUNT).await?;
         let count =
@@ -97,8 +99,9 @@ impl ModelProvider for Anthropic {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let model = self.model_for(&request)?;
         let names = ToolNames::for_request(&request);
+        let mut thoughts = Thoughts::Given;
         loop {
-            let encoded = encode::encode(&request, &model, &names, &self.dialect);
+            let encoded = encode::encode(&request, &model, &names, self.dialect.of(&model), thoughts);
             let ask = Ask {
                 url: self.transport.base().join("messages"),
                 body: &encoded.body,
@@ -108,8 +111,12 @@ impl ModelProvider for Anthropic {
             };
             let body = match self.transport.open(ask).await {
                 Ok(body) => body,
-                Err(refusal) => match self.dialect.learn(&refusal, encoded.thinking, encoded.form) {
+                Err(refusal) => match self.dialect.learn(&model, &refusal, &encoded) {
                     Learned::Something => continue,
+                    Learned::LeaveOutThoughts => {
+                        thoughts = Thoughts::LeftOut;
+                        continue;
+                    }
                     Learned::Nothing => return Err(refusal),
                 },
             };

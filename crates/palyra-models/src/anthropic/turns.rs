@@ -10,6 +10,7 @@
 use serde_json::{Map, Value, json};
 
 use super::ORIGIN;
+use super::dialect::Thoughts;
 use crate::attachment;
 use crate::dialogue::{CallResult, Dialogue, ModelSaid, NO_RESULT, Said, Turn};
 use crate::message::Message;
@@ -27,7 +28,7 @@ struct Block {
 }
 
 /// The turns of a conversation.
-pub(super) fn encode(dialogue: &Dialogue<'_>, stable: usize, names: &ToolNames) -> Vec<Value> {
+pub(super) fn encode(dialogue: &Dialogue<'_>, stable: usize, names: &ToolNames, thoughts: Thoughts) -> Vec<Value> {
     let mut blocks = Vec::new();
     for turn in &dialogue.turns {
         match turn {
@@ -37,7 +38,7 @@ pub(super) fn encode(dialogue: &Dialogue<'_>, stable: usize, names: &ToolNames) 
             }
             Turn::Model(messages) => {
                 for message in messages {
-                    model(message, names, &mut blocks);
+                    model(message, names, thoughts, &mut blocks);
                 }
             }
         }
@@ -51,12 +52,12 @@ pub(super) fn encode(dialogue: &Dialogue<'_>, stable: usize, names: &ToolNames) 
     in_turns(blocks)
 }
 
-/// Whether every turn of the model since the person last spoke began with thinking, as a model with a budget for it
+/// Whether every turn of the model since the person last spoke without giving results began with thinking, as a model with a budget for it
 /// demands of turns that called tools.
 pub(super) fn thought_throughout(dialogue: &Dialogue<'_>) -> bool {
     let open = dialogue.turns.iter().rev().take_while(|turn| match turn {
         Turn::Model(_) => true,
-        Turn::Person(turn) => !turn.results.is_empty() && turn.said.is_empty(),
+        Turn::Person(turn) => !turn.results.is_empty(),
     });
     open.filter_map(|turn| match turn {
         Turn::Model(messages) => messages.first(),
@@ -158,9 +159,9 @@ fn own_thoughts(message: &Message) -> impl Iterator<Item = (usize, &crate::reaso
     )
 }
 
-fn model(said: &ModelSaid<'_>, names: &ToolNames, blocks: &mut Vec<Block>) {
+fn model(said: &ModelSaid<'_>, names: &ToolNames, thoughts: Thoughts, blocks: &mut Vec<Block>) {
     let message = said.message;
-    let given: Vec<_> = own_thoughts(message).collect();
+    let given: Vec<_> = own_thoughts(message).filter(|_| thoughts == Thoughts::Given).collect();
     let mut values = Vec::new();
     let mut rest = message.content.as_str();
     for (before, block) in given.iter().filter(|(_, block)| block.position == 0) {

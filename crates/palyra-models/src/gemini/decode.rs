@@ -4,7 +4,7 @@
 //! connection, and is whole if a chunk said why the model stopped. Calls come whole. Images that a model draws, code that
 //! runs at the provider, citations and ratings are passed over: none is ever asked for.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use serde_json::{Value, json};
 
@@ -20,6 +20,8 @@ pub(super) struct Decoder {
     names: ToolNames,
     judge: Judge,
     calls: u32,
+    /// Ids of calls that have been seen.
+    seen: BTreeSet<String>,
     thoughts: String,
     said: Said,
     usage: Option<Usage>,
@@ -43,7 +45,16 @@ struct Stop {
 impl Decoder {
     /// A decoder for the answer to one request.
     pub(super) fn new(names: ToolNames, judge: Judge) -> Self {
-        Self { names, judge, calls: 0, thoughts: String::new(), said: Said::Nothing, usage: None, stop: None }
+        Self {
+            names,
+            judge,
+            calls: 0,
+            seen: BTreeSet::new(),
+            thoughts: String::new(),
+            said: Said::Nothing,
+            usage: None,
+            stop: None,
+        }
     }
 
     fn read_chunk(&mut self, chunk: Value, events: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
@@ -91,6 +102,11 @@ impl Decoder {
         self.end_thoughts(events);
         if let Some(call) = part.get("functionCall").filter(|call| call.is_object()) {
             let field = |name: &str| call.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+            if field("id").is_some_and(|id| !self.seen.insert(id.to_owned())) {
+                // The same call again: making it twice would be worse than not at all.
+                events.push_back(ModelEvent::Repaired("a call that was sent twice was taken once".to_owned()));
+                return;
+            }
             let index = self.calls;
             self.calls = self.calls.saturating_add(1);
             self.said = Said::Something;

@@ -72,7 +72,3 @@ fn declaration(tool: &ToolSpec, names: &ToolNames, series: Series) -> Value {
     }
     Value::Object(function)
 }
-
-#[cfg(test)]
-#[path = "encode_tests.rs"]
-mod tests;

@@ -97,9 +97,11 @@ fn signatures<'a>(message: &'a Message, on: &'a str) -> impl Iterator<Item = (u3
 fn model(said: &ModelSaid<'_>, names: &ToolNames, series: Series) -> Vec<Value> {
     let message = said.message;
     let mut parts: Vec<Value> = text(&message.content).into_iter().collect();
-    for (_, signature) in signatures(message, "text") {
-        parts.push(json!({ "text": "", "thoughtSignature": signature }));
-    }
+    let signed_text = |calls_before: usize| {
+        let here = signatures(message, "text").filter(move |(position, _)| *position as usize == calls_before);
+        here.map(|(_, signature)| json!({ "text": "", "thoughtSignature": signature }))
+    };
+    parts.extend(signed_text(0));
     for (index, (call, id)) in message.tool_calls.iter().zip(&said.ids).enumerate() {
         let mut function = Map::new();
         function.extend(wire_id(&call.id, id));
@@ -113,6 +115,7 @@ fn model(said: &ModelSaid<'_>, names: &ToolNames, series: Series) -> Vec<Value> 
             part.insert("thoughtSignature".to_owned(), signature.into());
         }
         parts.push(Value::Object(part));
+        parts.extend(signed_text(index + 1));
     }
     parts
 }

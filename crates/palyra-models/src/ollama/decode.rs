@@ -3,7 +3,7 @@
 //! Every line is a document with what is new; calls come whole; the last line says `done` and holds the counts. An error may
 //! stand on any line. How long loading and reading took is told there too and passed over: time is measured where it is spent.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use serde_json::Value;
 
@@ -19,6 +19,8 @@ pub(super) struct Decoder {
     names: ToolNames,
     judge: Judge,
     calls: u32,
+    /// Ids of calls that have been seen.
+    seen: BTreeSet<String>,
     thoughts: String,
     usage: Usage,
     stop: Option<StopReason>,
@@ -27,7 +29,15 @@ pub(super) struct Decoder {
 impl Decoder {
     /// A decoder for the answer to one request.
     pub(super) fn new(names: ToolNames, judge: Judge) -> Self {
-        Self { names, judge, calls: 0, thoughts: String::new(), usage: Usage::default(), stop: None }
+        Self {
+            names,
+            judge,
+            calls: 0,
+            seen: BTreeSet::new(),
+            thoughts: String::new(),
+            usage: Usage::default(),
+            stop: None,
+        }
     }
 
     fn read_message(&mut self, message: &Value, events: &mut VecDeque<ModelEvent>) {
@@ -44,6 +54,11 @@ impl Decoder {
         for call in calls {
             let function = call.get("function").unwrap_or(call);
             let id = call.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
+            if id.is_some_and(|id| !self.seen.insert(id.to_owned())) {
+                // The same call again: making it twice would be worse than not at all.
+                events.push_back(ModelEvent::Repaired("a call that was sent twice was taken once".to_owned()));
+                continue;
+            }
             let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
             let arguments = match function.get("arguments") {
                 Some(Value::String(text)) => text.clone(),

@@ -143,7 +143,3 @@ fn arguments(written: &str) -> Value {
         Ok(_) | Err(_) => json!({ "malformed_arguments": written }),
     }
 }
-
-#[cfg(test)]
-#[path = "encode_tests.rs"]
-mod tests;

@@ -41,6 +41,9 @@ pub struct Ollama {
 }
 
 impl Ollama {
+    /// A window that most machines can hold, for when nobody said: the server reserves memory for all of it.
+    pub const USUAL_CONTEXT_TOKENS: u32 = 16_384;
+
     /// Checks the options and prepares a client; nothing is sent.
     pub fn new(options: HttpProviderOptions) -> Result<Self, ModelError> {
         let base_url = options.base_url.as_deref().filter(|url| !url.trim().is_empty()).unwrap_or(USUAL_BASE_URL);

@@ -1,7 +1,7 @@
 //! A scripted model server for tests: real HTTP on a loopback port, OpenAI streaming chat completions, faults on demand.
 //!
 //! [`ModelServer`] answers `POST …/chat/completions` with queued [`Reply`]s first, then from its script, `GET …/models` with
-//! its list and `POST …/embeddings` with vectors that tell the lengths of the texts. It captures every request. It uses plain threads and sockets so that tests of any crate can have it without
+//! its list and `POST …/embeddings` with vectors that tell the lengths of the texts; any other `POST` gets the next queued reply. It captures every request. It uses plain threads and sockets so that tests of any crate can have it without
 //! a runtime, and so that it can misbehave in ways that no HTTP library would allow. Dropping it closes all connections and
 //! joins its threads.
 
@@ -67,6 +67,7 @@ struct Shared {
     abandoned: AtomicUsize,
     queue: Mutex<VecDeque<Reply>>,
     script: Mutex<Option<Script>>,
+    places: Mutex<Vec<(String, Reply)>>,
     models: Mutex<Vec<String>>,
     requests: Mutex<Vec<CapturedRequest>>,
     connections: Mutex<Vec<JoinHandle<()>>>,
@@ -79,6 +80,9 @@ impl Shared {
 
     fn reply_to(&self, request: &CapturedRequest) -> Reply {
         let path = request.path.split('?').next().unwrap_or_default();
+        if let Some((_, reply)) = locked(&self.places).iter().find(|(place, _)| place == path) {
+            return reply.clone();
+        }
         match request.method.as_str() {
             "GET" if path.ends_with("/models") => {
                 let models: Vec<Value> =
@@ -87,7 +91,9 @@ impl Shared {
             }
             "POST" if path.ends_with("/chat/completions") => self.completion(request),
             "POST" if path.ends_with("/embeddings") => embeddings(request),
-            _ => Reply::status(404, &json!({ "error": { "message": "no such route" } })),
+            // Wires of other vendors: what was queued, on whatever path they ask.
+            "POST" => locked(&self.queue).pop_front().unwrap_or_else(no_such_route),
+            _ => no_such_route(),
         }
     }
 
@@ -103,6 +109,10 @@ impl Shared {
         let wants_stream = request.body.get("stream").and_then(Value::as_bool).unwrap_or_default();
         if wants_stream { reply } else { reply.as_document() }
     }
+}
+
+fn no_such_route() -> Reply {
+    Reply::status(404, &json!({ "error": { "message": "no such route" } }))
 }
 
 /// Vectors that say how long their texts are and which they were, the last one first: no client may rely on the order.
@@ -157,6 +167,11 @@ impl ModelServer {
     /// Queues one more reply; queued replies go before the script.
     pub fn push(&self, reply: Reply) {
         locked(&self.shared.queue).push_back(reply);
+    }
+
+    /// Answers every request for this path, without its query, in the same way.
+    pub fn serve_at(&self, path: &str, reply: Reply) {
+        locked(&self.shared.places).push((path.to_owned(), reply));
     }
 
     /// Offers these models.

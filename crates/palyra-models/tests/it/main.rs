@@ -1,4 +1,4 @@
-//! The OpenAI-compatible provider against the scripted model server, over real sockets.
+//! Providers against the scripted model server and the real llama.cpp server, over real sockets.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests stop at the first surprise")]
 
 mod answers;
@@ -6,3 +6,4 @@ mod faults;
 mod llama;
 mod server;
 mod support;
+mod vendors;
