@@ -193,6 +193,9 @@ fn a_try_that_failed_takes_back_all_that_it_gave() {
     assert_eq!((turn.text.as_str(), turn.usage, turn.repairs.len()), ("whole", Usage::default(), 0));
     assert_eq!(turn.tool_calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["two"]);
     assert_eq!(turn.attempts, [attempt]);
+}
+
+#[test]
 fn slips_in_arguments_are_put_right_and_told() {
     let ended = ModelEvent::Finished(StopReason::ToolUse);
     let turn = assemble(&[

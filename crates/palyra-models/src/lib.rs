@@ -4,6 +4,7 @@
 //! [`TurnAssembler`] makes a turn of them. Providers:
 //! - [`OpenAi`] (Responses and chat completions), [`OpenRouter`], and [`OpenAiCompatible`] for any server that speaks streaming chat
 //!   completions;
+//! - [`Anthropic`], [`Gemini`] and [`Ollama`]: the wires of these vendors;
 //! - [`OfflineProvider`]: a deterministic planner for plain requests. It is not a language model and says so;
 //! - [`ScriptedProvider`]: fixed turns for tests and measurements.
 //!
@@ -13,16 +14,21 @@
 //! crate. Nothing here decides whether a call may be made, keeps a conversation, or touches the workspace.
 
 mod accounts;
+mod anthropic;
 mod assembler;
+mod attachment;
 mod attempt;
 mod chat;
 mod detect;
+mod dialogue;
 mod embedding;
 mod error;
 mod event;
+mod gemini;
 mod message;
 mod model_entry;
 mod offline;
+mod ollama;
 mod openai;
 mod openai_compatible;
 mod openrouter;
@@ -31,6 +37,7 @@ mod provider;
 mod reasoning;
 mod request;
 mod route;
+mod schema_refs;
 mod scripted;
 mod select;
 pub mod testing;
@@ -41,15 +48,18 @@ pub use accounts::{
     Account, AccountKey, Accounts, AccountsError, ModelName, ModelSettings, ProviderKind, Routes, accept, add_key,
     add_provider, remove_provider, set_default,
 };
+pub use anthropic::Anthropic;
 pub use assembler::{AssembledTurn, TurnAssembler};
 pub use attempt::{Answering, Attempt};
 pub use detect::{Offer, Place, adopt, offers_of_environment, offers_of_places, usual_places};
 pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use error::{ModelError, ModelErrorClass};
 pub use event::{ModelEvent, StopReason, Usage};
+pub use gemini::Gemini;
 pub use message::{ATTACHMENT_MARK, Message, Role, ToolCallRequest, ToolSpec};
 pub use model_entry::{Capability, ModelEntry};
 pub use offline::OfflineProvider;
+pub use ollama::Ollama;
 pub use openai::{OpenAi, OpenAiApi};
 pub use openai_compatible::{OpenAiCompatible, OpenAiCompatibleOptions};
 pub use openrouter::OpenRouter;

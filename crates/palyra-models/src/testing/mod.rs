@@ -1,7 +1,7 @@
 //! A scripted model server for tests: real HTTP on a loopback port, the wires of several vendors, faults on demand.
 //!
 //! [`ModelServer`] answers what belongs to one of its [`Wire`]s with queued [`Reply`]s first, then from its script, `GET …/models`
-//! with its list and `POST …/embeddings` with vectors that tell the lengths of the texts. It captures every request. It uses plain
+//! with its list and `POST …/embeddings` with vectors that tell the lengths of the texts; any other `POST` gets the next queued reply. It captures every request. It uses plain
 //! threads and sockets so that tests of any crate can have it without a runtime, and so that it can misbehave in ways that no HTTP
 //! library would allow. Dropping it closes all connections and joins its threads.
 
@@ -85,6 +85,7 @@ struct Shared {
     abandoned: AtomicUsize,
     queue: Mutex<VecDeque<Reply>>,
     script: Mutex<Option<Script>>,
+    places: Mutex<Vec<(String, Reply)>>,
     models: Mutex<Vec<String>>,
     requests: Mutex<Vec<CapturedRequest>>,
     connections: Mutex<Vec<JoinHandle<()>>>,
@@ -97,6 +98,9 @@ impl Shared {
 
     fn reply_to(&self, request: &CapturedRequest) -> Reply {
         let path = request.path.split('?').next().unwrap_or_default();
+        if let Some((_, reply)) = locked(&self.places).iter().find(|(place, _)| place == path) {
+            return reply.clone();
+        }
         match request.method.as_str() {
             "GET" if path.ends_with("/models") => {
                 let models: Vec<Value> =
@@ -105,7 +109,9 @@ impl Shared {
             }
             "POST" if path.ends_with("/embeddings") => embeddings(request),
             "POST" if self.wires.iter().any(|wire| wire.answers(path)) => self.completion(request),
-            _ => Reply::status(404, &json!({ "error": { "message": "no such route" } })),
+            // Wires of other vendors: what was queued, on whatever path they ask.
+            "POST" => locked(&self.queue).pop_front().unwrap_or_else(no_such_route),
+            _ => no_such_route(),
         }
     }
 
@@ -127,6 +133,10 @@ impl Shared {
         let found = self.wires.iter().find(|wire| wire.answers(path)).or_else(|| self.wires.first());
         found.map_or(&ChatWire, |wire| wire.as_ref())
     }
+}
+
+fn no_such_route() -> Reply {
+    Reply::status(404, &json!({ "error": { "message": "no such route" } }))
 }
 
 /// Vectors that say how long their texts are and which they were, the last one first: no client may rely on the order.
@@ -199,6 +209,11 @@ impl ModelServer {
     /// Queues one more reply; queued replies go before the script.
     pub fn push(&self, reply: Reply) {
         locked(&self.shared.queue).push_back(reply);
+    }
+
+    /// Answers every request for this path, without its query, in the same way.
+    pub fn serve_at(&self, path: &str, reply: Reply) {
+        locked(&self.shared.places).push((path.to_owned(), reply));
     }
 
     /// Offers these models.

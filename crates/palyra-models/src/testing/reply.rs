@@ -139,6 +139,13 @@ impl Reply {
         self
     }
 
+    /// Answers with another status.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
     /// Claims another content type.
     #[must_use]
     pub fn content_type(mut self, content_type: &str) -> Self {

@@ -6,4 +6,5 @@ mod faults;
 mod llama;
 mod server;
 mod support;
+mod vendors;
 mod wires;
