@@ -8,6 +8,8 @@
 //! - [`OfflineProvider`]: a deterministic planner for plain requests. It is not a language model and says so;
 //! - [`ScriptedProvider`]: fixed turns for tests and measurements.
 //!
+//! [`PriceTable`] says what calls cost and may cost at worst, [`TokenCounter`] how many tokens a request is before it is made.
+//!
 //! [`select`] chooses among them by configuration and says why. What is reached over a network stands behind a [`Router`], which
 //! tries again, changes keys and goes on to the next model of a list; [`Accounts`] is what `models.toml` says about keys and lists, and
 //! [`Offer`]s are what could be used and is not. [`testing`] holds a scripted model server for tests of any
@@ -33,6 +35,7 @@ mod openai;
 mod openai_compatible;
 mod openrouter;
 mod part;
+mod price;
 mod provider;
 mod reasoning;
 mod request;
@@ -64,6 +67,7 @@ pub use openai::{OpenAi, OpenAiApi};
 pub use openai_compatible::{OpenAiCompatible, OpenAiCompatibleOptions};
 pub use openrouter::OpenRouter;
 pub use part::{Part, PartKind};
+pub use price::{AttemptCost, Billing, Cost, PriceFileError, PriceTable, Priced, Quote, Rates, Seller};
 pub use provider::{ModelProvider, ModelStream, ProviderInfo};
 pub use reasoning::ReasoningBlock;
 pub use request::{ModelRequest, OutputShape, Purpose, ReasoningEffort, ToolChoice};
@@ -73,5 +77,8 @@ pub use route::{
 };
 pub use scripted::{Call, Echo, ModelErrorSpec, Scene, Script, ScriptedProvider, Turn};
 pub use select::{SelectError, SelectOptions, Selection, select};
-pub use tokens::{estimate_message_tokens, estimate_tokens, estimate_tool_tokens};
+pub use tokens::{
+    CountMethod, Encoding, TokenCount, TokenCounter, TokenFamily, estimate_message_tokens, estimate_tokens,
+    estimate_tool_tokens,
+};
 pub use wire::{HttpProviderOptions, RetryPolicy, Timeouts, install_crypto_provider};

@@ -180,9 +180,10 @@ fn single(options: &SelectOptions<'_>, kind: ProviderKind) -> Result<Selection, 
     let (server, warning) = shown(kind, &url)?;
     let name = given(config.name.as_deref()).map(str::to_owned);
     let model = name.or_else(|| kind.first_model().map(str::to_owned));
+    let context_tokens = window(config, kind);
     let account = Account {
         base_url: Some(url),
-        context_tokens: Some(config.context_tokens),
+        context_tokens: Some(context_tokens),
         // What the operator's one model can do is not known: it is asked and may refuse.
         capabilities: Some(crate::model_entry::Capability::ALL.to_vec()),
         keys: reference
@@ -201,13 +202,19 @@ fn single(options: &SelectOptions<'_>, kind: ProviderKind) -> Result<Selection, 
             credential: key.as_ref().map(|_| KEY_NAME.to_owned()),
             api_key: key,
             model: model.clone(),
-            context_tokens: config.context_tokens,
+            context_tokens,
             timeouts: router_options.timeouts,
         },
     )?;
     let router = Router::single(kind.as_str(), account, model, Some(made), router_options);
     let reason = format!("{because}: the conversation is sent to `{server}`{warning}");
     Ok(Selection { provider: Arc::new(router.clone()), router: Some(router), reason })
+}
+
+/// The window: what is configured, or what models of this vendor have if nobody has changed the setting.
+fn window(config: &ModelConfig, kind: ProviderKind) -> u32 {
+    let untouched = config.context_tokens == ModelConfig::default().context_tokens;
+    if untouched && kind.wants_key() { kind.usual_window() } else { config.context_tokens }
 }
 
 fn because(config: &ModelConfig, kind: ProviderKind, has_server: bool, has_key: bool) -> String {

@@ -406,10 +406,10 @@ impl Driver {
         Ok(())
     }
 
-    /// Tells the machine of a rebuilt run that it was interrupted; the caller carries out what follows.
-    pub(super) async fn resume_after_restart(&mut self) -> Result<Vec<Action>, AgentError> {
+    /// Tells the machine of a rebuilt run why it is at work again; the caller carries out what follows.
+    pub(super) async fn take_up(&mut self, why: Input) -> Result<Vec<Action>, AgentError> {
         let at = self.shared.options.clock.now();
-        let (actions, _) = self.feed(vec![Input::Recovered], at).await?;
+        let (actions, _) = self.feed(vec![why], at).await?;
         self.commit_patiently().await?;
         Ok(actions)
     }

@@ -24,6 +24,8 @@ pub struct TapeFollower {
     next_seq: u64,
     live: Option<(Arc<LiveTape>, watch::Receiver<u64>)>,
     over: bool,
+    /// Whether the newest event that was read ended the run. It went on if more follows.
+    ended: bool,
     seen: Seen,
     /// When progress may be told again.
     not_before: Instant,
@@ -39,7 +41,7 @@ pub enum Followed {
 }
 
 impl Engine {
-    /// Follows a run from `from_seq` (1 is the first event) to its terminal event.
+    /// Follows a run from `from_seq` (1 is the first event) to its last event, which is terminal.
     ///
     /// # Errors
     /// When there is no such run.
@@ -58,6 +60,7 @@ impl Engine {
             next_seq: from_seq.max(1),
             live,
             over: false,
+            ended: false,
             seen: Seen::default(),
             not_before: Instant::now(),
         })
@@ -121,8 +124,12 @@ impl TapeFollower {
             let events = self.available().await?;
             if let Some(last) = events.last() {
                 self.next_seq = last.seq + 1;
-                self.over = events.iter().any(|event| event.is_terminal());
+                self.ended = last.is_terminal();
                 return Ok(Some(Followed::Events(events)));
+            }
+            if self.ended {
+                self.over = true;
+                break;
             }
             let (next_seq, not_before) = (self.next_seq, self.not_before);
             let Some((tape, watch)) = &mut self.live else {

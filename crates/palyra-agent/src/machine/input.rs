@@ -31,6 +31,15 @@ pub enum Input {
     ModelTurnFinished(ModelTurn),
     /// The model call failed.
     ModelFailed(ModelFailure),
+    /// The model was not called, because it could have cost more than a budget leaves.
+    BudgetRefused {
+        /// Which turn.
+        turn: u32,
+        /// Which attempt at it.
+        attempt: u32,
+        /// Which budget, and what is left of it.
+        error: Box<StableErrorEnvelope>,
+    },
     /// The decision on a proposal.
     Decided(Box<Decided>),
     /// A person, or a timeout, answered an approval.
@@ -96,7 +105,7 @@ pub enum Input {
         /// Who.
         by: String,
     },
-    /// Somebody wants a held run to go on.
+    /// Somebody wants a held run to go on, or one that stopped because its model or its budget did.
     Resume {
         /// Who.
         by: String,

@@ -1,6 +1,6 @@
 //! Beginning and ending model turns, compaction, and messages that arrive while the run is at work.
 
-use palyra_common::{InputMode, Label, StatusDetail, TerminationReason, Timestamp};
+use palyra_common::{InputMode, Label, StableErrorEnvelope, StatusDetail, TerminationReason, Timestamp};
 use palyra_models::{StopReason, ToolCallRequest};
 
 use super::action::Action;
@@ -78,6 +78,20 @@ impl Machine {
                 self.end_now(provider_error(&detail.code, detail.message), at, out);
             }
         }
+        Ok(())
+    }
+
+    pub(super) fn on_budget_refused(
+        &mut self,
+        turn: u32,
+        attempt: u32,
+        error: StableErrorEnvelope,
+        at: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Rejected> {
+        self.expect_model_call(turn, attempt)?;
+        let detail = Some(detail(&error.code, error.message));
+        self.end_now(Ending { reason: TerminationReason::BudgetExceeded, detail, answer: None }, at, out);
         Ok(())
     }
 

@@ -25,8 +25,7 @@ pub fn offers_of_environment(environment: &Environment) -> Vec<Offer> {
 }
 
 /// The first variable that holds a key for this kind.
-#[must_use]
-pub fn key_in(kind: ProviderKind, environment: &Environment) -> Option<SecretRef> {
+pub(crate) fn key_in(kind: ProviderKind, environment: &Environment) -> Option<SecretRef> {
     let set = |name: &&&str| environment.text(name).is_some_and(|value| !value.trim().is_empty());
     kind.key_variables().iter().find(set).map(|name| SecretRef::Env((*name).to_owned()))
 }
@@ -54,8 +53,7 @@ fn with_key(kind: ProviderKind, environment: &Environment) -> Option<Offer> {
 
 /// Where `OLLAMA_HOST` says that Ollama listens. It is written in many ways: `host`, `host:port`, `:port`, `http://host:port`; an
 /// address to listen on everywhere means this machine to a caller.
-#[must_use]
-pub fn ollama_url(environment: &Environment) -> Option<String> {
+pub(crate) fn ollama_url(environment: &Environment) -> Option<String> {
     let given = environment.text(env_vars::OLLAMA_HOST)?.trim().trim_end_matches('/');
     let (scheme, rest) = given.split_once("://").unwrap_or(("http", given));
     let rest = if rest.is_empty() || rest.starts_with(':') { format!("127.0.0.1{rest}") } else { rest.to_owned() };

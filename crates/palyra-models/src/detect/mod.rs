@@ -9,6 +9,7 @@ mod local;
 mod offer;
 
 pub use adopt::adopt;
-pub use environment::{key_in, offers_of_environment, ollama_url};
+pub use environment::offers_of_environment;
+pub(crate) use environment::{key_in, ollama_url};
 pub use local::{Place, offers_of_places, usual_places};
 pub use offer::Offer;

@@ -3,8 +3,13 @@
 use std::sync::Arc;
 
 use crate::accounts::ProviderKind;
+use crate::anthropic::Anthropic;
 use crate::error::ModelError;
+use crate::gemini::Gemini;
+use crate::ollama::Ollama;
+use crate::openai::OpenAi;
 use crate::openai_compatible::OpenAiCompatible;
+use crate::openrouter::OpenRouter;
 use crate::provider::ModelProvider;
 use crate::wire::HttpProviderOptions;
 
@@ -20,16 +25,13 @@ pub struct HttpProviders;
 
 impl ProviderFactory for HttpProviders {
     fn make(&self, kind: ProviderKind, options: HttpProviderOptions) -> Result<Arc<dyn ModelProvider>, ModelError> {
-        match kind {
-            ProviderKind::OpenaiCompatible => Ok(Arc::new(OpenAiCompatible::new(options)?)),
-            ProviderKind::Openai
-            | ProviderKind::Anthropic
-            | ProviderKind::Gemini
-            | ProviderKind::Openrouter
-            | ProviderKind::Ollama => Err(ModelError::new(
-                crate::error::ModelErrorClass::Permanent,
-                format!("providers of the kind `{kind}` are not built in yet"),
-            )),
-        }
+        Ok(match kind {
+            ProviderKind::Openai => Arc::new(OpenAi::new(options)?),
+            ProviderKind::Anthropic => Arc::new(Anthropic::new(options)?),
+            ProviderKind::Gemini => Arc::new(Gemini::new(options)?),
+            ProviderKind::Openrouter => Arc::new(OpenRouter::new(options)?),
+            ProviderKind::Ollama => Arc::new(Ollama::new(options)?),
+            ProviderKind::OpenaiCompatible => Arc::new(OpenAiCompatible::new(options)?),
+        })
     }
 }
