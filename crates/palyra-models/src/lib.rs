@@ -72,8 +72,9 @@ pub use provider::{ModelProvider, ModelStream, ProviderInfo};
 pub use reasoning::ReasoningBlock;
 pub use request::{ModelRequest, OutputShape, Purpose, ReasoningEffort, ToolChoice};
 pub use route::{
-    AfterOutput, Chain, Explanation, Gate, GateHealth, GateState, HttpProviders, KeyStanding, Needs, Pace,
-    ProviderFactory, RoutePolicy, Router, RouterOptions, Standing, Step, SystemPace, Target, TryOut, Wish, try_out,
+    AfterOutput, Chain, Explanation, Gate, GateHealth, GateState, HttpProviders, KeyStanding, Listed, Needs, Pace,
+    ProviderFactory, RoutePolicy, Router, RouterOptions, Standing, Step, SystemPace, Target, TryOut, Wish, listed,
+    try_account, try_out,
 };
 pub use scripted::{Call, Echo, ModelErrorSpec, Scene, Script, ScriptedProvider, Turn};
 pub use select::{SelectError, SelectOptions, Selection, select};

@@ -6,6 +6,9 @@ use futures::StreamExt as _;
 use palyra_common::{RunId, StableErrorEnvelope, ToStableError as _};
 use serde::Serialize;
 
+use super::policy::RoutePolicy;
+use super::router::{Router, RouterOptions};
+use crate::accounts::{Account, AccountKey, Accounts, AccountsError, ModelName, suggest};
 use crate::assembler::TurnAssembler;
 use crate::attempt::{Answering, Attempt};
 use crate::error::ModelError;
@@ -60,6 +63,34 @@ pub async fn try_out(provider: &dyn ModelProvider, model: &str, limit: Duration)
         attempts: turn.attempts,
         error: error.map(|error| error.to_stable()),
     }
+}
+
+/// Asks a model for one word with each key of its account, one after the other: a key that fails is not hidden by one that works. One
+/// try each.
+pub async fn try_account(
+    accounts: &Accounts,
+    name: &ModelName,
+    options: &RouterOptions,
+    limit: Duration,
+) -> Result<Vec<TryOut>, AccountsError> {
+    let account = accounts.providers.get(&name.provider).ok_or_else(|| AccountsError::UnknownProvider {
+        name: name.provider.clone(),
+        suggestion: suggest(&name.provider, accounts.providers.keys().map(String::as_str)),
+    })?;
+    let keys: Vec<Vec<AccountKey>> = match account.keys.as_slice() {
+        [] => vec![Vec::new()],
+        keys => keys.iter().map(|key| vec![key.clone()]).collect(),
+    };
+    let mut results = Vec::new();
+    for keys in keys {
+        let account = Account { keys, ..account.clone() };
+        let policy = RoutePolicy { most_tries: 1, ..RoutePolicy::default() };
+        let options = RouterOptions { policy, ..options.clone() };
+        let model = Some(name.model.clone());
+        let router = Router::single(&name.provider, account, model, None, options);
+        results.push(try_out(&router, "", limit).await);
+    }
+    Ok(results)
 }
 
 async fn ask(

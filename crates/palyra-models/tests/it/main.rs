@@ -4,6 +4,7 @@
 mod answers;
 mod faults;
 mod llama;
+mod routing;
 mod server;
 mod support;
 mod vendors;

@@ -6,3 +6,4 @@ mod properties;
 mod restarts;
 mod rests;
 mod support;
+mod trying;
