@@ -7,7 +7,8 @@
 //! - `failure`: what a refusal means; `retry_after`: how long a server asks to wait; `retry`: when to try again;
 //! - `repair`: arguments that are almost JSON; `tool_names`: names both ways; `mask`: keys never leave; `tls`: the cryptography.
 //!
-//! INVARIANT: one call of a provider is one request. Nothing here tries again by itself or asks anybody else.
+//! INVARIANT: one call of a provider is one request that a server reads. Nothing here tries again after an answer, however bad, or
+//! asks anybody else.
 
 mod answer;
 mod body;

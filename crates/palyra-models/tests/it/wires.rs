@@ -284,3 +284,19 @@ async fn wrong_keys_and_models_get_a_line_that_says_what_to_do() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_connection_that_was_given_up_costs_nothing() {
+    for (wire, speaks, make) in wires() {
+        let gone = Reply::text(&["never seen"]).fault(Fault::CloseBeforeAnswer);
+        let replies = vec![Reply::text(&["one"]), gone.clone(), Reply::text(&["two"]), gone.clone(), gone];
+        let server = ModelServer::speaking(vec![speaks()], replies).unwrap();
+        let provider = make(options(&server, PATIENT)).unwrap();
+        for text in ["one", "two"] {
+            assert_eq!(answer(provider.as_ref()).await.unwrap().text, text, "{wire}");
+        }
+        // Once more, and no more than once.
+        let error = answer(provider.as_ref()).await.unwrap_err();
+        assert_eq!((error.class, server.requests().len()), (Class::Network, 5), "{wire}: {error}");
+    }
+}
