@@ -4,6 +4,9 @@
 //! thinking are passed on as they grow; a block of thinking is also kept whole, since it has to go back as it came. Citations
 //! and the blocks of tools that run at the provider are passed over: none is ever asked for. New kinds of events and blocks are passed over
 //! too, as the API's rules for versions demand.
+//!
+//! Where a tool takes the answer, its first call is the answer and nothing else is: models say something before it or call it again. Words
+//! beside it are held back, and told only if it is never called.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -63,7 +66,17 @@ pub(super) struct Decoder {
     text_bytes: usize,
     usage: Counted,
     usage_told: Told,
+    answered: Answered,
+    /// Words beside the answer, while it is not known whether one comes.
+    aside: String,
     stop: Option<Stop>,
+}
+
+/// Whether the tool that takes the answer has been called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answered {
+    No,
+    Yes,
 }
 
 /// Whether usage has been told.
@@ -115,6 +128,8 @@ impl Decoder {
             text_bytes: 0,
             usage: Counted::default(),
             usage_told: Told::No,
+            answered: Answered::No,
+            aside: String::new(),
             stop: None,
         }
     }
@@ -156,7 +171,15 @@ impl Decoder {
             "tool_use" => {
                 let input = block.get("input").cloned().unwrap_or_default();
                 match self.answer_tool.as_ref().filter(|tool| tool.name == field("name")) {
-                    Some(tool) => Open::Answer { holds: tool.holds, written: String::new(), input },
+                    Some(_) if self.answered == Answered::Yes => {
+                        events
+                            .push_back(ModelEvent::Repaired("only the first of several answers was taken".to_owned()));
+                        Open::Other
+                    }
+                    Some(tool) => {
+                        self.answered = Answered::Yes;
+                        Open::Answer { holds: tool.holds, written: String::new(), input }
+                    }
                     None => {
                         let call = self.calls;
                         self.calls = self.calls.saturating_add(1);
@@ -215,7 +238,7 @@ impl Decoder {
                 let part = field("partial_json").to_owned();
                 written.push_str(&part);
                 if *holds == Holds::Answer {
-                    self.say(&part, events);
+                    self.answer(&part, events);
                 }
             }
             // Citations, and kinds that are not known.
@@ -241,12 +264,12 @@ impl Decoder {
             Some(Open::Answer { holds, written, input }) => {
                 let given = if written.is_empty() { input } else { serde_json::from_str(&written).unwrap_or_default() };
                 match holds {
-                    Holds::Answer if written.is_empty() => self.say(&given.to_string(), events),
+                    Holds::Answer if written.is_empty() => self.answer(&given.to_string(), events),
                     Holds::Answer => {}
                     // What cannot be unwrapped is passed on as it is; whoever asked checks it.
                     Holds::Wrapped => {
                         let answer = given.get("answer").map_or(written, Value::to_string);
-                        self.say(&answer, events);
+                        self.answer(&answer, events);
                     }
                 }
             }
@@ -262,6 +285,15 @@ impl Decoder {
     }
 
     fn say(&mut self, text: &str, events: &mut VecDeque<ModelEvent>) {
+        if self.answer_tool.is_some() {
+            // Bounded by what one call may send at most.
+            self.aside.push_str(text);
+        } else {
+            self.answer(text, events);
+        }
+    }
+
+    fn answer(&mut self, text: &str, events: &mut VecDeque<ModelEvent>) {
         if !text.is_empty() {
             self.text_bytes = self.text_bytes.saturating_add(text.len());
             events.push_back(ModelEvent::TextDelta(text.to_owned()));
@@ -348,6 +380,12 @@ impl Decode for Decoder {
 
     fn finish(&mut self, events: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
         self.close_all(events);
+        let aside = std::mem::take(&mut self.aside);
+        if self.answered == Answered::No {
+            self.answer(&aside, events);
+        } else if !aside.trim().is_empty() {
+            events.push_back(ModelEvent::Repaired("words beside the answer were left out".to_owned()));
+        }
         let produced = self.calls > 0 || self.text_bytes > 0;
         let Some(stop) = &self.stop else {
             let line = "the model server ended its answer without saying why the model stopped";

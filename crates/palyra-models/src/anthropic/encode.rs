@@ -157,7 +157,7 @@ fn tool_choice(request: &ModelRequest, answer_tool: Option<&AnswerTool>, declare
     match (answer_tool, usable, request.tool_choice) {
         // The answer is a call itself, so that a call has to come is no harm to other tools.
         (Some(_), true, _) | (None, true, ToolChoice::Required) => Some(json!({ "type": "any" })),
-        (Some(tool), false, _) => Some(json!({ "type": "tool", "name": tool.name })),
+        (Some(tool), false, _) => Some(json!({ "type": "tool", "name": tool.name, "disable_parallel_tool_use": true })),
         (None, false, _) => Some(json!({ "type": "none" })),
         (None, true, ToolChoice::Auto | ToolChoice::Forbidden) => None,
     }

@@ -26,12 +26,13 @@ async fn the_messages_wire_of_llama_cpp_is_spoken() {
         model: Some("tiny".to_owned()),
         ..HttpProviderOptions::new("llama")
     };
-    let provider = Anthropic::new(options.clone()).unwrap();
+    // This server closes connections that it promised to keep; who uses one again may find it closed and would have to try again.
+    let fresh = || Anthropic::new(options.clone()).unwrap();
 
     // Plain words, streamed, with a summary in the middle and a bound.
     let mut plain = request(Some(&json!({"tools": [], "max_output_tokens": 12})));
     plain.messages.push(Message::system("Summary of 3 earlier step(s) of this task: none"));
-    let (events, error) = ask(&provider, plain.clone()).await;
+    let (events, error) = ask(&fresh(), plain.clone()).await;
     assert!(error.is_none(), "{error:?}");
     let turn = assembled(&events);
     // Noise may come to an end before its bound.
@@ -40,7 +41,7 @@ async fn the_messages_wire_of_llama_cpp_is_spoken() {
     assert!(turn.usage.output_tokens <= 12, "{:?}", turn.usage);
 
     // Tokens, by the server's own count.
-    let count = provider.count_tokens(&plain).await.unwrap();
+    let count = fresh().count_tokens(&plain).await.unwrap();
     assert!(count > 5 && count < 2000, "{count}");
 
     // A call that has to be made.
@@ -50,20 +51,21 @@ async fn the_messages_wire_of_llama_cpp_is_spoken() {
         "input_schema": {"type": "object", "properties": {"zone": {"enum": ["utc", "local"]}}, "required": ["zone"]},
     }]);
     let forced = json!({"tools": tool, "tool_choice": "required", "max_output_tokens": 400});
-    let (events, error) = ask(&provider, request(Some(&forced))).await;
+    let (events, error) = ask(&fresh(), request(Some(&forced))).await;
     assert!(error.is_none(), "{error:?}");
     let turn = assembled(&events);
     let call = turn.tool_calls.first().unwrap_or_else(|| panic!("no call: {turn:?}"));
     assert_eq!(call.name, "palyra.time.now");
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap();
     assert!(["utc", "local"].contains(&arguments["zone"].as_str().unwrap()), "{arguments}");
-    assert_eq!(turn.stop_reason, StopReason::ToolUse);
+    // Noise goes on to call until its bound, and may be cut in the middle of a later call.
+    assert!(matches!(turn.stop_reason, StopReason::ToolUse | StopReason::MaxTokens), "{turn:?}");
 
     // Its result goes back, and the conversation goes on. (Left to itself the model cannot call: its few tokens have none for that.)
-    let mut next = request(Some(&json!({"tools": tool, "tool_choice": "none", "max_output_tokens": 8})));
-    next.messages.push(Message::assistant(&turn.text, turn.tool_calls.clone()));
+    let mut next = request(Some(&json!({"tools": tool, "tool_choice": "required", "max_output_tokens": 400})));
+    next.messages.push(Message::assistant(&turn.text, vec![call.clone()]));
     next.messages.push(Message::tool_error(&call.id, &call.name, "the clock is broken"));
-    let (events, error) = ask(&provider, next).await;
+    let (events, error) = ask(&fresh(), next).await;
     assert!(error.is_none(), "{error:?}");
     assert!(!events.is_empty());
 
@@ -71,7 +73,7 @@ async fn the_messages_wire_of_llama_cpp_is_spoken() {
     let schema = json!({"type": "object", "properties": {"verdict": {"enum": ["yes", "no"]}}, "required": ["verdict"]});
     let output = json!({"json": {"name": "verdict", "schema": schema}});
     let shaped = json!({"tools": [], "output": output, "max_output_tokens": 400});
-    let (events, error) = ask(&provider, request(Some(&shaped))).await;
+    let (events, error) = ask(&fresh(), request(Some(&shaped))).await;
     assert!(error.is_none(), "{error:?}");
     let document: Value = serde_json::from_str(&text(&events)).unwrap();
     assert!(["yes", "no"].contains(&document["verdict"].as_str().unwrap()), "{document}");
@@ -79,11 +81,11 @@ async fn the_messages_wire_of_llama_cpp_is_spoken() {
     // A conversation that does not fit.
     let mut long = plain;
     long.messages.push(Message::user("word ".repeat(60_000)));
-    let (_, error) = ask(&provider, long).await;
+    let (_, error) = ask(&fresh(), long).await;
     assert_eq!(error.unwrap().class, ModelErrorClass::ContextTooLong);
 
     // A path that is none.
-    let astray = HttpProviderOptions { base_url: Some(format!("{}/nowhere", server.address())), ..options };
+    let astray = HttpProviderOptions { base_url: Some(format!("{}/nowhere", server.address())), ..options.clone() };
     let error = Anthropic::new(astray).unwrap().stream(request(None)).await.map(|_| ()).unwrap_err();
     assert!(error.message.contains("check the base URL"), "{error}");
 }
