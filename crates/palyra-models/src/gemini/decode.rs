@@ -231,5 +231,6 @@ fn counted(usage: &Value) -> Usage {
         cached_tokens: count("cachedContentTokenCount"),
         cache_write_tokens: 0,
         reasoning_tokens: thoughts,
+        cost_micro_usd: None,
     }
 }

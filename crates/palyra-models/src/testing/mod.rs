@@ -177,6 +177,7 @@ impl ModelServer {
             queue: Mutex::new(replies.into()),
             script: Mutex::new(None),
             models: Mutex::new(vec!["scripted-model".to_owned()]),
+            places: Mutex::new(Vec::new()),
             requests: Mutex::new(Vec::new()),
             connections: Mutex::new(Vec::new()),
         });
