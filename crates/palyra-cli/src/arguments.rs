@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    approvals, completions, config, daemon, journal, mcp, policy, run, runs, sandbox, sessions, tokens, usage,
+    approvals, completions, config, daemon, journal, mcp, models, policy, run, runs, sandbox, sessions, tokens, usage,
 };
 use crate::console::OutputFormat;
 
@@ -14,6 +14,7 @@ Start here:
   palyra runs undo last                              take its file changes back
 
 Without a model configured, a built-in planner answers a few plain requests. For a real model:
+  palyra models discover                             keys and model servers that you already have
   OPENAI_BASE_URL=http://127.0.0.1:11434/v1 palyra run \"…\"     any OpenAI-compatible server
   OPENAI_API_KEY=… palyra run \"…\"
 A daemon that already runs keeps the model it was started with; `palyra daemon stop` lets go of it.
@@ -67,6 +68,9 @@ pub(crate) enum Command {
     /// Use tools of outside servers (Model Context Protocol)
     #[command(subcommand)]
     Mcp(mcp::McpCommand),
+    /// Find, choose, list and test models, and see which would be asked for what
+    #[command(subcommand)]
+    Models(models::ModelsCommand),
     /// See what confines programs on this machine, and try to break out of it
     #[command(subcommand)]
     Sandbox(sandbox::SandboxCommand),

@@ -16,6 +16,16 @@ pub const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 pub const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
 /// Model to ask an OpenAI-compatible server for.
 pub const OPENAI_MODEL: &str = "OPENAI_MODEL";
+/// Key for Anthropic.
+pub const ANTHROPIC_API_KEY: &str = "ANTHROPIC_API_KEY";
+/// Key for Google Gemini.
+pub const GEMINI_API_KEY: &str = "GEMINI_API_KEY";
+/// Key for Google Gemini under its older name.
+pub const GOOGLE_API_KEY: &str = "GOOGLE_API_KEY";
+/// Key for OpenRouter.
+pub const OPENROUTER_API_KEY: &str = "OPENROUTER_API_KEY";
+/// Where Ollama listens.
+pub const OLLAMA_HOST: &str = "OLLAMA_HOST";
 /// Base of the user's configuration directories.
 pub const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 /// Base of the user's state directories.
@@ -55,6 +65,23 @@ pub const VARIABLES: &[EnvVariable] = &[
     EnvVariable {
         name: OPENAI_MODEL,
         doc: "Model to ask for; read for `model.name` when PALYRA_MODEL_NAME is not set.",
+    },
+    EnvVariable {
+        name: ANTHROPIC_API_KEY,
+        doc: "Key for Anthropic, read when `model.provider` is `anthropic` and no `model.api_key` is set; otherwise offered by `palyra models discover`.",
+    },
+    EnvVariable {
+        name: GEMINI_API_KEY,
+        doc: "Key for Google Gemini, read when `model.provider` is `gemini` and no `model.api_key` is set; otherwise offered by `palyra models discover`.",
+    },
+    EnvVariable { name: GOOGLE_API_KEY, doc: "The same as GEMINI_API_KEY, which goes before it." },
+    EnvVariable {
+        name: OPENROUTER_API_KEY,
+        doc: "Key for OpenRouter, read when `model.provider` is `openrouter` and no `model.api_key` is set; otherwise offered by `palyra models discover`.",
+    },
+    EnvVariable {
+        name: OLLAMA_HOST,
+        doc: "Where Ollama listens, read when `model.provider` is `ollama` and no `model.base_url` is set; otherwise offered by `palyra models discover`.",
     },
     EnvVariable {
         name: XDG_CONFIG_HOME,

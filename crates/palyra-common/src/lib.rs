@@ -55,4 +55,4 @@ pub use runtime_contracts::{
     RunLifecycleHookPhase, RunLifecyclePhase, RunMode, SafetyAction, SandboxTier, SinkKind, SkillStatus, SkillTrust,
     TelemetrySurface, TerminationReason, TokenScope, ToolVerdict, UxOutcome,
 };
-pub use secret_ref::{InvalidSecretRef, SecretError, SecretRef};
+pub use secret_ref::{InvalidSecretRef, SecretError, SecretRef, SecretResolver};

@@ -165,3 +165,63 @@ proptest! {
         prop_assert_eq!(assemble(&events), turn);
     }
 }
+
+#[test]
+fn a_try_that_failed_takes_back_all_that_it_gave() {
+    let attempt = Attempt {
+        asked: Answering { provider: "a".into(), model: "m".into(), credential: None },
+        error: ModelError::new(crate::ModelErrorClass::Network, "reset"),
+        wait_ms: 5,
+        usage: None,
+    };
+    let call = |id: &str| ModelEvent::ToolCallDelta {
+        index: Some(0),
+        id: Some(id.to_owned()),
+        name: Some("t".to_owned()),
+        arguments: "{}".to_owned(),
+    };
+    let turn = assemble(&[
+        ModelEvent::TextDelta("half".into()),
+        call("one"),
+        ModelEvent::Usage(Usage::plain(1, 1)),
+        ModelEvent::Repaired("something".into()),
+        ModelEvent::Attempted(attempt.clone()),
+        ModelEvent::TextDelta("whole".into()),
+        call("two"),
+        ModelEvent::Finished(StopReason::EndTurn),
+    ]);
+    assert_eq!((turn.text.as_str(), turn.usage, turn.repairs.len()), ("whole", Usage::default(), 0));
+    assert_eq!(turn.tool_calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["two"]);
+    assert_eq!(turn.attempts, [attempt]);
+}
+
+#[test]
+fn slips_in_arguments_are_put_right_and_told() {
+    let ended = ModelEvent::Finished(StopReason::ToolUse);
+    let turn = assemble(&[
+        part(Some(0), Some("a"), Some("read"), "{\"p\":"),
+        part(Some(0), None, None, "1,}"),
+        part(Some(1), Some("b"), Some("list"), "{}"),
+        ended.clone(),
+    ]);
+    let arguments: Vec<_> = turn.tool_calls.iter().map(|call| call.arguments.as_str()).collect();
+    assert_eq!(arguments, ["{\"p\":1}", "{}"]);
+    assert_eq!(turn.repairs, ["arguments of `read` (a): a trailing comma was dropped"]);
+
+    let twice = [
+        part(Some(0), Some("a"), Some("read"), "{\"p\""),
+        part(Some(0), Some("a"), Some("read"), "{\"p\""),
+        part(Some(0), None, None, ":1}"),
+        part(Some(0), None, None, ":1}"),
+        ended.clone(),
+    ];
+    let turn = assemble(&twice);
+    assert_eq!(turn.tool_calls[0].arguments, "{\"p\":1}");
+    assert_eq!(turn.repairs, ["arguments of `read` (a): every part came twice and was taken once"]);
+
+    let hopeless = assemble(&[part(Some(0), Some("a"), Some("read"), "the file"), ended]);
+    assert_eq!((hopeless.tool_calls[0].arguments.as_str(), hopeless.repairs.len()), ("the file", 0));
+    let cut_off =
+        [part(Some(0), Some("a"), Some("write"), "{\"t\":\"half"), ModelEvent::Finished(StopReason::MaxTokens)];
+    assert_eq!(assemble(&cut_off).tool_calls[0].arguments, "{\"t\":\"half");
+}

@@ -40,6 +40,9 @@ pub struct Usage {
     /// Of the answer: tokens of reasoning.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reasoning_tokens: u64,
+    /// What the provider says the call cost, in micro-USD, where it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micro_usd: Option<u64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
@@ -57,13 +60,25 @@ impl Usage {
             cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
             cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
             reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
+            cost_micro_usd: match (self.cost_micro_usd, other.cost_micro_usd) {
+                (Some(one), Some(other)) => Some(one.saturating_add(other)),
+                (Some(cost), None) | (None, Some(cost)) => Some(cost),
+                (None, None) => None,
+            },
         }
     }
 
     /// Tokens of request and answer, nothing told about caches or reasoning.
     #[must_use]
     pub const fn plain(input_tokens: u64, output_tokens: u64) -> Self {
-        Self { input_tokens, output_tokens, cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0 }
+        Self {
+            input_tokens,
+            output_tokens,
+            cached_tokens: 0,
+            cache_write_tokens: 0,
+            reasoning_tokens: 0,
+            cost_micro_usd: None,
+        }
     }
 }
 
@@ -71,7 +86,8 @@ impl Usage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelEvent {
-    /// A try that failed before another one is made, or another provider is asked.
+    /// A try that failed before another one is made, or another provider is asked. It takes back everything since the one
+    /// before: text, calls, reasoning, usage. Whoever shows or keeps parts of an answer drops them here.
     Attempted(Attempt),
     /// Who answers; comes before anything that is answered.
     Answering(Answering),

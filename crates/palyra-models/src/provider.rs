@@ -10,6 +10,7 @@ use crate::attempt::Answering;
 use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::ModelError;
 use crate::event::ModelEvent;
+use crate::model_entry::ModelEntry;
 use crate::price::Seller;
 use crate::request::ModelRequest;
 
@@ -41,6 +42,16 @@ pub trait ModelProvider: Send + Sync {
     /// What this provider is.
     fn describe(&self) -> ProviderInfo;
 
+    /// What this provider is for a run of this agent, which may ask for a model by name.
+    fn describe_for(&self, agent: &str, model: Option<&str>) -> ProviderInfo {
+        let _ = agent;
+        let mut info = self.describe();
+        if let Some(model) = model {
+            model.clone_into(&mut info.model);
+        }
+        info
+    }
+
     /// Who may answer this request, the likeliest first. What a call may cost at worst follows from it.
     fn may_answer(&self, request: &ModelRequest) -> Vec<Answering> {
         let ProviderInfo { name, model, .. } = self.describe();
@@ -61,5 +72,10 @@ pub trait ModelProvider: Send + Sync {
     async fn embed(&self, request: EmbeddingRequest) -> Result<Option<Embeddings>, ModelError> {
         let _ = request;
         Ok(None)
+    }
+
+    /// The models that can be asked for, as the server lists them; none if there is no list.
+    async fn models(&self) -> Result<Vec<ModelEntry>, ModelError> {
+        Ok(Vec::new())
     }
 }

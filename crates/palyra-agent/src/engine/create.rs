@@ -148,8 +148,9 @@ impl Engine {
         check_agent(new.agent.as_deref())?;
         let options = &self.shared.options;
         options.journal.admission()?;
-        let info = options.provider.describe();
-        let Before { session, known, existing } = self.look_up(&new, info.context_tokens as usize).await?;
+        let agent = new.agent.clone().unwrap_or_else(|| MAIN_AGENT.to_owned());
+        let window = options.provider.describe_for(&agent, new.model.as_deref()).context_tokens;
+        let Before { session, known, existing } = self.look_up(&new, window as usize).await?;
         let request = new.digest();
         match (existing, &new.idempotency_key) {
             (Some((run, earlier)), _) if earlier == request => return Ok(run),
@@ -157,13 +158,15 @@ impl Engine {
             _ => {}
         }
         let mode = self.settle(&mut new, session.as_ref())?;
+        // The session may have named a model.
+        let info = options.provider.describe_for(&agent, new.model.as_deref());
         let (workspace, project, attachments) = self.open_workspace(&new).await?;
         let spec = RunSpec {
             run_id,
             session_id: session.as_ref().map_or_else(SessionId::generate, |session| session.row.session_id),
             machine_version: MACHINE_VERSION,
             owner: new.owner().to_owned(),
-            agent: new.agent.clone().unwrap_or_else(|| MAIN_AGENT.to_owned()),
+            agent,
             mode,
             frame_seed: Digest::of_parts(
                 &[RunId::generate(), RunId::generate()].map(|id| id.to_string()).each_ref().map(|id| id.as_bytes()),
@@ -177,11 +180,7 @@ impl Engine {
             history_omitted: known.omitted,
             client_tools: new.client_tools.clone(),
             limits: self.limits(&new),
-            model: ModelChoice {
-                provider: info.name,
-                name: new.model.clone().unwrap_or(info.model),
-                context_tokens: info.context_tokens,
-            },
+            model: ModelChoice { provider: info.name, name: info.model, context_tokens: info.context_tokens },
             idempotency: new.idempotency_key.clone().map(|key| Idempotency { key, request }),
         };
         let mut records = Vec::new();

@@ -56,6 +56,7 @@ impl ModelCall {
             tools: offered(options, spec),
             max_output_tokens: options.max_output_tokens,
             stable_messages: context::stable_messages(spec),
+            agent: spec.agent.clone(),
             ..ModelRequest::new(spec.run_id, turn, Purpose::Turn, context::messages(spec, machine.items()))
         };
         Self {

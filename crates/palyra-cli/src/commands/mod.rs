@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod daemon;
 pub(crate) mod journal;
 pub(crate) mod mcp;
+pub(crate) mod models;
 pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod runs;
@@ -37,6 +38,7 @@ pub(crate) async fn dispatch(command: Command, context: &Context) -> Result<Exit
         Command::Sandbox(command) => sandbox::execute(&command, context),
         Command::Daemon(command) => daemon::execute(command, context).await,
         Command::Mcp(command) => mcp::execute(command, context).await,
+        Command::Models(command) => models::execute(command, context).await,
         Command::Config(command) => config::execute(command, context),
         Command::Version => version::execute(context),
         Command::Completions(arguments) => completions::execute(&arguments, context),

@@ -17,7 +17,7 @@ mod schema;
 mod value;
 
 pub use bind::{BindExposure, BindGuards, Guard, check_bind};
-pub use edit::{ConfigEdit, set, unset};
+pub use edit::{ConfigEdit, replace_file, set, unset};
 pub use error::{ConfigError, ConfigProblem, Origin};
 pub use file::{FileLayer, parse};
 pub use key::{EnvNames, KEYS, KeySpec, Restart, find_key};

@@ -15,14 +15,36 @@ use crate::{DeploymentProfile, RunMode, SecretRef, runtime_contract_enum};
 runtime_contract_enum! {
     /// Which model provider to use.
     pub enum ModelProviderChoice("model_provider") {
-        /// An OpenAI-compatible server if one is configured, otherwise the offline planner.
+        /// The accounts and routes of `models.toml` if it has a default route, then an OpenAI-compatible server if one is
+        /// configured, otherwise the offline planner.
         Auto = "auto",
         /// The built-in planner, which is no language model and needs no network.
         Offline = "offline",
         /// A server that speaks OpenAI's chat completions.
-        OpenaiCompatible = "openai_compatible" | "openai",
+        OpenaiCompatible = "openai_compatible",
+        /// OpenAI itself; with another server in `model.base_url` the same as `openai_compatible`.
+        Openai = "openai",
+        /// Anthropic.
+        Anthropic = "anthropic" | "claude",
+        /// Google Gemini.
+        Gemini = "gemini" | "google",
+        /// OpenRouter.
+        Openrouter = "openrouter" | "open_router",
+        /// Ollama, on this machine unless `model.base_url` says otherwise.
+        Ollama = "ollama",
         /// Answers read from a file.
         Scripted = "scripted",
+    }
+}
+
+impl ModelProviderChoice {
+    /// Whether `OPENAI_BASE_URL`, `OPENAI_API_KEY` and `OPENAI_MODEL` are meant for it.
+    #[must_use]
+    pub const fn reads_openai_variables(self) -> bool {
+        match self {
+            Self::Auto | Self::Offline | Self::Scripted | Self::OpenaiCompatible | Self::Openai => true,
+            Self::Anthropic | Self::Gemini | Self::Openrouter | Self::Ollama => false,
+        }
     }
 }
 
@@ -194,15 +216,16 @@ config_schema! {
     }
     /// The language model.
     model: ModelConfig {
-        /// Which provider to use; `auto` takes an OpenAI-compatible server if one is configured, otherwise the offline
-        /// planner.
+        /// Which provider to use; `auto` takes the routes of `models.toml` if it has a default one, then an OpenAI-compatible
+        /// server if one is configured, otherwise the offline planner.
         provider: ModelProviderChoice = ModelProviderChoice::Auto,
             ValueType::choice::<ModelProviderChoice>(), EnvNames::Standard;
         /// Name of the model to ask for; without one the server's first model is taken.
         name: Option<String> = None, ValueType::Text, EnvNames::Also(crate::env_vars::OPENAI_MODEL);
-        /// Base address of the OpenAI-compatible server.
+        /// Base address of the model server; without one the provider's own.
         base_url: Option<String> = None, ValueType::HttpUrl, EnvNames::Also(crate::env_vars::OPENAI_BASE_URL);
-        /// Where the key for the server is; the key itself is never written here.
+        /// Where the key for the server is; the key itself is never written here. Without one the variable that the provider
+        /// itself documents is read, such as ANTHROPIC_API_KEY.
         api_key: Option<SecretRef> = None, ValueType::Secret, EnvNames::AlsoSecret(crate::env_vars::OPENAI_API_KEY);
         /// Tokens that fit the model's context window.
         context_tokens: u32 = 32_768, ValueType::integer(1_024, 100_000_000), EnvNames::Standard;

@@ -3,13 +3,17 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::transport::Transport;
 use crate::embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 use crate::error::ModelError;
+use crate::wire::Transport;
+
+/// Most bytes read of embeddings: two thousand vectors of three thousand numbers fit.
+const MAX_VECTORS: usize = 128 * 1024 * 1024;
 
 /// One try.
 pub(super) async fn ask(transport: &Transport, request: &EmbeddingRequest) -> Result<Embeddings, ModelError> {
-    let answer = transport.embed(&body(request)).await?;
+    let url = transport.base().join("embeddings");
+    let answer = transport.post(url, &body(request), &request.model, MAX_VECTORS).await?;
     read(&answer, request)
 }
 

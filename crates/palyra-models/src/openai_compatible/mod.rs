@@ -1,67 +1,51 @@
-//! Any server that speaks streaming chat completions.
+//! Any server that speaks streaming chat completions: llama.cpp, vLLM, LM Studio and many more.
 //!
-//! - `endpoint` reads the base URL, `transport` sends, `embeddings` asks for vectors, `wire` writes requests, `answer` reads bodies with `sse` and
-//!   `decode`, `failure` understands refusals, `retry` decides about another try, `tool_names` maps names both ways.
-//!
-//! Nothing is sent before the first call. When no model is named, the server is asked once which ones it has and the
-//! first is taken.
+//! The wire itself is `chat`; `embeddings` asks for vectors. Nothing is sent before the first call. When no model is named, the
+//! server is asked once which ones it has and the first is taken.
 
-mod answer;
-mod decode;
 mod embeddings;
-mod endpoint;
-mod failure;
-mod retry;
-mod sse;
-mod tls;
-mod tool_names;
-mod transport;
-mod wire;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::stream;
 use palyra_common::SecretString;
 use tokio::sync::OnceCell;
 use tokio::time::sleep;
 
-use self::answer::Answer;
-use self::decode::Decoder;
-use self::endpoint::Endpoint;
-use self::tool_names::ToolNames;
-use self::transport::Transport;
-use self::wire::{Dialect, Learned};
+use crate::chat::{self, ChatClient, Habits};
 use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::{ModelError, ModelErrorClass};
-use crate::event::ModelEvent;
+use crate::model_entry::ModelEntry;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
 use crate::request::ModelRequest;
-
-pub use self::retry::RetryPolicy;
-pub use self::tls::install_crypto_provider;
+use crate::wire::{HttpProviderOptions, RetryPolicy, Timeouts, chance};
 
 /// Name of this provider.
 pub(crate) const NAME: &str = "openai_compatible";
-/// Window assumed when nobody said: what current models offer at least.
-pub(crate) const DEFAULT_CONTEXT_TOKENS: u32 = 128_000;
 
 /// How to reach a server and how patient to be.
 #[derive(Debug, Clone)]
 pub struct OpenAiCompatibleOptions {
+    /// The provider's name in the configuration.
+    pub name: String,
     /// Base URL, with or without `/v1`.
     pub base_url: String,
     /// Key to send, if the server wants one.
     pub api_key: Option<SecretString>,
+    /// The key's name, for display and for the journal.
+    pub credential: Option<String>,
     /// Model for requests that name none.
     pub model: Option<String>,
     /// How many tokens fit into one call.
     pub context_tokens: u32,
     /// Longest wait for a connection.
     pub connect_timeout: Duration,
-    /// Longest silence before the first and between later parts of an answer.
+    /// Longest wait for the first byte of an answer; the next field if there is none.
+    pub first_byte_timeout: Option<Duration>,
+    /// Longest silence between parts of an answer.
     pub idle_timeout: Duration,
+    /// Longest time for a whole call.
+    pub total_timeout: Duration,
     /// When and how often to try again.
     pub retry: RetryPolicy,
 }
@@ -70,14 +54,32 @@ impl OpenAiCompatibleOptions {
     /// Defaults for a server at this base URL.
     #[must_use]
     pub fn new(base_url: impl Into<String>) -> Self {
+        let usual = HttpProviderOptions { base_url: Some(base_url.into()), ..HttpProviderOptions::new(NAME) };
         Self {
-            base_url: base_url.into(),
-            api_key: None,
-            model: None,
-            context_tokens: DEFAULT_CONTEXT_TOKENS,
-            connect_timeout: Duration::from_secs(10),
+            first_byte_timeout: None,
             idle_timeout: Duration::from_secs(120),
             retry: RetryPolicy::default(),
+            ..Self::from(usual)
+        }
+    }
+}
+
+impl From<HttpProviderOptions> for OpenAiCompatibleOptions {
+    /// The same, with a single try for every call.
+    fn from(options: HttpProviderOptions) -> Self {
+        let HttpProviderOptions { name, base_url, api_key, credential, model, context_tokens, timeouts } = options;
+        Self {
+            name,
+            base_url: base_url.unwrap_or_default(),
+            api_key,
+            credential,
+            model,
+            context_tokens,
+            connect_timeout: timeouts.connect,
+            first_byte_timeout: Some(timeouts.first_byte),
+            idle_timeout: timeouts.between_chunks,
+            total_timeout: timeouts.total,
+            retry: RetryPolicy { attempts: 1, ..RetryPolicy::default() },
         }
     }
 }
@@ -85,8 +87,7 @@ impl OpenAiCompatibleOptions {
 /// A provider that talks to one server.
 #[derive(Debug)]
 pub struct OpenAiCompatible {
-    transport: Arc<Transport>,
-    dialect: Dialect,
+    chat: ChatClient,
     model: Option<String>,
     discovered_model: OnceCell<String>,
     context_tokens: u32,
@@ -94,34 +95,31 @@ pub struct OpenAiCompatible {
 }
 
 impl OpenAiCompatible {
-    /// Checks the options and prepares a client; nothing is sent.
-    pub fn new(options: OpenAiCompatibleOptions) -> Result<Self, ModelError> {
-        let endpoint = Endpoint::parse(&options.base_url)?;
-        let present = |text: &String| !text.trim().is_empty();
-        // Keys come from files and shells with a line end more often than not.
-        let api_key = options
-            .api_key
-            .filter(|key| present(key.expose()))
-            .map(|key| SecretString::from(key.expose().trim().to_owned()));
-        let transport = Transport::new(endpoint, api_key, options.connect_timeout, options.idle_timeout)?;
-        Ok(Self {
-            transport: Arc::new(transport),
-            dialect: Dialect::default(),
-            model: options.model.filter(present),
-            discovered_model: OnceCell::new(),
+    /// Checks the options and prepares a client; nothing is sent. From [`HttpProviderOptions`] it makes a single try for every call.
+    pub fn new(options: impl Into<OpenAiCompatibleOptions>) -> Result<Self, ModelError> {
+        let options = options.into();
+        let retry = options.retry.clone();
+        let http = HttpProviderOptions {
+            name: options.name,
+            base_url: Some(options.base_url),
+            api_key: options.api_key,
+            credential: options.credential,
+            model: options.model,
             context_tokens: options.context_tokens,
-            retry: options.retry,
+            timeouts: Timeouts {
+                connect: options.connect_timeout,
+                first_byte: options.first_byte_timeout.unwrap_or(options.idle_timeout),
+                between_chunks: options.idle_timeout,
+                total: options.total_timeout,
+            },
+        };
+        Ok(Self {
+            model: http.present_model(),
+            discovered_model: OnceCell::new(),
+            context_tokens: http.context_tokens,
+            chat: ChatClient::new(&http, Habits::default())?,
+            retry,
         })
-    }
-
-    /// Where the server is, for people.
-    pub(crate) fn shown_base_url(&self) -> String {
-        self.transport.endpoint().shown()
-    }
-
-    /// Whether what is sent can be read on the way.
-    pub(crate) fn sends_in_the_clear(&self) -> bool {
-        !self.transport.endpoint().is_encrypted() && !self.transport.endpoint().is_loopback()
     }
 
     async fn model_for(&self, request: &ModelRequest) -> Result<String, ModelError> {
@@ -132,32 +130,17 @@ impl OpenAiCompatible {
             return Ok(model.clone());
         }
         let discover = || async {
-            let models = self.transport.models().await?;
-            models.into_iter().find(|model| !model.is_empty()).ok_or_else(|| {
+            let models = self.chat.models(chat::entry).await?;
+            models.into_iter().map(|entry| entry.id).find(|id| !id.is_empty()).ok_or_else(|| {
                 ModelError::new(ModelErrorClass::Permanent, "the server offers no model; name one with OPENAI_MODEL")
             })
         };
         self.discovered_model.get_or_try_init(discover).await.cloned()
     }
 
-    /// One try, up to the first event.
-    async fn attempt(&self, request: &ModelRequest) -> Result<(ModelEvent, Answer), ModelError> {
+    async fn attempt(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
         let model = self.model_for(request).await?;
-        let names = ToolNames::for_request(request);
-        let response = loop {
-            let body = wire::body(request, &model, &names, &self.dialect);
-            match self.transport.complete(&body).await {
-                Ok(response) => break response,
-                Err(refusal) if self.dialect.learn(&refusal) == Learned::Something => {}
-                Err(error) => return Err(error),
-            }
-        };
-        let mut answer = Answer::new(response, Decoder::new(names), Arc::clone(&self.transport));
-        match answer.next().await {
-            Some(Ok(event)) => Ok((event, answer)),
-            Some(Err(error)) => Err(error),
-            None => Err(ModelError::malformed("the server sent an empty answer")),
-        }
+        self.chat.stream(request, &model).await
     }
 }
 
@@ -174,29 +157,10 @@ impl ModelProvider for OpenAiCompatible {
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let mut attempt = 1;
-        let (first, answer) = loop {
-            match self.attempt(&request).await {
-                Ok(started) => break started,
-                Err(error) => match self.retry.wait(attempt, &error, retry::chance()) {
-                    Some(wait) => sleep(wait).await,
-                    None => return Err(error),
-                },
-            }
-            attempt += 1;
-        };
-        let rest = stream::unfold(answer, |mut answer| async move {
-            let item = answer.next().await?;
-            Some((item, answer))
-        });
-        Ok(Box::pin(futures::StreamExt::chain(stream::iter([Ok(first)]), rest)))
-    }
-
-    async fn embed(&self, request: EmbeddingRequest) -> Result<Option<Embeddings>, ModelError> {
-        let mut attempt = 1;
         loop {
-            match embeddings::ask(&self.transport, &request).await {
-                Ok(embeddings) => return Ok(Some(embeddings)),
-                Err(error) => match self.retry.wait(attempt, &error, retry::chance()) {
+            match self.attempt(&request).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => match self.retry.wait(attempt, &error, chance()) {
                     Some(wait) => sleep(wait).await,
                     None => return Err(error),
                 },
@@ -204,9 +168,22 @@ impl ModelProvider for OpenAiCompatible {
             attempt += 1;
         }
     }
-}
 
-/// A tool's name as servers see it.
-pub(crate) fn wire_name(name: &str) -> String {
-    ToolNames::default().to_wire(name)
+    async fn embed(&self, request: EmbeddingRequest) -> Result<Option<Embeddings>, ModelError> {
+        let mut attempt = 1;
+        loop {
+            match embeddings::ask(self.chat.transport(), &request).await {
+                Ok(embeddings) => return Ok(Some(embeddings)),
+                Err(error) => match self.retry.wait(attempt, &error, chance()) {
+                    Some(wait) => sleep(wait).await,
+                    None => return Err(error),
+                },
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn models(&self) -> Result<Vec<ModelEntry>, ModelError> {
+        self.chat.models(chat::entry).await
+    }
 }

@@ -49,6 +49,7 @@ fn known_models_cost_what_the_table_says() {
         cached_tokens: 200,
         cache_write_tokens: 100,
         reasoning_tokens: 20,
+        cost_micro_usd: None,
     };
     assert_eq!(micros(table.cost(&anthropic(), "claude-sonnet-4-5-20250929", &usage)), 3_285);
     let quote = table.quote(&anthropic(), "claude-sonnet-4-5");
@@ -160,7 +161,7 @@ proptest! {
         let cached = cached.min(input);
         let usage = Usage {
             input_tokens: input, output_tokens: output, cached_tokens: cached,
-            cache_write_tokens: written.min(input - cached), reasoning_tokens: 0,
+            cache_write_tokens: written.min(input - cached), ..Usage::default()
         };
         let table = PriceTable::shipped();
         let worst = table.worst(&seller, &entry.models[0], input + spare, output + spare);
@@ -169,7 +170,7 @@ proptest! {
 
     #[test]
     fn absurd_usage_does_no_harm(input: u64, output: u64, cached: u64, written: u64) {
-        let usage = Usage { input_tokens: input, output_tokens: output, cached_tokens: cached, cache_write_tokens: written, reasoning_tokens: 0 };
+        let usage = Usage { input_tokens: input, output_tokens: output, cached_tokens: cached, cache_write_tokens: written, ..Usage::default() };
         let _ = PriceTable::shipped().cost(&openai(), "gpt-9", &usage);
     }
 }

@@ -2,7 +2,9 @@
 
 use futures::StreamExt;
 use palyra_models::testing::{Delivery, Fault, LineEnding, ModelServer, Reply};
-use palyra_models::{Call, ModelErrorClass, ModelEvent, ModelProvider, OpenAiCompatible, StopReason, Turn, Usage};
+use palyra_models::{
+    Answering, Call, ModelErrorClass, ModelEvent, ModelProvider, OpenAiCompatible, StopReason, Turn, Usage,
+};
 use serde_json::json;
 
 use crate::support::{answer, options, pair, request};
@@ -107,6 +109,8 @@ async fn a_server_that_refuses_optional_fields_is_understood_and_remembered() {
 async fn dropping_the_stream_hangs_up() {
     let (server, provider) = pair(vec![Reply::text(&["first", "second"]).fault(Fault::SilentAfter(400))]);
     let mut stream = provider.stream(request()).await.unwrap();
+    let answering = Answering { provider: "openai_compatible".into(), model: "m".into(), credential: None };
+    assert_eq!(stream.next().await.unwrap().unwrap(), ModelEvent::Answering(answering));
     assert_eq!(stream.next().await.unwrap().unwrap(), ModelEvent::TextDelta("first".to_owned()));
     drop(stream);
     drop(provider);

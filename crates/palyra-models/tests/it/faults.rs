@@ -81,7 +81,6 @@ async fn a_call_cut_in_half_is_an_error_wherever_it_is_cut() {
 #[tokio::test]
 async fn nonsense_is_malformed() {
     let table: &[(&str, Reply)] = &[
-        ("a web page", Reply::raw("<html>hello</html>").content_type("text/html")),
         ("broken JSON", Reply::raw("data: {\"choices\": [{\"delta\n\n")),
         ("no UTF-8", Reply::raw(b"data: \xff\xfe\n\n".to_vec())),
         ("a broken document", Reply::raw("{\"choices\": [")),
@@ -90,6 +89,21 @@ async fn nonsense_is_malformed() {
     for (name, reply) in table {
         let (_server, provider) = pair(vec![reply.clone()]);
         assert_eq!(answer(&provider).await.unwrap_err().class, Class::Malformed, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_model_server_is_said_to_be_none() {
+    let table: &[(&str, Reply)] = &[
+        ("a web page", Reply::raw("<html>hello</html>").content_type("text/html")),
+        ("`image/png`", Reply::raw(b"\x89PNG".to_vec()).content_type("image/png")),
+        ("`text/plain`", Reply::raw("It works!").content_type("text/plain")),
+    ];
+    for (what, reply) in table {
+        let (server, provider) = pair(vec![reply.clone()]);
+        let error = answer(&provider).await.unwrap_err();
+        let line = format!("`{}` is no model server: it answered with {what}; check the base URL", server.base_url());
+        assert_eq!((error.class, error.message), (Class::Permanent, line));
     }
 }
 

@@ -1,7 +1,11 @@
-//! The OpenAI-compatible provider against the scripted model server, over real sockets.
+//! Providers against the scripted model server and the real llama.cpp server, over real sockets.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests stop at the first surprise")]
 
 mod answers;
 mod faults;
+mod llama;
+mod routing;
 mod server;
 mod support;
+mod vendors;
+mod wires;

@@ -29,6 +29,7 @@ async fn a_script_picks_its_turns_by_the_messages() {
     next.messages.push(Message::assistant("", first.tool_calls.clone()));
     next.messages.push(Message::tool_result(&first.tool_calls[0].id, "palyra.fs.read", "the content"));
     let mut stream = provider.stream(next).await.unwrap();
+    futures::StreamExt::next(&mut stream).await.unwrap().unwrap();
     let event = futures::StreamExt::next(&mut stream).await.unwrap().unwrap();
     assert_eq!(event, palyra_models::ModelEvent::TextDelta("the content".to_owned()));
 }

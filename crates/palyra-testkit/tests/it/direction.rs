@@ -16,6 +16,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "mechanisms",
         &[
             "palyra-journal",
+            "palyra-secrets",
             "palyra-vault",
             "palyra-identity",
             "palyra-models",

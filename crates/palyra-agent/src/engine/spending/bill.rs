@@ -65,13 +65,15 @@ impl Meter {
     ) -> (Usage, Cost, Option<Settlement>) {
         let counted = || self.input_tokens.unwrap_or_else(|| input_tokens(options, request));
         let (usage, counted_by_us) = answered.usage(counted);
-        let (micro_usd, assumed) = match &answered.answering {
-            Some(by) => {
+        let (micro_usd, assumed) = match (&answered.answering, usage.cost_micro_usd) {
+            // Whoever sends the bill knows best.
+            (_, Some(told)) => (MicroUsd(told), false),
+            (Some(by), None) => {
                 let seller = options.provider.seller(&by.provider);
                 let cost = options.spending.prices.cost(&seller, &by.model, &usage);
                 (cost.micro_usd, counted_by_us || cost.priced == Priced::Assumed)
             }
-            None => (MicroUsd::ZERO, false),
+            (None, None) => (MicroUsd::ZERO, false),
         };
         let assumed = assumed && !micro_usd.is_zero();
         let Some((name, reservation)) = self.reservation else {

@@ -165,6 +165,11 @@ impl MeteredCall {
             // A try that had begun is paid for; the next one needs money of its own before it is made.
             ModelEvent::Attempted(attempt) => {
                 self.answered.may_have_cost |= attempt.error.class == ModelErrorClass::Timeout;
+                self.answered.answering = Some(attempt.asked.clone());
+                if attempt.usage.is_some() {
+                    self.answered.usage = attempt.usage;
+                    self.answered.may_have_cost = true;
+                }
                 if self.answered.may_have_cost {
                     self.close();
                     self.reserve(Duration::ZERO);

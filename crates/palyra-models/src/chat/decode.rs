@@ -1,0 +1,277 @@
+//! From the JSON of a server to events.
+//!
+//! Reads what the servers of the field really send: chunks of a stream (`delta`) and whole answers (`message`), contents
+//! as text or as parts, arguments as text or as an object, the older `function_call`. Unknown fields are passed over.
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+
+use super::reasoning::Thoughts;
+use super::usage;
+use crate::error::ModelError;
+use crate::event::{ModelEvent, StopReason, Usage};
+use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream};
+
+/// What marks the end of a stream.
+const DONE: &str = "[DONE]";
+
+/// Turns one answer into events.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    names: ToolNames,
+    judge: Judge,
+    thoughts: Thoughts,
+    refusal: Refused,
+    stop_reason: Option<StopReason>,
+    usage: Option<Usage>,
+    produced: Produced,
+}
+
+/// Whether anything of the answer has been seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Produced {
+    Nothing,
+    Something,
+}
+
+/// Whether the model itself declined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refused {
+    Yes,
+    No,
+}
+
+impl Decoder {
+    /// A decoder for the answer to one request, whose thoughts come from `origin` and `model`.
+    pub(super) fn new(names: ToolNames, judge: Judge, origin: String, model: String) -> Self {
+        let thoughts = Thoughts::new(origin, model);
+        let (refusal, produced) = (Refused::No, Produced::Nothing);
+        Self { names, judge, thoughts, refusal, stop_reason: None, usage: None, produced }
+    }
+
+    fn read_choice(&mut self, choice: &Value, events: &mut VecDeque<ModelEvent>) {
+        let before = events.len();
+        if let Some(delta) = choice.get("delta").or_else(|| choice.get("message")) {
+            self.thoughts.read(delta, events);
+            for field in ["content", "refusal"] {
+                let text = text_of(delta.get(field));
+                if !text.is_empty() {
+                    events.push_back(ModelEvent::TextDelta(text));
+                    if field == "refusal" {
+                        self.refusal = Refused::Yes;
+                    }
+                }
+            }
+            for call in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+                let index = call.get("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok());
+                let id = call.get("id").and_then(Value::as_str);
+                events.extend(self.call_part(index, id, call.get("function").unwrap_or(call)));
+            }
+            if let Some(function) = delta.get("function_call").filter(|call| call.is_object()) {
+                events.extend(self.call_part(Some(0), None, function));
+            }
+        }
+        if events.len() > before {
+            self.produced = Produced::Something;
+        }
+        if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) {
+            self.stop_reason = Some(stop_reason(reason));
+        }
+    }
+
+    fn call_part(&self, index: Option<u32>, id: Option<&str>, function: &Value) -> Option<ModelEvent> {
+        let name = function.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
+        let arguments = match function.get("arguments") {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => String::new(),
+            Some(other) => other.to_string(),
+        };
+        let id = id.filter(|id| !id.is_empty());
+        if id.is_none() && name.is_none() && arguments.is_empty() {
+            return None;
+        }
+        Some(ModelEvent::ToolCallDelta {
+            index,
+            id: id.map(str::to_owned),
+            name: name.map(|name| self.names.known_as(name)),
+            arguments,
+        })
+    }
+}
+
+impl Decode for Decoder {
+    const FRAMING: Framing = Framing::Events;
+
+    /// Whether the server has said why the model stopped; only usage may follow.
+    fn has_stopped(&self) -> bool {
+        self.stop_reason.is_some()
+    }
+
+    /// Reads one JSON document of the answer.
+    fn read(&mut self, json: &str, events: &mut VecDeque<ModelEvent>) -> Result<Flow, ModelError> {
+        if json.trim() == DONE {
+            return Ok(Flow::Ended);
+        }
+        let chunk: Value = serde_json::from_str(json)
+            .map_err(|error| ModelError::malformed(format!("the server sent something that is not JSON: {error}")))?;
+        if let Some(error) = error_in(&chunk) {
+            return Err(from_stream(error.clone(), self.judge));
+        }
+        if !chunk.is_object() {
+            return Err(ModelError::malformed("the server sent JSON that is not a chat completion"));
+        }
+        if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
+            self.usage = Some(usage::read(usage));
+        }
+        let choices = chunk.get("choices").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        // One answer is asked for; a server that sends more has its first one taken.
+        for choice in choices.iter().filter(|choice| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0) {
+            self.read_choice(choice, events);
+        }
+        Ok(Flow::More)
+    }
+
+    /// The answer has ended in good order: the closing events.
+    fn finish(&mut self, events: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
+        let reason = match (self.stop_reason, self.produced) {
+            (Some(StopReason::EndTurn), _) if self.refusal == Refused::Yes => StopReason::ContentFilter,
+            (Some(reason), _) => reason,
+            (None, Produced::Something) => StopReason::Other,
+            (None, Produced::Nothing) => return Err(empty_answer()),
+        };
+        events.extend(self.thoughts.block().map(ModelEvent::Reasoning));
+        events.extend(self.usage.map(ModelEvent::Usage));
+        events.push_back(ModelEvent::Finished(reason));
+        Ok(())
+    }
+}
+
+/// An answer with nothing in it.
+pub(crate) fn empty_answer() -> ModelError {
+    ModelError::malformed("the model server sent an empty answer; run the task again, or choose another model")
+}
+
+/// The error that stands in a chunk, wherever the server put it.
+fn error_in(chunk: &Value) -> Option<&Value> {
+    let present = |error: &&Value| !error.is_null();
+    chunk
+        .get("error")
+        .filter(present)
+        .or_else(|| chunk.pointer("/choices/0/error").filter(present))
+        .or_else(|| chunk.get("object").is_some_and(|kind| kind == "error").then_some(chunk))
+}
+
+/// Text, or the text of parts.
+fn text_of(content: Option<&Value>) -> String {
+    match content {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str)).collect(),
+        _ => String::new(),
+    }
+}
+
+fn stop_reason(text: &str) -> StopReason {
+    match text {
+        "stop" | "eos" | "end_turn" | "stop_sequence" => StopReason::EndTurn,
+        "tool_calls" | "function_call" | "tool_use" => StopReason::ToolUse,
+        "length" | "max_tokens" => StopReason::MaxTokens,
+        "content_filter" | "safety" => StopReason::ContentFilter,
+        _ => StopReason::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::error::ModelErrorClass;
+    use crate::reasoning::ReasoningBlock;
+
+    fn read(chunks: &[Value]) -> Result<Vec<ModelEvent>, ModelError> {
+        let mut decoder = Decoder::new(ToolNames::default(), crate::wire::no_verdict, "here".into(), "m".into());
+        let mut events = VecDeque::new();
+        for chunk in chunks {
+            decoder.read(&chunk.to_string(), &mut events)?;
+        }
+        decoder.finish(&mut events)?;
+        Ok(events.into())
+    }
+
+    #[test]
+    fn text_in_all_its_forms() {
+        let delta = |content: Value| json!({"choices": [{"index": 0, "delta": {"content": content}}]});
+        let events = read(&[
+            json!({"choices": [{"delta": {"role": "assistant", "content": null}}]}),
+            delta(json!("a")),
+            delta(json!("")),
+            delta(json!([{"type": "text", "text": "b"}])),
+            json!({"choices": [{"delta": {"reasoning_content": "hm", "refusal": "c"}}]}),
+            json!({"choices": [{"index": 1, "delta": {"content": "another choice"}}]}),
+            json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
+            json!({"choices": [], "usage": {"prompt_tokens": 4, "completion_tokens": 2}}),
+        ]);
+        assert_eq!(
+            events.unwrap(),
+            [
+                ModelEvent::TextDelta("a".into()),
+                ModelEvent::TextDelta("b".into()),
+                ModelEvent::ReasoningDelta("hm".into()),
+                ModelEvent::TextDelta("c".into()),
+                ModelEvent::Reasoning(ReasoningBlock {
+                    origin: "here".into(),
+                    text: "hm".into(),
+                    payload: json!({"model": "m", "field": "reasoning_content"}),
+                    position: 0,
+                }),
+                ModelEvent::Usage(Usage::plain(4, 2)),
+                ModelEvent::Finished(StopReason::ContentFilter),
+            ]
+        );
+    }
+
+    #[test]
+    fn calls_in_all_their_forms() {
+        let call =
+            |index: Option<u32>, id: Option<&str>, name: Option<&str>, arguments: &str| ModelEvent::ToolCallDelta {
+                index,
+                id: id.map(str::to_owned),
+                name: name.map(str::to_owned),
+                arguments: arguments.to_owned(),
+            };
+        let events = read(&[
+            json!({"choices": [{"delta": {"tool_calls": [
+                {"index": 0, "id": "a", "type": "function", "function": {"name": "palyra__fs__read", "arguments": ""}},
+                {"id": "b", "function": {"name": "x", "arguments": {"k": 1}}},
+                {"index": 0, "function": {"arguments": "{}"}},
+                {"index": 7, "id": "", "function": {"name": "", "arguments": null}},
+            ]}}]}),
+            json!({"choices": [{"message": {"function_call": {"name": "old", "arguments": "{}"}}, "finish_reason": "tool_calls"}]}),
+        ]);
+        assert_eq!(
+            events.unwrap(),
+            [
+                call(Some(0), Some("a"), Some("palyra.fs.read"), ""),
+                call(None, Some("b"), Some("x"), "{\"k\":1}"),
+                call(Some(0), None, None, "{}"),
+                call(Some(0), None, Some("old"), "{}"),
+                ModelEvent::Finished(StopReason::ToolUse),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_answer_is_an_error() {
+        assert_eq!(read(&[]).unwrap_err().class, ModelErrorClass::Malformed);
+        assert_eq!(read(&[json!([1])]).unwrap_err().class, ModelErrorClass::Malformed);
+        assert_eq!(read(&[json!({"choices": "x"})]).unwrap_err().class, ModelErrorClass::Malformed);
+        assert_eq!(read(&[json!({"error": {"message": "overloaded"}})]).unwrap_err().class, ModelErrorClass::Transient);
+        let late = json!({"choices": [{"finish_reason": "error", "error": {"code": 429, "message": "slow"}}]});
+        assert_eq!(read(&[late]).unwrap_err().class, ModelErrorClass::RateLimit);
+        let flat = json!({"object": "error", "message": "no", "code": 401});
+        assert_eq!(read(&[flat]).unwrap_err().class, ModelErrorClass::Auth);
+        let mut decoder = Decoder::new(ToolNames::default(), crate::wire::no_verdict, "here".into(), "m".into());
+        assert!(decoder.read("{\"choices\": [", &mut VecDeque::new()).is_err());
+    }
+}
