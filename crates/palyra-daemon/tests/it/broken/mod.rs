@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use palyra_client::quic::{QuicClient, QuicTapeSource};
 use palyra_client::{Client, ClientError, Endpoint, Follow, HttpTape, Reconnect, Tape, TapeSource};
-use palyra_common::{RunId, RunStreamEvent};
+use palyra_common::{RunId, RunLifecyclePhase, RunStreamEvent};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -26,11 +26,18 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// A place for a daemon whose runs speak for a long time: so many turns of forty words, each of which is waited for.
 fn talkative(turns: usize) -> Place {
     let words: Vec<_> = (0..40).map(|number| format!("word {number} ")).collect();
-    let mut all: Vec<_> = (1..turns)
-        .map(|_| json!({ "text": words, "delay_ms": 20, "call": [{ "tool": "palyra.fs.list", "arguments": {} }] }))
-        .collect();
-    all.push(json!({ "text": words, "delay_ms": 20 }));
-    Place::new().with_script(&json!({ "turn": all }).to_string())
+    let turn = |number| {
+        // Another one each time, so that nobody takes it for a run that goes round in circles.
+        let call = json!({ "tool": "palyra.fs.list", "arguments": { "path": format!("directory-{number}") } });
+        let calls = if number + 1 < turns { vec![call] } else { Vec::new() };
+        json!({ "text": words, "delay_ms": 20, "call": calls })
+    };
+    let script = json!({ "turn": (0..turns).map(turn).collect::<Vec<_>>() });
+    let place = Place::new().with_script(&script.to_string());
+    for number in 0..turns {
+        std::fs::create_dir(place.workspace().join(format!("directory-{number}"))).unwrap();
+    }
+    place
 }
 
 /// Which of the client's transports is used.
@@ -138,6 +145,7 @@ async fn assert_whole(events: &[RunStreamEvent], daemon: &Daemon, id: RunId) {
     assert_eq!(positions, (1..=events.len() as u64).collect::<Vec<_>>());
     assert!(events.last().unwrap().is_terminal(), "{:?}", events.last());
     assert_eq!(events, daemon.follow(id, 1).await, "what was seen is what is recorded");
+    assert_eq!(daemon.client.run(id).await.unwrap().run.phase, RunLifecyclePhase::Completed);
 }
 
 /// Waits until the daemon has recorded more than a position, while nobody may be able to see it.
