@@ -13,6 +13,8 @@ mod assembler;
 mod embedding;
 mod error;
 mod event;
+#[doc(hidden)]
+pub mod fuzzing;
 mod message;
 mod offline;
 mod openai_compatible;

@@ -15,7 +15,7 @@ pub(super) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a 
 }
 
 /// The host and port that a request names: of its address in HTTP/2, else of its one `Host` header.
-pub(super) fn named_host(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
+pub(crate) fn named_host(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
     match uri.authority() {
         // Both may be there; then they must not contradict each other.
         Some(authority) => match headers.contains_key(HOST) {
@@ -28,7 +28,7 @@ pub(super) fn named_host(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
 
 /// The request must name this machine and this port. A browser sends the name that its page was loaded from, so a page of
 /// another site fails here whatever its name resolves to.
-pub(super) fn check_host(
+pub(crate) fn check_host(
     named: Option<&Authority>,
     local: SocketAddr,
     names: &[String],

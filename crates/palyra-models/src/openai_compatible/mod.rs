@@ -40,6 +40,7 @@ use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
 use crate::request::ModelRequest;
 
 pub use self::retry::RetryPolicy;
+pub(crate) use self::sse::sse_events;
 pub use self::tls::install_crypto_provider;
 
 /// Name of this provider.
