@@ -27,11 +27,7 @@ pub trait TapeSource: std::fmt::Debug + Send {
     /// Whether there is a stream to read.
     fn is_open(&self) -> bool;
     /// Opens a stream.
-    fn open(
-        &mut self,
-        run_id: RunId,
-        params: RunTapeParams,
-    ) -> impl Future<Output = Result<(), ClientError>> + Send;
+    fn open(&mut self, run_id: RunId, params: RunTapeParams) -> impl Future<Output = Result<(), ClientError>> + Send;
     /// What comes next on the open stream.
     fn next(&mut self) -> impl Future<Output = Result<Heard, ClientError>> + Send;
     /// Gives the stream up.

@@ -71,7 +71,17 @@ impl<'a> Entropy<'a> {
 
     fn fields(&mut self, depth: usize) -> Map<String, Value> {
         const KNOWN: [&str; 12] = [
-            "run_id", "session_id", "prompt", "workspace", "limit", "before", "mode", "follow", "from_seq", "text", "decision",
+            "run_id",
+            "session_id",
+            "prompt",
+            "workspace",
+            "limit",
+            "before",
+            "mode",
+            "follow",
+            "from_seq",
+            "text",
+            "decision",
             "title",
         ];
         let count = self.below(5);

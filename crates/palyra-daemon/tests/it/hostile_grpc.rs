@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use palyra_proto::error_from_status;
 use palyra_proto::gateway::v1 as wire;
-use tonic::{Code, Request, Status};
+use prost::Message as _;
+use tonic::{Code, Status};
 
-use crate::grpc::support::{Grpc, grpc_address, refused};
+use crate::grpc::support::{Grpc, grpc_address};
 use crate::hostile::{peak, unharmed};
 use crate::support::{Daemon, Place};
 
@@ -118,11 +119,11 @@ async fn another_is_answered(daemon: &Daemon) {
 }
 
 /// Sends one call as it is, over a library that does not look at it, and gives the status.
-async fn called(daemon: &Daemon, headers: &[(&str, &[u8])], body: &[u8]) -> Status {
+async fn called(daemon: &Daemon, path: &str, headers: &[(&str, &[u8])], body: &[u8]) -> Status {
     let socket = tokio::net::TcpStream::connect(grpc_address(daemon)).await.unwrap();
     let (client, connection) = h2::client::handshake(socket).await.unwrap();
     let driver = tokio::spawn(connection);
-    let mut request = http::Request::post(format!("http://{}{LIST_RUNS}", grpc_address(daemon)))
+    let mut request = http::Request::post(format!("http://{}{path}", grpc_address(daemon)))
         .header("content-type", "application/grpc")
         .header("te", "trailers");
     if !headers.iter().any(|(name, _)| *name == "authorization") {
@@ -166,7 +167,13 @@ async fn messages_that_are_none_are_refused_one_by_one() {
         // Four gigabytes are announced; nothing is kept for them.
         ("huge", &[], b"\x00\xff\xff\xff\xff", Code::ResourceExhausted, "body_too_large"),
         ("packed", &packed, b"\x01\x00\x00\x00\x04xxxx", Code::Unimplemented, "unsupported_rpc"),
-        ("packed in no way that was named", &[], b"\x01\x00\x00\x00\x04xxxx", Code::InvalidArgument, "proto_message_invalid"),
+        (
+            "packed in no way that was named",
+            &[],
+            b"\x01\x00\x00\x00\x04xxxx",
+            Code::InvalidArgument,
+            "proto_message_invalid",
+        ),
         ("no flag", &[], b"\x07\x00\x00\x00\x00", Code::InvalidArgument, "proto_message_invalid"),
         ("no message", &[], b"\x00\x00\x00\x00\x04\xff\xff\xff\xff", Code::InvalidArgument, "proto_message_invalid"),
         // The session's id is a text.
@@ -175,10 +182,10 @@ async fn messages_that_are_none_are_refused_one_by_one() {
         ("no credential", &no_text, b"\x00\x00\x00\x00\x00", Code::Unauthenticated, "token_refused"),
     ];
     for (name, headers, body, code, expected) in cases {
-        let status = called(&daemon, headers, body).await;
+        let status = called(&daemon, LIST_RUNS, headers, body).await;
         assert_eq!((status.code(), error_from_status(&status).code.as_str()), (code, expected), "{name}: {status:?}");
     }
-    assert_eq!(called(&daemon, &harmless, b"\x00\x00\x00\x00\x00").await.code(), Code::Ok);
+    assert_eq!(called(&daemon, LIST_RUNS, &harmless, b"\x00\x00\x00\x00\x00").await.code(), Code::Ok);
     unharmed(&daemon, before).await;
 }
 
@@ -187,13 +194,14 @@ async fn messages_that_are_none_are_refused_one_by_one() {
 async fn a_deadline_that_has_passed_begins_nothing() {
     let place = Place::new();
     let daemon = place.start().await;
-    let mut grpc = Grpc::of(&daemon).await;
-    let mut request = Request::new(wire::ResolveSessionRequest::default());
-    request.metadata_mut().insert("grpc-timeout", "0n".parse().unwrap());
-    let status = grpc.gateway.resolve_session(request).await.unwrap_err();
-    assert_eq!(refused(Err::<(), _>(status)), (Code::DeadlineExceeded, "deadline_exceeded".to_owned()));
-    let listed = daemon.client.sessions(&Default::default()).await.unwrap().sessions;
-    assert!(listed.is_empty(), "{listed:?}");
+    const RESOLVE: &str = "/palyra.gateway.v1.GatewayService/ResolveSession";
+    let message = wire::ResolveSessionRequest { session_key: "mine".to_owned(), ..Default::default() }.encode_to_vec();
+    let body = [&[0][..], &u32::try_from(message.len()).unwrap().to_be_bytes(), &message].concat();
+    for (timeout, code, made) in [("0n", Code::DeadlineExceeded, 0), ("30S", Code::Ok, 1)] {
+        let status = called(&daemon, RESOLVE, &[("grpc-timeout", timeout.as_bytes())], &body).await;
+        assert_eq!(status.code(), code, "{status:?}");
+        assert_eq!(daemon.client.sessions(&Default::default()).await.unwrap().sessions.len(), made, "{timeout}");
+    }
 }
 
 #[tokio::test]
@@ -301,7 +309,7 @@ async fn pages_that_rebind_their_name_reach_no_method() {
         ("host", format!("evil.example:{port}"), "host_refused"),
         ("origin", "https://evil.example".to_owned(), "origin_refused"),
     ] {
-        let status = called(&daemon, &[(name, value.as_bytes())], b"\x00\x00\x00\x00\x00").await;
+        let status = called(&daemon, LIST_RUNS, &[(name, value.as_bytes())], b"\x00\x00\x00\x00\x00").await;
         assert_eq!(error_from_status(&status).code, code, "{status:?}");
     }
 }

@@ -72,8 +72,12 @@ pub fn query(bytes: &[u8]) {
     let Some((chosen, rest)) = bytes.split_first() else { return };
     let Ok(rest) = std::str::from_utf8(rest) else { return };
     let (id, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let read: Vec<_> =
-        COMMANDS.iter().chain(STREAM_COMMANDS).filter(|spec| spec.method == HttpMethod::Get).map(|spec| spec.name).collect();
+    let read: Vec<_> = COMMANDS
+        .iter()
+        .chain(STREAM_COMMANDS)
+        .filter(|spec| spec.method == HttpMethod::Get)
+        .map(|spec| spec.name)
+        .collect();
     let Some(name) = read.get(usize::from(*chosen) % read.len()).copied() else { return };
     match Command::from_query(name, Some(id), query) {
         Some(Ok(command)) => {

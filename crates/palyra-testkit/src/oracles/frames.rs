@@ -53,7 +53,9 @@ pub fn model_sse(bytes: &[u8]) {
     assert_eq!(Ok(&events), parts.as_ref(), "in portions of {size}");
     assert!(events.iter().map(String::len).sum::<usize>() <= stream.len());
     // Written as the standard has it, they are the same events.
-    let written: String =
-        events.iter().map(|event| event.split('\n').map(|line| format!("data: {line}\n")).collect::<String>() + "\n").collect();
+    let written: String = events
+        .iter()
+        .map(|event| event.split('\n').map(|line| format!("data: {line}\n")).collect::<String>() + "\n")
+        .collect();
     assert_eq!(palyra_models::fuzzing::events([written.as_bytes()]), Ok(events));
 }

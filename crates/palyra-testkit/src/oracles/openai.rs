@@ -33,7 +33,8 @@ fn body(bytes: &[u8], read: fn(&[u8]) -> Result<(), StableErrorEnvelope>) {
         assert!(verdict.is_err(), "what is no record was taken");
         return;
     };
-    let codes = |verdict: &Result<(), StableErrorEnvelope>| verdict.as_ref().map_err(|error| error.code.clone()).copied();
+    let codes =
+        |verdict: &Result<(), StableErrorEnvelope>| verdict.as_ref().map_err(|error| error.code.clone()).copied();
     let again = read(Value::Object(fields.clone()).to_string().as_bytes());
     assert_eq!(codes(&again), codes(&verdict), "written anew it is judged otherwise");
     if verdict.is_ok() {

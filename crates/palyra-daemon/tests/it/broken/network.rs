@@ -28,8 +28,7 @@ async fn cut(over: Over) {
     let run = daemon.create("talk").await;
     let (tell, told) = mpsc::unbounded_channel();
     let (state_root, id) = (daemon.state_root.clone(), run.run_id);
-    let (cable, client) =
-        at_the_other_end(move || async move { over.follow(&state_root, id, 1, tell).await });
+    let (cable, client) = at_the_other_end(move || async move { over.follow(&state_root, id, 1, tell).await });
     let mut heard = Heard::new(told);
 
     // A short outage is survived by the connection; a longer one kills it, and nobody tells either side that it is dead.
