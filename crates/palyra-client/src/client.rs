@@ -21,8 +21,9 @@ use crate::api::{
 use crate::cursor::Follow;
 use crate::endpoint::Endpoint;
 use crate::error::ClientError;
+use crate::http_tape::{HttpTape, TapeStream};
 use crate::ndjson::NdjsonStream;
-use crate::tape::TapeStream;
+use crate::tape::Tape;
 use crate::transport::{Call, exchange, open_stream};
 
 /// For work whose length grows with the state: replay, undo, backup.
@@ -95,7 +96,7 @@ impl Client {
     /// A run's events from a position on; resumes over broken connections.
     #[must_use]
     pub fn tape(&self, id: RunId, from_seq: u64, follow: Follow) -> TapeStream {
-        TapeStream::new(self.clone(), id, from_seq, follow)
+        Tape::new(HttpTape::new(self.clone()), id, from_seq, follow)
     }
 
     /// Ends a run.

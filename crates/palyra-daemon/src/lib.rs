@@ -18,6 +18,8 @@ mod composition;
 mod credentials;
 mod dispatch;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod grpc;
 mod http;
 mod keys;

@@ -19,7 +19,8 @@ use palyra_identity::{
 use palyra_telemetry::Metrics;
 
 use self::counted::Credential;
-use self::host::{check_host, named_host, only};
+use self::host::only;
+pub(crate) use self::host::{check_host, named_host};
 use crate::dispatch::Tokens;
 use crate::tls::{Device, Identity};
 use crate::token::Token;

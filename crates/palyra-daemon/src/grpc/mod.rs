@@ -13,6 +13,7 @@ mod approvals;
 mod ask;
 mod bounded;
 mod deadline;
+mod fuzzing;
 mod gateway;
 mod health;
 mod read;
@@ -25,4 +26,6 @@ mod steering;
 mod tokens;
 mod write;
 
+pub(crate) use deadline::parse as parse_timeout;
+pub(crate) use fuzzing::refusals;
 pub(crate) use routes::router;

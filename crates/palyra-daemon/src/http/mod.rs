@@ -18,6 +18,7 @@ mod router;
 mod socket;
 
 pub(crate) use error::ApiError;
+pub(crate) use events::resume_after;
 pub(crate) use extract::Body;
 pub(crate) use health::report as health_report;
 pub(crate) use observe::sample;

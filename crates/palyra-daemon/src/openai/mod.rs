@@ -43,6 +43,23 @@ use palyra_common::{ErrorCategory, StableErrorEnvelope, TokenScope};
 
 pub(crate) use conversation::projection;
 
+/// Reads a body and says only whether it can be honoured.
+pub(crate) mod fuzzing {
+    use crate::dispatch::Result;
+
+    pub(crate) fn chat(body: &[u8]) -> Result<()> {
+        super::chat::read(body).map(drop)
+    }
+
+    pub(crate) fn responses(body: &[u8]) -> Result<()> {
+        super::responses::read(body).map(drop)
+    }
+
+    pub(crate) fn embeddings(body: &[u8]) -> Result<()> {
+        super::embeddings::read(body).map(drop)
+    }
+}
+
 use self::error::{OpenAiError, OpenAiResult};
 use crate::app::App;
 use crate::dispatch::{Caller, Refusal, Transport};

@@ -8,6 +8,7 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod broken;
 mod clients;
 #[path = "../../../palyra-telemetry/tests/it/collector.rs"]
 #[allow(dead_code, reason = "shared with the tests of palyra-telemetry, which use all of it")]
@@ -17,6 +18,10 @@ mod description;
 mod doors;
 mod grpc;
 mod hostile;
+mod hostile_grpc;
+mod hostile_quic;
+mod hostile_slow;
+mod hostile_socket;
 mod journal;
 mod matrix;
 mod observe;
