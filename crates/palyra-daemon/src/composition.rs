@@ -306,10 +306,11 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         gate: Gate::new(token, tokens, identity.clone(), names, Arc::clone(&clock), metrics.clone())?,
         keys: Keys::default(),
         metrics: metrics.clone(),
+        recent_health: http::RecentHealth::default(),
         ready_since: Instant::now(),
         closing: closing.clone(),
     });
-    let server = Server::new(http::router(Arc::clone(&app)), closing.clone(), metrics.clone(), Transport::Http);
+    let server = Server::new(http::Front::new(Arc::clone(&app)), closing.clone(), metrics.clone(), Transport::Http);
     server.serve(doors.unix);
     match doors.http {
         Some(Tcp::Plain(listener)) => server.serve(listener),

@@ -24,6 +24,7 @@ mod live_tape;
 mod locks;
 mod model_call;
 mod options;
+mod page;
 mod progress;
 mod query;
 mod recover;

@@ -22,7 +22,7 @@ use palyra_proto::gateway::v1::run_stream_response::Body as Down;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use tonic::{Status, Streaming};
+use tonic::{Code, Status, Streaming};
 
 use super::ask::{outcome, unreadable};
 use super::{read, status, steering, write};
@@ -125,8 +125,11 @@ impl Upward {
                 message = up.message() => message,
             };
             let answer = match message {
-                Ok(Some(message)) => Ok(self.answer(message).await),
+                // Boxed, so that the many who say nothing do not pay for what could be said.
+                Ok(Some(message)) => Ok(Box::pin(self.answer(message)).await),
                 Ok(None) => return,
+                // The connection broke or the client gave up: nobody is left to be told, and it is everyday life.
+                Err(error) if matches!(error.code(), Code::Unknown | Code::Unavailable | Code::Cancelled) => return,
                 Err(error) => Err(status::of_library(error, PATH)),
             };
             let broken = answer.is_err();

@@ -27,8 +27,10 @@ use super::extract::MAX_BODY_BYTES;
 use crate::app::App;
 use crate::dispatch::{self, Caller, Refusal, Transport};
 
-/// Messages that wait for a slow client.
-const OUTBOX: usize = 8;
+/// Messages that wait for a slow client. Each may be as large as an event, so few: what waits longer stays on the journal.
+const OUTBOX: usize = 2;
+/// What is set aside for reading and for writing on each socket. The library would take 128 KiB for each, which a thousand idle sockets cannot have.
+const BUFFER_BYTES: usize = 8 * 1024;
 /// Commands and streams of one socket at a time.
 const AT_ONCE: usize = 64;
 /// How often a silent client is asked whether it is still there, and whether its credential still counts.
@@ -47,6 +49,8 @@ pub(super) async fn open(
     upgrade
         .max_message_size(MAX_BODY_BYTES)
         .max_frame_size(MAX_BODY_BYTES)
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(BUFFER_BYTES)
         .on_upgrade(move |socket| async move { Session::new(app, caller).serve(socket).await })
 }
 
@@ -244,6 +248,8 @@ async fn send_stream(
             Ok::<_, serde_json::Error>(())
         })
         .map_err(|error| Refusal::internal(format!("a document cannot be written: {error}")))?;
+        // A client that does not read holds one page as texts, not as events too.
+        drop(page);
         for text in messages {
             let Ok(text) = Utf8Bytes::try_from(text) else { continue };
             if outbox.send(Message::Text(text)).await.is_err() {
