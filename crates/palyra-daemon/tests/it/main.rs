@@ -19,6 +19,7 @@ mod grpc;
 mod hostile;
 mod journal;
 mod matrix;
+mod mcp;
 mod observe;
 mod openai;
 mod policies;
