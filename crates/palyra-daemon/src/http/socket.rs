@@ -20,6 +20,7 @@ use palyra_common::{AcpCommandEnvelope, AcpCommandResultEnvelope, RequestId};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::extract::MAX_BODY_BYTES;
 use crate::app::App;
@@ -29,8 +30,10 @@ use crate::dispatch::{self, Caller, Refusal, Transport};
 const OUTBOX: usize = 8;
 /// Commands and streams of one socket at a time.
 const AT_ONCE: usize = 64;
-/// How often a silent client is asked whether it is still there, and whether its credential still counts.
+/// How often a silent client is asked whether it is still there.
 const PING: Duration = Duration::from_secs(20);
+/// How long a client may take for the last frame.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 pub(super) async fn open(
     State(app): State<Arc<App>>,
@@ -60,7 +63,7 @@ impl Session {
         let (sink, stream) = socket.split();
         let (outbox, inbox) = mpsc::channel(OUTBOX);
         let mut tasks = JoinSet::new();
-        tasks.spawn(write(sink, inbox));
+        let mut writer = AbortOnDropHandle::new(tokio::spawn(write(sink, inbox)));
         let closing = self.app.closing.clone();
         tokio::select! {
             () = self.read(stream, outbox.clone(), &mut tasks) => {}
@@ -71,19 +74,24 @@ impl Session {
         }
         // Whoever is gone wants no answers; commands that were begun are on the journal and go on.
         tasks.shutdown().await;
+        drop(outbox);
+        // Why the connection ends is still said, if the client listens.
+        let _ = tokio::time::timeout(LAST_WORDS, &mut writer).await;
     }
 
     async fn read(&self, mut stream: SplitStream<WebSocket>, outbox: mpsc::Sender<Message>, tasks: &mut JoinSet<()>) {
         let mut ticks = tokio::time::interval(PING);
+        let mut lease = self.app.gate.lease(&self.caller.principal);
         loop {
             let message = tokio::select! {
                 message = stream.next() => message,
+                _ = lease.lost() => {
+                    let frame = CloseFrame { code: close_code::POLICY, reason: Utf8Bytes::from_static("the credential is no longer good") };
+                    // Whoever reads nothing does not get to hold the connection with a full outbox.
+                    let _ = tokio::time::timeout(PING, outbox.send(Message::Close(Some(frame)))).await;
+                    return;
+                }
                 _ = ticks.tick() => {
-                    if !self.app.gate.still_good(&self.caller.principal) {
-                        let frame = CloseFrame { code: close_code::POLICY, reason: Utf8Bytes::from_static("the credential is no longer good") };
-                        let _ = outbox.send(Message::Close(Some(frame))).await;
-                        return;
-                    }
                     // A client that reads nothing has a full outbox; it is not asked again until there is room.
                     let _ = outbox.try_send(Message::Ping(bytes::Bytes::new()));
                     continue;

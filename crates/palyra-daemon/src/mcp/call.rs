@@ -61,9 +61,7 @@ async fn carried_out(
     };
     let waited = wait_for(app, caller, run_id, wait, context).await;
     // Whoever lost their credential meanwhile hears nothing more.
-    if !app.gate.still_good(&caller.principal) {
-        return Err(palyra_identity::Refusal::Revoked.into());
-    }
+    app.gate.still_good(&caller.principal)?;
     written(&waited.map_err(|refusal| told_of(refusal, offered.command, run_id))?)
 }
 
@@ -108,7 +106,8 @@ async fn wait_for(
     if wait.is_zero() || stands_still(seen.run.phase) {
         return Ok(seen);
     }
-    let params = RunTapeParams { from_seq: Some(seen.run.last_seq + 1), follow: Some(true), ..RunTapeParams::default() };
+    let params =
+        RunTapeParams { from_seq: Some(seen.run.last_seq + 1), follow: Some(true), ..RunTapeParams::default() };
     let mut documents = dispatch::open(app, caller, StreamCommand::RunTape(About { target: run_id, params })).await?;
     let mut ticks = tokio::time::interval(PROGRESS_EVERY);
     let (token, mut ticked) = (context.meta.get_progress_token(), 0_u32);

@@ -130,6 +130,23 @@ const LINES: &[Line] = &[
         description: "Lists the questions that wait for a person. They are for your person to answer, not for you.",
         without: &[],
     },
+    Line {
+        name: "approval_request",
+        command: AcpCommand::ApprovalRequest,
+        then: Then::Answer,
+        nature: Nature::Begins,
+        description: "Asks your person a question that can be answered with yes or no, before you do something of your own. Nothing is permitted by it: it \
+                      carries the question and the answer. Wait for the answer with `approval_get`.",
+        without: &[],
+    },
+    Line {
+        name: "approval_get",
+        command: AcpCommand::ApprovalGet,
+        then: Then::Answer,
+        nature: Nature::Reads,
+        description: "Looks at a question; with `wait_seconds` it waits for the answer.",
+        without: &[],
+    },
 ];
 
 static TOOLS: LazyLock<Vec<Offered>> = LazyLock::new(|| LINES.iter().filter_map(offered).collect());
@@ -162,7 +179,8 @@ fn offered(line: &Line) -> Option<Offered> {
 
 /// A whole schema with everything that it refers to.
 fn schema(make: fn(&mut SchemaGenerator) -> Schema) -> JsonObject {
-    let mut generator = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
+    let mut generator =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
     let made: Value = make(&mut generator).into();
     let Value::Object(mut fields) = made else { return Map::new() };
     // The protocol wants a record at the top, said in so many words.

@@ -8,6 +8,8 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod asked;
+mod bindings;
 mod clients;
 #[path = "../../../palyra-telemetry/tests/it/collector.rs"]
 #[allow(dead_code, reason = "shared with the tests of palyra-telemetry, which use all of it")]
@@ -30,6 +32,7 @@ mod raw;
 mod requests;
 mod runs;
 mod service;
+mod standing;
 mod start;
 mod stop;
 mod support;

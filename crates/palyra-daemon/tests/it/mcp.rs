@@ -63,7 +63,8 @@ async fn the_official_package_runs_a_task_and_cannot_answer_for_a_person() {
         let user = json!({"name": mode, "role": "operator", "subject": format!("agent-{mode}")});
         let seen = tour(&daemon, &workspace, &token(&daemon, &user), mode);
         let names: Vec<_> = seen["tools"].as_object().unwrap().keys().cloned().collect();
-        let offered = ["approval_list", "run_abort", "run_create", "run_get", "run_list", "session_list", "session_new"];
+        let offered =
+            ["approval_list", "run_abort", "run_create", "run_get", "run_list", "session_list", "session_new"];
         assert!(offered.iter().all(|name| names.contains(&(*name).to_owned())), "{mode}: {names:?}");
         assert!(!names.iter().any(|name| name.contains("decide") || name.contains("token")), "{names:?}");
         assert_eq!(seen["tools"]["run_list"], json!({"read_only": true, "required": []}), "{mode}");
