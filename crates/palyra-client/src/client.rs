@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use crate::api::{
     AbortRunParams, ApprovalView, BackupJournalParams, BackupJournalResponse, ConfigResponse, CreateRunParams,
-    DecideApprovalParams, EditEnvelopeParams, ExportJournalParams, HealthResponse, JournalRecordView,
-    ListApprovalsParams, ListApprovalsResponse, ListPatternsParams, ListPatternsResponse, ListRunsParams,
-    ListRunsResponse, ListSessionsParams, ListSessionsResponse, ReplayReport, RunContextParams, RunContextResponse,
-    RunDetail, RunInputParams, RunView, SessionDetail, StopDaemonResponse, TailJournalParams, UndoResponse,
-    UsageParams, UsageResponse, VerifyLine, paths,
+    DecideApprovalParams, DecideApprovalResponse, EditEnvelopeParams, ExportJournalParams, HealthResponse,
+    JournalRecordView, ListApprovalsParams, ListApprovalsResponse, ListPatternsParams, ListPatternsResponse,
+    ListRunsParams, ListRunsResponse, ListSessionsParams, ListSessionsResponse, ReplayReport, RunContextParams,
+    RunContextResponse, RunDetail, RunInputParams, RunView, SessionDetail, StopDaemonResponse, TailJournalParams,
+    UndoResponse, UsageParams, UsageResponse, VerifyLine, paths,
 };
 use crate::cursor::Follow;
 use crate::endpoint::Endpoint;
@@ -155,7 +155,11 @@ impl Client {
     }
 
     /// Answers a question.
-    pub async fn decide_approval(&self, id: ApprovalId, params: &DecideApprovalParams) -> Result<RunView, ClientError> {
+    pub async fn decide_approval(
+        &self,
+        id: ApprovalId,
+        params: &DecideApprovalParams,
+    ) -> Result<DecideApprovalResponse, ClientError> {
         let path = paths::for_approval(paths::APPROVAL_DECIDE, id);
         exchange(&self.endpoint, Call::post("deciding an approval", path, params)?).await
     }

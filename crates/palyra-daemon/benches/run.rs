@@ -390,6 +390,7 @@ impl Drop for Daemon {
 
 async fn run(client: &Client, workspace: &str, prompt: &str) -> Result<f64, Failure> {
     let params = CreateRunParams {
+        binding: None,
         client_tools: Vec::new(),
         history: Vec::new(),
         session_id: None,

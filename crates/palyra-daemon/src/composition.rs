@@ -290,6 +290,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     // Closed, so that nobody waits at a door that is never answered.
     drop(inherited);
     let names = loaded.config().http.allowed_hosts.clone();
+    let rates = options::rates(loaded.config());
     let app = Arc::new(App {
         engine: engine.clone(),
         policies,
@@ -303,7 +304,15 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         http_health: doors.http_health,
         grpc_health: doors.grpc_health,
         quic_health: doors.quic_health,
-        gate: Gate::new(token, tokens, identity.clone(), names, Arc::clone(&clock), metrics.clone())?,
+        gate: Gate::new(
+            token,
+            Arc::clone(&tokens),
+            identity.clone(),
+            names,
+            rates,
+            Arc::clone(&clock),
+            metrics.clone(),
+        )?,
         keys: Keys::default(),
         metrics: metrics.clone(),
         recent_health: http::RecentHealth::default(),
@@ -328,6 +337,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         server.spawn(quic::serve(Arc::clone(&app), socket, identity.clone()));
     }
     server.spawn(identity.keep_fresh(closing.clone()));
+    server.spawn(tokens.keep_noted(closing.clone()));
     tracing::info!(
         version = BuildInfo::current().version,
         state_root = %root.path().display(),

@@ -8,7 +8,7 @@
 //! - `grpc`: gRPC around it, the schema of `palyra-proto`;
 //! - `http`: HTTP around it, one place for addresses and one for errors;
 //! - `quic`: QUIC around it; `tls`: certificates, the daemon's own and those of callers;
-//! - `openai`: the same runs for clients that speak OpenAI's interface;
+//! - `openai`: the same runs for clients that speak OpenAI's interface; `mcp`: for agents that speak the Model Context Protocol;
 //! - `views`: rows of the engine as wire types; `shutdown`: how it ends.
 
 mod app;
@@ -24,6 +24,7 @@ mod grpc;
 mod http;
 mod keys;
 mod listen;
+mod mcp;
 mod openai;
 mod options;
 mod outside;

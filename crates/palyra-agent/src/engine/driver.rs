@@ -45,12 +45,12 @@ pub(super) struct Command {
 
 /// One run and everything under way for it.
 pub(super) struct Driver {
-    shared: Arc<Shared>,
-    machine: Machine,
+    pub(super) shared: Arc<Shared>,
+    pub(super) machine: Machine,
     workspace: Arc<Workspace>,
     tape: Arc<LiveTape>,
     next_seq: u64,
-    staged: Vec<NewRecord>,
+    pub(super) staged: Vec<NewRecord>,
     staged_events: Vec<Weighed>,
     model: Option<ModelCall>,
     tools: ToolCalls,
@@ -390,7 +390,9 @@ impl Driver {
         if self.staged.is_empty() {
             return Ok(());
         }
-        let batch = std::mem::take(&mut self.staged);
+        let mut given_back = self.given_back().await?;
+        let mut batch = std::mem::take(&mut self.staged);
+        batch.append(&mut given_back);
         loop {
             // The clone is only needed when the append fails, but it is small beside an fsync.
             match self.shared.options.journal.append(batch.clone()).await {

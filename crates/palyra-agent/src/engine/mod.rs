@@ -18,6 +18,7 @@ mod driver;
 mod files;
 mod flow;
 mod follow;
+mod give_back;
 mod given_history;
 mod inspect_call;
 mod live_tape;

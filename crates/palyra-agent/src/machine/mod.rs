@@ -65,6 +65,9 @@ pub struct Machine {
     counters: Counters,
     seen: SeenCalls,
     queued: Vec<QueuedMessage>,
+    /// Messages that are in the context and that no model has been asked with yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unread: Vec<String>,
     /// Bindings that a person refused.
     refused: Vec<palyra_common::Digest>,
     /// What tools gave back. Never forgotten, also when the context is summarised.
@@ -100,6 +103,7 @@ impl Machine {
             },
             seen: SeenCalls::new(),
             queued: Vec::new(),
+            unread: Vec::new(),
             refused: Vec::new(),
             readings: readings::of_history(&spec),
             signals: Signals::default(),
@@ -211,6 +215,11 @@ impl Machine {
         let stopped =
             |end: &Ending| matches!(end.reason, TerminationReason::ProviderError | TerminationReason::BudgetExceeded);
         matches!(&self.phase, Phase::Failed(end) if stopped(end))
+    }
+
+    /// What people wrote to the run and no model has been asked with, oldest first.
+    pub fn undelivered(&self) -> impl Iterator<Item = &str> {
+        self.unread.iter().map(String::as_str).chain(self.queued.iter().map(|message| message.text.as_str()))
     }
 
     /// When it was accepted.

@@ -23,7 +23,7 @@ pub use runs::{RunFilter, RunRow};
 pub use sessions::{Archived, SessionFilter, SessionRow};
 
 pub(crate) use approvals::{approval, approvals, approved_calls};
-pub(crate) use inputs::{Fate, input, sessions_with_waiting_inputs, waiting_inputs};
+pub(crate) use inputs::{Fate, input, sessions_with_waiting_inputs, steered_inputs, waiting_inputs};
 pub(crate) use past::{Past, answer_labels, count_runs_through, past_runs, run_place};
 pub(crate) use patterns::{Revoked, pattern, patterns};
 pub(crate) use runs::{idempotent_run, newest_workspace, run, run_at_work, runs, unfinished_runs};

@@ -5,6 +5,7 @@ pub(crate) mod approvals;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod daemon;
+pub(crate) mod devices;
 pub(crate) mod journal;
 pub(crate) mod mcp;
 pub(crate) mod models;
@@ -31,6 +32,7 @@ pub(crate) async fn dispatch(command: Command, context: &Context) -> Result<Exit
         Command::Sessions(command) => sessions::execute(command, context).await,
         Command::Tokens(command) => tokens::execute(command, context).await,
         Command::Usage(arguments) => usage::execute(arguments, context).await,
+        Command::Devices(command) => devices::execute(command, context).await,
         Command::Acp => acp::execute(context).await,
         Command::Approvals(command) => approvals::execute(command, context).await,
         Command::Journal(command) => journal::execute(command, context).await,

@@ -89,6 +89,16 @@ pub const TOKENS: &str = "/api/v1/tokens";
 pub const TOKEN_ROTATE: &str = "/api/v1/tokens/{token_id}/rotate";
 /// Makes a token worthless.
 pub const TOKEN_REVOKE: &str = "/api/v1/tokens/{token_id}/revoke";
+/// Devices that have a certificate.
+pub const DEVICES: &str = "/api/v1/devices";
+/// Makes the certificates of a device worthless.
+pub const DEVICE_REVOKE: &str = "/api/v1/devices/{device_id}/revoke";
+/// Which session a place outside belongs to: list and set.
+pub const BINDINGS: &str = "/api/v1/bindings";
+/// One binding.
+pub const BINDING: &str = "/api/v1/bindings/{binding_id}";
+/// Unties a place.
+pub const BINDING_REMOVE: &str = "/api/v1/bindings/{binding_id}/remove";
 /// Who the caller is.
 pub const PRINCIPAL: &str = "/api/v1/principal";
 /// What a client whose connection broke needs.

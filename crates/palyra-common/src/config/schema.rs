@@ -165,6 +165,13 @@ config_schema! {
         /// daemon's own certificate names them too.
         allowed_hosts: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
     }
+    /// How often a caller may give commands. The owner at the machine itself, by the Unix socket or the local token, is not counted.
+    rate: RateConfig {
+        /// Commands a minute that one principal may give in the long run, with all its credentials together. A token may be given less when it is made.
+        per_minute: u32 = 600, ValueType::integer(1, 10_000_000), EnvNames::Standard;
+        /// Commands that it may give at once after a pause.
+        burst: u32 = 200, ValueType::integer(1, 1_000_000), EnvNames::Standard;
+    }
     /// The QUIC interface. It always speaks TLS 1.3, and callers always show a device certificate.
     quic: QuicConfig {
         /// Whether it is opened.

@@ -75,7 +75,7 @@ runtime_contract_enum! {
         ApprovalList = "approval.list",
         /// Read one approval.
         ApprovalGet = "approval.get",
-        /// Ask for an approval.
+        /// Put a question of the client's own to its person.
         ApprovalRequest = "approval.request",
         /// Answer an approval.
         ApprovalDecide = "approval.decide",
@@ -107,8 +107,14 @@ runtime_contract_enum! {
         TokenRotate = "token.rotate",
         /// Make an API token worthless.
         TokenRevoke = "token.revoke",
-        /// List bindings of channels and agents.
+        /// List devices that have a certificate.
+        DeviceList = "device.list",
+        /// Make the certificates of a device worthless.
+        DeviceRevoke = "device.revoke",
+        /// List which sessions places outside belong to.
         BindingList = "binding.list",
+        /// Read one binding.
+        BindingGet = "binding.get",
         /// Create or change a binding.
         BindingSet = "binding.set",
         /// Remove a binding.

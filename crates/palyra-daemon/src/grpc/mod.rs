@@ -11,6 +11,7 @@
 mod admit;
 mod approvals;
 mod ask;
+mod bindings;
 mod bounded;
 mod deadline;
 mod fuzzing;

@@ -33,8 +33,6 @@ use crate::dispatch::{self, Caller, Documents, Page, Refusal};
 const FIRST_MESSAGE: Duration = Duration::from_secs(30);
 /// Receipts that wait for the client.
 const RECEIPTS: usize = 4;
-/// How often a silent stream asks whether its credential still counts.
-const CREDENTIAL_EVERY: Duration = Duration::from_secs(10);
 
 /// The method's path, for what the library refuses.
 const PATH: &str = "/palyra.gateway.v1.GatewayService/RunStream";
@@ -75,10 +73,8 @@ pub(super) async fn open(
 
     let (receipts, received) = mpsc::channel(RECEIPTS);
     let over = CancellationToken::new();
-    let upward = Upward { app: Arc::clone(&app), caller: caller.clone(), run_id, receipts, over: over.clone() };
+    let upward = Upward { app, caller, run_id, receipts, over: over.clone() };
     let downward = Downward {
-        app,
-        caller,
         documents,
         page: Vec::new().into_iter(),
         first: Some(receipt(first.request_id, run_id, session_id, None)),
@@ -151,8 +147,6 @@ impl Upward {
 
 /// The way down.
 struct Downward {
-    app: Arc<App>,
-    caller: Caller,
     documents: Documents,
     page: std::vec::IntoIter<Arc<RunStreamEvent>>,
     /// The receipt of the first message.
@@ -180,9 +174,6 @@ impl Downward {
             if self.ended {
                 return self.received.recv().await.transpose();
             }
-            if !self.app.gate.still_good(&self.caller.principal) {
-                return Err(self.no_longer());
-            }
             tokio::select! {
                 biased;
                 Some(receipt) = self.received.recv() => return receipt.map(Some),
@@ -194,13 +185,7 @@ impl Downward {
                         self.over.cancel();
                     }
                 },
-                // Only to look at the credential again.
-                () = tokio::time::sleep(CREDENTIAL_EVERY) => {}
             }
         }
-    }
-
-    fn no_longer(&self) -> Status {
-        status::of_envelope(&palyra_identity::Refusal::Revoked.to_stable())
     }
 }

@@ -20,7 +20,7 @@ use super::{acp, console, description, events, headers, health, observe, rest, s
 use crate::app::App;
 use crate::auth::{Access, Peer, Shown};
 use crate::dispatch::{Caller, Transport};
-use crate::openai;
+use crate::{mcp, openai};
 
 /// Everything that is served over HTTP, behind the one place that lets callers in.
 ///
@@ -77,6 +77,7 @@ fn router(app: Arc<App>) -> Router {
         .route(console::LOGOUT, post(console::log_out))
         .route(console::SESSION, get(console::session))
         .nest(openai::PREFIX, openai::routes())
+        .merge(mcp::routes())
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))

@@ -33,7 +33,7 @@ const OUTBOX: usize = 2;
 const BUFFER_BYTES: usize = 8 * 1024;
 /// Commands and streams of one socket at a time.
 const AT_ONCE: usize = 64;
-/// How often a silent client is asked whether it is still there, and whether its credential still counts.
+/// How often a silent client is asked whether it is still there.
 const PING: Duration = Duration::from_secs(20);
 /// Pings in a row without a sign of life after which a client is gone: two minutes. Its streams would otherwise be kept for as long as the system believes in the connection.
 const UNANSWERED: u32 = 6;
@@ -97,13 +97,12 @@ impl Session {
     ) -> Option<CloseFrame> {
         let mut ticks = tokio::time::interval(PING);
         let mut liveness = Liveness::default();
+        let mut lease = self.app.gate.lease(&self.caller.principal);
         loop {
             let message = tokio::select! {
                 message = stream.next() => message,
+                _ = lease.lost() => return Some(goodbye(close_code::POLICY, "the credential is no longer good")),
                 _ = ticks.tick() => {
-                    if !self.app.gate.still_good(&self.caller.principal) {
-                        return Some(goodbye(close_code::POLICY, "the credential is no longer good"));
-                    }
                     if liveness.is_gone() {
                         return Some(goodbye(close_code::AWAY, "no ping was answered"));
                     }

@@ -8,6 +8,8 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod asked;
+mod bindings;
 mod broken;
 mod clients;
 #[path = "../../../palyra-telemetry/tests/it/collector.rs"]
@@ -24,6 +26,7 @@ mod hostile_slow;
 mod hostile_socket;
 mod journal;
 mod matrix;
+mod mcp;
 mod observe;
 mod openai;
 mod policies;
@@ -34,6 +37,7 @@ mod raw;
 mod requests;
 mod runs;
 mod service;
+mod standing;
 mod start;
 mod stop;
 mod support;

@@ -143,6 +143,7 @@ impl Daemon {
 
     pub(crate) fn task(&self, prompt: &str) -> CreateRunParams {
         CreateRunParams {
+            binding: None,
             client_tools: Vec::new(),
             history: Vec::new(),
             session_id: None,

@@ -81,6 +81,7 @@ pub(super) async fn execute(arguments: RunArguments, context: &Context) -> Resul
     }
     let (session_id, session_key) = session(&client, arguments.session).await?;
     let params = CreateRunParams {
+        binding: None,
         client_tools: Vec::new(),
         history: Vec::new(),
         session_id,

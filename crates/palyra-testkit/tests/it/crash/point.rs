@@ -141,6 +141,7 @@ fn broken_off(error: &anyhow::Error) -> bool {
 
 pub(super) async fn create(client: &Client, workspace: &Path) -> Result<Option<RunId>> {
     let params = CreateRunParams {
+        binding: None,
         client_tools: Vec::new(),
         history: Vec::new(),
         session_id: None,

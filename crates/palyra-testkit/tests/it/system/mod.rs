@@ -31,6 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A task in a workspace, with nothing else said.
 fn task(prompt: &str, workspace: &Path) -> CreateRunParams {
     CreateRunParams {
+        binding: None,
         client_tools: Vec::new(),
         history: Vec::new(),
         session_id: None,

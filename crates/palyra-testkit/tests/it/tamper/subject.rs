@@ -71,6 +71,7 @@ async fn work(root: &Path, workspace: &Path, runs: u32) -> Result<()> {
 async fn run(daemon: &TestDaemon, workspace: &Path) -> Result<()> {
     let client = daemon.client();
     let params = CreateRunParams {
+        binding: None,
         client_tools: Vec::new(),
         history: Vec::new(),
         session_id: None,
