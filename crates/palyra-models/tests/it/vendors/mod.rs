@@ -4,6 +4,7 @@
 //! over on purpose. Everything goes over real sockets through the scripted server, so that what is tested is the provider as it is used.
 
 mod answers;
+mod clients;
 mod faults;
 mod lists;
 mod llama;
