@@ -7,7 +7,9 @@
 //! - a part with neither goes to the newest call;
 //! - a part without id that brings a name opens another call when the arguments of the present one are complete;
 //! - empty arguments become `{}`; a call without id gets `call_<position>`; a repeated id gets a suffix. All of it depends
-//!   on the events alone, so replay gives the same ids.
+//!   on the events alone, so replay gives the same ids;
+//! - arguments that are not JSON are put right where a rule covers the slip, or where a server sent every part twice; each time is
+//!   told in `repairs`. What no rule covers stays as it is.
 //!
 //! INVARIANT: ids within an assembled turn are unique and not empty.
 
@@ -21,6 +23,7 @@ use crate::error::ModelError;
 use crate::event::{ModelEvent, StopReason, Usage};
 use crate::message::ToolCallRequest;
 use crate::reasoning::ReasoningBlock;
+use crate::wire::{Cut, is_json, repair_arguments};
 
 /// Most bytes of text and arguments in one turn. A server that never stops must not fill the memory.
 const MAX_TURN_BYTES: usize = 16 * 1024 * 1024;
@@ -59,6 +62,50 @@ struct Slot {
     id: String,
     name: String,
     arguments: String,
+    /// Where each part of the arguments ends.
+    ends: Vec<usize>,
+}
+
+impl Slot {
+    /// The arguments as they are to be used, and what had to be done to them.
+    fn arguments(&self, cut: Cut) -> (String, Option<String>) {
+        if self.arguments.trim().is_empty() {
+            return ("{}".to_owned(), None);
+        }
+        if is_json(&self.arguments) {
+            return (self.arguments.clone(), None);
+        }
+        if let Some(once) = self.every_other_part().filter(|once| is_json(once)) {
+            return (once, Some("every part came twice and was taken once".to_owned()));
+        }
+        match repair_arguments(&self.arguments, cut) {
+            Some(repair) => (repair.text, Some(repair.what)),
+            None => (self.arguments.clone(), None),
+        }
+    }
+
+    /// Every second part, if each is followed by its like.
+    fn every_other_part(&self) -> Option<String> {
+        let mut begin = 0;
+        let parts: Option<Vec<&str>> = self
+            .ends
+            .iter()
+            .map(|end| {
+                let part = self.arguments.get(begin..*end);
+                begin = *end;
+                part
+            })
+            .collect();
+        let mut once = String::new();
+        for pair in parts?.chunks(2) {
+            let [first, second] = pair else { return None };
+            if first != second {
+                return None;
+            }
+            once.push_str(first);
+        }
+        Some(once)
+    }
 }
 
 /// Folds events into a turn, one at a time.
@@ -132,15 +179,19 @@ impl TurnAssembler {
     #[must_use]
     pub fn finish(self) -> AssembledTurn {
         let mut taken = BTreeSet::new();
+        let mut repairs = self.repairs;
         let mut tool_calls = Vec::with_capacity(self.slots.len());
+        let told = self.stop_reason.is_some_and(|reason| reason != StopReason::MaxTokens);
+        let cut = if told { Cut::Impossible } else { Cut::Possible };
         for slot in self.slots {
             if slot.name.is_empty() && slot.arguments.trim().is_empty() {
                 continue;
             }
+            let (arguments, repair) = slot.arguments(cut);
             let wanted = if slot.id.is_empty() { format!("call_{}", tool_calls.len() + 1) } else { slot.id };
             let id = unique(wanted, &taken);
             taken.insert(id.clone());
-            let arguments = if slot.arguments.trim().is_empty() { "{}".to_owned() } else { slot.arguments };
+            repairs.extend(repair.map(|what| format!("arguments of `{}` ({id}): {what}", slot.name)));
             tool_calls.push(ToolCallRequest { id, name: slot.name, arguments });
         }
         let stop_reason = match self.stop_reason.unwrap_or(StopReason::Other) {
@@ -157,7 +208,7 @@ impl TurnAssembler {
             reasoning: self.reasoning,
             answering: self.answering,
             attempts: self.attempts,
-            repairs: self.repairs,
+            repairs,
         }
     }
 
@@ -187,7 +238,10 @@ impl TurnAssembler {
         } else if slot.arguments.is_empty() && slot.name != name {
             slot.name.push_str(name);
         }
-        slot.arguments.push_str(arguments);
+        if !arguments.is_empty() {
+            slot.arguments.push_str(arguments);
+            slot.ends.push(slot.arguments.len());
+        }
         Ok(())
     }
 

@@ -165,3 +165,34 @@ proptest! {
         prop_assert_eq!(assemble(&events), turn);
     }
 }
+
+#[test]
+fn slips_in_arguments_are_put_right_and_told() {
+    let ended = ModelEvent::Finished(StopReason::ToolUse);
+    let turn = assemble(&[
+        part(Some(0), Some("a"), Some("read"), "{\"p\":"),
+        part(Some(0), None, None, "1,}"),
+        part(Some(1), Some("b"), Some("list"), "{}"),
+        ended.clone(),
+    ]);
+    let arguments: Vec<_> = turn.tool_calls.iter().map(|call| call.arguments.as_str()).collect();
+    assert_eq!(arguments, ["{\"p\":1}", "{}"]);
+    assert_eq!(turn.repairs, ["arguments of `read` (a): a trailing comma was dropped"]);
+
+    let twice = [
+        part(Some(0), Some("a"), Some("read"), "{\"p\""),
+        part(Some(0), Some("a"), Some("read"), "{\"p\""),
+        part(Some(0), None, None, ":1}"),
+        part(Some(0), None, None, ":1}"),
+        ended.clone(),
+    ];
+    let turn = assemble(&twice);
+    assert_eq!(turn.tool_calls[0].arguments, "{\"p\":1}");
+    assert_eq!(turn.repairs, ["arguments of `read` (a): every part came twice and was taken once"]);
+
+    let hopeless = assemble(&[part(Some(0), Some("a"), Some("read"), "the file"), ended]);
+    assert_eq!((hopeless.tool_calls[0].arguments.as_str(), hopeless.repairs.len()), ("the file", 0));
+    let cut_off =
+        [part(Some(0), Some("a"), Some("write"), "{\"t\":\"half"), ModelEvent::Finished(StopReason::MaxTokens)];
+    assert_eq!(assemble(&cut_off).tool_calls[0].arguments, "{\"t\":\"half");
+}

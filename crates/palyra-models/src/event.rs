@@ -40,6 +40,9 @@ pub struct Usage {
     /// Of the answer: tokens of reasoning.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reasoning_tokens: u64,
+    /// What the provider says the call cost, in micro-USD, where it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micro_usd: Option<u64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
@@ -51,7 +54,14 @@ impl Usage {
     /// Tokens of request and answer, nothing told about caches or reasoning.
     #[must_use]
     pub const fn plain(input_tokens: u64, output_tokens: u64) -> Self {
-        Self { input_tokens, output_tokens, cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0 }
+        Self {
+            input_tokens,
+            output_tokens,
+            cached_tokens: 0,
+            cache_write_tokens: 0,
+            reasoning_tokens: 0,
+            cost_micro_usd: None,
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A [`ModelProvider`] takes a [`ModelRequest`] that is complete in itself and answers with a stream of [`ModelEvent`]s;
 //! [`TurnAssembler`] makes a turn of them. Providers:
-//! - [`OpenAiCompatible`]: any server that speaks streaming chat completions;
+//! - [`OpenAi`] (Responses and chat completions), [`OpenRouter`], and [`OpenAiCompatible`] for any server that speaks streaming chat
+//!   completions;
 //! - [`Anthropic`], [`Gemini`] and [`Ollama`]: the wires of these vendors;
 //! - [`OfflineProvider`]: a deterministic planner for plain requests. It is not a language model and says so;
 //! - [`ScriptedProvider`]: fixed turns for tests and measurements.
@@ -24,7 +25,9 @@ mod message;
 mod model_entry;
 mod offline;
 mod ollama;
+mod openai;
 mod openai_compatible;
+mod openrouter;
 mod part;
 mod provider;
 mod reasoning;
@@ -47,7 +50,9 @@ pub use message::{ATTACHMENT_MARK, Message, Role, ToolCallRequest, ToolSpec};
 pub use model_entry::{Capability, ModelEntry};
 pub use offline::OfflineProvider;
 pub use ollama::Ollama;
+pub use openai::{OpenAi, OpenAiApi};
 pub use openai_compatible::{OpenAiCompatible, OpenAiCompatibleOptions};
+pub use openrouter::OpenRouter;
 pub use part::{Part, PartKind};
 pub use provider::{ModelProvider, ModelStream, ProviderInfo};
 pub use reasoning::ReasoningBlock;

@@ -38,6 +38,7 @@ impl Counted {
             cached_tokens: self.cache_read,
             cache_write_tokens: self.cache_write,
             reasoning_tokens: self.thinking.min(self.output),
+            ..Usage::default()
         }
     }
 }

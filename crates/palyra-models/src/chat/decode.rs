@@ -1,13 +1,14 @@
 //! From the JSON of a server to events.
 //!
 //! Reads what the servers of the field really send: chunks of a stream (`delta`) and whole answers (`message`), contents
-//! as text or as parts, arguments as text or as an object, the older `function_call`. Unknown fields are passed over;
-//! the private reasoning that some servers add is not part of the answer and is dropped.
+//! as text or as parts, arguments as text or as an object, the older `function_call`. Unknown fields are passed over.
 
 use std::collections::VecDeque;
 
 use serde_json::Value;
 
+use super::reasoning::Thoughts;
+use super::usage;
 use crate::error::ModelError;
 use crate::event::{ModelEvent, StopReason, Usage};
 use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream};
@@ -17,9 +18,11 @@ const DONE: &str = "[DONE]";
 
 /// Turns one answer into events.
 #[derive(Debug)]
-pub(crate) struct Decoder {
+pub(super) struct Decoder {
     names: ToolNames,
     judge: Judge,
+    thoughts: Thoughts,
+    refusal: Refused,
     stop_reason: Option<StopReason>,
     usage: Option<Usage>,
     produced: Produced,
@@ -32,19 +35,32 @@ enum Produced {
     Something,
 }
 
+/// Whether the model itself declined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refused {
+    Yes,
+    No,
+}
+
 impl Decoder {
-    /// A decoder for the answer to one request.
-    pub(crate) fn new(names: ToolNames, judge: Judge) -> Self {
-        Self { names, judge, stop_reason: None, usage: None, produced: Produced::Nothing }
+    /// A decoder for the answer to one request, whose thoughts come from `origin` and `model`.
+    pub(super) fn new(names: ToolNames, judge: Judge, origin: String, model: String) -> Self {
+        let thoughts = Thoughts::new(origin, model);
+        let (refusal, produced) = (Refused::No, Produced::Nothing);
+        Self { names, judge, thoughts, refusal, stop_reason: None, usage: None, produced }
     }
 
     fn read_choice(&mut self, choice: &Value, events: &mut VecDeque<ModelEvent>) {
         let before = events.len();
         if let Some(delta) = choice.get("delta").or_else(|| choice.get("message")) {
+            self.thoughts.read(delta, events);
             for field in ["content", "refusal"] {
                 let text = text_of(delta.get(field));
                 if !text.is_empty() {
                     events.push_back(ModelEvent::TextDelta(text));
+                    if field == "refusal" {
+                        self.refusal = Refused::Yes;
+                    }
                 }
             }
             for call in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
@@ -99,15 +115,14 @@ impl Decode for Decoder {
         }
         let chunk: Value = serde_json::from_str(json)
             .map_err(|error| ModelError::malformed(format!("the server sent something that is not JSON: {error}")))?;
-        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
+        if let Some(error) = error_in(&chunk) {
             return Err(from_stream(error.clone(), self.judge));
         }
         if !chunk.is_object() {
             return Err(ModelError::malformed("the server sent JSON that is not a chat completion"));
         }
         if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
-            let count = |field: &str| usage.get(field).and_then(Value::as_u64).unwrap_or_default();
-            self.usage = Some(Usage::plain(count("prompt_tokens"), count("completion_tokens")));
+            self.usage = Some(usage::read(usage));
         }
         let choices = chunk.get("choices").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         // One answer is asked for; a server that sends more has its first one taken.
@@ -120,14 +135,31 @@ impl Decode for Decoder {
     /// The answer has ended in good order: the closing events.
     fn finish(&mut self, events: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
         let reason = match (self.stop_reason, self.produced) {
+            (Some(StopReason::EndTurn), _) if self.refusal == Refused::Yes => StopReason::ContentFilter,
             (Some(reason), _) => reason,
             (None, Produced::Something) => StopReason::Other,
-            (None, Produced::Nothing) => return Err(ModelError::malformed("the server sent an empty answer")),
+            (None, Produced::Nothing) => return Err(empty_answer()),
         };
+        events.extend(self.thoughts.block().map(ModelEvent::Reasoning));
         events.extend(self.usage.map(ModelEvent::Usage));
         events.push_back(ModelEvent::Finished(reason));
         Ok(())
     }
+}
+
+/// An answer with nothing in it.
+pub(crate) fn empty_answer() -> ModelError {
+    ModelError::malformed("the model server sent an empty answer; run the task again, or choose another model")
+}
+
+/// The error that stands in a chunk, wherever the server put it.
+fn error_in(chunk: &Value) -> Option<&Value> {
+    let present = |error: &&Value| !error.is_null();
+    chunk
+        .get("error")
+        .filter(present)
+        .or_else(|| chunk.pointer("/choices/0/error").filter(present))
+        .or_else(|| chunk.get("object").is_some_and(|kind| kind == "error").then_some(chunk))
 }
 
 /// Text, or the text of parts.
@@ -155,9 +187,10 @@ mod tests {
 
     use super::*;
     use crate::error::ModelErrorClass;
+    use crate::reasoning::ReasoningBlock;
 
     fn read(chunks: &[Value]) -> Result<Vec<ModelEvent>, ModelError> {
-        let mut decoder = Decoder::new(ToolNames::default(), crate::wire::no_verdict);
+        let mut decoder = Decoder::new(ToolNames::default(), crate::wire::no_verdict, "here".into(), "m".into());
         let mut events = VecDeque::new();
         for chunk in chunks {
             decoder.read(&chunk.to_string(), &mut events)?;
@@ -184,9 +217,16 @@ mod tests {
             [
                 ModelEvent::TextDelta("a".into()),
                 ModelEvent::TextDelta("b".into()),
+                ModelEvent::ReasoningDelta("hm".into()),
                 ModelEvent::TextDelta("c".into()),
+                ModelEvent::Reasoning(ReasoningBlock {
+                    origin: "here".into(),
+                    text: "hm".into(),
+                    payload: json!({"model": "m", "field": "reasoning_content"}),
+                    position: 0,
+                }),
                 ModelEvent::Usage(Usage::plain(4, 2)),
-                ModelEvent::Finished(StopReason::EndTurn),
+                ModelEvent::Finished(StopReason::ContentFilter),
             ]
         );
     }
@@ -227,7 +267,11 @@ mod tests {
         assert_eq!(read(&[json!([1])]).unwrap_err().class, ModelErrorClass::Malformed);
         assert_eq!(read(&[json!({"choices": "x"})]).unwrap_err().class, ModelErrorClass::Malformed);
         assert_eq!(read(&[json!({"error": {"message": "overloaded"}})]).unwrap_err().class, ModelErrorClass::Transient);
-        let mut decoder = Decoder::new(ToolNames::default(), crate::wire::no_verdict);
+        let late = json!({"choices": [{"finish_reason": "error", "error": {"code": 429, "message": "slow"}}]});
+        assert_eq!(read(&[late]).unwrap_err().class, ModelErrorClass::RateLimit);
+        let flat = json!({"object": "error", "message": "no", "code": 401});
+        assert_eq!(read(&[flat]).unwrap_err().class, ModelErrorClass::Auth);
+        let mut decoder = Decoder::new(ToolNames::default(), crate::wire::no_verdict, "here".into(), "m".into());
         assert!(decoder.read("{\"choices\": [", &mut VecDeque::new()).is_err());
     }
 }

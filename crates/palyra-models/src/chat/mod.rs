@@ -1,20 +1,36 @@
 //! The wire of chat completions, for every provider that speaks it.
 //!
-//! `encode` writes requests, `decode` reads answers. Who is asked and under which name is the provider's business.
+//! - `encode` writes requests with `content`, `reasoning` and `schema`; `decode` reads answers with `reasoning` and `usage`;
+//! - `habits` holds in what providers differ, `dialect` what a server has refused so far; `models` reads lists.
+//!
+//! Who is asked and under which name is the provider's business.
 
+mod content;
 mod decode;
+mod dialect;
 mod encode;
+mod habits;
+mod models;
+mod reasoning;
+mod schema;
+mod usage;
 
-use serde_json::Value;
-
+use self::content::Writer;
 use self::decode::Decoder;
-use self::encode::{Dialect, Learned};
 use crate::attempt::Answering;
-use crate::error::ModelError;
+use crate::error::{ModelError, ModelErrorClass};
 use crate::model_entry::ModelEntry;
 use crate::provider::ModelStream;
 use crate::request::ModelRequest;
-use crate::wire::{Ask, Auth, BaseUrl, HttpProviderOptions, Judge, ToolNames, Transport, TransportOptions, start};
+use crate::wire::{Ask, Auth, BaseUrl, HttpProviderOptions, ToolNames, Transport, TransportOptions, start};
+
+pub(crate) use self::content::{arguments, data_url};
+pub(crate) use self::decode::empty_answer;
+pub(crate) use self::dialect::{Dialect, Lacks, Learned};
+pub(crate) use self::habits::{EffortField, GiveBack, Habits, LengthField};
+pub(crate) use self::models::{entry, read as read_models};
+pub(crate) use self::schema::named as named_schema;
+pub(crate) use self::usage::micro_usd;
 
 /// Tails of a base URL that people paste along.
 pub(crate) const PASTED: &[&str] = &["/chat/completions", "/responses", "/models"];
@@ -23,29 +39,37 @@ pub(crate) const PASTED: &[&str] = &["/chat/completions", "/responses", "/models
 #[derive(Debug)]
 pub(crate) struct ChatClient {
     transport: Transport,
+    habits: Habits,
     dialect: Dialect,
     provider: String,
     credential: Option<String>,
+    /// Where the thoughts of its models come from and go back to.
+    origin: String,
 }
 
 impl ChatClient {
     /// Checks the options and prepares a client; nothing is sent.
-    pub(crate) fn new(
-        options: &HttpProviderOptions,
-        usual_base_url: &str,
-        headers: Vec<(&'static str, String)>,
-        judge: Judge,
-    ) -> Result<Self, ModelError> {
-        let base_url = options.base_url.as_deref().filter(|url| !url.trim().is_empty()).unwrap_or(usual_base_url);
-        let transport = Transport::new(TransportOptions {
-            base: BaseUrl::parse(base_url, "/v1", PASTED)?,
-            auth: options.trimmed_key().map(Auth::bearer),
-            headers,
-            timeouts: options.timeouts,
-            judge,
+    pub(crate) fn new(options: &HttpProviderOptions, habits: Habits) -> Result<Self, ModelError> {
+        let base_url = options.base_url.as_deref().filter(|url| !url.trim().is_empty());
+        let base_url = base_url.or(Some(habits.usual_base_url).filter(|url| !url.is_empty())).ok_or_else(|| {
+            let line = format!("no base URL is set for `{}`", options.name);
+            ModelError::new(ModelErrorClass::Permanent, line)
         })?;
-        let dialect = Dialect::default();
-        Ok(Self { transport, dialect, provider: options.name.clone(), credential: options.credential.clone() })
+        let transport = Transport::new(TransportOptions {
+            base: BaseUrl::parse(base_url, habits.usual_path, PASTED)?,
+            auth: options.trimmed_key().map(Auth::bearer),
+            headers: habits.headers.clone(),
+            timeouts: options.timeouts,
+            judge: habits.judge,
+        })?;
+        Ok(Self {
+            transport,
+            habits,
+            dialect: Dialect::default(),
+            origin: format!("chat/{}", options.name),
+            provider: options.name.clone(),
+            credential: options.credential.clone(),
+        })
     }
 
     /// What sends.
@@ -57,7 +81,9 @@ impl ChatClient {
     pub(crate) async fn stream(&self, request: &ModelRequest, model: &str) -> Result<ModelStream, ModelError> {
         let names = ToolNames::for_request(request);
         let body = loop {
-            let body = encode::body(request, model, &names, &self.dialect);
+            let lacks = self.dialect.of(model);
+            let writer = Writer { names: &names, habits: &self.habits, lacks: &lacks, origin: &self.origin, model };
+            let body = encode::body(request, &writer);
             let ask = Ask {
                 url: self.transport.base().join("chat/completions"),
                 body: &body,
@@ -67,27 +93,21 @@ impl ChatClient {
             };
             match self.transport.open(ask).await {
                 Ok(body) => break body,
-                Err(refusal) if self.dialect.learn(&refusal) == Learned::Something => {}
+                Err(refusal) if self.dialect.learn(model, &refusal) == Learned::Something => {}
                 Err(error) => return Err(error),
             }
         };
         let answering =
             Answering { provider: self.provider.clone(), model: model.to_owned(), credential: self.credential.clone() };
-        start(body, Decoder::new(names, self.transport.judge()), answering).await
+        let decoder = Decoder::new(names, self.transport.judge(), self.origin.clone(), model.to_owned());
+        start(body, decoder, answering).await
     }
 
     /// The models that the server offers, in its order.
-    pub(crate) async fn models(&self) -> Result<Vec<ModelEntry>, ModelError> {
-        let list = self.transport.get_json(self.transport.base().join("models")).await?;
-        let entries = ["data", "models"]
-            .iter()
-            .find_map(|field| list.get(field).and_then(Value::as_array))
-            .or_else(|| list.as_array())
-            .ok_or_else(|| ModelError::malformed("the server's list of models has no entries"))?;
-        let id = |entry: &Value| {
-            let found = ["id", "name", "model"].iter().find_map(|field| entry.get(field).and_then(Value::as_str));
-            found.or_else(|| entry.as_str()).map(str::to_owned)
-        };
-        Ok(entries.iter().filter_map(id).map(ModelEntry::named).collect())
+    pub(crate) async fn models(
+        &self,
+        entry: fn(&serde_json::Value) -> Option<ModelEntry>,
+    ) -> Result<Vec<ModelEntry>, ModelError> {
+        read_models(&self.transport.get_json(self.transport.base().join("models")).await?, entry)
     }
 }

@@ -230,7 +230,7 @@ fn counted(usage: &Value) -> Usage {
         input_tokens: count("promptTokenCount").saturating_add(count("toolUsePromptTokenCount")),
         output_tokens: count("candidatesTokenCount").saturating_add(thoughts),
         cached_tokens: count("cachedContentTokenCount"),
-        cache_write_tokens: 0,
         reasoning_tokens: thoughts,
+        ..Usage::default()
     }
 }

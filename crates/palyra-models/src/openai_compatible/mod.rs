@@ -12,13 +12,13 @@ use palyra_common::SecretString;
 use tokio::sync::OnceCell;
 use tokio::time::sleep;
 
-use crate::chat::ChatClient;
+use crate::chat::{self, ChatClient, Habits};
 use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::{ModelError, ModelErrorClass};
 use crate::model_entry::ModelEntry;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
 use crate::request::ModelRequest;
-use crate::wire::{HttpProviderOptions, RetryPolicy, Timeouts, chance, no_verdict};
+use crate::wire::{HttpProviderOptions, RetryPolicy, Timeouts, chance};
 
 /// Name of this provider.
 pub(crate) const NAME: &str = "openai_compatible";
@@ -117,7 +117,7 @@ impl OpenAiCompatible {
             model: http.present_model(),
             discovered_model: OnceCell::new(),
             context_tokens: http.context_tokens,
-            chat: ChatClient::new(&http, "", Vec::new(), no_verdict)?,
+            chat: ChatClient::new(&http, Habits::default())?,
             retry,
         })
     }
@@ -141,7 +141,7 @@ impl OpenAiCompatible {
             return Ok(model.clone());
         }
         let discover = || async {
-            let models = self.chat.models().await?;
+            let models = self.chat.models(chat::entry).await?;
             models.into_iter().map(|entry| entry.id).find(|id| !id.is_empty()).ok_or_else(|| {
                 ModelError::new(ModelErrorClass::Permanent, "the server offers no model; name one with OPENAI_MODEL")
             })
@@ -195,6 +195,6 @@ impl ModelProvider for OpenAiCompatible {
     }
 
     async fn models(&self) -> Result<Vec<ModelEntry>, ModelError> {
-        self.chat.models().await
+        self.chat.models(chat::entry).await
     }
 }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::CapturedRequest;
-use super::reply::{Fault, Reply};
+use super::fault::Fault;
+use super::reply::Reply;
+use super::said::Wire;
 
 /// How often a waiting thread looks whether the server stops.
 const TICK: Duration = Duration::from_millis(20);
@@ -78,14 +80,14 @@ impl Connection {
     }
 
     /// Sends an answer, with its fault.
-    pub(super) fn send(&mut self, reply: &Reply, stopping: &dyn Fn() -> bool) -> Sent {
+    pub(super) fn send(&mut self, reply: &Reply, wire: &dyn Wire, stopping: &dyn Fn() -> bool) -> Sent {
         if reply.fault == Some(Fault::CloseBeforeAnswer) {
             return Sent::Closed;
         }
         let mut head = format!(
             "HTTP/1.1 {} Scripted\r\ncontent-type: {}\r\ntransfer-encoding: chunked\r\n",
             reply.status,
-            reply.shown_content_type()
+            reply.shown_content_type(wire)
         );
         for (name, value) in &reply.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -94,11 +96,8 @@ impl Connection {
         if self.stream.write_all(head.as_bytes()).is_err() {
             return Sent::Abandoned;
         }
-        let mut allowed = match reply.fault {
-            Some(Fault::CloseAfter(bytes) | Fault::SilentAfter(bytes)) => bytes,
-            Some(Fault::CloseBeforeAnswer) | None => usize::MAX,
-        };
-        for piece in reply.pieces() {
+        let mut allowed = reply.fault.and_then(Fault::bytes_before).unwrap_or(usize::MAX);
+        for piece in reply.pieces(wire) {
             if stopping() {
                 return Sent::Closed;
             }
@@ -124,6 +123,10 @@ impl Connection {
     }
 
     fn misbehave(&mut self, fault: Option<Fault>, stopping: &dyn Fn() -> bool) -> Sent {
+        if matches!(fault, Some(Fault::ResetAfter(_))) {
+            // Closing with nothing to linger for is what makes the system reset the connection.
+            let _ = rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO));
+        }
         if !matches!(fault, Some(Fault::SilentAfter(_))) {
             return Sent::Closed;
         }

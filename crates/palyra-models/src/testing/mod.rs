@@ -1,12 +1,19 @@
-//! A scripted model server for tests: real HTTP on a loopback port, OpenAI streaming chat completions, faults on demand.
+//! A scripted model server for tests: real HTTP on a loopback port, the wires of several vendors, faults on demand.
 //!
-//! [`ModelServer`] answers `POST …/chat/completions` with queued [`Reply`]s first, then from its script, `GET …/models` with
-//! its list and `POST …/embeddings` with vectors that tell the lengths of the texts; any other `POST` gets the next queued reply. It captures every request. It uses plain threads and sockets so that tests of any crate can have it without
-//! a runtime, and so that it can misbehave in ways that no HTTP library would allow. Dropping it closes all connections and
-//! joins its threads.
+//! [`ModelServer`] answers what belongs to one of its [`Wire`]s with queued [`Reply`]s first, then from its script, `GET …/models`
+//! with its list and `POST …/embeddings` with vectors that tell the lengths of the texts. It captures every request. It uses plain
+//! threads and sockets so that tests of any crate can have it without a runtime, and so that it can misbehave in ways that no HTTP
+//! library would allow. Dropping it closes all connections and joins its threads.
 
+mod anthropic_wire;
+mod chat_wire;
+mod fault;
+mod gemini_wire;
 mod http;
+mod ollama_wire;
 mod reply;
+mod responses_wire;
+mod said;
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,10 +25,17 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 
 use self::http::{Connection, Sent};
-use crate::message::Message;
+use crate::message::{Message, Role};
 use crate::scripted::Script;
 
-pub use self::reply::{Delivery, Fault, LineEnding, Reply};
+pub use self::anthropic_wire::AnthropicWire;
+pub use self::chat_wire::ChatWire;
+pub use self::fault::{Delivery, Fault, LineEnding};
+pub use self::gemini_wire::GeminiWire;
+pub use self::ollama_wire::OllamaWire;
+pub use self::reply::Reply;
+pub use self::responses_wire::ResponsesWire;
+pub use self::said::{Said, SaidCall, StreamForm, Wire, WireEvent};
 
 /// A request as it arrived.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,26 +57,36 @@ impl CapturedRequest {
         self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    /// The messages of a chat-completions request, as far as they can be read.
+    /// The messages of a request, as far as they can be read.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
-        let list = self.body.get("messages").and_then(Value::as_array);
-        let text = |entry: &Value, field: &str| entry.get(field).and_then(Value::as_str).map(str::to_owned);
-        list.into_iter()
-            .flatten()
-            .filter_map(|entry| {
-                let role = text(entry, "role")?.parse().ok()?;
-                let content = text(entry, "content").unwrap_or_default();
-                let tool_call_id = text(entry, "tool_call_id");
-                Some(Message { role, tool_call_id, ..Message::user(content) })
-            })
-            .collect()
+        let list = ["messages", "input"].iter().find_map(|field| self.body.get(field).and_then(Value::as_array));
+        list.into_iter().flatten().filter_map(message).collect()
     }
 }
 
+/// One message of any wire.
+fn message(entry: &Value) -> Option<Message> {
+    let text = |field: &str| entry.get(field).and_then(Value::as_str).map(str::to_owned);
+    if let Some(output) = entry.get("output") {
+        let content = output.as_str().map_or_else(|| texts(output), str::to_owned);
+        return Some(Message { tool_call_id: text("call_id"), role: Role::Tool, ..Message::user(content) });
+    }
+    let role = text("role")?.parse().ok()?;
+    let content = text("content").unwrap_or_else(|| texts(entry.get("content").unwrap_or(&Value::Null)));
+    Some(Message { role, tool_call_id: text("tool_call_id"), ..Message::user(content) })
+}
+
+/// The texts of a list of parts.
+fn texts(parts: &Value) -> String {
+    let parts = parts.as_array().map(Vec::as_slice).unwrap_or_default();
+    parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str)).collect()
+}
+
 /// What all threads of a server share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
+    wires: Vec<Box<dyn Wire>>,
     stopping: AtomicBool,
     abandoned: AtomicUsize,
     queue: Mutex<VecDeque<Reply>>,
@@ -89,11 +113,9 @@ impl Shared {
                     locked(&self.models).iter().map(|id| json!({ "id": id, "object": "model" })).collect();
                 Reply::status(200, &json!({ "object": "list", "data": models }))
             }
-            "POST" if path.ends_with("/chat/completions") => self.completion(request),
             "POST" if path.ends_with("/embeddings") => embeddings(request),
-            // Wires of other vendors: what was queued, on whatever path they ask.
-            "POST" => locked(&self.queue).pop_front().unwrap_or_else(no_such_route),
-            _ => no_such_route(),
+            "POST" if self.wires.iter().any(|wire| wire.answers(path)) => self.completion(request),
+            _ => Reply::status(404, &json!({ "error": { "message": "no such route" } })),
         }
     }
 
@@ -106,13 +128,15 @@ impl Shared {
         });
         let reply =
             reply.unwrap_or_else(|| Reply::status(400, &json!({ "error": { "message": "the script has ended" } })));
-        let wants_stream = request.body.get("stream").and_then(Value::as_bool).unwrap_or_default();
-        if wants_stream { reply } else { reply.as_document() }
+        if self.wire_of(request).wants_stream(&request.path, &request.body) { reply } else { reply.as_document() }
     }
-}
 
-fn no_such_route() -> Reply {
-    Reply::status(404, &json!({ "error": { "message": "no such route" } }))
+    /// The wire that a request is in; the first one for requests that are in none.
+    fn wire_of(&self, request: &CapturedRequest) -> &dyn Wire {
+        let path = request.path.split('?').next().unwrap_or_default();
+        let found = self.wires.iter().find(|wire| wire.answers(path)).or_else(|| self.wires.first());
+        found.map_or(&ChatWire, |wire| wire.as_ref())
+    }
 }
 
 /// Vectors that say how long their texts are and which they were, the last one first: no client may rely on the order.
@@ -137,13 +161,26 @@ pub struct ModelServer {
 }
 
 impl ModelServer {
-    /// Starts on a free loopback port with queued replies only.
+    /// Starts on a free loopback port with queued replies only, in the wires of OpenAI.
     pub fn start(replies: Vec<Reply>) -> io::Result<Self> {
+        Self::speaking(vec![Box::new(ChatWire), Box::new(ResponsesWire)], replies)
+    }
+
+    /// The same in these wires.
+    pub fn speaking(wires: Vec<Box<dyn Wire>>, replies: Vec<Reply>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared::default());
-        locked(&shared.queue).extend(replies);
-        locked(&shared.models).push("scripted-model".to_owned());
+        let shared = Arc::new(Shared {
+            wires,
+            stopping: AtomicBool::new(false),
+            abandoned: AtomicUsize::new(0),
+            queue: Mutex::new(replies.into()),
+            script: Mutex::new(None),
+            places: Mutex::new(Vec::new()),
+            models: Mutex::new(vec!["scripted-model".to_owned()]),
+            requests: Mutex::new(Vec::new()),
+            connections: Mutex::new(Vec::new()),
+        });
         let of_acceptor = Arc::clone(&shared);
         let acceptor = std::thread::Builder::new()
             .name("model-server".to_owned())
@@ -156,6 +193,12 @@ impl ModelServer {
         let server = Self::start(Vec::new())?;
         *locked(&server.shared.script) = Some(script);
         Ok(server)
+    }
+
+    /// The address without a path, such as `http://127.0.0.1:4711`.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     /// The base URL to configure.
@@ -227,8 +270,9 @@ fn serve(stream: TcpStream, shared: &Shared) {
     let Ok(mut connection) = Connection::new(stream) else { return };
     while let Some(request) = connection.read_request(&stopping) {
         let reply = shared.reply_to(&request);
+        let wire = shared.wire_of(&request);
         locked(&shared.requests).push(request);
-        match connection.send(&reply, &stopping) {
+        match connection.send(&reply, wire, &stopping) {
             Sent::Whole => {}
             Sent::Closed => return,
             Sent::Abandoned => {

@@ -1,56 +1,15 @@
-//! What the scripted server answers, and how it misbehaves.
+//! What the scripted server answers.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::fault::{Delivery, Fault, LineEnding};
+use super::said::{Said, SaidCall, StreamForm, Wire, WireEvent};
 use crate::error::ModelErrorClass;
-use crate::event::{StopReason, Usage};
 use crate::message::Message;
 use crate::scripted::{Call, ModelErrorSpec, Turn};
 use crate::wire::wire_name;
-
-/// How the body is cut into writes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Delivery {
-    /// One chunk per event.
-    #[default]
-    PerEvent,
-    /// One chunk for everything.
-    Whole,
-    /// One chunk per byte.
-    ByteByByte,
-}
-
-/// What ends a line of the event stream.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum LineEnding {
-    /// Line feed.
-    #[default]
-    Lf,
-    /// Carriage return and line feed.
-    CrLf,
-}
-
-impl LineEnding {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Lf => "\n",
-            Self::CrLf => "\r\n",
-        }
-    }
-}
-
-/// A way to fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// Closes the connection without a word.
-    CloseBeforeAnswer,
-    /// Closes the connection in the middle of a chunk, after this many bytes of the body.
-    CloseAfter(usize),
-    /// Goes silent after this many bytes of the body and keeps the connection open until the client leaves.
-    SilentAfter(usize),
-}
 
 /// One answer of the scripted server.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,23 +27,13 @@ pub struct Reply {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Content {
-    Completion(Completion),
+    Said(Said, Form),
     Bytes { content_type: String, bytes: Vec<u8> },
-}
-
-#[derive(Debug, Clone, PartialEq)]
-struct Completion {
-    deltas: Vec<String>,
-    /// Id, name on the wire, arguments.
-    calls: Vec<(String, String, String)>,
-    stop: Option<StopReason>,
-    usage: Usage,
-    form: Form,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    Events,
+    Stream,
     Document,
 }
 
@@ -113,18 +62,25 @@ impl Reply {
         if let Some(error) = &turn.error {
             return Self::error(error);
         }
-        let call = |(index, call): (usize, &Call)| {
-            (call.id_or_default(position + 1, index + 1), wire_name(&call.tool), call.arguments_text())
+        let call = |(index, call): (usize, &Call)| SaidCall {
+            id: call.id_or_default(position + 1, index + 1),
+            name: wire_name(&call.tool),
+            arguments: call.arguments_text(),
         };
-        let completion = Completion {
+        let said = Said {
             deltas: turn.deltas(messages),
             calls: turn.calls.iter().enumerate().map(call).collect(),
             stop: Some(turn.stop_reason()),
             usage: turn.usage.unwrap_or_default(),
-            form: Form::Events,
         };
         let delay = Duration::from_millis(turn.delay_ms);
-        Self { delay, ..Self::with(200, Content::Completion(completion)) }
+        Self { delay, ..Self::said(said) }
+    }
+
+    /// This very turn.
+    #[must_use]
+    pub fn said(said: Said) -> Self {
+        Self::with(200, Content::Said(said, Form::Stream))
     }
 
     /// A status with a JSON body.
@@ -211,7 +167,7 @@ impl Reply {
         self
     }
 
-    /// Leaves out the `[DONE]` mark.
+    /// Leaves out the mark of the end, where the wire has one.
     #[must_use]
     pub fn without_done(mut self) -> Self {
         self.end_mark = EndMark::Missing;
@@ -221,8 +177,8 @@ impl Reply {
     /// Leaves out why the model stopped.
     #[must_use]
     pub fn without_finish_reason(mut self) -> Self {
-        if let Content::Completion(completion) = &mut self.content {
-            completion.stop = None;
+        if let Content::Said(said, _) = &mut self.content {
+            said.stop = None;
         }
         self
     }
@@ -244,37 +200,29 @@ impl Reply {
     /// Answers with one JSON document instead of a stream.
     #[must_use]
     pub fn as_document(mut self) -> Self {
-        if let Content::Completion(completion) = &mut self.content {
-            completion.form = Form::Document;
+        if let Content::Said(_, form) = &mut self.content {
+            *form = Form::Document;
         }
         self
     }
 
-    /// The content type to send.
-    pub(super) fn shown_content_type(&self) -> &str {
-        let usual = match &self.content {
-            Content::Completion(Completion { form: Form::Events, .. }) => "text/event-stream",
-            Content::Completion(Completion { form: Form::Document, .. }) => "application/json",
-            Content::Bytes { content_type, .. } => content_type,
+    /// The content type to send in this wire.
+    pub(super) fn shown_content_type(&self, wire: &dyn Wire) -> &str {
+        let usual = match (&self.content, wire.form()) {
+            (Content::Said(_, Form::Stream), StreamForm::Events) => "text/event-stream",
+            (Content::Said(_, Form::Stream), StreamForm::Lines) => "application/x-ndjson",
+            (Content::Said(_, Form::Document), _) => "application/json",
+            (Content::Bytes { content_type, .. }, _) => content_type,
         };
         self.content_type.as_deref().unwrap_or(usual)
     }
 
-    /// The body, cut as it is to be sent.
-    pub(super) fn pieces(&self) -> Vec<Vec<u8>> {
+    /// The body in this wire, cut as it is to be sent.
+    pub(super) fn pieces(&self, wire: &dyn Wire) -> Vec<Vec<u8>> {
         let pieces: Vec<Vec<u8>> = match &self.content {
             Content::Bytes { bytes, .. } => vec![bytes.clone()],
-            Content::Completion(completion) if completion.form == Form::Document => {
-                vec![completion.document().to_string().into_bytes()]
-            }
-            Content::Completion(completion) => {
-                let end = self.line_ending.as_str();
-                let mut data: Vec<String> = completion.chunks().iter().map(Value::to_string).collect();
-                if self.end_mark == EndMark::Sent {
-                    data.push("[DONE]".to_owned());
-                }
-                data.iter().map(|data| format!("data: {data}{end}{end}").into_bytes()).collect()
-            }
+            Content::Said(said, Form::Document) => vec![wire.document(said).to_string().into_bytes()],
+            Content::Said(said, Form::Stream) => self.stream(wire, said),
         };
         match self.delivery {
             Delivery::PerEvent => pieces,
@@ -282,68 +230,26 @@ impl Reply {
             Delivery::ByteByByte => pieces.concat().into_iter().map(|byte| vec![byte]).collect(),
         }
     }
-}
 
-impl Completion {
-    fn chunks(&self) -> Vec<Value> {
-        let chunk = |delta: Value, stop: Option<&str>| {
-            json!({
-                "id": "chatcmpl-scripted", "object": "chat.completion.chunk", "model": "scripted-model",
-                "choices": [{ "index": 0, "delta": delta, "finish_reason": stop }],
-            })
-        };
-        let mut chunks = vec![chunk(json!({ "role": "assistant", "content": "" }), None)];
-        chunks.extend(self.deltas.iter().map(|text| chunk(json!({ "content": text }), None)));
-        for (index, (id, name, arguments)) in self.calls.iter().enumerate() {
-            let call = |call: Value| chunk(json!({ "tool_calls": [call] }), None);
-            let function = json!({ "name": name, "arguments": "" });
-            chunks.push(call(json!({ "index": index, "id": id, "type": "function", "function": function })));
-            // Arguments come in two parts, as they do from real servers.
-            let middle = arguments.char_indices().nth(arguments.chars().count() / 2).map_or(0, |(at, _)| at);
-            let (left, right) = arguments.split_at(middle);
-            for part in [left, right] {
-                chunks.push(call(json!({ "index": index, "function": { "arguments": part } })));
+    fn stream(&self, wire: &dyn Wire, said: &Said) -> Vec<Vec<u8>> {
+        let end = self.line_ending.as_str();
+        let mut events = wire.events(said);
+        if self.end_mark == EndMark::Sent {
+            events.extend(wire.end_mark().map(WireEvent::data));
+        }
+        let names: Vec<Option<String>> = events.iter().map(|event| event.name.clone()).collect();
+        let data: Vec<Vec<u8>> = events.into_iter().map(|event| event.data.into_bytes()).collect();
+        let spoiled = self.fault.map_or(data.clone(), |fault| fault.spoil(data));
+        // Names only fit where the fault left the events in their places.
+        let named = spoiled.len() == names.len();
+        let frame = |(at, data): (usize, Vec<u8>)| match wire.form() {
+            StreamForm::Lines => [data.as_slice(), end.as_bytes()].concat(),
+            StreamForm::Events => {
+                let name = names.get(at).cloned().flatten().filter(|_| named);
+                let name = name.map(|name| format!("event: {name}{end}")).unwrap_or_default();
+                [name.as_bytes(), b"data: ", data.as_slice(), end.as_bytes(), end.as_bytes()].concat()
             }
-        }
-        if let Some(stop) = self.stop {
-            chunks.push(chunk(json!({}), Some(finish_reason(stop))));
-        }
-        chunks.push(json!({ "object": "chat.completion.chunk", "choices": [], "usage": self.usage() }));
-        chunks
-    }
-
-    fn document(&self) -> Value {
-        let calls: Vec<Value> = self
-            .calls
-            .iter()
-            .map(|(id, name, arguments)| {
-                json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })
-            })
-            .collect();
-        let mut message = json!({ "role": "assistant", "content": self.deltas.concat() });
-        if let Some(fields) = message.as_object_mut().filter(|_| !calls.is_empty()) {
-            fields.insert("tool_calls".to_owned(), calls.into());
-        }
-        json!({
-            "id": "chatcmpl-scripted", "object": "chat.completion", "model": "scripted-model", "usage": self.usage(),
-            "choices": [{ "index": 0, "message": message, "finish_reason": self.stop.map(finish_reason) }],
-        })
-    }
-
-    fn usage(&self) -> Value {
-        let Usage { input_tokens, output_tokens, .. } = self.usage;
-        json!({
-            "prompt_tokens": input_tokens, "completion_tokens": output_tokens,
-            "total_tokens": input_tokens + output_tokens,
-        })
-    }
-}
-
-const fn finish_reason(stop: StopReason) -> &'static str {
-    match stop {
-        StopReason::EndTurn | StopReason::Other => "stop",
-        StopReason::ToolUse => "tool_calls",
-        StopReason::MaxTokens => "length",
-        StopReason::ContentFilter => "content_filter",
+        };
+        spoiled.into_iter().enumerate().map(frame).collect()
     }
 }

@@ -3,6 +3,8 @@
 //! Three clocks run: until the first byte, between two chunks, and over the whole call. The error of each names its phase, so that
 //! whoever reads it knows which setting to raise. Dropping the body closes the connection.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -37,14 +39,23 @@ pub(crate) struct ByteBody {
     received: usize,
     server: String,
     mask: Mask,
+    /// Set when the body has been read to its end, which leaves the connection to the next call.
+    kept: Arc<AtomicBool>,
 }
 
 impl ByteBody {
-    pub(super) fn new(response: Response, timeouts: Timeouts, begun: Instant, server: String, mask: Mask) -> Self {
+    pub(super) fn new(
+        response: Response,
+        timeouts: Timeouts,
+        begun: Instant,
+        server: String,
+        mask: Mask,
+        kept: Arc<AtomicBool>,
+    ) -> Self {
         let Timeouts { connect, first_byte, .. } = timeouts;
         // The head has arrived, so the connection stands: what is left of its clock is not the body's to spend.
         let first_by = (Instant::now() + first_byte).min(begun + connect.saturating_add(first_byte));
-        Self { response, timeouts, begun, first_by, received: 0, server, mask }
+        Self { response, timeouts, begun, first_by, received: 0, server, mask, kept }
     }
 
     /// The server, for people.
@@ -68,6 +79,9 @@ impl ByteBody {
         let (deadline, phase) = self.deadline(patience);
         let Ok(read) = timeout_at(deadline, self.response.chunk()).await else { return Err(late(phase)) };
         let chunk = read.map_err(broken)?;
+        if chunk.is_none() {
+            self.kept.store(true, Ordering::Release);
+        }
         self.received = self.received.saturating_add(chunk.as_ref().map_or(0, Bytes::len));
         if self.received > MAX_BYTES {
             return Err(ModelError::malformed("the server's answer is larger than 512 MiB"));

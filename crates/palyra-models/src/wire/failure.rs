@@ -127,6 +127,9 @@ impl Refusal {
             .find_map(|field| text(error.get(field)))
             .or_else(|| error.as_str().map(str::to_owned))
             .unwrap_or_else(|| error.to_string());
+        // A server in between says that another one failed; what that one said is what helps.
+        let behind = error.pointer("/metadata/raw").and_then(Value::as_str).filter(|raw| !raw.trim().is_empty());
+        let message = behind.map_or(message.clone(), |raw| format!("{message}: {raw}"));
         let codes = ["code", "type", "status"].iter().filter_map(|field| text(error.get(field))).collect::<Vec<_>>();
         let codes = codes.join(" ").to_ascii_lowercase();
         Self { status: None, message, codes, body }
@@ -134,7 +137,7 @@ impl Refusal {
 }
 
 /// What the codes and words of most servers mean.
-pub(crate) fn by_words(refusal: &Refusal) -> Option<ModelErrorClass> {
+fn by_words(refusal: &Refusal) -> Option<ModelErrorClass> {
     let codes = refusal.codes.as_str();
     let message = refusal.message.to_ascii_lowercase();
     let code = |words: &[&str]| words.iter().any(|word| codes.contains(word));

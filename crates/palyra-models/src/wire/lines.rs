@@ -72,7 +72,7 @@ mod tests {
     fn lines_come_out_whole() {
         assert_eq!(parse(&[b"{}\r\n\n  [1]\n", b"\"a", b"b\"\n{"]).unwrap(), ["{}", "[1]", "\"ab\"", "{"]);
         assert!(parse(&[b"\xff\n"]).is_err());
-        assert!(parse(&vec![[b'x'; 1024 * 1024].as_slice(); 9]).is_err());
+        assert!(parse(&[[b'x'; 1024 * 1024].as_slice(); 9]).is_err());
     }
 
     proptest! {

@@ -5,9 +5,10 @@
 //! - `transport`: one client for one server, sending and nothing else; `body`: bytes as they arrive, under the clocks of each phase;
 //! - `sse` and `lines`: the two ways in which servers cut a stream; `answer`: from bytes to a [`crate::ModelStream`];
 //! - `failure`: what a refusal means; `retry_after`: how long a server asks to wait; `retry`: when to try again;
-//! - `tool_names`: names both ways; `mask`: keys never leave; `tls`: the cryptography.
+//! - `repair`: arguments that are almost JSON; `tool_names`: names both ways; `mask`: keys never leave; `tls`: the cryptography.
 //!
-//! INVARIANT: one call of a provider is one request. Nothing here tries again by itself or asks anybody else.
+//! INVARIANT: one call of a provider is one request that a server reads. Nothing here tries again after an answer, however bad, or
+//! asks anybody else.
 
 mod answer;
 mod body;
@@ -16,6 +17,7 @@ mod failure;
 mod lines;
 mod mask;
 mod options;
+mod repair;
 mod retry;
 mod retry_after;
 mod sse;
@@ -25,7 +27,8 @@ mod transport;
 
 pub(crate) use self::answer::{Decode, Flow, Framing, start};
 pub(crate) use self::endpoint::BaseUrl;
-pub(crate) use self::failure::{Judge, Refusal, Verdict, by_words, from_stream, no_verdict};
+pub(crate) use self::failure::{Judge, Refusal, Verdict, from_stream, no_verdict};
+pub(crate) use self::repair::{Cut, arguments as repair_arguments, is_json};
 pub(crate) use self::retry::chance;
 pub(crate) use self::tool_names::ToolNames;
 pub(crate) use self::transport::{Ask, Auth, Transport, TransportOptions};

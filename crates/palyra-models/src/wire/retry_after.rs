@@ -43,6 +43,8 @@ mod tests {
 
     use super::*;
 
+    type Headers = &'static [(&'static str, &'static str)];
+
     fn asked(headers: &[(&str, &str)]) -> Option<u64> {
         let map = headers
             .iter()
@@ -53,7 +55,7 @@ mod tests {
 
     #[test]
     fn every_form_is_read_and_nonsense_is_ignored() {
-        let table: &[(&[(&str, &str)], Option<u64>)] = &[
+        let table: &[(Headers, Option<u64>)] = &[
             (&[], None),
             (&[("retry-after", "2")], Some(2000)),
             (&[("retry-after", " 0.5 ")], Some(500)),

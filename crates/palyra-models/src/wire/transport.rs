@@ -2,8 +2,13 @@
 //!
 //! Redirects are not followed: they would carry the key and the conversation to a place nobody named. A proxy from the environment
 //! is used, except towards this machine itself.
+//!
+//! Connections are kept for the next call. A server may give one up at the very moment at which a request is sent on it; such a
+//! request was never read, and goes out once more on another connection. That is the only case in which anything is sent twice.
 
 use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use palyra_common::{RedactedUrl, SecretString};
@@ -84,6 +89,8 @@ pub(crate) struct Transport {
     mask: Mask,
     timeouts: Timeouts,
     judge: Judge,
+    /// Whether an earlier call has left a connection behind.
+    kept: Arc<AtomicBool>,
 }
 
 impl Transport {
@@ -114,7 +121,7 @@ impl Transport {
         let client = builder.build().map_err(|error| {
             ModelError::new(ModelErrorClass::Permanent, format!("cannot prepare the HTTP client: {}", cause(&error)))
         })?;
-        Ok(Self { client, base, mask: Mask::new(auth.map(|auth| auth.key)), timeouts, judge })
+        Ok(Self { client, base, mask: Mask::new(auth.map(|auth| auth.key)), timeouts, judge, kept: Arc::default() })
     }
 
     /// Where the server is.
@@ -154,8 +161,14 @@ impl Transport {
         let begun = Instant::now();
         let Timeouts { connect, first_byte, total, .. } = self.timeouts;
         let patience = connect.saturating_add(first_byte).min(total);
-        let sent =
-            timeout_at(begun + patience, request.send()).await.map_err(|_| late(Phase::FirstByte(first_byte)))?;
+        let once_more = if self.kept.swap(false, Ordering::AcqRel) { request.try_clone() } else { None };
+        let sending = async {
+            match (request.send().await, once_more) {
+                (Err(error), Some(once_more)) if was_given_up(&error) => once_more.send().await,
+                (sent, _) => sent,
+            }
+        };
+        let sent = timeout_at(begun + patience, sending).await.map_err(|_| late(Phase::FirstByte(first_byte)))?;
         let response = sent.map_err(|error| self.unreachable(error))?;
         let status = response.status();
         if status.is_redirection() {
@@ -178,7 +191,8 @@ impl Transport {
     }
 
     fn body(&self, response: Response, begun: Instant) -> ByteBody {
-        ByteBody::new(response, self.timeouts, begun, self.base.shown(), self.mask.clone())
+        let kept = Arc::clone(&self.kept);
+        ByteBody::new(response, self.timeouts, begun, self.base.shown(), self.mask.clone(), kept)
     }
 
     fn unreachable(&self, error: reqwest::Error) -> ModelError {
@@ -189,6 +203,11 @@ impl Transport {
         let line = format!("cannot reach the model server at `{}`: {cause}", self.base.shown());
         ModelError::new(ModelErrorClass::Network, line)
     }
+}
+
+/// Whether a connection ended before a word of the answer, as one does that had been given up before.
+fn was_given_up(error: &reqwest::Error) -> bool {
+    error.is_request() && !error.is_connect() && !error.is_timeout()
 }
 
 /// Headers as the client wants them.

@@ -3,7 +3,9 @@
 
 mod answers;
 mod faults;
+mod fixtures;
 mod llama;
 mod server;
 mod support;
 mod vendors;
+mod wires;

@@ -30,6 +30,7 @@ def main() -> None:
         params.use_jinja = True
         params.cpuparams.n_threads = 1
         params.warmup = False
+        params.sampling.seed = 7
         server = xllamacpp.Server(params)
         print("listening", server.listening_address, flush=True)
         sys.stdin.read()

@@ -1,0 +1,81 @@
+//! Shapes of answers, as OpenAI's wires have them.
+//!
+//! A strict schema is enforced while the model writes, but only part of JSON Schema can be strict: every object closed, every property
+//! required. A schema that is not like that goes along as advice; whoever asked checks the answer in either case.
+
+use serde_json::{Map, Value, json};
+
+/// Longest name of a shape.
+const MAX_NAME: usize = 64;
+
+/// Name, schema and strictness, beside each other as the Responses API has them.
+pub(crate) fn named(name: &str, schema: &Value) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("name".to_owned(), acceptable(name).into());
+    fields.insert("schema".to_owned(), schema.clone());
+    fields.insert("strict".to_owned(), can_be_strict(schema).into());
+    fields
+}
+
+/// `response_format` of chat completions.
+pub(super) fn response_format(name: &str, schema: &Value) -> Value {
+    json!({ "type": "json_schema", "json_schema": named(name, schema) })
+}
+
+/// The name with what is not allowed replaced.
+fn acceptable(name: &str) -> String {
+    let keep = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+    let name: String = name.chars().take(MAX_NAME).map(keep).collect();
+    if name.is_empty() { "answer".to_owned() } else { name }
+}
+
+/// Whether every object of the schema is closed and requires all it has.
+fn can_be_strict(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => {
+            let is_object =
+                fields.get("type").is_some_and(|kind| kind == "object") || fields.contains_key("properties");
+            let closed = fields.get("additionalProperties") == Some(&Value::Bool(false));
+            let required = fields.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let all_required = fields
+                .get("properties")
+                .and_then(Value::as_object)
+                .is_none_or(|properties| properties.keys().all(|name| required.iter().any(|wanted| wanted == name)));
+            (!is_object || (closed && all_required)) && fields.iter().all(|(_, value)| can_be_strict(value))
+        }
+        Value::Array(items) => items.iter().all(can_be_strict),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strictness_is_asked_for_where_it_can_be_had() {
+        let closed = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+            "additionalProperties": false});
+        let open = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
+        let optional = json!({"type": "object", "properties": {"a": {}}, "additionalProperties": false});
+        let table = [
+            (closed.clone(), true),
+            (open.clone(), false),
+            (optional, false),
+            (json!({"type": "array", "items": closed}), true),
+            (json!({"type": "array", "items": open}), false),
+            (json!({"type": "string"}), true),
+        ];
+        for (schema, strict) in table {
+            assert_eq!(named("x", &schema)["strict"], strict, "{schema}");
+        }
+    }
+
+    #[test]
+    fn names_are_made_acceptable() {
+        for (name, expected) in [("plan_1", "plan_1"), ("a plan.ä", "a_plan__"), ("", "answer")] {
+            assert_eq!(named(name, &json!({}))["name"], expected);
+        }
+        assert_eq!(acceptable(&"x".repeat(100)).len(), MAX_NAME);
+    }
+}
