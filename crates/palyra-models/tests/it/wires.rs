@@ -21,8 +21,11 @@ use crate::support::request;
 /// A provider for a server, as patient as it is told.
 type Make = fn(HttpProviderOptions) -> Result<Box<dyn ModelProvider>, ModelError>;
 
+/// The server's side of a wire.
+type Speak = fn() -> Box<dyn Wire>;
+
 /// Everything that has to stand the same tests.
-fn wires() -> Vec<(&'static str, fn() -> Box<dyn Wire>, Make)> {
+fn wires() -> Vec<(&'static str, Speak, Make)> {
     vec![
         ("openai_compatible", || Box::new(ChatWire), |options| Ok(Box::new(OpenAiCompatible::new(options)?))),
         (
@@ -241,6 +244,24 @@ async fn hanging_up_closes_the_connection_at_once() {
         drop(stream);
         let gone = tokio::task::spawn_blocking(move || {
             // The server notices by itself; the bound only keeps a defect from hanging the test.
+            (0..500).any(|_| {
+                std::thread::sleep(Duration::from_millis(10));
+                server.abandoned() == 1
+            })
+        });
+        assert!(gone.await.unwrap(), "{wire}");
+    }
+}
+
+#[tokio::test]
+async fn giving_up_before_the_first_event_hangs_up_too() {
+    for (wire, speaks, make) in wires() {
+        let reply = Reply::text(&["late"]).fault(Fault::SilentAfter(0));
+        let server = ModelServer::speaking(vec![speaks()], vec![reply]).unwrap();
+        let provider = make(options(&server, PATIENT)).unwrap();
+        let waited = tokio::time::timeout(IMPATIENT, provider.stream(request())).await;
+        assert!(waited.is_err(), "{wire}");
+        let gone = tokio::task::spawn_blocking(move || {
             (0..500).any(|_| {
                 std::thread::sleep(Duration::from_millis(10));
                 server.abandoned() == 1
