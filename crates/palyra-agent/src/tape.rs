@@ -117,6 +117,7 @@ impl EntryRef<'_> {
                 Action::Decide { .. } => "tool.proposed",
                 Action::RequestApproval(_) => kind::APPROVAL_REQUESTED,
                 Action::WithdrawApproval { .. } => kind::APPROVAL_WITHDRAWN,
+                Action::GrantBudget { .. } => kind::BUDGET_GRANT,
                 Action::Execute { .. } => "tool.intent",
                 Action::HandBack { .. } => kind::TOOL_HANDED_BACK,
                 Action::StopTool { .. } => "tool.stop",
@@ -144,6 +145,7 @@ pub(crate) mod kind {
     pub(crate) const RUN_UNRECOVERABLE: &str = "run.unrecoverable";
     pub(crate) const MODEL_CALL: &str = "model.call";
     pub(crate) const CONTEXT_COMPACT: &str = "context.compact";
+    pub(crate) const BUDGET_GRANT: &str = "budget.grant";
     pub(crate) const BUDGET_REFUSED: &str = "budget.refused";
     pub(crate) const MODEL_FAILED: &str = "model.failed";
     pub(crate) const MODEL_TURN_FINISHED: &str = "model.turn_finished";
@@ -208,7 +210,7 @@ fn body(entry: EntryRef<'_>) -> RunStreamBody {
         }),
         EntryRef::Action(Action::RequestApproval(request)) => {
             let summary = match request.question {
-                Question::MayItRun => request.summary.clone(),
+                Question::MayItRun | Question::SpendMore => request.summary.clone(),
                 Question::RunAgain => format!("run again? {}", request.summary),
             };
             RunStreamBody::ToolApprovalRequest(ToolApprovalRequest {

@@ -14,9 +14,9 @@ use crate::api::{
     AbortRunParams, ApprovalView, BackupJournalParams, BackupJournalResponse, ConfigResponse, CreateRunParams,
     DecideApprovalParams, DecideApprovalResponse, EditEnvelopeParams, ExportJournalParams, HealthResponse,
     JournalRecordView, ListApprovalsParams, ListApprovalsResponse, ListPatternsParams, ListPatternsResponse,
-    ListRunsParams, ListRunsResponse, ListSessionsParams, ListSessionsResponse, ReplayReport, RunContextParams,
-    RunContextResponse, RunDetail, RunInputParams, RunView, SessionDetail, StopDaemonResponse, TailJournalParams,
-    UndoResponse, UsageParams, UsageResponse, VerifyLine, paths,
+    ListRunsParams, ListRunsResponse, ListSessionsParams, ListSessionsResponse, ReplayReport, ResumeRunParams,
+    RunContextParams, RunContextResponse, RunDetail, RunInputParams, RunView, SessionDetail, StopDaemonResponse,
+    TailJournalParams, UndoResponse, UsageParams, UsageResponse, VerifyLine, paths,
 };
 use crate::cursor::Follow;
 use crate::endpoint::Endpoint;
@@ -112,9 +112,9 @@ impl Client {
     }
 
     /// Lets a held run go on.
-    pub async fn resume_run(&self, id: RunId) -> Result<RunView, ClientError> {
+    pub async fn resume_run(&self, id: RunId, params: &ResumeRunParams) -> Result<RunView, ClientError> {
         let path = paths::for_run(paths::RUN_RESUME, id);
-        exchange(&self.endpoint, Call::post("resuming a run", path, &json!({}))?).await
+        exchange(&self.endpoint, Call::post("resuming a run", path, params)?).await
     }
 
     /// Steers a run with a further message.

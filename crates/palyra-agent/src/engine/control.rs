@@ -1,5 +1,6 @@
 //! Steering runs: cancel, hold, go on, write to them, change what they are meant to do.
 
+use palyra_budget::MicroUsd;
 use palyra_common::{InputMode, RunId, RunLifecyclePhase};
 use palyra_flow::Intent;
 use palyra_journal::NewRecord;
@@ -27,12 +28,13 @@ impl Engine {
         self.send(run_id, Input::Pause { by: by.to_owned() }).await
     }
 
-    /// Lets a held run go on, or one that stopped because its model or its budget did.
+    /// Lets a held run go on, or one that stopped because its model or its budget did. With an amount a person is asked first whether it may spend
+    /// that much more than its budgets allow.
     ///
     /// # Errors
     /// When there is no such run, it is not held, or its session has another run at work.
-    pub async fn resume(&self, run_id: RunId, by: &str) -> Result<(), AgentError> {
-        let input = Input::Resume { by: by.to_owned() };
+    pub async fn resume(&self, run_id: RunId, by: &str, over_budget: Option<MicroUsd>) -> Result<(), AgentError> {
+        let input = Input::Resume { by: by.to_owned(), over_budget };
         let row = self.run(run_id).await?;
         if row.phase != RunLifecyclePhase::Failed {
             return self.send(run_id, input).await;

@@ -343,6 +343,9 @@ impl Driver {
                 Action::Compact { replaces, .. } => {
                     self.compaction = Some(Compaction::begin(&self.shared.options, &self.machine, replaces));
                 }
+                Action::GrantBudget { micro_usd } => {
+                    self.shared.options.spending.grant(self.machine.spec().run_id, micro_usd);
+                }
                 // Recorded; nothing to carry out.
                 Action::Decide { .. }
                 | Action::HandBack { .. }

@@ -84,6 +84,10 @@ impl Engine {
         if !machine.may_be_taken_up() {
             return Err(wrong("it is over"));
         }
+        let at = self.shared.options.clock.now();
+        if let Err(refused) = machine.clone().step(input.clone(), at) {
+            return Err(AgentError::rejected(run_id, &refused));
+        }
         let mut driver = Driver::new(Arc::clone(&self.shared), machine, workspace, last_seq);
         let actions = driver.take_up(input).await?;
         driver.spawn(run_id, actions);

@@ -3,6 +3,7 @@
 //! Actions are values: the machine returns them, the driver journals them together with the input that caused them, and only then
 //! carries them out. Replay compares them byte for byte, so nothing in here may depend on anything but the inputs.
 
+use palyra_budget::MicroUsd;
 use palyra_common::{
     ApprovalEvidence, ApprovalId, ApprovalSubject, Digest, Label, Risk, RunLifecyclePhase, StatusDetail,
     TerminationReason, Timestamp, ToolAttestation,
@@ -42,6 +43,11 @@ pub enum Action {
     },
     /// Put a question to a person.
     RequestApproval(Box<ApprovalRequest>),
+    /// Let the run spend so much more than its budgets allow.
+    GrantBudget {
+        /// How much.
+        micro_usd: MicroUsd,
+    },
     /// Take a question back.
     WithdrawApproval {
         /// Which one.
@@ -128,6 +134,8 @@ palyra_common::runtime_contract_enum! {
         MayItRun = "may_it_run",
         /// The daemon died while it ran and nobody knows whether it happened. Run it again?
         RunAgain = "run_again",
+        /// A budget is spent. May the run spend more?
+        SpendMore = "spend_more",
     }
 }
 

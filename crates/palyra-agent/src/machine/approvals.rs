@@ -9,7 +9,7 @@ use palyra_common::{ApprovalDecision, ApprovalId, ApprovalSubject, Digest, RunId
 use super::action::{Action, ApprovalRequest, Question};
 use super::input::{CallFacts, Decided};
 use super::round::not_run;
-use super::state::{Call, CallState, Ending, ToolRound};
+use super::state::{Call, CallState, Ending, MoneyQuestion, Phase, ToolRound};
 use super::turns::detail;
 use super::{Machine, Rejected};
 use crate::canonical::canonical_json;
@@ -92,6 +92,9 @@ impl Machine {
         at: Timestamp,
         out: &mut Vec<Action>,
     ) -> Result<(), Rejected> {
+        if self.on_money_decided(approval_id, decision, at, out).is_some() {
+            return Ok(());
+        }
         let asked = |call: &Call| matches!(&call.state, CallState::AwaitingApproval { approval_id: id, .. } if *id == approval_id);
         let Some(call) = self.round_mut().and_then(|round| round.calls.iter_mut().find(|call| asked(call))) else {
             return Err(self.reject("no such approval is open"));
@@ -106,6 +109,8 @@ impl Machine {
         };
         call.state = match (decision, question) {
             (ApprovalDecision::Allow, _) => CallState::Ready { facts, attempts },
+            // Never asked about a call.
+            (_, Question::SpendMore) => not_run("internal", "the question was not about a call".to_owned()),
             (_, Question::RunAgain) => not_run(
                 "outcome_unknown",
                 "outcome unknown: the daemon stopped while this ran; a person decided not to run it again".to_owned(),
@@ -160,12 +165,17 @@ impl Machine {
             }
             _ => None,
         };
+        if let Phase::AskingForMoney(MoneyQuestion { approval_id, expires_at: Some(expires), .. }) = &self.phase
+            && *expires <= at
+        {
+            return vec![*approval_id];
+        }
         self.round().map(|round| round.calls.iter().filter_map(lapsed).collect()).unwrap_or_default()
     }
 }
 
 /// A ULID whose time is the input's and whose random part is a digest: sortable, unique within the run, and the same on replay.
-fn approval_id(run: RunId, call_id: &str, asked_before: u32, at: Timestamp) -> ApprovalId {
+pub(super) fn approval_id(run: RunId, call_id: &str, asked_before: u32, at: Timestamp) -> ApprovalId {
     let digest = Digest::of_parts(&[run.to_string().as_bytes(), call_id.as_bytes(), &asked_before.to_be_bytes()]);
     let low = digest.0.iter().take(10).fold(0_u128, |bits, byte| bits << 8 | u128::from(*byte));
     let millis = u128::try_from(at.0.max(0)).unwrap_or(0) & ((1 << 48) - 1);

@@ -3,6 +3,7 @@
 //! A run that has to end first asks its executing calls to stop and waits for their outcomes: every intent gets its outcome before the
 //! terminal record. The driver answers within its grace period even if a tool does not.
 
+use palyra_budget::MicroUsd;
 use palyra_common::{RunLifecyclePhase, TerminationReason, Timestamp};
 
 use super::action::Action;
@@ -65,10 +66,18 @@ impl Machine {
         }
     }
 
-    pub(super) fn on_resume(&mut self, at: Timestamp, out: &mut Vec<Action>) -> Result<(), Rejected> {
-        if self.may_be_taken_up() {
-            self.call_model(1, at, out);
-            return Ok(());
+    pub(super) fn on_resume(
+        &mut self,
+        over_budget: Option<MicroUsd>,
+        at: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Rejected> {
+        if let (true, Phase::Failed(ending)) = (self.may_be_taken_up(), &self.phase) {
+            let ending = ending.clone();
+            return self.take_up(ending, over_budget, at, out);
+        }
+        if over_budget.is_some() {
+            return Err(self.reject("it did not stop at a budget"));
         }
         let Phase::Paused(activity) = self.phase.clone() else {
             return Err(self.reject("it is not paused"));

@@ -113,6 +113,9 @@ pub enum Input {
     Resume {
         /// Who.
         by: String,
+        /// How much it is to spend beyond its budgets, if a person agrees.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        over_budget: Option<MicroUsd>,
     },
     /// The run has worked, or lain idle, for too long; see [`Machine::due`](super::Machine::due).
     Tick,

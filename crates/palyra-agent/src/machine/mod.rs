@@ -14,13 +14,14 @@
 //! `HandedBack` from its `HandBack` action to its `ToolFinished` input, over restarts too.
 //!
 //! The files: `input`, `action`, `state` are the vocabulary; `turns` begins and ends model turns; `round` schedules calls; `approvals` asks
-//! people; `ending` ends runs; `looping` notices circles; `readings` keeps what was read, with its labels.
+//! people, `money` asks them for more; `ending` ends runs; `looping` notices circles; `readings` keeps what was read, with its labels.
 
 mod action;
 mod approvals;
 mod ending;
 mod input;
 mod looping;
+mod money;
 mod readings;
 mod round;
 mod state;
@@ -29,7 +30,7 @@ mod turns;
 pub use action::{Action, ApprovalRequest, Question, StatusChange};
 pub use input::{CallFacts, CallResult, Cost, Decided, Input, ModelFailure, ModelTurn, Offer, Remedy, Showing};
 pub(crate) use readings::withheld_answer;
-pub use state::{Activity, Call, CallOutcome, CallState, Counters, Ending, Phase, ToolRound};
+pub use state::{Activity, Call, CallOutcome, CallState, Counters, Ending, MoneyQuestion, Phase, ToolRound};
 
 use std::time::Duration;
 
@@ -143,7 +144,7 @@ impl Machine {
             Input::UserMessage { text, mode } => self.on_user_message(text, mode, at, &mut out)?,
             Input::Cancel { reason, .. } => self.on_cancel(reason, at, &mut out)?,
             Input::Pause { .. } => self.on_pause(at, &mut out)?,
-            Input::Resume { .. } => self.on_resume(at, &mut out)?,
+            Input::Resume { over_budget, .. } => self.on_resume(over_budget, at, &mut out)?,
             Input::Tick => self.on_tick(at, &mut out)?,
             Input::Recovered => self.on_recovered(at, &mut out),
         }
@@ -153,7 +154,10 @@ impl Machine {
     /// When the driver has to ask [`Machine::due`] again, if ever.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        let approval = self.round().and_then(Self::earliest_expiry);
+        let approval = match &self.phase {
+            Phase::AskingForMoney(question) => question.expires_at,
+            _ => self.round().and_then(Self::earliest_expiry),
+        };
         self.work_deadline().into_iter().chain(approval).min()
     }
 
@@ -182,7 +186,7 @@ impl Machine {
         let limits = &self.spec.limits;
         let after = |millis: u64| self.phase_since.plus(Duration::from_millis(millis));
         match &self.phase {
-            Phase::Queued | Phase::Paused(_) | Phase::WaitingForApproval(_) => {
+            Phase::Queued | Phase::Paused(_) | Phase::WaitingForApproval(_) | Phase::AskingForMoney(_) => {
                 (limits.expire_after_ms > 0).then(|| after(limits.expire_after_ms))
             }
             Phase::Running(Activity::Stopping { .. }) => None,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use palyra_budget::MicroUsd;
 use palyra_common::{
     ApprovalId, Digest, InputMode, Label, RunLifecyclePhase, StatusDetail, TerminationReason, Timestamp,
 };
@@ -22,6 +23,8 @@ pub enum Phase {
     Running(Activity),
     /// Nothing runs and at least one call waits for a person.
     WaitingForApproval(ToolRound),
+    /// A person is asked whether it may spend more than its budgets allow.
+    AskingForMoney(MoneyQuestion),
     /// Held; what was under way is kept.
     Paused(Activity),
     /// Over, with an answer.
@@ -40,7 +43,7 @@ impl Phase {
         match self {
             Self::Queued => RunLifecyclePhase::Queued,
             Self::Running(_) => RunLifecyclePhase::Running,
-            Self::WaitingForApproval(_) => RunLifecyclePhase::WaitingForApproval,
+            Self::WaitingForApproval(_) | Self::AskingForMoney(_) => RunLifecyclePhase::WaitingForApproval,
             Self::Paused(_) => RunLifecyclePhase::Paused,
             Self::Completed(_) => RunLifecyclePhase::Completed,
             Self::Failed(_) => RunLifecyclePhase::Failed,
@@ -48,6 +51,19 @@ impl Phase {
             Self::Expired(_) => RunLifecyclePhase::Expired,
         }
     }
+}
+
+/// A question about money.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MoneyQuestion {
+    /// The question.
+    pub approval_id: ApprovalId,
+    /// How much more.
+    pub amount: MicroUsd,
+    /// When it lapses.
+    pub expires_at: Option<Timestamp>,
+    /// How the run ended before, and ends again if the answer is no.
+    pub ending: Ending,
 }
 
 /// What a run at work is doing.

@@ -10,8 +10,8 @@ use palyra_models::{Answering, Usage};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{parse, typed};
-use crate::engine::spending::{GRANTED, Granted, RESERVED, Reserved};
-use crate::machine::{Cost, Input};
+use crate::engine::spending::{RESERVED, Reserved};
+use crate::machine::{Action, Cost, Input};
 use crate::tape::{TapeEntry, kind};
 
 pub(super) struct UsageTables;
@@ -54,11 +54,14 @@ impl Projection for UsageTables {
                     .execute(params![reserved.reservation, super::json(&reserved.charge)?])?;
                 Ok(())
             }
-            GRANTED => {
-                let granted: Granted = parse(record)?;
-                connection
-                    .prepare_cached("UPDATE usage_runs SET granted = granted + ?2 WHERE run_id = ?1")?
-                    .execute(params![granted.run_id.to_string(), whole(granted.micro_usd.0)])?;
+            kind::BUDGET_GRANT => {
+                if let (TapeEntry::Action(Action::GrantBudget { micro_usd }), Some(run)) =
+                    (parse(record)?, record.run_id)
+                {
+                    connection
+                        .prepare_cached("UPDATE usage_runs SET granted = granted + ?2 WHERE run_id = ?1")?
+                        .execute(params![run.to_string(), whole(micro_usd.0)])?;
+                }
                 Ok(())
             }
             _ => Ok(()),

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream;
-use palyra_agent::{NewRun, RunRow, Spending};
+use palyra_agent::{ApprovalFilter, NewRun, RunRow, Spending};
 use palyra_budget::{Account, BudgetScope, Limits, MicroUsd, Threshold, UsageGrouping};
-use palyra_common::{RunLifecyclePhase, TerminationReason};
+use palyra_common::{ApprovalDecision, ApprovalId, ApprovalSubject, RunLifecyclePhase, TerminationReason};
 use palyra_models::{
     Answering, ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream, PriceTable, ProviderInfo, Seller,
     StopReason, Usage,
 };
 
-use crate::support::{Bench, Setup};
+use crate::support::{Bench, Setup, answer};
 
 /// One token of an answer costs a cent, requests nothing; so an answer of `ANSWER` tokens costs that many cents.
 const PRICES: &str = r#"
@@ -102,12 +102,19 @@ async fn a_run_stops_before_the_call_and_goes_on_when_a_person_grants_more() {
     assert_eq!(second.detail.unwrap().code, "budget_exceeded");
     assert_eq!(shop.sold.load(Ordering::SeqCst), 1, "nothing was sent");
 
-    bench.engine.resume(second.run_id, "ada").await.unwrap();
+    bench.engine.resume(second.run_id, "ada", None).await.unwrap();
     let again = ended(&bench, &second_row(&bench, second.run_id).await).await;
     assert_eq!(again.reason, Some(TerminationReason::BudgetExceeded), "nothing has changed");
 
-    bench.engine.grant_budget(second.run_id, MicroUsd(2 * CENT), "ada").await.unwrap();
-    bench.engine.resume(second.run_id, "ada").await.unwrap();
+    let more = Some(MicroUsd(2 * CENT));
+    bench.engine.resume(second.run_id, "ada", more).await.unwrap();
+    bench.engine.decide_approval(open_question(&bench).await, answer(ApprovalDecision::Deny)).await.unwrap();
+    let refused = ended(&bench, &second_row(&bench, second.run_id).await).await;
+    assert_eq!(refused.reason, Some(TerminationReason::BudgetExceeded), "a person said no");
+    assert_eq!(shop.sold.load(Ordering::SeqCst), 1);
+
+    bench.engine.resume(second.run_id, "ada", more).await.unwrap();
+    bench.engine.decide_approval(open_question(&bench).await, answer(ApprovalDecision::Allow)).await.unwrap();
     let done = ended(&bench, &second_row(&bench, second.run_id).await).await;
     assert_eq!((done.phase, done.answer.as_deref()), (RunLifecyclePhase::Completed, Some("bought")));
     let replayed = bench.engine.replay(second.run_id).await.unwrap();
@@ -115,6 +122,14 @@ async fn a_run_stops_before_the_call_and_goes_on_when_a_person_grants_more() {
 
     let third = ended(&bench, &bench.engine.create_run(bench.task("three")).await.unwrap()).await;
     assert_eq!(third.reason, Some(TerminationReason::BudgetExceeded), "the grant was for one run");
+}
+
+async fn open_question(bench: &Bench) -> ApprovalId {
+    let open = bench.engine.approvals(ApprovalFilter { run_id: None, open: Some(true) }).await.unwrap();
+    assert_eq!(open.len(), 1);
+    assert_eq!(open[0].subject, ApprovalSubject::BudgetOverride);
+    assert_eq!(open[0].summary, "spend up to $0.020000 beyond the budgets");
+    open[0].approval_id
 }
 
 async fn second_row(bench: &Bench, id: palyra_common::RunId) -> RunRow {
@@ -127,11 +142,11 @@ async fn a_run_whose_provider_refused_goes_on_once_that_is_mended() {
     let bench = bench(&shop, &[], 4).await;
     let failed = ended(&bench, &bench.engine.create_run(bench.task("one")).await.unwrap()).await;
     assert_eq!((failed.phase, failed.reason), (RunLifecyclePhase::Failed, Some(TerminationReason::ProviderError)));
-    bench.engine.resume(failed.run_id, "ada").await.unwrap();
+    bench.engine.resume(failed.run_id, "ada", None).await.unwrap();
     let done = ended(&bench, &second_row(&bench, failed.run_id).await).await;
     assert_eq!(done.phase, RunLifecyclePhase::Completed);
     assert_eq!(bench.engine.replay(failed.run_id).await.unwrap().difference, None);
-    let error = bench.engine.resume(failed.run_id, "ada").await.unwrap_err();
+    let error = bench.engine.resume(failed.run_id, "ada", None).await.unwrap_err();
     assert!(error.to_string().contains("over"), "{error}");
 
     // A reader from the beginning gets all of it, over the first ending to the last.

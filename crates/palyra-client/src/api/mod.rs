@@ -44,8 +44,8 @@ pub use journal::{
 };
 pub use principal::{ActiveRunView, ConsoleLoginParams, ConsoleSessionResponse, PrincipalView, ReconnectResponse};
 pub use run_control::{
-    AbortRunParams, ClientResultParams, DeliverResultsParams, ReplayDifference, ReplayReport, RunInputParams,
-    UndoAction, UndoResponse, UndoneFile,
+    AbortRunParams, ClientResultParams, DeliverResultsParams, ReplayDifference, ReplayReport, ResumeRunParams,
+    RunInputParams, UndoAction, UndoResponse, UndoneFile,
 };
 pub use runs::{
     ClientToolParams, CreateRunParams, EditEnvelopeParams, ExchangeParams, FileChangeKind, FileChangeView, IntentView,

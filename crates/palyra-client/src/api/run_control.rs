@@ -1,11 +1,21 @@
 //! What can be done to a run after it was created: abort, steer, undo, replay.
 //!
-//! Pause and resume take no parameters. Abort, pause, resume, input and decide answer with the run's new
+//! Pause takes no parameters. Abort, pause, resume, input and decide answer with the run's new
 //! [`RunView`](super::RunView).
 
+use palyra_budget::MicroUsd;
 use palyra_common::{InputMode, runtime_contract_enum};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// How a run goes on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeRunParams {
+    /// Of a run that stopped at a budget: how much it may spend beyond, in millionths of a dollar. A person is asked before it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_budget: Option<MicroUsd>,
+}
 
 /// Ends a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -17,11 +17,11 @@ use crate::api::{
     ListBindingsParams, ListBindingsResponse, ListDevicesResponse, ListPatternsParams, ListPatternsResponse,
     ListPoliciesResponse, ListRunsParams, ListRunsResponse, ListSessionsParams, ListSessionsResponse,
     ListTokensResponse, ListToolsResponse, NewSessionParams, PrincipalView, ReconnectResponse, RenameSessionParams,
-    ReplayReport, RequestApprovalParams, ResolveSessionParams, ResolveSessionResponse, ResumeSessionResponse,
-    RotateTokenParams, RunContextParams, RunContextResponse, RunDetail, RunInputParams, RunView, SessionDetail,
-    SessionInputParams, SessionInputResponse, SessionQueueResponse, SessionSettingsView, SessionView, SetBindingParams,
-    SetSessionModeParams, StopDaemonResponse, TokenSecretResponse, TokenView, UndoResponse, UsageParams, UsageResponse,
-    WithdrawInputParams, paths,
+    ReplayReport, RequestApprovalParams, ResolveSessionParams, ResolveSessionResponse, ResumeRunParams,
+    ResumeSessionResponse, RotateTokenParams, RunContextParams, RunContextResponse, RunDetail, RunInputParams, RunView,
+    SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse, SessionSettingsView, SessionView,
+    SetBindingParams, SetSessionModeParams, StopDaemonResponse, TokenSecretResponse, TokenView, UndoResponse,
+    UsageParams, UsageResponse, WithdrawInputParams, paths,
 };
 
 catalogue! {
@@ -54,7 +54,7 @@ catalogue! {
     RunGet [RunId] NoParams => RunDetail, Read, RunsRead, Get paths::RUN;
     RunAbort [RunId] AbortRunParams => RunView, Change, RunsWrite, Post paths::RUN_ABORT;
     RunPause [RunId] NoParams => RunView, Change, RunsWrite, Post paths::RUN_PAUSE;
-    RunResume [RunId] NoParams => RunView, Change, RunsWrite, Post paths::RUN_RESUME;
+    RunResume [RunId] ResumeRunParams => RunView, Change, RunsWrite, Post paths::RUN_RESUME;
     RunInput [RunId] RunInputParams => RunView, Change, RunsWrite, Post paths::RUN_INPUT;
     RunDeliver [RunId] DeliverResultsParams => RunView, Change, RunsWrite, Post paths::RUN_DELIVER;
     RunEnvelopeEdit [RunId] EditEnvelopeParams => RunDetail, Change, RunsWrite, Post paths::RUN_ENVELOPE;

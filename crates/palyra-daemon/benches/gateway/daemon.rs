@@ -190,6 +190,8 @@ pub(crate) async fn begin(client: &Client, workspace: &str, prompt: &str) -> Res
         prompt: prompt.to_owned(),
         workspace: workspace.to_owned(),
         model: None,
+        agent: None,
+        binding: None,
         mode: None,
         limits: None,
         idempotency_key: None,

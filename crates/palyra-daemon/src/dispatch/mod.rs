@@ -174,7 +174,7 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         Command::RunGet(about) => Outcome::RunGet(runs::get(app, about.target).await?.into()),
         Command::RunAbort(about) => Outcome::RunAbort(runs::abort(app, by, about, version).await?.into()),
         Command::RunPause(about) => Outcome::RunPause(runs::pause(app, by, about.target, version).await?.into()),
-        Command::RunResume(about) => Outcome::RunResume(runs::resume(app, by, about.target, version).await?.into()),
+        Command::RunResume(about) => Outcome::RunResume(runs::resume(app, by, about, version).await?.into()),
         Command::RunInput(about) => Outcome::RunInput(runs::input(app, about, version).await?.into()),
         Command::RunDeliver(about) => Outcome::RunDeliver(runs::deliver(app, by, about).await?.into()),
         Command::RunEnvelopeEdit(about) => {

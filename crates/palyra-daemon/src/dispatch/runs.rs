@@ -5,7 +5,7 @@ use std::path::Path as FilePath;
 use palyra_agent::{ClientResult, ClientTool, GivenExchange, NewRun, RunFilter, RunRow};
 use palyra_client::api::{
     AbortRunParams, CreateRunParams, DeliverResultsParams, EditEnvelopeParams, ListRunsParams, ListRunsResponse,
-    ReplayReport, RunDetail, RunInputParams, RunView, UndoResponse,
+    ReplayReport, ResumeRunParams, RunDetail, RunInputParams, RunView, UndoResponse,
 };
 use palyra_client::command::About;
 use palyra_common::{AcpCommand, ErrorCategory, RunId, StableErrorEnvelope};
@@ -153,10 +153,15 @@ pub(super) async fn pause(app: &App, by: &str, id: RunId, version: Option<u64>) 
     view(app, id).await
 }
 
-pub(super) async fn resume(app: &App, by: &str, id: RunId, version: Option<u64>) -> Result<RunView> {
-    check_version(app, id, version).await?;
-    app.engine.resume(id, by).await?;
-    view(app, id).await
+pub(super) async fn resume(
+    app: &App,
+    by: &str,
+    about: About<RunId, ResumeRunParams>,
+    version: Option<u64>,
+) -> Result<RunView> {
+    check_version(app, about.target, version).await?;
+    app.engine.resume(about.target, by, about.params.over_budget).await?;
+    view(app, about.target).await
 }
 
 pub(super) async fn input(app: &App, about: About<RunId, RunInputParams>, version: Option<u64>) -> Result<RunView> {

@@ -1,6 +1,8 @@
 //! Runs through the API: with the offline planner, with a script, and what survives a restart.
 
-use palyra_client::api::{AbortRunParams, DecideApprovalParams, ListApprovalsParams, ListRunsParams, RunInputParams};
+use palyra_client::api::{
+    AbortRunParams, DecideApprovalParams, ListApprovalsParams, ListRunsParams, ResumeRunParams, RunInputParams,
+};
 use palyra_client::api::{FileChangeKind, UndoAction};
 use palyra_client::{Client, Follow};
 use palyra_common::InputMode;
@@ -144,7 +146,7 @@ async fn a_run_can_be_held_steered_and_ended() {
     assert_eq!(runs.summary, "1 unfinished");
     let paused = daemon.client.pause_run(run.run_id).await.unwrap();
     assert_eq!(paused.phase, RunLifecyclePhase::Paused);
-    let resumed = daemon.client.resume_run(run.run_id).await.unwrap();
+    let resumed = daemon.client.resume_run(run.run_id, &ResumeRunParams::default()).await.unwrap();
     assert_eq!(resumed.phase, RunLifecyclePhase::Running);
     let input = RunInputParams { text: "and now this".to_owned(), mode: InputMode::FollowUp };
     daemon.client.send_input(run.run_id, &input).await.unwrap();

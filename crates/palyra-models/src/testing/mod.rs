@@ -115,9 +115,7 @@ impl Shared {
             }
             "POST" if path.ends_with("/embeddings") => embeddings(request),
             "POST" if self.wires.iter().any(|wire| wire.answers(path)) => self.completion(request),
-            // Wires of other vendors: what was queued, on whatever path they ask.
-            "POST" => locked(&self.queue).pop_front().unwrap_or_else(no_such_route),
-            _ => no_such_route(),
+            _ => Reply::status(404, &json!({ "error": { "message": "no such route" } })),
         }
     }
 

@@ -1,9 +1,9 @@
 //! The books of an engine: opened from the journal, read by reports, widened by a person.
 
-use palyra_budget::{MicroUsd, UsageGrouping, UsageReport};
-use palyra_common::{RunId, Timestamp};
+use palyra_budget::{UsageGrouping, UsageReport};
+use palyra_common::Timestamp;
 
-use super::{GRANTED, Granted, Spending};
+use super::Spending;
 use crate::engine::Engine;
 use crate::error::AgentError;
 use crate::projections;
@@ -45,18 +45,5 @@ impl Engine {
     pub async fn usage(&self, owner: Option<String>, by: UsageGrouping) -> Result<UsageReport, AgentError> {
         let rows = self.query(move |reader| projections::usage_rows(reader.connection(), owner.as_deref())).await?;
         Ok(UsageReport::of(&rows, by))
-    }
-
-    /// Lets a run spend so much more than its budgets allow. Who may say so is decided before.
-    ///
-    /// # Errors
-    /// When there is no such run or the journal cannot take the record.
-    pub async fn grant_budget(&self, run_id: RunId, amount: MicroUsd, by: &str) -> Result<(), AgentError> {
-        let session_id = self.run(run_id).await?.session_id;
-        let granted = Granted { run_id, micro_usd: amount, by: by.to_owned() };
-        let record = self.session_record(GRANTED, session_id, &granted)?;
-        self.shared.options.journal.append(vec![record]).await?;
-        self.shared.options.spending.grant(run_id, amount);
-        Ok(())
     }
 }

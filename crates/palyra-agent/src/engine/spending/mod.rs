@@ -26,9 +26,6 @@ use crate::spec::RunSpec;
 
 /// Kind of the record of a reservation.
 pub(crate) const RESERVED: &str = "budget.reserved";
-/// Kind of the record of money that a person granted on top of the budgets.
-pub(crate) const GRANTED: &str = "budget.granted";
-
 /// Prices, limits and the books.
 #[derive(Debug, Default)]
 pub struct Spending {
@@ -46,17 +43,6 @@ pub(crate) struct Reserved {
     /// For whom, and how much.
     #[serde(flatten)]
     pub(crate) charge: Charge,
-}
-
-/// Money that a person granted on top of the budgets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Granted {
-    /// For which run.
-    pub(crate) run_id: RunId,
-    /// How much.
-    pub(crate) micro_usd: MicroUsd,
-    /// Who.
-    pub(crate) by: String,
 }
 
 /// Whom a call is made for.

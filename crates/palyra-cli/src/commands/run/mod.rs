@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use clap::Args;
 use palyra_client::Client;
 use palyra_client::api::{CreateRunParams, HealthResponse, ListSessionsParams, RunLimitsParams, RunView};
-use palyra_common::{ExitCode, RequestId, RunMode, SessionId, config, env_vars};
+use palyra_common::{ExitCode, RequestId, RunMode, SessionId, TerminationReason, config, env_vars};
 
 use crate::console::{OutputFormat, Style, one_line, plain};
 use crate::context::Context;
@@ -188,7 +188,22 @@ async fn conclude(client: &Client, run: &RunView, said: &str, context: &Context)
                 context.console.remark(&context.console.styled(style, &first));
             }
             lines.for_each(|line| context.console.remark(&line));
+            going_on(&detail.run).iter().for_each(|line| context.console.remark(line));
         }
     }
     Ok(code)
+}
+
+/// How a run goes on that did not end by itself.
+fn going_on(run: &RunView) -> Option<String> {
+    let id = run.run_id;
+    match run.reason? {
+        TerminationReason::ProviderError => {
+            Some(format!("nothing is lost: once that is mended, `palyra runs resume {id}` goes on"))
+        }
+        TerminationReason::BudgetExceeded => Some(format!(
+            "nothing is lost: `palyra runs resume {id}` goes on when there is money again, with `--over-budget AMOUNT` at once"
+        )),
+        _ => None,
+    }
 }

@@ -44,8 +44,8 @@ pub(crate) enum RunsCommand {
     Abort(abort::AbortArguments),
     /// Hold a run until it is resumed
     Pause(RunArgument),
-    /// Let a held run go on
-    Resume(RunArgument),
+    /// Let a held run go on, or one that stopped because its model or its budget did
+    Resume(resume::ResumeArguments),
     /// Send a further message to a run that is not over
     Send(send::SendArguments),
     /// Show or change what a run is meant to do outside its workspace
@@ -80,7 +80,7 @@ pub(super) async fn execute(command: RunsCommand, context: &Context) -> Result<E
         RunsCommand::Tape(arguments) => tape::execute(arguments, &client, context).await,
         RunsCommand::Abort(arguments) => abort::execute(arguments, &client, context).await,
         RunsCommand::Pause(run) => pause::execute(&run, &client, context).await,
-        RunsCommand::Resume(run) => resume::execute(&run, &client, context).await,
+        RunsCommand::Resume(arguments) => resume::execute(arguments, &client, context).await,
         RunsCommand::Send(arguments) => send::execute(arguments, &client, context).await,
         RunsCommand::Envelope(arguments) => envelope::execute(arguments, &client, context).await,
         RunsCommand::Context(arguments) => context::execute(arguments, &client, context).await,

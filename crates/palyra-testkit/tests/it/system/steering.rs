@@ -1,6 +1,6 @@
 //! Steering a run at work: cancel, pause and resume, follow up, interrupt. A tool that waits for its receiver keeps the run busy.
 
-use palyra_client::api::{AbortRunParams, RunInputParams};
+use palyra_client::api::{AbortRunParams, ResumeRunParams, RunInputParams};
 use palyra_common::InputMode;
 use palyra_common::{RunLifecyclePhase, TerminationReason};
 use serde_json::json;
@@ -47,7 +47,7 @@ async fn a_paused_run_begins_nothing_until_it_is_resumed() {
     probed.receiver.release();
     wait_for_phase(&client, run.run_id, RunLifecyclePhase::Paused).await;
     // The outcome of the tool arrives while the run is held; it is recorded, and nothing follows from it yet.
-    client.resume_run(run.run_id).await.unwrap();
+    client.resume_run(run.run_id, &ResumeRunParams::default()).await.unwrap();
     let (detail, events) = finish(&client, run.run_id).await;
     assert_eq!((detail.run.phase, detail.answer.as_deref()), (RunLifecyclePhase::Completed, Some("done")));
     let names = names(&events);
@@ -72,7 +72,7 @@ async fn a_pending_pause_survives_a_crash() {
     receiver.release();
     daemon.restart().await.unwrap();
     assert_eq!(client.run(run.run_id).await.unwrap().run.phase, RunLifecyclePhase::Paused);
-    client.resume_run(run.run_id).await.unwrap();
+    client.resume_run(run.run_id, &ResumeRunParams::default()).await.unwrap();
     let (detail, _) = finish(&client, run.run_id).await;
     assert_eq!(detail.run.phase, RunLifecyclePhase::Completed);
     let deliveries = receiver.deliveries();
