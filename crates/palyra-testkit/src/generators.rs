@@ -58,7 +58,7 @@ impl<'a> Entropy<'a> {
         let kinds = if depth == 0 { 6 } else { 8 };
         match self.below(kinds) {
             0 => Value::Null,
-            1 => Value::Bool(self.byte() % 2 == 0),
+            1 => Value::Bool(self.byte().is_multiple_of(2)),
             2 => Value::from(self.eight()),
             3 => Value::from(self.eight().cast_signed()),
             // What is no number in JSON becomes null.
@@ -87,7 +87,7 @@ impl<'a> Entropy<'a> {
         let count = self.below(5);
         (0..count)
             .map(|_| {
-                let known = self.one_of(&KNOWN).filter(|_| self.byte() % 4 != 0).map(str::to_owned);
+                let known = self.one_of(&KNOWN).filter(|_| !self.byte().is_multiple_of(4)).map(str::to_owned);
                 let name = known.unwrap_or_else(|| self.text());
                 (name, self.json_within(depth))
             })
@@ -99,9 +99,9 @@ impl<'a> Entropy<'a> {
         let command = self.one_of(AcpCommand::ALL).unwrap_or(AcpCommand::RunList);
         let request_id = RequestId::from_u128((u128::from(self.eight()) << 64) | u128::from(self.eight()));
         let fields = self.fields(DEEPEST);
-        let params = if self.byte() % 8 == 0 { self.json() } else { Value::Object(fields) };
-        let idempotency_key = (self.byte() % 2 == 0).then(|| self.text());
-        let expected_version = (self.byte() % 2 == 0).then(|| self.eight());
+        let params = if self.byte().is_multiple_of(8) { self.json() } else { Value::Object(fields) };
+        let idempotency_key = self.byte().is_multiple_of(2).then(|| self.text());
+        let expected_version = self.byte().is_multiple_of(2).then(|| self.eight());
         AcpCommandEnvelope { request_id, command, params, idempotency_key, expected_version }
     }
 }
