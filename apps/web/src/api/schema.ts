@@ -3770,7 +3770,7 @@ export interface operations {
     "approval.get": {
         parameters: {
             query?: {
-                /** @description Waits this long for an answer, at most a minute; not at all when absent. */
+                /** @description Waits this many seconds for an answer, at most 50; not at all when absent. */
                 wait_seconds?: number;
             };
             header?: never;

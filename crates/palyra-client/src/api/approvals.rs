@@ -110,9 +110,9 @@ pub struct ApprovalAnswer {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GetApprovalParams {
-    /// Waits this long for an answer, at most a minute; not at all when absent.
+    /// Waits this many seconds for an answer, at most 50; not at all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 60))]
+    #[schemars(range(max = 50))]
     pub wait_seconds: Option<u32>,
 }
 

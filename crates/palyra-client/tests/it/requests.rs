@@ -12,6 +12,11 @@ use crate::support::{Ending, FakeDaemon, RUN, json, run_view, stream};
 async fn methods_paths_queries_and_bodies() {
     let daemon = FakeDaemon::start(|_, request| match request.line.split('?').next().unwrap() {
         "GET /api/v1/runs" => json("200 OK", &serde_json::json!({ "runs": [run_view("running", 3)] })),
+        line if line.contains("/decide") => {
+            let approval = serde_json::json!({ "approval_id": ApprovalId::from_u128(3), "subject": "tool", "risk": "low",
+                "summary": "write", "reason": "asked", "requested_at": 7 });
+            json("200 OK", &serde_json::json!({ "approval": approval, "run": run_view("running", 3) }))
+        }
         line if line.starts_with("GET /api/v1/runs HTTP") => panic!("the query is missing"),
         _ => json("200 OK", &run_view("running", 3)),
     });
@@ -26,7 +31,7 @@ async fn methods_paths_queries_and_bodies() {
     client.send_input(id, &input).await.unwrap();
     let decision =
         DecideApprovalParams { decision: ApprovalDecision::Allow, scope: ApprovalScope::Once, minutes: None };
-    client.decide_approval(ApprovalId::from_u128(3), &decision).await.unwrap();
+    assert_eq!(client.decide_approval(ApprovalId::from_u128(3), &decision).await.unwrap().run.unwrap().run_id, id);
 
     let sent: Vec<String> =
         daemon.received().iter().map(|request| format!("{} {}", request.line, request.body)).collect();

@@ -20,8 +20,8 @@ use super::runs::view;
 use crate::app::App;
 use crate::views;
 
-/// Longest wait for an answer: what stands between a caller and the daemon may cut longer ones off.
-const MAX_WAIT_SECONDS: u32 = 60;
+/// Longest wait for an answer: clients, ours among them, give up on a request after a minute.
+const MAX_WAIT_SECONDS: u32 = 50;
 /// How often a waiting caller's journal is looked at. Looking costs one read of a number in memory.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long a timeboxed answer holds when nobody says how long.

@@ -53,7 +53,7 @@ async fn an_editor_asks_and_a_person_answers() {
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let bearer = format!("Bearer {editor}");
         let headers = [("Host", address.as_str()), ("Authorization", bearer.as_str())];
-        crate::raw::exchange(stream, &format!("GET /api/v1/approvals/{waiting_for}?wait_seconds=60"), &headers, b"")
+        crate::raw::exchange(stream, &format!("GET /api/v1/approvals/{waiting_for}?wait_seconds=50"), &headers, b"")
     });
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(!waiting.is_finished(), "nobody has answered");

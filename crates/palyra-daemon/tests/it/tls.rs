@@ -291,7 +291,8 @@ async fn the_client_library_speaks_tls_to_who_proves_its_name() {
     let other_name = url.replace("localhost", "127.0.0.2");
     assert_eq!(refused(&other_name, token(), trust.clone()).await, "daemon_unreachable");
     assert_eq!(refused(&url, SecretString::new("wrong".to_owned()), trust.clone()).await, "token_refused");
-    let plain = Place::new().start().await;
+    let without = Place::new();
+    let plain = without.start().await;
     let url = format!("https://localhost:{}", plain.address().rsplit_once(':').unwrap().1);
     assert_eq!(refused(&url, token(), trust).await, "daemon_untrusted");
 }

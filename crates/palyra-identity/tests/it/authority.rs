@@ -53,7 +53,7 @@ fn files_are_private_from_the_start() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 8, "ca.key, ca.pem, server.pem, revoked.json, clients, and three for the client");
+    assert_eq!(seen, 9, "ca.key, ca.pem, server.pem, issued.json, revoked.json, clients, and three for the client");
 }
 
 #[test]
