@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use palyra_client::ClientError;
 use palyra_common::config::ConfigError;
-use palyra_common::{ErrorCategory, StableErrorEnvelope, ToStableError};
+use palyra_common::{ErrorCategory, SecretError, StableErrorEnvelope, ToStableError};
 use palyra_journal::JournalError;
 use palyra_mcp::McpError;
 use palyra_models::{AccountsError, ModelError};
@@ -23,6 +23,9 @@ pub(crate) enum CliError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The token for a named daemon cannot be had.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// The journal on disk is wrong or in use.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -154,6 +157,7 @@ impl CliError {
         match self {
             Self::Client(error) => error.to_stable(),
             Self::Config(error) => error.to_stable(),
+            Self::Secret(error) => error.to_stable(),
             Self::Journal(error) => error.to_stable(),
             Self::Mcp(error) => error.to_stable(),
             Self::Accounts(error) => error.to_stable(),

@@ -8,6 +8,12 @@ pub const PALYRA_CONFIG: &str = "PALYRA_CONFIG";
 pub const PALYRA_STATE_ROOT: &str = "PALYRA_STATE_ROOT";
 /// Second of the two acknowledgements that a public bind needs.
 pub const PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK: &str = "PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK";
+/// Address of the daemon that the command line speaks to.
+pub const PALYRA_ENDPOINT: &str = "PALYRA_ENDPOINT";
+/// Token for that daemon.
+pub const PALYRA_TOKEN: &str = "PALYRA_TOKEN";
+/// File with the authority that is trusted for it.
+pub const PALYRA_CA_FILE: &str = "PALYRA_CA_FILE";
 /// Names the SMT solver that `palyra policy prove` uses.
 pub const PALYRA_SMT_SOLVER: &str = "PALYRA_SMT_SOLVER";
 /// Base address of an OpenAI-compatible server.
@@ -49,6 +55,15 @@ pub const VARIABLES: &[EnvVariable] = &[
     EnvVariable {
         name: PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK,
         doc: "Set to `true`, together with `deployment.dangerous_remote_bind_ack`, to allow a bind that other machines can reach.",
+    },
+    EnvVariable {
+        name: PALYRA_ENDPOINT,
+        doc: "Address of the daemon that `palyra` speaks to, such as `https://agents.example:7142`; without it the one of the state root.",
+    },
+    EnvVariable { name: PALYRA_TOKEN, doc: "Token for that daemon, unless `--token` says where another one is." },
+    EnvVariable {
+        name: PALYRA_CA_FILE,
+        doc: "File with the authority (PEM) that is trusted for that daemon, instead of those of the system.",
     },
     EnvVariable {
         name: PALYRA_SMT_SOLVER,

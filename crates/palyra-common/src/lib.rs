@@ -44,7 +44,9 @@ pub use envelopes::{
 pub use environment::Environment;
 pub use error::{ErrorCategory, ExitCode, FieldError, Retry, StableErrorEnvelope, ToStableError};
 pub use health::{ComponentHealth, HealthReport, HealthStatus};
-pub use ids::{ApprovalId, AuxiliaryTaskId, CanvasId, DeviceId, InvalidId, ObjectiveId, RequestId, RunId, SessionId};
+pub use ids::{
+    ApprovalId, AuxiliaryTaskId, BindingId, CanvasId, DeviceId, InvalidId, ObjectiveId, RequestId, RunId, SessionId,
+};
 pub use labels::{Confidentiality, Integrity, Label};
 pub use provenance::Provenance;
 pub use redaction::{RedactedUrl, Secret, SecretString};

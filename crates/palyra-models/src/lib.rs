@@ -26,6 +26,8 @@ mod dialogue;
 mod embedding;
 mod error;
 mod event;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gemini;
 mod message;
 mod model_entry;

@@ -20,7 +20,7 @@ use tracing::{Instrument as _, Span};
 
 use super::compaction::Compaction;
 use super::flow::Flow;
-use super::live_tape::LiveTape;
+use super::live_tape::{LiveTape, Weighed};
 use super::model_call::{ModelCall, ModelNews};
 use super::tool_call::ToolCalls;
 use super::{Engine, INBOX, LiveRun, Shared};
@@ -45,13 +45,13 @@ pub(super) struct Command {
 
 /// One run and everything under way for it.
 pub(super) struct Driver {
-    shared: Arc<Shared>,
-    machine: Machine,
+    pub(super) shared: Arc<Shared>,
+    pub(super) machine: Machine,
     workspace: Arc<Workspace>,
     tape: Arc<LiveTape>,
     next_seq: u64,
-    staged: Vec<NewRecord>,
-    staged_events: Vec<RunStreamEvent>,
+    pub(super) staged: Vec<NewRecord>,
+    staged_events: Vec<Weighed>,
     model: Option<ModelCall>,
     tools: ToolCalls,
     compaction: Option<Compaction>,
@@ -370,8 +370,9 @@ impl Driver {
     /// Numbers are given when a record is really staged, so that refused inputs leave no gap.
     fn push(&mut self, (record, mut event): (NewRecord, RunStreamEvent)) {
         event.seq = self.next_seq;
+        let bytes = record.payload.len();
         self.staged.push(record.on_tape(event.run_id, self.next_seq));
-        self.staged_events.push(event);
+        self.staged_events.push(Weighed { event, bytes });
         self.next_seq += 1;
     }
 
@@ -389,7 +390,9 @@ impl Driver {
         if self.staged.is_empty() {
             return Ok(());
         }
-        let batch = std::mem::take(&mut self.staged);
+        let mut given_back = self.given_back().await?;
+        let mut batch = std::mem::take(&mut self.staged);
+        batch.append(&mut given_back);
         loop {
             // The clone is only needed when the append fails, but it is small beside an fsync.
             match self.shared.options.journal.append(batch.clone()).await {

@@ -27,7 +27,7 @@ mod state;
 mod turns;
 
 pub use action::{Action, ApprovalRequest, Question, StatusChange};
-pub use input::{CallFacts, CallResult, Decided, Input, ModelFailure, ModelTurn, Offer, Remedy, Showing};
+pub use input::{CallFacts, CallResult, Cost, Decided, Input, ModelFailure, ModelTurn, Offer, Remedy, Showing};
 pub(crate) use readings::withheld_answer;
 pub use state::{Activity, Call, CallOutcome, CallState, Counters, Ending, Phase, ToolRound};
 
@@ -65,6 +65,9 @@ pub struct Machine {
     counters: Counters,
     seen: SeenCalls,
     queued: Vec<QueuedMessage>,
+    /// Messages that are in the context and that no model has been asked with yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unread: Vec<String>,
     /// Bindings that a person refused.
     refused: Vec<palyra_common::Digest>,
     /// What tools gave back. Never forgotten, also when the context is summarised.
@@ -100,6 +103,7 @@ impl Machine {
             },
             seen: SeenCalls::new(),
             queued: Vec::new(),
+            unread: Vec::new(),
             refused: Vec::new(),
             readings: readings::of_history(&spec),
             signals: Signals::default(),
@@ -126,7 +130,7 @@ impl Machine {
             Input::ModelDelta { turn, .. } => self.on_model_delta(turn)?,
             Input::ModelTurnFinished(turn) => self.on_turn_finished(turn, at, &mut out)?,
             Input::ModelFailed(failure) => self.on_model_failed(failure, at, &mut out)?,
-            Input::BudgetRefused { turn, attempt, error } => {
+            Input::BudgetRefused { turn, attempt, error, .. } => {
                 self.on_budget_refused(turn, attempt, *error, at, &mut out)?;
             }
             Input::Decided(decided) => self.on_decided(*decided, at, &mut out)?,
@@ -211,6 +215,11 @@ impl Machine {
         let stopped =
             |end: &Ending| matches!(end.reason, TerminationReason::ProviderError | TerminationReason::BudgetExceeded);
         matches!(&self.phase, Phase::Failed(end) if stopped(end))
+    }
+
+    /// What people wrote to the run and no model has been asked with, oldest first.
+    pub fn undelivered(&self) -> impl Iterator<Item = &str> {
+        self.unread.iter().map(String::as_str).chain(self.queued.iter().map(|message| message.text.as_str()))
     }
 
     /// When it was accepted.

@@ -1,5 +1,6 @@
 //! Many calls at once against a budget for few: nothing is ever spent twice.
 
+use std::collections::VecDeque;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -87,4 +88,44 @@ fn however_calls_end_their_sum_stays_under_the_limit() {
         assert_eq!(standing.spent, MicroUsd(spent.into_inner()), "nothing is lost or counted twice, round {round}");
         assert!(standing.spent <= MicroUsd(BUDGET_FOR * COST), "round {round}: {}", standing.spent);
     }
+}
+
+/// Four workers that want eighty calls at once between them, against a budget for fifty, so that nearly every call is decided at the very
+/// edge. Checking and booking in two steps instead of one is found out here within moments.
+#[test]
+fn at_the_edge_no_call_too_many_is_granted() {
+    const WORKERS: u64 = 4;
+    const HELD: usize = 20;
+    const CALLS: u64 = 20_000;
+    let ledger = Ledger::new();
+    let limits = hard(BudgetScope::Global, BUDGET_FOR * COST);
+    let (most, refused) = (AtomicU64::new(0), AtomicU64::new(0));
+    let start = Barrier::new(WORKERS as usize);
+    thread::scope(|scope| {
+        for worker in 0..WORKERS {
+            let (ledger, limits, start, most, refused) = (ledger.clone(), &limits, &start, &most, &refused);
+            scope.spawn(move || {
+                let mut held = VecDeque::new();
+                start.wait();
+                for _ in 0..CALLS {
+                    let granted = ledger.reserve(&charge(u128::from(worker), COST), limits, None);
+                    most.fetch_max(ledger.standing(&Account::Global).reserved.micros(), Ordering::Relaxed);
+                    let room = granted.is_ok() && held.len() < HELD;
+                    match granted {
+                        Ok(reservation) => held.push_back(reservation),
+                        Err(_) => {
+                            refused.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                    if !room && let Some(oldest) = held.pop_front() {
+                        oldest.release();
+                    }
+                }
+                held.into_iter().for_each(palyra_budget::Reservation::release);
+            });
+        }
+    });
+    assert!(most.into_inner() <= BUDGET_FOR * COST, "more was held at once than there is");
+    assert!(refused.into_inner() > 0, "the edge was never reached, so nothing was shown");
+    assert_eq!(ledger.standing(&Account::Global), palyra_budget::Standing::default());
 }

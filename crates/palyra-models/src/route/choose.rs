@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::target::Target;
 use crate::accounts::{Accounts, ModelName, suggest};
 use crate::error::{ModelError, ModelErrorClass};
-use crate::request::Purpose;
+use crate::request::{ModelRequest, Purpose};
 
 /// What somebody wants a model for.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +25,14 @@ pub struct Wish<'a> {
     pub model: &'a str,
 }
 
-impl Wish<'_> {
+impl<'a> Wish<'a> {
+    /// What a request is meant for.
+    #[must_use]
+    pub fn of(request: &'a ModelRequest) -> Self {
+        let agent = Some(request.agent.as_str()).filter(|agent| !agent.is_empty());
+        Self { purpose: request.purpose, preference: None, agent, model: &request.model }
+    }
+
     /// A turn of a run, whatever model.
     #[must_use]
     pub const fn turn() -> Self {

@@ -14,11 +14,14 @@ use super::needs::Needs;
 use super::pace::{Pace, SystemPace};
 use super::policy::RoutePolicy;
 use super::pool::Pool;
+use super::target::Target;
 use super::walk::{Ground, walk};
 use crate::accounts::{Account, Accounts, ModelName};
+use crate::attempt::Answering;
 use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::{ModelError, ModelErrorClass};
 use crate::model_entry::ModelEntry;
+use crate::price::Seller;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
 use crate::request::ModelRequest;
 use crate::wire::Timeouts;
@@ -167,9 +170,42 @@ impl ModelProvider for Router {
         ProviderInfo { name: self.name().to_owned(), model, context_tokens, is_language_model: true }
     }
 
+    fn describe_for(&self, agent: &str, model: Option<&str>) -> ProviderInfo {
+        let wish = Wish { agent: Some(agent), model: model.unwrap_or_default(), ..Wish::turn() };
+        let head = self.target_for(wish).ok().and_then(|chain| chain.targets.into_iter().next());
+        match (&*self.naming, head) {
+            (Naming::Full, Some(head)) => ProviderInfo {
+                name: self.name().to_owned(),
+                model: head.name.to_string(),
+                context_tokens: head.context_tokens,
+                is_language_model: true,
+            },
+            // A name that nobody knows is told when the model is asked.
+            (_, _) => {
+                ProviderInfo { model: model.map_or_else(|| self.describe().model, str::to_owned), ..self.describe() }
+            }
+        }
+    }
+
+    fn may_answer(&self, request: &ModelRequest) -> Vec<Answering> {
+        let targets = self.target_for(Wish::of(request)).map(|chain| chain.targets).unwrap_or_default();
+        let answering = |target: Target| Answering {
+            provider: target.name.provider,
+            model: target.name.model,
+            credential: target.credentials.into_iter().next(),
+        };
+        targets.into_iter().map(answering).collect()
+    }
+
+    fn seller(&self, provider: &str) -> Seller {
+        match self.accounts.providers.get(provider) {
+            Some(account) => Seller::new(provider, account.kind.as_str(), account.base_url.as_deref()),
+            None => Seller::new(provider, provider, None),
+        }
+    }
+
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
-        let wish = Wish { purpose: request.purpose, preference: None, agent: None, model: &request.model };
-        let chain = self.target_for(wish)?;
+        let chain = self.target_for(Wish::of(&request))?;
         let lanes = Lanes::new(chain, &Needs::of(&request), turn_of(request.run_id))?;
         Ok(walk(self.ground.clone(), lanes, request))
     }

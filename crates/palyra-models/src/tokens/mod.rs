@@ -5,7 +5,7 @@
 //! where that is published, and otherwise errs upwards, because a spending limit rests on it.
 //!
 //! The vocabularies lie packed in the program and are searched in place: nothing is loaded at start, and counting takes memory for
-//! the pages it touches and no more. Published libraries were measured first. To count the first word they need 24 to 67 MB and 0.2
+//! the pages it touches and no more. Published libraries were measured first: to count the first word they need 24 to 67 MB and 0.2
 //! to 0.5 s, which is more than all the rest of an idle daemon.
 
 mod classes;
