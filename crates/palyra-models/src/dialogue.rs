@@ -148,7 +148,7 @@ impl<'a> Builder<'a> {
                 result.at = at;
             }
             None => {
-                self.say(format!("[result of an earlier call of `{name}`]\n{}", message.content), &message.parts, at)
+                self.say(format!("[result of an earlier call of `{name}`]\n{}", message.content), &message.parts, at);
             }
         }
     }

@@ -14,13 +14,17 @@ use serde_json::{Value, json};
 
 use super::ORIGIN;
 use super::shape::{AnswerTool, Holds};
+use super::usage::Counted;
 use crate::error::{ModelError, ModelErrorClass};
-use crate::event::{ModelEvent, StopReason, Usage};
+use crate::event::{ModelEvent, StopReason};
 use crate::reasoning::ReasoningBlock;
 use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream};
 
 /// Most blocks of one answer; real ones have a few dozen. Each costs memory until the end.
 const MAX_BLOCKS: usize = 4096;
+
+/// Most bytes that are held back at a time: what is not passed on at once counts nowhere else.
+const MAX_HELD: usize = 16 * 1024 * 1024;
 
 /// A block that has opened and not closed.
 #[derive(Debug)]
@@ -69,6 +73,8 @@ pub(super) struct Decoder {
     answered: Answered,
     /// Words beside the answer, while it is not known whether one comes.
     aside: String,
+    /// Bytes held back so far.
+    held: usize,
     stop: Option<Stop>,
 }
 
@@ -93,29 +99,6 @@ struct Stop {
     explanation: Option<String>,
 }
 
-/// Tokens as the API counts them: cached ones apart from the others.
-#[derive(Debug, Default, Clone, Copy)]
-struct Counted {
-    input: u64,
-    cache_read: u64,
-    cache_write: u64,
-    output: u64,
-    thinking: u64,
-}
-
-impl Counted {
-    fn total(self) -> Usage {
-        Usage {
-            input_tokens: self.input.saturating_add(self.cache_read).saturating_add(self.cache_write),
-            output_tokens: self.output,
-            cached_tokens: self.cache_read,
-            cache_write_tokens: self.cache_write,
-            reasoning_tokens: self.thinking.min(self.output),
-            cost_micro_usd: None,
-        }
-    }
-}
-
 impl Decoder {
     /// A decoder for the answer to one request.
     pub(super) fn new(names: ToolNames, answer_tool: Option<AnswerTool>, judge: Judge) -> Self {
@@ -131,6 +114,7 @@ impl Decoder {
             usage_told: Told::No,
             answered: Answered::No,
             aside: String::new(),
+            held: 0,
             stop: None,
         }
     }
@@ -166,7 +150,7 @@ impl Decoder {
             }
             "redacted_thinking" => {
                 let sealed = json!({ "type": "redacted_thinking", "data": field("data") });
-                events.push_back(thought(String::new(), sealed, self.calls, self.text_bytes));
+                events.push_back(thought(String::new(), &sealed, self.calls, self.text_bytes));
                 Open::Other
             }
             "tool_use" => {
@@ -205,6 +189,12 @@ impl Decoder {
         let field = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
         let kind = field("type");
         let index = index(event)?;
+        // Never less than what is held: parts that are passed on at once are counted too.
+        let parts = ["text", "thinking", "signature", "partial_json"].map(|name| field(name).len());
+        self.held = self.held.saturating_add(parts.iter().sum());
+        if self.held > MAX_HELD {
+            return Err(ModelError::malformed("the answer is larger than 16 MiB"));
+        }
         if self.closed.contains(&index) {
             return Ok(());
         }
@@ -256,7 +246,7 @@ impl Decoder {
         match open {
             Some(Open::Thinking { text, signature, position, text_before }) => {
                 let block = json!({ "type": "thinking", "thinking": text, "signature": signature });
-                events.push_back(thought(text, block, position, text_before));
+                events.push_back(thought(text, &block, position, text_before));
             }
             Some(Open::Call { index, input, grown: Grown::No }) if has_fields(&input) => {
                 let arguments = input.to_string();
@@ -287,7 +277,6 @@ impl Decoder {
 
     fn say(&mut self, text: &str, events: &mut VecDeque<ModelEvent>) {
         if self.answer_tool.is_some() {
-            // Bounded by what one call may send at most.
             self.aside.push_str(text);
         } else {
             self.answer(text, events);
@@ -310,24 +299,9 @@ impl Decoder {
         self.stop = Some(Stop { reason: reason.to_owned(), explanation });
     }
 
-    fn count(&mut self, usage: Option<&Value>) {
-        let Some(usage) = usage else { return };
-        let set = |place: &mut u64, value: Option<&Value>| {
-            if let Some(count) = value.and_then(Value::as_u64) {
-                *place = count;
-            }
-        };
-        // Later numbers are totals, and those that did not change may be left out.
-        set(&mut self.usage.input, usage.get("input_tokens"));
-        set(&mut self.usage.cache_read, usage.get("cache_read_input_tokens"));
-        set(&mut self.usage.cache_write, usage.get("cache_creation_input_tokens"));
-        set(&mut self.usage.output, usage.get("output_tokens"));
-        set(&mut self.usage.thinking, usage.pointer("/output_tokens_details/thinking_tokens"));
-    }
-
     /// A message that came whole.
     fn read_message(&mut self, message: &Value, events: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
-        self.count(message.get("usage"));
+        self.usage.read(message.get("usage"));
         let blocks = message.get("content").and_then(Value::as_array);
         for (index, block) in blocks.into_iter().flatten().enumerate() {
             self.start_block(&json!({ "index": index, "content_block": block }), events)?;
@@ -345,7 +319,7 @@ impl Decode for Decoder {
         let event: Value = serde_json::from_str(data)
             .map_err(|error| ModelError::malformed(format!("the server sent something that is not JSON: {error}")))?;
         match event.get("type").and_then(Value::as_str) {
-            Some("message_start") => self.count(event.pointer("/message/usage")),
+            Some("message_start") => self.usage.read(event.pointer("/message/usage")),
             Some("content_block_start") => {
                 // Told once something is answered, so that a call that breaks off later is not thought to have cost nothing.
                 if std::mem::replace(&mut self.usage_told, Told::Yes) == Told::No {
@@ -356,7 +330,7 @@ impl Decode for Decoder {
             Some("content_block_delta") => self.grow_block(&event, events)?,
             Some("content_block_stop") => self.close_block(index(&event)?, events),
             Some("message_delta") => {
-                self.count(event.get("usage"));
+                self.usage.read(event.get("usage"));
                 self.stopped(event.get("delta").unwrap_or(&Value::Null));
             }
             Some("message_stop") => return Ok(Flow::Ended),
@@ -416,7 +390,7 @@ fn think(text: &mut String, more: &str, events: &mut VecDeque<ModelEvent>) {
     }
 }
 
-fn thought(text: String, block: Value, position: u32, text_before: usize) -> ModelEvent {
+fn thought(text: String, block: &Value, position: u32, text_before: usize) -> ModelEvent {
     let payload = json!({ "block": block, "text_before": text_before });
     ModelEvent::Reasoning(ReasoningBlock { origin: ORIGIN.to_owned(), text, payload, position })
 }

@@ -1,7 +1,7 @@
 //! Anthropic, and any server that speaks its Messages API.
 //!
 //! `encode` writes requests with `turns` (the conversation), `generation` (what a model can be told), `dialect` (what it refused) and
-//! `shape` (answers of a given form); `decode` reads the stream; `failure` knows what refusals mean; `catalogue` reads the list of models.
+//! `shape` (answers of a given form); `decode` reads the stream with `usage`; `failure` knows what refusals mean; `catalogue` reads the list of models.
 
 mod catalogue;
 mod decode;
@@ -11,6 +11,7 @@ mod failure;
 mod generation;
 mod shape;
 mod turns;
+mod usage;
 
 use async_trait::async_trait;
 use serde_json::Value;

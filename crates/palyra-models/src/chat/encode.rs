@@ -60,6 +60,9 @@ pub(super) fn body(request: &ModelRequest, writer: &Writer<'_>) -> Value {
         };
     }
     (habits.finish)(&mut body, request, model);
+    if lacks.contains(&Lacks::CacheKey) {
+        body.remove("prompt_cache_key");
+    }
     Value::Object(body)
 }
 

@@ -1,13 +1,14 @@
 //! The wire of chat completions, for every provider that speaks it.
 //!
 //! - `encode` writes requests with `content`, `reasoning` and `schema`; `decode` reads answers with `reasoning` and `usage`;
-//! - `habits` holds in what providers differ, `dialect` what a server has refused so far; `models` reads lists.
+//! - `embeddings` asks for vectors; `habits` holds in what providers differ, `dialect` what a server has refused so far; `models` reads lists.
 //!
 //! Who is asked and under which name is the provider's business.
 
 mod content;
 mod decode;
 mod dialect;
+mod embeddings;
 mod encode;
 mod habits;
 mod models;
@@ -18,6 +19,7 @@ mod usage;
 use self::content::Writer;
 use self::decode::Decoder;
 use crate::attempt::Answering;
+use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::{ModelError, ModelErrorClass};
 use crate::model_entry::ModelEntry;
 use crate::provider::ModelStream;
@@ -101,6 +103,11 @@ impl ChatClient {
             Answering { provider: self.provider.clone(), model: model.to_owned(), credential: self.credential.clone() };
         let decoder = Decoder::new(names, self.transport.judge(), self.origin.clone(), model.to_owned());
         start(body, decoder, answering).await
+    }
+
+    /// Asks for vectors.
+    pub(crate) async fn embed(&self, request: &EmbeddingRequest) -> Result<Embeddings, ModelError> {
+        embeddings::ask(&self.transport, request).await
     }
 
     /// The models that the server offers, in its order.

@@ -1,10 +1,27 @@
 //! Shapes of answers, as OpenAI's wires have them.
 //!
-//! A strict schema is enforced while the model writes, but only part of JSON Schema can be strict: every object closed, every property
-//! required. A schema that is not like that goes along as advice; whoever asked checks the answer in either case.
+//! A strict schema is enforced while the model writes, but only part of JSON Schema can be strict: an object, every object in it
+//! closed, every property required, some keywords not at all. A schema that is not like that goes along as advice; whoever asked
+//! checks the answer in either case.
 
 use serde_json::{Map, Value, json};
 
+/// Keywords that a strict schema may not have.
+const FOREIGN: &[&str] = &[
+    "allOf",
+    "contains",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
+    "if",
+    "not",
+    "oneOf",
+    "patternProperties",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
 /// Longest name of a shape.
 const MAX_NAME: usize = 64;
 
@@ -29,23 +46,31 @@ fn acceptable(name: &str) -> String {
     if name.is_empty() { "answer".to_owned() } else { name }
 }
 
-/// Whether every object of the schema is closed and requires all it has.
+/// Whether the provider can hold the model to this schema.
 fn can_be_strict(schema: &Value) -> bool {
-    match schema {
-        Value::Object(fields) => {
-            let is_object =
-                fields.get("type").is_some_and(|kind| kind == "object") || fields.contains_key("properties");
-            let closed = fields.get("additionalProperties") == Some(&Value::Bool(false));
-            let required = fields.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            let all_required = fields
-                .get("properties")
-                .and_then(Value::as_object)
-                .is_none_or(|properties| properties.keys().all(|name| required.iter().any(|wanted| wanted == name)));
-            (!is_object || (closed && all_required)) && fields.iter().all(|(_, value)| can_be_strict(value))
+    schema.get("type").is_some_and(|kind| kind == "object") && is_strict(schema)
+}
+
+/// Whether a schema and all within it can be strict.
+fn is_strict(schema: &Value) -> bool {
+    let Some(fields) = schema.as_object() else { return true };
+    let properties = fields.get("properties").and_then(Value::as_object);
+    let is_object = fields.get("type").is_some_and(|kind| kind == "object") || properties.is_some();
+    let closed = fields.get("additionalProperties") == Some(&Value::Bool(false));
+    let required = fields.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let all_required =
+        properties.is_none_or(|known| known.keys().all(|name| required.iter().any(|wanted| wanted == name)));
+    let within = |name: &str| match fields.get(name) {
+        Some(Value::Object(schemas)) if matches!(name, "properties" | "$defs" | "definitions") => {
+            schemas.values().all(is_strict)
         }
-        Value::Array(items) => items.iter().all(can_be_strict),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
-    }
+        Some(Value::Array(schemas)) => schemas.iter().all(is_strict),
+        Some(schema) => is_strict(schema),
+        None => true,
+    };
+    FOREIGN.iter().all(|keyword| !fields.contains_key(*keyword))
+        && (!is_object || (closed && all_required))
+        && ["properties", "$defs", "definitions", "items", "prefixItems", "anyOf"].into_iter().all(within)
 }
 
 #[cfg(test)]
@@ -58,13 +83,22 @@ mod tests {
             "additionalProperties": false});
         let open = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
         let optional = json!({"type": "object", "properties": {"a": {}}, "additionalProperties": false});
+        let around = |inner: Value| json!({"type": "object", "properties": {"a": inner}, "required": ["a"], "additionalProperties": false});
         let table = [
             (closed.clone(), true),
             (open.clone(), false),
             (optional, false),
-            (json!({"type": "array", "items": closed}), true),
-            (json!({"type": "array", "items": open}), false),
-            (json!({"type": "string"}), true),
+            (around(json!({"type": "array", "items": closed})), true),
+            (around(json!({"type": "array", "items": open})), false),
+            (around(json!({"anyOf": [{"type": "null"}, open]})), false),
+            (around(json!({"oneOf": [{"type": "null"}, {"type": "string"}]})), false),
+            (around(json!({"type": "string", "enum": ["not", "oneOf"]})), true),
+            (json!({"type": "string"}), false),
+            (
+                json!({"type": "object", "properties": {"not": {"type": "string"}}, "required": ["not"],
+                "additionalProperties": false}),
+                true,
+            ),
         ];
         for (schema, strict) in table {
             assert_eq!(named("x", &schema)["strict"], strict, "{schema}");

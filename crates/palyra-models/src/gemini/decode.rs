@@ -57,7 +57,7 @@ impl Decoder {
         }
     }
 
-    fn read_chunk(&mut self, chunk: Value, events: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
+    fn read_chunk(&mut self, chunk: &Value, events: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
             let error = chunk.get("error").cloned().unwrap_or_default();
             return Err(from_stream(error, self.judge));
@@ -146,7 +146,7 @@ impl Decode for Decoder {
     fn read(&mut self, data: &str, events: &mut VecDeque<ModelEvent>) -> Result<Flow, ModelError> {
         let chunk: Value = serde_json::from_str(data)
             .map_err(|error| ModelError::malformed(format!("the server sent something that is not JSON: {error}")))?;
-        self.read_chunk(chunk, events)?;
+        self.read_chunk(&chunk, events)?;
         Ok(Flow::More)
     }
 
@@ -155,8 +155,8 @@ impl Decode for Decoder {
         let document: Value = serde_json::from_str(json)
             .map_err(|error| ModelError::malformed(format!("the server sent something that is not JSON: {error}")))?;
         match document {
-            Value::Array(chunks) => chunks.into_iter().try_for_each(|chunk| self.read_chunk(chunk, events)),
-            chunk => self.read_chunk(chunk, events),
+            Value::Array(chunks) => chunks.iter().try_for_each(|chunk| self.read_chunk(chunk, events)),
+            chunk => self.read_chunk(&chunk, events),
         }
     }
 
@@ -173,7 +173,8 @@ impl Decode for Decoder {
         let said = stop.message.as_deref();
         let reason = match stop.reason.as_str() {
             "STOP" => StopReason::EndTurn,
-            "MAX_TOKENS" => StopReason::MaxTokens,
+            // The second could be gone on with; a cut answer is what the caller knows how to go on with.
+            "MAX_TOKENS" | "CONTINUATION" => StopReason::MaxTokens,
             "SAFETY"
             | "RECITATION"
             | "LANGUAGE"
@@ -229,8 +230,7 @@ fn counted(usage: &Value) -> Usage {
         input_tokens: count("promptTokenCount").saturating_add(count("toolUsePromptTokenCount")),
         output_tokens: count("candidatesTokenCount").saturating_add(thoughts),
         cached_tokens: count("cachedContentTokenCount"),
-        cache_write_tokens: 0,
         reasoning_tokens: thoughts,
-        cost_micro_usd: None,
+        ..Usage::default()
     }
 }

@@ -140,7 +140,7 @@ impl ModelProvider for Ollama {
 
 /// Says what to do about the commonest refusal: the model was never fetched.
 fn advised(mut refusal: ModelError, model: &str) -> ModelError {
-    if refusal.status == Some(404) && refusal.message.contains("not found") {
+    if refusal.message.contains("does not offer the model") {
         refusal.message = format!("{}; get it with `ollama pull {model}`", refusal.message);
     }
     refusal

@@ -66,14 +66,14 @@ fn a_request_is_written_as_the_api_expects_it() {
 fn choice_shape_and_effort_are_said_unless_they_are_not_known() {
     let request = ModelRequest {
         tool_choice: ToolChoice::Required,
-        output: OutputShape::Json { name: "plan".into(), schema: json!({"type": "string"}) },
+        output: OutputShape::Json { name: "plan".into(), schema: json!({"type": "object"}) },
         effort: Some(ReasoningEffort::High),
         ..request(vec![Message::user("x")])
     };
     let body = written(&request, &[]);
     assert_eq!(body["tool_choice"], "required");
     assert_eq!(body["reasoning"], json!({"effort": "high", "summary": "auto"}));
-    let format = json!({"type": "json_schema", "name": "plan", "schema": {"type": "string"}, "strict": true});
+    let format = json!({"type": "json_schema", "name": "plan", "schema": {"type": "object"}, "strict": false});
     assert_eq!(body["text"], json!({ "format": format }));
     let lacks = [Lacks::ResponseFormat, Lacks::Effort, Lacks::SealedReasoning, Lacks::CacheKey, Lacks::ToolChoice];
     let body = written(&request, &lacks);

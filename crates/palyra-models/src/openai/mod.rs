@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use self::decode::Decoder;
 use crate::attempt::Answering;
 use crate::chat::{self, ChatClient, Dialect, Habits, Learned, LengthField};
+use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::{ModelError, ModelErrorClass};
 use crate::model_entry::ModelEntry;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
@@ -120,6 +121,10 @@ impl ModelProvider for OpenAi {
             OpenAiApi::Responses => self.respond(&request, &model).await,
             OpenAiApi::ChatCompletions => self.chat.stream(&request, &model).await,
         }
+    }
+
+    async fn embed(&self, request: EmbeddingRequest) -> Result<Option<Embeddings>, ModelError> {
+        self.chat.embed(&request).await.map(Some)
     }
 
     async fn models(&self) -> Result<Vec<ModelEntry>, ModelError> {

@@ -5,9 +5,12 @@
 //! threads and sockets so that tests of any crate can have it without a runtime, and so that it can misbehave in ways that no HTTP
 //! library would allow. Dropping it closes all connections and joins its threads.
 
+mod anthropic_wire;
 mod chat_wire;
 mod fault;
+mod gemini_wire;
 mod http;
+mod ollama_wire;
 mod reply;
 mod responses_wire;
 mod said;
@@ -25,8 +28,11 @@ use self::http::{Connection, Sent};
 use crate::message::{Message, Role};
 use crate::scripted::Script;
 
+pub use self::anthropic_wire::AnthropicWire;
 pub use self::chat_wire::ChatWire;
 pub use self::fault::{Delivery, Fault, LineEnding};
+pub use self::gemini_wire::GeminiWire;
+pub use self::ollama_wire::OllamaWire;
 pub use self::reply::Reply;
 pub use self::responses_wire::ResponsesWire;
 pub use self::said::{Said, SaidCall, StreamForm, Wire, WireEvent};
@@ -109,9 +115,7 @@ impl Shared {
             }
             "POST" if path.ends_with("/embeddings") => embeddings(request),
             "POST" if self.wires.iter().any(|wire| wire.answers(path)) => self.completion(request),
-            // Wires of other vendors: what was queued, on whatever path they ask.
-            "POST" => locked(&self.queue).pop_front().unwrap_or_else(no_such_route),
-            _ => no_such_route(),
+            _ => Reply::status(404, &json!({ "error": { "message": "no such route" } })),
         }
     }
 
@@ -133,10 +137,6 @@ impl Shared {
         let found = self.wires.iter().find(|wire| wire.answers(path)).or_else(|| self.wires.first());
         found.map_or(&ChatWire, |wire| wire.as_ref())
     }
-}
-
-fn no_such_route() -> Reply {
-    Reply::status(404, &json!({ "error": { "message": "no such route" } }))
 }
 
 /// Vectors that say how long their texts are and which they were, the last one first: no client may rely on the order.
@@ -176,8 +176,8 @@ impl ModelServer {
             abandoned: AtomicUsize::new(0),
             queue: Mutex::new(replies.into()),
             script: Mutex::new(None),
-            models: Mutex::new(vec!["scripted-model".to_owned()]),
             places: Mutex::new(Vec::new()),
+            models: Mutex::new(vec!["scripted-model".to_owned()]),
             requests: Mutex::new(Vec::new()),
             connections: Mutex::new(Vec::new()),
         });

@@ -1,7 +1,7 @@
 //! What a model says in one turn of the scripted server, and how a wire spells it.
 //!
-//! A [`Wire`] is one vendor's format, from the server's side. The server speaks chat completions and Responses; tests of other
-//! providers bring their own.
+//! A [`Wire`] is one vendor's format, from the server's side. Those of the vendors that Palyra knows lie beside this file;
+//! tests of other providers bring their own.
 
 use std::fmt;
 

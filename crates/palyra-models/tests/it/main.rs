@@ -3,6 +3,7 @@
 
 mod answers;
 mod faults;
+mod fixtures;
 mod llama;
 mod routing;
 mod server;

@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use palyra_common::SecretString;
-use palyra_models::testing::{ChatWire, Fault, ModelServer, Reply, ResponsesWire, Wire};
+use palyra_models::testing::{
+    AnthropicWire, ChatWire, Fault, GeminiWire, ModelServer, OllamaWire, Reply, ResponsesWire, Wire,
+};
 use palyra_models::{
-    AssembledTurn, Call, HttpProviderOptions, ModelError, ModelErrorClass as Class, ModelEvent, ModelProvider, OpenAi,
-    OpenAiApi, OpenAiCompatible, OpenRouter, StopReason, Timeouts, Turn, TurnAssembler, Usage,
+    Anthropic, AssembledTurn, Call, Gemini, HttpProviderOptions, ModelError, ModelErrorClass as Class, ModelEvent,
+    ModelProvider, Ollama, OpenAi, OpenAiApi, OpenAiCompatible, OpenRouter, StopReason, Timeouts, Turn, TurnAssembler,
+    Usage,
 };
 use serde_json::json;
 
@@ -18,8 +21,11 @@ use crate::support::request;
 /// A provider for a server, as patient as it is told.
 type Make = fn(HttpProviderOptions) -> Result<Box<dyn ModelProvider>, ModelError>;
 
+/// The server's side of a wire.
+type Speak = fn() -> Box<dyn Wire>;
+
 /// Everything that has to stand the same tests.
-fn wires() -> Vec<(&'static str, fn() -> Box<dyn Wire>, Make)> {
+fn wires() -> Vec<(&'static str, Speak, Make)> {
     vec![
         ("openai_compatible", || Box::new(ChatWire), |options| Ok(Box::new(OpenAiCompatible::new(options)?))),
         (
@@ -29,6 +35,9 @@ fn wires() -> Vec<(&'static str, fn() -> Box<dyn Wire>, Make)> {
         ),
         ("openai responses", || Box::new(ResponsesWire), |options| Ok(Box::new(OpenAi::new(options)?))),
         ("openrouter", || Box::new(ChatWire), |options| Ok(Box::new(OpenRouter::new(options)?))),
+        ("anthropic", || Box::new(AnthropicWire), |options| Ok(Box::new(Anthropic::new(options)?))),
+        ("gemini", || Box::new(GeminiWire), |options| Ok(Box::new(Gemini::new(options)?))),
+        ("ollama", || Box::new(OllamaWire), |options| Ok(Box::new(Ollama::new(options)?))),
     ]
 }
 
@@ -194,7 +203,7 @@ async fn every_fault_on_every_wire_ends_right_or_with_the_right_class() {
             tried += 1;
         }
     }
-    assert!(tried >= 16 * 4, "{tried}");
+    assert!(tried >= 16 * 7, "{tried}");
 }
 
 #[tokio::test]
@@ -235,6 +244,24 @@ async fn hanging_up_closes_the_connection_at_once() {
         drop(stream);
         let gone = tokio::task::spawn_blocking(move || {
             // The server notices by itself; the bound only keeps a defect from hanging the test.
+            (0..500).any(|_| {
+                std::thread::sleep(Duration::from_millis(10));
+                server.abandoned() == 1
+            })
+        });
+        assert!(gone.await.unwrap(), "{wire}");
+    }
+}
+
+#[tokio::test]
+async fn giving_up_before_the_first_event_hangs_up_too() {
+    for (wire, speaks, make) in wires() {
+        let reply = Reply::text(&["late"]).fault(Fault::SilentAfter(0));
+        let server = ModelServer::speaking(vec![speaks()], vec![reply]).unwrap();
+        let provider = make(options(&server, PATIENT)).unwrap();
+        let waited = tokio::time::timeout(IMPATIENT, provider.stream(request())).await;
+        assert!(waited.is_err(), "{wire}");
+        let gone = tokio::task::spawn_blocking(move || {
             (0..500).any(|_| {
                 std::thread::sleep(Duration::from_millis(10));
                 server.abandoned() == 1

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use palyra_models::testing::{Fault, ModelServer, Reply};
+use palyra_models::testing::{Fault, Reply};
 use palyra_models::{ModelErrorClass as Class, ModelEvent, Timeouts};
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use super::{Vendor, ask, request, text};
 
 /// A provider that takes a short silence for a time-out.
 async fn impatient(vendor: Vendor, reply: Reply, timeouts: Timeouts) -> palyra_models::ModelError {
-    let server = ModelServer::start(vec![reply]).unwrap();
+    let server = vendor.server(vec![reply]);
     let mut options = vendor.options(&server);
     options.timeouts = timeouts;
     ask(vendor.provider(options).as_ref(), request(None)).await.1.unwrap()
@@ -212,6 +212,6 @@ async fn a_key_that_a_server_repeats_is_masked() {
         let error = ask(provider.as_ref(), request(None)).await.1.unwrap();
         assert_eq!(error.class, Class::Transient, "{vendor:?}: {error}");
         assert!(!error.message.contains("hunter2"), "{error}");
-        assert!(!format!("{:?}", vendor.options(&ModelServer::start(Vec::new()).unwrap())).contains("hunter2"));
+        assert!(!format!("{:?}", vendor.options(&vendor.server(Vec::new()))).contains("hunter2"));
     }
 }

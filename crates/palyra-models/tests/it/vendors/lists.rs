@@ -1,6 +1,6 @@
 //! Lists of models, as each vendor gives them.
 
-use palyra_models::testing::{ModelServer, Reply};
+use palyra_models::testing::Reply;
 use palyra_models::{Capability, ModelEntry, Ollama};
 use serde_json::json;
 
@@ -61,7 +61,7 @@ async fn gemini_lists_its_models() {
 
 #[tokio::test]
 async fn ollama_lists_what_is_on_the_machine() {
-    let server = ModelServer::start(Vec::new()).unwrap();
+    let server = Vendor::Ollama.server(Vec::new());
     let provider = Vendor::Ollama.provider(Vendor::Ollama.options(&server));
     server.serve_at("/api/tags", Reply::status(200, &read_json(&fixtures(Vendor::Ollama, "tags.json"))));
     server.serve_at("/api/show", Reply::status(200, &read_json(&fixtures(Vendor::Ollama, "show.json"))));

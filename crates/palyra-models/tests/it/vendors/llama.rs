@@ -26,13 +26,12 @@ async fn the_messages_wire_of_llama_cpp_is_spoken() {
         model: Some("tiny".to_owned()),
         ..HttpProviderOptions::new("llama")
     };
-    // This server closes connections that it promised to keep; who uses one again may find it closed and would have to try again.
-    let fresh = || Anthropic::new(options.clone()).unwrap();
+    let provider = Anthropic::new(options.clone()).unwrap();
 
     // Plain words, streamed, with a summary in the middle and a bound.
     let mut plain = request(Some(&json!({"tools": [], "max_output_tokens": 12})));
     plain.messages.push(Message::system("Summary of 3 earlier step(s) of this task: none"));
-    let (events, error) = ask(&fresh(), plain.clone()).await;
+    let (events, error) = ask(&provider, plain.clone()).await;
     assert!(error.is_none(), "{error:?}");
     let turn = assembled(&events);
     // Noise may come to an end before its bound.
@@ -41,7 +40,7 @@ async fn the_messages_wire_of_llama_cpp_is_spoken() {
     assert!(turn.usage.output_tokens <= 12, "{:?}", turn.usage);
 
     // Tokens, by the server's own count.
-    let count = fresh().count_tokens(&plain).await.unwrap();
+    let count = provider.count_tokens(&plain).await.unwrap();
     assert!(count > 5 && count < 2000, "{count}");
 
     // A call that has to be made.
@@ -51,7 +50,7 @@ async fn the_messages_wire_of_llama_cpp_is_spoken() {
         "input_schema": {"type": "object", "properties": {"zone": {"enum": ["utc", "local"]}}, "required": ["zone"]},
     }]);
     let forced = json!({"tools": tool, "tool_choice": "required", "max_output_tokens": 400});
-    let (events, error) = ask(&fresh(), request(Some(&forced))).await;
+    let (events, error) = ask(&provider, request(Some(&forced))).await;
     assert!(error.is_none(), "{error:?}");
     let turn = assembled(&events);
     let call = turn.tool_calls.first().unwrap_or_else(|| panic!("no call: {turn:?}"));
@@ -65,7 +64,7 @@ async fn the_messages_wire_of_llama_cpp_is_spoken() {
     let mut next = request(Some(&json!({"tools": tool, "tool_choice": "required", "max_output_tokens": 400})));
     next.messages.push(Message::assistant(&turn.text, vec![call.clone()]));
     next.messages.push(Message::tool_error(&call.id, &call.name, "the clock is broken"));
-    let (events, error) = ask(&fresh(), next).await;
+    let (events, error) = ask(&provider, next).await;
     assert!(error.is_none(), "{error:?}");
     assert!(!events.is_empty());
 
@@ -73,7 +72,7 @@ async fn the_messages_wire_of_llama_cpp_is_spoken() {
     let schema = json!({"type": "object", "properties": {"verdict": {"enum": ["yes", "no"]}}, "required": ["verdict"]});
     let output = json!({"json": {"name": "verdict", "schema": schema}});
     let shaped = json!({"tools": [], "output": output, "max_output_tokens": 400});
-    let (events, error) = ask(&fresh(), request(Some(&shaped))).await;
+    let (events, error) = ask(&provider, request(Some(&shaped))).await;
     assert!(error.is_none(), "{error:?}");
     let document: Value = serde_json::from_str(&text(&events)).unwrap();
     assert!(["yes", "no"].contains(&document["verdict"].as_str().unwrap()), "{document}");
@@ -81,11 +80,11 @@ async fn the_messages_wire_of_llama_cpp_is_spoken() {
     // A conversation that does not fit.
     let mut long = plain;
     long.messages.push(Message::user("word ".repeat(60_000)));
-    let (_, error) = ask(&fresh(), long).await;
+    let (_, error) = ask(&provider, long).await;
     assert_eq!(error.unwrap().class, ModelErrorClass::ContextTooLong);
 
     // A path that is none.
-    let astray = HttpProviderOptions { base_url: Some(format!("{}/nowhere", server.address())), ..options.clone() };
+    let astray = HttpProviderOptions { base_url: Some(format!("{}/nowhere", server.address())), ..options };
     let error = Anthropic::new(astray).unwrap().stream(request(None)).await.map(|_| ()).unwrap_err();
     assert!(error.message.contains("check the base URL"), "{error}");
 }

@@ -4,6 +4,7 @@
 //! over on purpose. Everything goes over real sockets through the scripted server, so that what is tested is the provider as it is used.
 
 mod answers;
+mod clients;
 mod faults;
 mod lists;
 mod llama;
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use palyra_common::SecretString;
-use palyra_models::testing::{ModelServer, Reply};
+use palyra_models::testing::{AnthropicWire, GeminiWire, ModelServer, OllamaWire, Reply, Wire};
 use palyra_models::{
     Anthropic, Gemini, HttpProviderOptions, ModelError, ModelEvent, ModelProvider, ModelRequest, Ollama, Timeouts,
 };
@@ -75,9 +76,22 @@ impl Vendor {
         }
     }
 
+    fn wire(self) -> Box<dyn Wire> {
+        match self {
+            Self::Anthropic => Box::new(AnthropicWire),
+            Self::Gemini => Box::new(GeminiWire),
+            Self::Ollama => Box::new(OllamaWire),
+        }
+    }
+
+    /// A server with these replies.
+    fn server(self, replies: Vec<Reply>) -> ModelServer {
+        ModelServer::speaking(vec![self.wire()], replies).unwrap()
+    }
+
     /// A server with these replies and a provider for it.
     fn pair(self, replies: Vec<Reply>) -> (ModelServer, Box<dyn ModelProvider>) {
-        let server = ModelServer::start(replies).unwrap();
+        let server = self.server(replies);
         let provider = self.provider(self.options(&server));
         (server, provider)
     }

@@ -128,7 +128,7 @@ async fn a_model_name_that_leads_elsewhere_is_not_asked() {
 #[tokio::test]
 async fn tokens_are_counted_by_the_provider_itself() {
     let vendor = Vendor::Anthropic;
-    let server = palyra_models::testing::ModelServer::start(Vec::new()).unwrap();
+    let server = vendor.server(Vec::new());
     let provider = Anthropic::new(vendor.options(&server)).unwrap();
     server.serve_at("/v1/messages/count_tokens", Reply::status(200, &json!({"input_tokens": 2095})));
     assert_eq!(provider.count_tokens(&request(None)).await.unwrap(), 2095);
@@ -137,7 +137,7 @@ async fn tokens_are_counted_by_the_provider_itself() {
     assert_eq!(sent["messages"][0]["content"][0]["text"], "read a.txt");
     assert_eq!(sent["tools"][0]["name"], "palyra__fs__read");
 
-    let server = palyra_models::testing::ModelServer::start(Vec::new()).unwrap();
+    let server = vendor.server(Vec::new());
     let provider = Anthropic::new(vendor.options(&server)).unwrap();
     server.serve_at("/v1/messages/count_tokens", Reply::status(200, &json!({"tokens": "many"})));
     assert!(provider.count_tokens(&request(None)).await.is_err());

@@ -1,9 +1,6 @@
 //! Any server that speaks streaming chat completions: llama.cpp, vLLM, LM Studio and many more.
 //!
-//! The wire itself is `chat`; `embeddings` asks for vectors. Nothing is sent before the first call. When no model is named, the
-//! server is asked once which ones it has and the first is taken.
-
-mod embeddings;
+//! The wire itself is `chat`. Nothing is sent before the first call. When no model is named, the server is asked once which ones it has and the first is taken.
 
 use std::time::Duration;
 
@@ -88,6 +85,7 @@ impl From<HttpProviderOptions> for OpenAiCompatibleOptions {
 #[derive(Debug)]
 pub struct OpenAiCompatible {
     chat: ChatClient,
+    name: String,
     model: Option<String>,
     discovered_model: OnceCell<String>,
     context_tokens: u32,
@@ -118,6 +116,7 @@ impl OpenAiCompatible {
             discovered_model: OnceCell::new(),
             context_tokens: http.context_tokens,
             chat: ChatClient::new(&http, Habits::default())?,
+            name: http.name,
             retry,
         })
     }
@@ -147,12 +146,12 @@ impl OpenAiCompatible {
 #[async_trait]
 impl ModelProvider for OpenAiCompatible {
     fn name(&self) -> &str {
-        NAME
+        &self.name
     }
 
     fn describe(&self) -> ProviderInfo {
         let model = self.model.as_ref().or_else(|| self.discovered_model.get()).cloned().unwrap_or_default();
-        ProviderInfo { name: NAME.to_owned(), model, context_tokens: self.context_tokens, is_language_model: true }
+        ProviderInfo { name: self.name.clone(), model, context_tokens: self.context_tokens, is_language_model: true }
     }
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
@@ -172,7 +171,7 @@ impl ModelProvider for OpenAiCompatible {
     async fn embed(&self, request: EmbeddingRequest) -> Result<Option<Embeddings>, ModelError> {
         let mut attempt = 1;
         loop {
-            match embeddings::ask(self.chat.transport(), &request).await {
+            match self.chat.embed(&request).await {
                 Ok(embeddings) => return Ok(Some(embeddings)),
                 Err(error) => match self.retry.wait(attempt, &error, chance()) {
                     Some(wait) => sleep(wait).await,
