@@ -46,10 +46,11 @@ pub(super) fn walk(ground: Ground, lanes: Lanes, request: ModelRequest) -> Model
         restarts: 0,
         trail: Vec::new(),
     };
-    Box::pin(stream::unfold(walk, |mut walk| async move {
+    let events = stream::unfold(walk, |mut walk| async move {
         let item = walk.next().await?;
         Some((item, walk))
-    }))
+    });
+    Box::pin(events.fuse())
 }
 
 struct Walk {
