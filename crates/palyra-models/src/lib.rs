@@ -12,6 +12,8 @@
 //! crate. Nothing here decides whether a call may be made, keeps a conversation, or touches the workspace.
 
 mod anthropic;
+#[cfg(test)]
+mod any_json;
 mod assembler;
 mod attachment;
 mod attempt;
