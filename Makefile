@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test figures eval reference deny
+.PHONY: help run test figures eval reference deny fuzz
 
 help: ## Show the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -27,6 +27,10 @@ eval: ## Measure what a hostile model can do, and how often an honest user is as
 reference: ## Write the generated pages of docs/ anew
 	@bash scripts/setup.sh run
 	@bash scripts/reference.sh write
+
+fuzz: ## Throw bytes at every decoder (TARGET=name tries one, SECONDS_EACH=n for longer)
+	@bash scripts/setup.sh run
+	@bash scripts/fuzz.sh $(or $(TARGET),all) $(or $(SECONDS_EACH),60)
 
 deny: ## Check licences, banned crates and sources of all dependencies
 	@bash scripts/setup.sh run

@@ -89,7 +89,8 @@ def streamed_tools(client: OpenAI) -> dict[str, Any]:
 def response(client: OpenAI) -> dict[str, Any]:
     first = client.responses.create(model=MODEL, input="hello", instructions="be kind")
     following = client.responses.create(model=MODEL, input="and then?", previous_response_id=first.id)
-    return {"text": first.output_text, "next": following.output_text}
+    again = client.responses.retrieve(first.id)
+    return {"text": first.output_text, "next": following.output_text, "again": again.output_text, "status": again.status}
 
 
 def response_stream(client: OpenAI) -> dict[str, Any]:

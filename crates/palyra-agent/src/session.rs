@@ -179,6 +179,14 @@ palyra_common::runtime_contract_enum! {
     }
 }
 
+/// Payload of a `session.input_returned` record: the run that inputs went into ended before its model read them, so they wait again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct InputsReturned {
+    pub(crate) session_id: SessionId,
+    pub(crate) input_ids: Vec<String>,
+    pub(crate) run_id: RunId,
+}
+
 /// Payload of a `session.input_withdrawn` record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InputWithdrawn {
@@ -206,6 +214,7 @@ pub(crate) mod kind {
     pub(crate) const COMPACTED: &str = "session.compacted";
     pub(crate) const INPUT: &str = "session.input";
     pub(crate) const INPUT_TAKEN: &str = "session.input_taken";
+    pub(crate) const INPUT_RETURNED: &str = "session.input_returned";
     pub(crate) const INPUT_WITHDRAWN: &str = "session.input_withdrawn";
     pub(crate) const INPUT_FAILED: &str = "session.input_failed";
 

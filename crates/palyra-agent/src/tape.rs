@@ -97,7 +97,8 @@ impl EntryRef<'_> {
                 Input::Started => kind::RUN_STARTED,
                 Input::ModelDelta { .. } => "model.delta",
                 Input::ModelTurnFinished(_) => kind::MODEL_TURN_FINISHED,
-                Input::ModelFailed(_) => "model.failed",
+                Input::ModelFailed(_) => kind::MODEL_FAILED,
+                Input::BudgetRefused { .. } => kind::BUDGET_REFUSED,
                 Input::Decided(_) => "tool.decided",
                 Input::ApprovalDecided { .. } => kind::APPROVAL_DECIDED,
                 Input::ToolFinished { .. } => kind::TOOL_FINISHED,
@@ -143,6 +144,8 @@ pub(crate) mod kind {
     pub(crate) const RUN_UNRECOVERABLE: &str = "run.unrecoverable";
     pub(crate) const MODEL_CALL: &str = "model.call";
     pub(crate) const CONTEXT_COMPACT: &str = "context.compact";
+    pub(crate) const BUDGET_REFUSED: &str = "budget.refused";
+    pub(crate) const MODEL_FAILED: &str = "model.failed";
     pub(crate) const MODEL_TURN_FINISHED: &str = "model.turn_finished";
     pub(crate) const TOOL_HANDED_BACK: &str = "tool.handed_back";
     pub(crate) const TOOL_FINISHED: &str = "tool.finished";

@@ -1,9 +1,13 @@
 //! The top of the command tree. Each command's own arguments are beside its code in `commands/`.
 
-use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use palyra_common::SecretRef;
 
 use crate::commands::{
-    approvals, completions, config, daemon, journal, mcp, policy, run, runs, sandbox, sessions, tokens,
+    approvals, completions, config, daemon, devices, journal, mcp, models, policy, run, runs, sandbox, sessions,
+    tokens, usage,
 };
 use crate::console::OutputFormat;
 
@@ -14,6 +18,7 @@ Start here:
   palyra runs undo last                              take its file changes back
 
 Without a model configured, a built-in planner answers a few plain requests. For a real model:
+  palyra models discover                             keys and model servers that you already have
   OPENAI_BASE_URL=http://127.0.0.1:11434/v1 palyra run \"…\"     any OpenAI-compatible server
   OPENAI_API_KEY=… palyra run \"…\"
 A daemon that already runs keeps the model it was started with; `palyra daemon stop` lets go of it.
@@ -30,8 +35,25 @@ pub(crate) struct Arguments {
     #[arg(hide_possible_values = true)]
     pub(crate) output: OutputFormat,
 
+    #[command(flatten)]
+    pub(crate) endpoint: EndpointArguments,
+
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Where the daemon is, if not in the state root.
+#[derive(Debug, Default, Args)]
+pub(crate) struct EndpointArguments {
+    /// Speak to the daemon at this address (https://HOST[:PORT], or http:// on this machine) [env: PALYRA_ENDPOINT]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) endpoint: Option<String>,
+    /// Where the token for it is, as env:NAME or file:PATH [default: env:PALYRA_TOKEN]
+    #[arg(long, global = true, value_name = "REFERENCE")]
+    pub(crate) token: Option<SecretRef>,
+    /// Trust this authority (PEM) instead of those of the system [env: PALYRA_CA_FILE]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
 }
 
 /// What to do.
@@ -60,11 +82,19 @@ pub(crate) enum Command {
     /// Make, list, rotate and revoke the tokens by which programs are let in
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
+    /// Show what models used and cost, and how the budgets stand
+    Usage(usage::UsageArguments),
+    /// List and revoke the devices that have a certificate
+    #[command(subcommand)]
+    Devices(devices::DevicesCommand),
     /// Speak the control protocol over standard input and output, one JSON document per line
     Acp,
     /// Use tools of outside servers (Model Context Protocol)
     #[command(subcommand)]
     Mcp(mcp::McpCommand),
+    /// Find, choose, list and test models, and see which would be asked for what
+    #[command(subcommand)]
+    Models(models::ModelsCommand),
     /// See what confines programs on this machine, and try to break out of it
     #[command(subcommand)]
     Sandbox(sandbox::SandboxCommand),

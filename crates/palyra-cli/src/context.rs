@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use palyra_client::{Client, Endpoint};
+use palyra_client::{Client, Endpoint, Trust};
 use palyra_common::config::ConfigError;
-use palyra_common::{Environment, paths};
+use palyra_common::{Environment, SecretRef, env_vars, paths};
 
+use crate::arguments::EndpointArguments;
 use crate::console::Console;
 use crate::error::CliError;
 
@@ -15,13 +16,14 @@ pub(crate) struct Context {
     pub(crate) environment: Environment,
     pub(crate) console: Console,
     state_root: Result<PathBuf, ConfigError>,
+    endpoint: EndpointArguments,
 }
 
 impl Context {
-    pub(crate) fn of_process(console: Console) -> Self {
+    pub(crate) fn of_process(console: Console, endpoint: EndpointArguments) -> Self {
         let environment = Environment::of_process();
         let state_root = paths::state_root(&environment);
-        Self { environment, console, state_root }
+        Self { environment, console, state_root, endpoint }
     }
 
     /// Where all state lives. Commands that need none work even where no such place can be found.
@@ -37,8 +39,24 @@ impl Context {
         Ok(self.state_root()?.join("logs").join("palyrad.log"))
     }
 
-    /// A client of the daemon of this state root, whether or not it runs.
+    /// A client of the daemon of this state root, or of the one that was named, whether or not it runs.
     pub(crate) fn client(&self) -> Result<Client, CliError> {
-        Ok(Client::new(Endpoint::unix(self.state_root()?)))
+        let Some(url) = self.address() else { return Ok(Client::new(Endpoint::unix(self.state_root()?))) };
+        if !url.starts_with("https://") && self.endpoint.token.is_none() {
+            return Ok(Client::new(Endpoint::loopback(url, self.state_root()?)?));
+        }
+        let token = match &self.endpoint.token {
+            Some(reference) => reference.resolve(&self.environment)?,
+            None => SecretRef::Env(env_vars::PALYRA_TOKEN.to_owned()).resolve(&self.environment)?,
+        };
+        let from_environment = || self.environment.text(env_vars::PALYRA_CA_FILE).map(PathBuf::from);
+        let trust = self.endpoint.ca_file.clone().or_else(from_environment).map_or(Trust::System, Trust::Authority);
+        Ok(Client::new(Endpoint::remote(url, token, &trust)?))
+    }
+
+    /// The address that was named, if one was. Then no daemon is ever started for a command.
+    pub(crate) fn address(&self) -> Option<&str> {
+        let from_environment = || self.environment.text(env_vars::PALYRA_ENDPOINT);
+        self.endpoint.endpoint.as_deref().or_else(from_environment).filter(|url| !url.is_empty())
     }
 }

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use palyra_client::ClientError;
 use palyra_common::config::ConfigError;
-use palyra_common::{ErrorCategory, StableErrorEnvelope, ToStableError};
+use palyra_common::{ErrorCategory, SecretError, StableErrorEnvelope, ToStableError};
 use palyra_journal::JournalError;
 use palyra_mcp::McpError;
+use palyra_models::{AccountsError, ModelError};
 use palyra_policy::PolicyError;
 use palyra_policy_prove::ProveError;
 use palyra_sandbox::SandboxError;
@@ -22,6 +23,9 @@ pub(crate) enum CliError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The token for a named daemon cannot be had.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// The journal on disk is wrong or in use.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -34,6 +38,12 @@ pub(crate) enum CliError {
     /// An outside server or one of its files is wrong.
     #[error(transparent)]
     Mcp(#[from] McpError),
+    /// `models.toml` is wrong, or does not have what was asked for.
+    #[error(transparent)]
+    Accounts(#[from] AccountsError),
+    /// A model cannot be asked.
+    #[error("{}", .0.message)]
+    Model(Box<StableErrorEnvelope>),
     /// A sandbox could not be looked at or does not hold.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
@@ -126,6 +136,12 @@ pub(crate) enum CliError {
     },
 }
 
+impl From<ModelError> for CliError {
+    fn from(error: ModelError) -> Self {
+        Self::Model(Box::new(error.to_stable()))
+    }
+}
+
 fn shown(matches: &[String]) -> String {
     let mut text = matches.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
     if matches.len() > 3 {
@@ -141,8 +157,11 @@ impl CliError {
         match self {
             Self::Client(error) => error.to_stable(),
             Self::Config(error) => error.to_stable(),
+            Self::Secret(error) => error.to_stable(),
             Self::Journal(error) => error.to_stable(),
             Self::Mcp(error) => error.to_stable(),
+            Self::Accounts(error) => error.to_stable(),
+            Self::Model(envelope) => *envelope,
             Self::Sandbox(error) => error.to_stable(),
             Self::Policy(error) => error.to_stable(),
             Self::Prove(error) => error.to_stable(),

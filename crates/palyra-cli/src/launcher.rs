@@ -42,7 +42,7 @@ pub(crate) async fn ensure(context: &Context) -> Result<(Client, HealthResponse,
     let client = context.client()?;
     match client.health().await {
         Ok(health) => return Ok((client, health, Started::Already)),
-        Err(error) if error.is_unreachable() => {}
+        Err(error) if error.is_unreachable() && context.address().is_none() => {}
         Err(error) => return Err(error.into()),
     }
     // The daemon would refuse the same configuration, but its answer would have to be dug out of a log.

@@ -36,7 +36,10 @@ pub fn main() -> process::ExitCode {
     let console = Console::of_process(arguments.output);
     let code = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
-            let result = runtime.block_on(commands::dispatch(arguments.command, &Context::of_process(console.clone())));
+            let result = runtime.block_on(commands::dispatch(
+                arguments.command,
+                &Context::of_process(console.clone(), arguments.endpoint),
+            ));
             // A thread may still be waiting for the keyboard; it must not keep the process alive.
             runtime.shutdown_background();
             result

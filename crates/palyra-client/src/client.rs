@@ -12,16 +12,18 @@ use serde_json::{Value, json};
 
 use crate::api::{
     AbortRunParams, ApprovalView, BackupJournalParams, BackupJournalResponse, ConfigResponse, CreateRunParams,
-    DecideApprovalParams, EditEnvelopeParams, ExportJournalParams, HealthResponse, JournalRecordView,
-    ListApprovalsParams, ListApprovalsResponse, ListPatternsParams, ListPatternsResponse, ListRunsParams,
-    ListRunsResponse, ListSessionsParams, ListSessionsResponse, ReplayReport, RunDetail, RunInputParams, RunView,
-    SessionDetail, StopDaemonResponse, TailJournalParams, UndoResponse, VerifyLine, paths,
+    DecideApprovalParams, DecideApprovalResponse, EditEnvelopeParams, ExportJournalParams, HealthResponse,
+    JournalRecordView, ListApprovalsParams, ListApprovalsResponse, ListPatternsParams, ListPatternsResponse,
+    ListRunsParams, ListRunsResponse, ListSessionsParams, ListSessionsResponse, ReplayReport, RunContextParams,
+    RunContextResponse, RunDetail, RunInputParams, RunView, SessionDetail, StopDaemonResponse, TailJournalParams,
+    UndoResponse, UsageParams, UsageResponse, VerifyLine, paths,
 };
 use crate::cursor::Follow;
 use crate::endpoint::Endpoint;
 use crate::error::ClientError;
+use crate::http_tape::{HttpTape, TapeStream};
 use crate::ndjson::NdjsonStream;
-use crate::tape::TapeStream;
+use crate::tape::Tape;
 use crate::transport::{Call, exchange, open_stream};
 
 /// For work whose length grows with the state: replay, undo, backup.
@@ -94,7 +96,7 @@ impl Client {
     /// A run's events from a position on; resumes over broken connections.
     #[must_use]
     pub fn tape(&self, id: RunId, from_seq: u64, follow: Follow) -> TapeStream {
-        TapeStream::new(self.clone(), id, from_seq, follow)
+        Tape::new(HttpTape::new(self.clone()), id, from_seq, follow)
     }
 
     /// Ends a run.
@@ -128,6 +130,18 @@ impl Client {
         exchange(&self.endpoint, call).await
     }
 
+    /// What the model of a run saw.
+    pub async fn run_context(&self, id: RunId, params: &RunContextParams) -> Result<RunContextResponse, ClientError> {
+        let path = paths::for_run(paths::RUN_CONTEXT, id);
+        let call = Call::get("reading what a model saw", path).query(params)?.patience(LONG_PATIENCE);
+        exchange(&self.endpoint, call).await
+    }
+
+    /// What models used and cost.
+    pub async fn usage(&self, params: &UsageParams) -> Result<UsageResponse, ClientError> {
+        exchange(&self.endpoint, Call::get("reading the usage", paths::USAGE).query(params)?).await
+    }
+
     /// Feeds a run's tape to the machine again and compares.
     pub async fn replay_run(&self, id: RunId) -> Result<ReplayReport, ClientError> {
         let path = paths::for_run(paths::RUN_REPLAY, id);
@@ -141,7 +155,11 @@ impl Client {
     }
 
     /// Answers a question.
-    pub async fn decide_approval(&self, id: ApprovalId, params: &DecideApprovalParams) -> Result<RunView, ClientError> {
+    pub async fn decide_approval(
+        &self,
+        id: ApprovalId,
+        params: &DecideApprovalParams,
+    ) -> Result<DecideApprovalResponse, ClientError> {
         let path = paths::for_approval(paths::APPROVAL_DECIDE, id);
         exchange(&self.endpoint, Call::post("deciding an approval", path, params)?).await
     }

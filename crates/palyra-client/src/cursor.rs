@@ -55,6 +55,8 @@ pub(crate) struct Cursor {
     pub(crate) reconnect: Reconnect,
     /// Nothing more will come.
     pub(crate) ended: bool,
+    /// The newest event ended the run.
+    over: bool,
     follow: Follow,
     fruitless: u32,
 }
@@ -67,6 +69,7 @@ impl Cursor {
             progress: Progress::Left,
             reconnect: Reconnect::default(),
             ended: false,
+            over: false,
             follow,
             fruitless: 0,
         }
@@ -105,13 +108,15 @@ impl Cursor {
         }
         self.next_seq += 1;
         self.fruitless = 0;
-        self.ended = self.follow == Follow::UntilEnd && event.is_terminal();
+        self.over = event.is_terminal();
         Ok(Some(event))
     }
 
     /// Whether the end of a stream may be the end of the tape without asking how the run stands.
+    ///
+    /// A run that failed may have been taken up again, so an event that ended it is the last one only if the stream ends there too.
     pub(crate) fn may_end(&self) -> bool {
-        self.follow == Follow::No
+        self.follow == Follow::No || self.over
     }
 
     /// The daemon ended the stream. When following, that is right only if the run is over and everything was read; a daemon

@@ -1,7 +1,7 @@
 //! Where the daemon is, and how to open a connection to it.
 //!
 //! By default that is the Unix socket in the state root. Loopback HTTP is used only when the caller names an address: trying
-//! it on its own would hand the local token to whatever process happens to own the port while the daemon is down.
+//! it on its own would hand the local token to whatever process happens to own the port while the daemon is down. A daemon on another machine is reached over HTTPS.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,11 +13,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
+use palyra_common::SecretString;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use crate::error::ClientError;
+use crate::remote::{Remote, Trust};
 
 /// Name of the daemon's socket in the state root.
 pub const SOCKET_NAME: &str = "palyrad.sock";
@@ -26,7 +28,7 @@ pub const TOKEN_NAME: &str = "local.token";
 
 /// Longest path that fits a socket address: `sun_path` has 108 bytes, one of them for the closing NUL.
 const LONGEST_SOCKET_PATH: usize = 107;
-/// A local daemon accepts at once or not at all.
+/// A local daemon accepts at once or not at all, and one far away within a few round trips.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A way to reach a daemon.
@@ -44,6 +46,8 @@ pub enum Endpoint {
         /// The file that holds the token; read anew for each connection, since a restart may change it.
         token_file: PathBuf,
     },
+    /// HTTPS to any machine, with a token that the caller has.
+    Remote(Box<Remote>),
 }
 
 impl Endpoint {
@@ -66,11 +70,20 @@ impl Endpoint {
         Ok(Self::Loopback { address, token_file: state_root.join(TOKEN_NAME) })
     }
 
+    /// HTTPS at `https://HOST[:PORT]`, with a token of that daemon.
+    ///
+    /// # Errors
+    /// When that is no such address, or what shall be trusted cannot be read.
+    pub fn remote(url: &str, token: SecretString, trust: &Trust) -> Result<Self, ClientError> {
+        Remote::new(url, token, trust).map(|remote| Self::Remote(Box::new(remote)))
+    }
+
     /// What goes into the `Host` header. The daemon refuses any other name on TCP, so that no web page can reach it.
     pub(crate) fn host(&self) -> String {
         match self {
             Self::Unix { .. } => "palyrad".to_owned(),
             Self::Loopback { address, .. } => address.to_string(),
+            Self::Remote(remote) => remote.host(),
         }
     }
 
@@ -80,6 +93,7 @@ impl Endpoint {
         match self {
             Self::Unix { state_root } => format!("`{}`", state_root.join(SOCKET_NAME).display()),
             Self::Loopback { address, .. } => format!("`http://{address}`"),
+            Self::Remote(remote) => format!("`https://{}`", remote.host()),
         }
     }
 
@@ -102,6 +116,15 @@ impl Endpoint {
                 // connection still works.
                 let _ = stream.set_nodelay(true);
                 Ok((TokioIo::new(Box::new(stream)), Some(format!("Bearer {token}"))))
+            }
+            Self::Remote(remote) => {
+                let unreachable = |source| ClientError::Unreachable { endpoint: self.describe(), source };
+                let stream = in_time(remote.connect()).await.map_err(unreachable)?;
+                let _ = stream.set_nodelay(true);
+                let stream = in_time(remote.shake_hands(stream))
+                    .await
+                    .map_err(|error| ClientError::Untrusted { endpoint: self.describe(), reason: error.to_string() })?;
+                Ok((TokioIo::new(Box::new(stream)), Some(remote.authorization())))
             }
         }
     }

@@ -46,8 +46,8 @@ pub enum ClientError {
         /// Its permission bits.
         mode: u32,
     },
-    /// An address that is not `http://LOOPBACK:PORT`.
-    #[error("`{value}` is not an address of a daemon; expected http://127.0.0.1:PORT")]
+    /// An address that is neither `http://LOOPBACK:PORT` nor `https://HOST[:PORT]`.
+    #[error("`{value}` is not an address of a daemon; expected http://127.0.0.1:PORT or https://HOST[:PORT]")]
     InvalidAddress {
         /// What was given.
         value: String,
@@ -82,6 +82,22 @@ pub enum ClientError {
         /// Where it listens.
         endpoint: String,
         /// What was said about it.
+        reason: String,
+    },
+    /// The other side could not prove that it is who was asked for. Nothing was sent to it.
+    #[error("the daemon at {endpoint} could not prove its name: {reason}")]
+    Untrusted {
+        /// Where it listens.
+        endpoint: String,
+        /// What was wrong.
+        reason: String,
+    },
+    /// The certificates to be trusted cannot be read.
+    #[error("cannot trust `{place}`: {reason}")]
+    TrustUnusable {
+        /// Where they were looked for.
+        place: String,
+        /// What is wrong.
         reason: String,
     },
     /// The files that identify this client cannot be used.
@@ -155,6 +171,10 @@ impl ToStableError for ClientError {
                 message,
             )
             .hint("use the certificate in `identity/local` of the daemon's state root, or one that this daemon issued"),
+            Self::Untrusted { .. } => StableErrorEnvelope::new("daemon_untrusted", ErrorCategory::Auth, message)
+                .hint("name the daemon's authority with `--ca-file` (`identity/ca.pem` of its state root), and address it by a name of its certificate"),
+            Self::TrustUnusable { .. } => StableErrorEnvelope::new("trust_unusable", ErrorCategory::Validation, message)
+                .hint("name a file with certificates in PEM"),
             Self::Identity(error) => error.to_stable(),
             Self::TapeGap { .. } => StableErrorEnvelope::new("tape_gap", ErrorCategory::Internal, message)
                 .hint("check the journal with `palyra journal verify`"),

@@ -2,7 +2,7 @@
 //!
 //! [`api`] holds types and addresses; [`command`] is the catalogue of everything that can be asked for; [`Client`] has one method per route; [`TapeStream`] follows a run over broken
 //! connections without a gap or a repetition. Built on `hyper` alone: one connection per request over a local socket needs
-//! neither a pool nor TLS, and the small dependency keeps the command line quick to start. [`quic`] is for everybody who is not on this machine, or wants
+//! no pool, and the small dependency keeps the command line quick to start. [`Endpoint::remote`] speaks TLS to a daemon on another machine. [`quic`] is for everybody who is not on this machine, or wants
 //! to change networks in the middle of a run.
 
 pub mod api;
@@ -15,7 +15,9 @@ mod client;
 mod cursor;
 mod endpoint;
 mod error;
+mod http_tape;
 mod ndjson;
+mod remote;
 mod tape;
 mod transport;
 
@@ -23,5 +25,7 @@ pub use client::Client;
 pub use cursor::{Follow, Reconnect};
 pub use endpoint::{Endpoint, SOCKET_NAME, SocketPath, TOKEN_NAME};
 pub use error::ClientError;
+pub use http_tape::{HttpTape, TapeStream};
 pub use ndjson::NdjsonStream;
-pub use tape::TapeStream;
+pub use remote::{Remote, Trust};
+pub use tape::{Heard, Tape, TapeSource};

@@ -21,8 +21,9 @@ use crate::transport::{Answer, one_line};
 /// contents may be several mebibytes after escaping.
 const LARGEST_LINE: usize = 32 * 1024 * 1024;
 
-/// How long a stream may be silent. The daemon sends a heartbeat at least every fifteen seconds.
-pub(crate) const SILENCE: Duration = Duration::from_secs(60);
+/// How long a stream may be silent. The daemon sends a heartbeat every ten seconds; where three in a row are missing, the link is dead, whatever the
+/// system says about the connection.
+pub(crate) const SILENCE: Duration = Duration::from_secs(30);
 
 /// What a stream gave.
 pub(crate) enum Line {
@@ -41,11 +42,18 @@ pub(crate) struct Lines {
     buffer: BytesMut,
     /// How much of the buffer is known to hold no newline, so that a long line is not searched again and again.
     searched: usize,
+    silence: Duration,
 }
 
 impl Lines {
     pub(crate) fn new(doing: &'static str, answer: Answer) -> Self {
-        Self { doing, answer, buffer: BytesMut::new(), searched: 0 }
+        Self { doing, answer, buffer: BytesMut::new(), searched: 0, silence: SILENCE }
+    }
+
+    /// The same lines with another bound on silence.
+    pub(crate) fn silent_for_at_most(mut self, silence: Duration) -> Self {
+        self.silence = silence;
+        self
     }
 
     pub(crate) async fn next(&mut self) -> Result<Line, ClientError> {
@@ -67,9 +75,9 @@ impl Lines {
                 let message = format!("a line is longer than {} MiB", LARGEST_LINE / (1024 * 1024));
                 return Err(ClientError::Malformed { doing, message });
             }
-            let frame = timeout(SILENCE, self.answer.body.frame())
+            let frame = timeout(self.silence, self.answer.body.frame())
                 .await
-                .map_err(|_| ClientError::TimedOut { doing, after: SILENCE })?;
+                .map_err(|_| ClientError::TimedOut { doing, after: self.silence })?;
             match frame {
                 Some(Ok(frame)) => {
                     if let Some(data) = frame.data_ref() {

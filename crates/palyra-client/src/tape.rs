@@ -1,27 +1,51 @@
-//! Following the tape of a run across broken connections and restarts of the daemon.
+//! Following the tape of a run across broken connections and restarts of the daemon, whatever the tape comes over.
 //!
-//! INVARIANT: the positions that a [`TapeStream`] yields are consecutive, whatever the connection does; what it tells about calls under way, if
-//! asked to, has no position. The position itself, and when to give up, is `cursor.rs`.
+//! INVARIANT: the positions that a [`Tape`] yields are consecutive, whatever the connection does; what it tells about calls under way, if
+//! asked to, has no position. The position itself, and when to give up, is `cursor.rs`; what a tape is read from is a [`TapeSource`], one for each transport.
 
 use palyra_common::{RunId, RunStreamEvent};
 
-use crate::api::paths;
-use crate::client::Client;
-use crate::cursor::{Cursor, DOING, Follow, Progress, Reconnect};
+use crate::api::{RunDetail, RunTapeParams};
+use crate::cursor::{Cursor, Follow, Progress, Reconnect};
 use crate::error::ClientError;
-use crate::ndjson::{Line, Lines, parse};
-use crate::transport::{Call, open_stream};
 
-/// The events of one run, in order and without gaps.
-pub struct TapeStream {
-    client: Client,
-    cursor: Cursor,
-    lines: Option<Lines>,
+/// What an open stream gave.
+#[derive(Debug)]
+pub enum Heard {
+    /// An event.
+    Event(Box<RunStreamEvent>),
+    /// A sign of life.
+    Life,
+    /// The end, in good order.
+    End,
 }
 
-impl TapeStream {
-    pub(crate) fn new(client: Client, run_id: RunId, from_seq: u64, follow: Follow) -> Self {
-        Self { client, cursor: Cursor::new(run_id, from_seq, follow), lines: None }
+/// A stream of one run's events over one transport, which may break at any time and be opened again.
+///
+/// Every future may be dropped at any point: what has arrived stays in the source.
+pub trait TapeSource: std::fmt::Debug + Send {
+    /// Whether there is a stream to read.
+    fn is_open(&self) -> bool;
+    /// Opens a stream.
+    fn open(&mut self, run_id: RunId, params: RunTapeParams) -> impl Future<Output = Result<(), ClientError>> + Send;
+    /// What comes next on the open stream.
+    fn next(&mut self) -> impl Future<Output = Result<Heard, ClientError>> + Send;
+    /// Gives the stream up.
+    fn close(&mut self);
+    /// How the run stands.
+    fn run(&self, run_id: RunId) -> impl Future<Output = Result<RunDetail, ClientError>> + Send;
+}
+
+/// The events of one run, in order and without gaps.
+#[derive(Debug)]
+pub struct Tape<S> {
+    pub(crate) source: S,
+    cursor: Cursor,
+}
+
+impl<S: TapeSource> Tape<S> {
+    pub(crate) fn new(source: S, run_id: RunId, from_seq: u64, follow: Follow) -> Self {
+        Self { source, cursor: Cursor::new(run_id, from_seq, follow) }
     }
 
     /// The same stream with how calls get on in between: events for which [`RunStreamEvent::progress`] says something, which have no
@@ -46,62 +70,51 @@ impl TapeStream {
     }
 
     /// The next event; `None` at the end. Cancel-safe.
+    ///
+    /// # Errors
+    /// When the daemon refuses, or does not come back for long enough.
     pub async fn next(&mut self) -> Result<Option<RunStreamEvent>, ClientError> {
         while !self.cursor.ended {
             match self.attempt().await {
                 Ok(Some(event)) => return Ok(Some(event)),
                 Ok(None) => {}
                 Err(error) => {
-                    self.lines = None;
+                    self.source.close();
                     self.cursor.back_off(error).await?;
                 }
             }
         }
-        self.lines = None;
+        self.source.close();
         Ok(None)
     }
 
-    /// One step: connects when there is no connection, reads one line otherwise.
+    /// One step: opens a stream when there is none, takes what comes next otherwise.
     async fn attempt(&mut self) -> Result<Option<RunStreamEvent>, ClientError> {
-        let Some(lines) = &mut self.lines else {
-            let path = paths::for_run(paths::RUN_TAPE, self.cursor.run_id);
-            let call = Call::get(DOING, path).query(&self.cursor.params())?;
-            let answer = open_stream(self.client.endpoint(), call).await?;
-            self.lines = Some(Lines::new(DOING, answer));
+        if !self.source.is_open() {
+            self.source.open(self.cursor.run_id, self.cursor.params()).await?;
             return Ok(None);
-        };
-        match lines.next().await? {
-            Line::Heartbeat => {
+        }
+        match self.source.next().await? {
+            Heard::Life => {
                 self.cursor.heard();
                 Ok(None)
             }
-            Line::Document(line) => {
-                let accepted = self.cursor.accept(parse(DOING, &line)?);
+            Heard::Event(event) => {
+                let accepted = self.cursor.accept(*event);
                 if self.cursor.ended {
-                    self.lines = None;
+                    self.source.close();
                 }
                 accepted
             }
-            Line::End => self.end_of_stream().await,
+            Heard::End if self.cursor.may_end() => {
+                self.cursor.ended = true;
+                Ok(None)
+            }
+            Heard::End => {
+                let detail = self.source.run(self.cursor.run_id).await?;
+                self.cursor.end_at(&detail.run)?;
+                Ok(None)
+            }
         }
-    }
-
-    async fn end_of_stream(&mut self) -> Result<Option<RunStreamEvent>, ClientError> {
-        if self.cursor.may_end() {
-            self.cursor.ended = true;
-        } else {
-            let detail = self.client.run(self.cursor.run_id).await?;
-            self.cursor.end_at(&detail.run)?;
-        }
-        Ok(None)
-    }
-}
-
-impl std::fmt::Debug for TapeStream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TapeStream")
-            .field("run_id", &self.cursor.run_id)
-            .field("next_seq", &self.cursor.next_seq)
-            .finish_non_exhaustive()
     }
 }

@@ -8,6 +8,12 @@ pub const PALYRA_CONFIG: &str = "PALYRA_CONFIG";
 pub const PALYRA_STATE_ROOT: &str = "PALYRA_STATE_ROOT";
 /// Second of the two acknowledgements that a public bind needs.
 pub const PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK: &str = "PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK";
+/// Address of the daemon that the command line speaks to.
+pub const PALYRA_ENDPOINT: &str = "PALYRA_ENDPOINT";
+/// Token for that daemon.
+pub const PALYRA_TOKEN: &str = "PALYRA_TOKEN";
+/// File with the authority that is trusted for it.
+pub const PALYRA_CA_FILE: &str = "PALYRA_CA_FILE";
 /// Names the SMT solver that `palyra policy prove` uses.
 pub const PALYRA_SMT_SOLVER: &str = "PALYRA_SMT_SOLVER";
 /// Base address of an OpenAI-compatible server.
@@ -16,6 +22,16 @@ pub const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 pub const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
 /// Model to ask an OpenAI-compatible server for.
 pub const OPENAI_MODEL: &str = "OPENAI_MODEL";
+/// Key for Anthropic.
+pub const ANTHROPIC_API_KEY: &str = "ANTHROPIC_API_KEY";
+/// Key for Google Gemini.
+pub const GEMINI_API_KEY: &str = "GEMINI_API_KEY";
+/// Key for Google Gemini under its older name.
+pub const GOOGLE_API_KEY: &str = "GOOGLE_API_KEY";
+/// Key for OpenRouter.
+pub const OPENROUTER_API_KEY: &str = "OPENROUTER_API_KEY";
+/// Where Ollama listens.
+pub const OLLAMA_HOST: &str = "OLLAMA_HOST";
 /// Base of the user's configuration directories.
 pub const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 /// Base of the user's state directories.
@@ -41,6 +57,15 @@ pub const VARIABLES: &[EnvVariable] = &[
         doc: "Set to `true`, together with `deployment.dangerous_remote_bind_ack`, to allow a bind that other machines can reach.",
     },
     EnvVariable {
+        name: PALYRA_ENDPOINT,
+        doc: "Address of the daemon that `palyra` speaks to, such as `https://agents.example:7142`; without it the one of the state root.",
+    },
+    EnvVariable { name: PALYRA_TOKEN, doc: "Token for that daemon, unless `--token` says where another one is." },
+    EnvVariable {
+        name: PALYRA_CA_FILE,
+        doc: "File with the authority (PEM) that is trusted for that daemon, instead of those of the system.",
+    },
+    EnvVariable {
         name: PALYRA_SMT_SOLVER,
         doc: "Path of the z3 or cvc5 that `palyra policy prove` uses; without it the first one on PATH is taken.",
     },
@@ -55,6 +80,23 @@ pub const VARIABLES: &[EnvVariable] = &[
     EnvVariable {
         name: OPENAI_MODEL,
         doc: "Model to ask for; read for `model.name` when PALYRA_MODEL_NAME is not set.",
+    },
+    EnvVariable {
+        name: ANTHROPIC_API_KEY,
+        doc: "Key for Anthropic, read when `model.provider` is `anthropic` and no `model.api_key` is set; otherwise offered by `palyra models discover`.",
+    },
+    EnvVariable {
+        name: GEMINI_API_KEY,
+        doc: "Key for Google Gemini, read when `model.provider` is `gemini` and no `model.api_key` is set; otherwise offered by `palyra models discover`.",
+    },
+    EnvVariable { name: GOOGLE_API_KEY, doc: "The same as GEMINI_API_KEY, which goes before it." },
+    EnvVariable {
+        name: OPENROUTER_API_KEY,
+        doc: "Key for OpenRouter, read when `model.provider` is `openrouter` and no `model.api_key` is set; otherwise offered by `palyra models discover`.",
+    },
+    EnvVariable {
+        name: OLLAMA_HOST,
+        doc: "Where Ollama listens, read when `model.provider` is `ollama` and no `model.base_url` is set; otherwise offered by `palyra models discover`.",
     },
     EnvVariable {
         name: XDG_CONFIG_HOME,

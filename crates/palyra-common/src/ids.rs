@@ -93,6 +93,8 @@ ulid_newtypes! {
     SessionId("session");
     /// A question put to a person.
     ApprovalId("approval");
+    /// A place outside that is tied to a session.
+    BindingId("binding");
     /// A device that was paired with this installation.
     DeviceId("device");
     /// A canvas that agents draw user interface on.

@@ -44,7 +44,9 @@ pub use envelopes::{
 pub use environment::Environment;
 pub use error::{ErrorCategory, ExitCode, FieldError, Retry, StableErrorEnvelope, ToStableError};
 pub use health::{ComponentHealth, HealthReport, HealthStatus};
-pub use ids::{ApprovalId, AuxiliaryTaskId, CanvasId, DeviceId, InvalidId, ObjectiveId, RequestId, RunId, SessionId};
+pub use ids::{
+    ApprovalId, AuxiliaryTaskId, BindingId, CanvasId, DeviceId, InvalidId, ObjectiveId, RequestId, RunId, SessionId,
+};
 pub use labels::{Confidentiality, Integrity, Label};
 pub use provenance::Provenance;
 pub use redaction::{RedactedUrl, Secret, SecretString};
@@ -55,4 +57,4 @@ pub use runtime_contracts::{
     RunLifecycleHookPhase, RunLifecyclePhase, RunMode, SafetyAction, SandboxTier, SinkKind, SkillStatus, SkillTrust,
     TelemetrySurface, TerminationReason, TokenScope, ToolVerdict, UxOutcome,
 };
-pub use secret_ref::{InvalidSecretRef, SecretError, SecretRef};
+pub use secret_ref::{InvalidSecretRef, SecretError, SecretRef, SecretResolver};

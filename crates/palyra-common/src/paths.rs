@@ -8,6 +8,9 @@ use crate::{Environment, env_vars};
 /// Name of the configuration file in every place it is looked for.
 pub const CONFIG_FILE_NAME: &str = "palyra.toml";
 
+/// Name of the file with the accounts and routes of models.
+pub const MODELS_FILE_NAME: &str = "models.toml";
+
 /// Where the configuration file is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfigSearch {
@@ -49,6 +52,11 @@ pub fn config_to_edit(environment: &Environment) -> Result<PathBuf, ConfigError>
             })
         }
     }
+}
+
+/// The file with the accounts and routes of models: beside the configuration file in use, otherwise in the user's own place.
+pub fn models_file(environment: &Environment) -> Result<PathBuf, ConfigError> {
+    config_to_edit(environment).map(|config| config.with_file_name(MODELS_FILE_NAME))
 }
 
 /// The directory that holds all state.
@@ -112,11 +120,13 @@ mod tests {
 
     #[test]
     fn an_edit_goes_to_the_users_own_file() {
+        let named = models_file(&Environment::from_pairs([("PALYRA_CONFIG", "/c/other.toml")]));
+        assert_eq!(named.unwrap(), Path::new("/c/models.toml"));
         let own = config_to_edit(&Environment::from_pairs([("HOME", "/nonexistent-home")]));
         // A machine-wide file, where there is one, is the file in use.
         if !Path::new("/etc/palyra/palyra.toml").exists() {
             assert_eq!(own.unwrap(), Path::new("/nonexistent-home/.config/palyra/palyra.toml"));
-            let nowhere = config_to_edit(&Environment::default()).unwrap_err();
+            let nowhere = models_file(&Environment::default()).unwrap_err();
             assert_eq!(nowhere.first().code(), "state_root_unknown");
         }
     }

@@ -1,7 +1,8 @@
 //! References to secrets: configuration says *where* a secret is, never what it is.
 //!
 //! Reading a reference and resolving the two kinds that need nothing but the process (`env:` and `file:`) happen here.
-//! The vault and commands belong to other crates; resolving those here is an error, never an empty secret.
+//! The vault and commands belong to other crates; resolving those here is an error, never an empty secret. Whoever needs a secret
+//! asks a [`SecretResolver`], which the program's composition hands it.
 //! No message in this file repeats the text it was given: a text that is no reference may be a pasted secret.
 
 use std::fmt;
@@ -157,6 +158,14 @@ pub enum SecretError {
         /// Why.
         reason: &'static str,
     },
+    /// The command that the secret refers to did not give one. What it wrote is not told: it may be half a secret.
+    #[error("the command `{program}` that a secret refers to gave none: {reason}")]
+    CommandFailed {
+        /// Its first word. The others are not told either.
+        program: String,
+        /// Why.
+        reason: String,
+    },
     /// The reference needs a part of Palyra that is not at hand.
     #[error("secrets referred to by `{0}:` cannot be read here")]
     Unsupported(&'static str),
@@ -168,9 +177,25 @@ impl ToStableError for SecretError {
             Self::EnvMissing(_) => ("secret_missing", "set the variable, or change the reference in palyra.toml"),
             Self::FileUnreadable { .. } => ("secret_unreadable", "check the path and that this user may read it"),
             Self::FileRefused { .. } => ("secret_refused", "use a small text file with mode 0600"),
+            Self::CommandFailed { .. } => {
+                ("secret_command_failed", "run the command by hand as the user that the daemon runs as")
+            }
             Self::Unsupported(_) => ("unsupported_secret_reference", "use `env:NAME` or `file:path`"),
         };
         StableErrorEnvelope::new(code, ErrorCategory::Validation, self.to_string()).hint(hint)
+    }
+}
+
+/// Where secrets come from. It may block, so nobody asks it on a runtime's own threads.
+pub trait SecretResolver: Send + Sync + 'static {
+    /// The secret behind a reference. Neither the error nor anything else shows it.
+    fn resolve(&self, reference: &SecretRef) -> Result<SecretString, SecretError>;
+}
+
+/// An environment by itself reads `env:` and `file:` and nothing else.
+impl SecretResolver for Environment {
+    fn resolve(&self, reference: &SecretRef) -> Result<SecretString, SecretError> {
+        reference.resolve(self)
     }
 }
 

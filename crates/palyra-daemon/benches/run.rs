@@ -390,6 +390,7 @@ impl Drop for Daemon {
 
 async fn run(client: &Client, workspace: &str, prompt: &str) -> Result<f64, Failure> {
     let params = CreateRunParams {
+        binding: None,
         client_tools: Vec::new(),
         history: Vec::new(),
         session_id: None,
@@ -397,6 +398,7 @@ async fn run(client: &Client, workspace: &str, prompt: &str) -> Result<f64, Fail
         prompt: prompt.to_owned(),
         workspace: workspace.to_owned(),
         model: None,
+        agent: None,
         mode: None,
         limits: None,
         idempotency_key: None,

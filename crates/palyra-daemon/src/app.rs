@@ -15,6 +15,7 @@ use palyra_telemetry::Metrics;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Gate;
+use crate::http::RecentHealth;
 use crate::keys::Keys;
 use crate::outside::OutsideTools;
 use crate::quic::QuicHealth;
@@ -45,6 +46,8 @@ pub(crate) struct App {
     pub(crate) keys: Keys,
     /// What is counted.
     pub(crate) metrics: Metrics,
+    /// What was last told about the daemon's health.
+    pub(crate) recent_health: RecentHealth,
     pub(crate) ready_since: Instant,
     /// Cancelled when the daemon shall end.
     pub(crate) closing: CancellationToken,

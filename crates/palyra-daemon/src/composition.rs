@@ -35,7 +35,7 @@ use crate::serve::Server;
 use crate::state::StateRoot;
 use crate::tls::Identity;
 use crate::token::Token;
-use crate::{grpc, http, options, policy_watch, quic, shutdown, telemetry};
+use crate::{grpc, http, options, policy_watch, quic, shutdown, spending, telemetry};
 
 /// How long the daemon takes to end, all together: service managers and people wait no longer.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
@@ -202,6 +202,7 @@ impl Composition {
             journal: journal.clone(),
             registry,
             provider: Arc::clone(&chosen.provider),
+            spending: Arc::new(spending::spending(config, loaded.file())?),
             decider,
             safety: Safety::new(scanner),
             clock: Arc::clone(&self.clock),
@@ -289,6 +290,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     // Closed, so that nobody waits at a door that is never answered.
     drop(inherited);
     let names = loaded.config().http.allowed_hosts.clone();
+    let rates = options::rates(loaded.config());
     let app = Arc::new(App {
         engine: engine.clone(),
         policies,
@@ -302,13 +304,22 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         http_health: doors.http_health,
         grpc_health: doors.grpc_health,
         quic_health: doors.quic_health,
-        gate: Gate::new(token, tokens, identity.clone(), names, Arc::clone(&clock), metrics.clone())?,
+        gate: Gate::new(
+            token,
+            Arc::clone(&tokens),
+            identity.clone(),
+            names,
+            rates,
+            Arc::clone(&clock),
+            metrics.clone(),
+        )?,
         keys: Keys::default(),
         metrics: metrics.clone(),
+        recent_health: http::RecentHealth::default(),
         ready_since: Instant::now(),
         closing: closing.clone(),
     });
-    let server = Server::new(http::router(Arc::clone(&app)), closing.clone(), metrics.clone(), Transport::Http);
+    let server = Server::new(http::Front::new(Arc::clone(&app)), closing.clone(), metrics.clone(), Transport::Http);
     server.serve(doors.unix);
     match doors.http {
         Some(Tcp::Plain(listener)) => server.serve(listener),
@@ -326,6 +337,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         server.spawn(quic::serve(Arc::clone(&app), socket, identity.clone()));
     }
     server.spawn(identity.keep_fresh(closing.clone()));
+    server.spawn(tokens.keep_noted(closing.clone()));
     tracing::info!(
         version = BuildInfo::current().version,
         state_root = %root.path().display(),

@@ -1,8 +1,11 @@
 //! Secrets for processes: which the operator bound to which host, and where they are read.
 
 use async_trait::async_trait;
-use palyra_common::{Environment, ErrorCategory, SecretRef, SecretString, StableErrorEnvelope, ToStableError as _};
+use palyra_common::{
+    ErrorCategory, SecretRef, SecretResolver as _, SecretString, StableErrorEnvelope, ToStableError as _,
+};
 use palyra_egress::{CredentialBinding, SecretSource};
+use palyra_secrets::DaemonSecrets;
 
 use crate::error::DaemonError;
 
@@ -33,14 +36,14 @@ fn binding(number: usize, line: &str) -> Result<CredentialBinding, DaemonError> 
     Ok(binding)
 }
 
-/// Secrets in the daemon's own environment and in files.
-pub(crate) struct Secrets(pub(crate) Environment);
+/// Secrets in the daemon's own environment, in files and in what commands print.
+pub(crate) struct Secrets(pub(crate) DaemonSecrets);
 
 #[async_trait]
 impl SecretSource for Secrets {
     async fn resolve(&self, reference: &SecretRef) -> Result<SecretString, String> {
-        let (reference, environment) = (reference.clone(), self.0.clone());
-        let read = tokio::task::spawn_blocking(move || reference.resolve(&environment)).await;
+        let (reference, secrets) = (reference.clone(), self.0.clone());
+        let read = tokio::task::spawn_blocking(move || secrets.resolve(&reference)).await;
         read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
     }
 }

@@ -8,7 +8,7 @@
 //! - `grpc`: gRPC around it, the schema of `palyra-proto`;
 //! - `http`: HTTP around it, one place for addresses and one for errors;
 //! - `quic`: QUIC around it; `tls`: certificates, the daemon's own and those of callers;
-//! - `openai`: the same runs for clients that speak OpenAI's interface;
+//! - `openai`: the same runs for clients that speak OpenAI's interface; `mcp`: for agents that speak the Model Context Protocol;
 //! - `views`: rows of the engine as wire types; `shutdown`: how it ends.
 
 mod app;
@@ -18,10 +18,13 @@ mod composition;
 mod credentials;
 mod dispatch;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod grpc;
 mod http;
 mod keys;
 mod listen;
+mod mcp;
 mod openai;
 mod options;
 mod outside;
@@ -32,6 +35,7 @@ mod reach;
 mod rules;
 mod serve;
 mod shutdown;
+mod spending;
 mod state;
 mod telemetry;
 mod tls;

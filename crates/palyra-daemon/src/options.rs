@@ -1,5 +1,6 @@
 //! From configuration, which is what an operator wrote, to options, which are what the parts take.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use palyra_agent::RunLimits;
 use palyra_common::config::Config;
 use palyra_common::paths::{self, ConfigSearch};
 use palyra_common::{Clock, Environment};
+use palyra_identity::RateOptions;
 use palyra_journal::{FaultInjector, JournalOptions};
 use palyra_policy::PolicySources;
 use palyra_tools::ToolLimits;
@@ -61,6 +63,17 @@ pub(crate) fn run_limits(config: &Config) -> RunLimits {
         max_parallel: config.tool.max_parallel,
         approval_timeout_ms: millis(config.approval.timeout_seconds),
         compact_at_percent: config.context.compact_at_percent,
+    }
+}
+
+/// How often a principal may give commands.
+pub(crate) fn rates(config: &Config) -> RateOptions {
+    // The schema takes no zero.
+    let at_least_one = |number: u32| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
+    RateOptions {
+        per_minute: at_least_one(config.rate.per_minute),
+        burst: at_least_one(config.rate.burst),
+        ..RateOptions::default()
     }
 }
 

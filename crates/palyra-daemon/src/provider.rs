@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use palyra_client::api::ProviderView;
-use palyra_common::config::{ModelConfig, ModelProviderChoice};
-use palyra_common::{ComponentHealth, Environment, HealthStatus, ToStableError as _};
-use palyra_models::{ModelProvider, Selection, select};
+use palyra_common::config::ModelConfig;
+use palyra_common::{ComponentHealth, Environment, HealthStatus, StableErrorEnvelope, ToStableError as _, paths};
+use palyra_models::{Accounts, HttpProviders, ModelProvider, SelectOptions, Selection, select};
+use palyra_secrets::DaemonSecrets;
 
 use crate::error::DaemonError;
 
@@ -16,17 +17,22 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// The provider that the configuration means. A key that is referred to and cannot be had refuses the start: going on
-    /// without it would send the conversation somewhere else than the operator said.
+    /// The provider that the configuration and `models.toml` mean. A key that is referred to and cannot be had refuses the start:
+    /// going on without it would send the conversation somewhere else than the operator said.
     pub(crate) fn by_config(config: &ModelConfig, environment: &Environment) -> Result<Self, DaemonError> {
-        let reference = match config.provider {
-            ModelProviderChoice::Offline | ModelProviderChoice::Scripted => None,
-            ModelProviderChoice::Auto | ModelProviderChoice::OpenaiCompatible => config.api_key.as_ref(),
+        let refused = |error: StableErrorEnvelope| DaemonError::Provider(Box::new(error));
+        // Without a place for configuration there is no such file either.
+        let accounts =
+            paths::models_file(environment).map_or_else(|_| Ok(Accounts::default()), |path| Accounts::load(&path));
+        let accounts = accounts.map_err(|error| refused(error.to_stable()))?;
+        let options = SelectOptions {
+            config,
+            accounts: &accounts,
+            environment,
+            secrets: Arc::new(DaemonSecrets::new(environment.clone())),
+            factory: Arc::new(HttpProviders),
         };
-        let key = reference.map(|reference| reference.resolve(environment)).transpose();
-        let key = key.map_err(|error| DaemonError::Provider(Box::new(error.to_stable())))?;
-        let Selection { provider, reason } =
-            select(config, key).map_err(|error| DaemonError::Provider(Box::new(error.to_stable())))?;
+        let Selection { provider, reason, .. } = select(&options).map_err(|error| refused(error.to_stable()))?;
         Ok(Self { provider, reason })
     }
 

@@ -10,6 +10,7 @@ use palyra_egress::{ConnectionLog, ConnectionRecord, Egress, EgressError, Egress
 use palyra_executors::{FetchOptions, HttpFetch, ProcessOptions, Processes, process_tools};
 use palyra_journal::{Journal, NewRecord};
 use palyra_sandbox::Fallback;
+use palyra_secrets::DaemonSecrets;
 use palyra_tools::Tool;
 
 use crate::credentials::{self, Secrets};
@@ -37,7 +38,7 @@ impl Reach {
         let private_hosts = parsed("egress.private_hosts", &config.egress.private_hosts, PrivateHost::parse)?;
         let egress = Egress::new(EgressOptions {
             log: Arc::new(JournalLog(journal.clone())),
-            secrets: Arc::new(Secrets(environment.clone())),
+            secrets: Arc::new(Secrets(DaemonSecrets::new(environment.clone()))),
             trust: config.egress.ca_file.clone().map_or(Trust::System, Trust::SystemAnd),
             clock: Arc::clone(clock),
             ..EgressOptions::default()

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -21,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::ServiceExt as _;
+use tower::{Service, ServiceExt as _};
 
 use crate::auth::{Peer, Tls};
 
@@ -85,10 +84,29 @@ impl Door for TcpListener {
     }
 }
 
-/// Serves a router at any number of doors.
+/// What answers requests.
+pub(crate) trait Answers:
+    Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible, Future: Send>
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<S> Answers for S where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+/// Serves the same at any number of doors.
 #[derive(Debug, Clone)]
-pub(crate) struct Server {
-    router: Router,
+pub(crate) struct Server<S> {
+    service: S,
     closing: CancellationToken,
     slots: Arc<Semaphore>,
     tasks: TaskTracker,
@@ -97,10 +115,10 @@ pub(crate) struct Server {
     transport: Transport,
 }
 
-impl Server {
-    pub(crate) fn new(router: Router, closing: CancellationToken, metrics: Metrics, transport: Transport) -> Self {
+impl<S: Answers> Server<S> {
+    pub(crate) fn new(service: S, closing: CancellationToken, metrics: Metrics, transport: Transport) -> Self {
         let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        Self { router, closing, slots, tasks: TaskTracker::new(), metrics, transport }
+        Self { service, closing, slots, tasks: TaskTracker::new(), metrics, transport }
     }
 
     /// Serves a door from now on.
@@ -138,7 +156,7 @@ impl Server {
             };
             match accepted {
                 Ok(arrival) => {
-                    let (door, router, closing) = (Arc::clone(&door), self.router.clone(), self.closing.clone());
+                    let (door, answers, closing) = (Arc::clone(&door), self.service.clone(), self.closing.clone());
                     let (metrics, transport) = (self.metrics.clone(), self.transport);
                     self.tasks.spawn(async move {
                         let entered = tokio::select! {
@@ -150,7 +168,7 @@ impl Server {
                                 let transport =
                                     if matches!(peer, Peer::Unix { .. }) { Transport::Unix } else { transport };
                                 let _open = metrics.connection_opened(transport);
-                                serve_connection(stream, peer, router, closing).await;
+                                serve_connection(stream, peer, answers, closing).await;
                             }
                             Ok(Err(error)) => tracing::debug!(%error, "a connection did not come about"),
                             Err(_) => tracing::debug!("a client took too long to shake hands"),
@@ -167,7 +185,7 @@ impl Server {
     }
 }
 
-async fn serve_connection<S>(stream: S, peer: Peer, router: Router, closing: CancellationToken)
+async fn serve_connection<S>(stream: S, peer: Peer, answers: impl Answers, closing: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -177,8 +195,8 @@ where
         service_fn(move |mut request: http::Request<Incoming>| {
             heard.store(true, Ordering::Relaxed);
             request.extensions_mut().insert(peer.clone());
-            let router = router.clone();
-            async move { Ok::<_, Infallible>(answer(router, request.map(Body::new)).await) }
+            let answers = answers.clone();
+            async move { Ok::<_, Infallible>(answer(answers, request.map(Body::new)).await) }
         })
     };
     let builder = builder();
@@ -223,8 +241,8 @@ fn builder() -> auto::Builder<TokioExecutor> {
     builder
 }
 
-async fn answer(router: Router, request: http::Request<Body>) -> http::Response<Body> {
-    match router.oneshot(request).await {
+async fn answer(service: impl Answers, request: http::Request<Body>) -> http::Response<Body> {
+    match service.oneshot(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     }

@@ -98,8 +98,9 @@ pub(crate) fn approval(row: ApprovalRow) -> ApprovalView {
     ApprovalView {
         withdrawn_at,
         approval_id: row.approval_id,
-        run_id: row.run_id,
-        session_id: row.session_id,
+        run_id: Some(row.run_id),
+        session_id: Some(row.session_id),
+        asked_by: None,
         call_id: Some(row.call_id),
         subject: row.subject,
         risk: row.risk,
@@ -110,6 +111,7 @@ pub(crate) fn approval(row: ApprovalRow) -> ApprovalView {
         evidence: row.evidence,
         offer: row.offer.map(|offer| offer.pattern.sentence()),
         requested_at: row.requested_at,
+        expires_at: None,
         answer,
     }
 }

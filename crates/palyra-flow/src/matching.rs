@@ -56,7 +56,8 @@ impl TrustedText {
     /// Whether the value stands, as a whole, in one of the texts.
     pub(crate) fn holds(&self, value: &str) -> bool {
         let value = plain(value.trim());
-        if value.is_empty() {
+        // Marks between words are nobody's word: `;` names nothing, though people write it.
+        if !value.contains(char::is_alphanumeric) {
             return false;
         }
         if !value.contains(char::is_whitespace) && links::kind(&value).is_some() {
@@ -121,14 +122,19 @@ fn holds_whole(text: &str, value: &str) -> bool {
     memmem::find_iter(text.as_bytes(), value.as_bytes()).any(|start| {
         let before = text.get(..start).and_then(|before| before.chars().next_back());
         let after = text.get(start + value.len()..).unwrap_or_default();
-        let edge_before = value.chars().next().is_none_or(|first| !first.is_alphanumeric());
-        let edge_after = value.chars().next_back().is_none_or(|last| !last.is_alphanumeric());
+        let edge_before = value.chars().next().is_none_or(|first| !part_of_a_word(first));
+        let edge_after = value.chars().next_back().is_none_or(|last| !part_of_a_word(last));
         (edge_before || ends_before(before)) && (edge_after || begins_after(after))
     })
 }
 
 /// Marks that join words into one name.
 const JOINING: &str = "_-.@/+#\\";
+
+/// Whether a longer word could go on beyond this letter: `-company` is a piece of `our-company`.
+fn part_of_a_word(letter: char) -> bool {
+    letter.is_alphanumeric() || JOINING.contains(letter)
+}
 
 fn ends_before(before: Option<char>) -> bool {
     before.is_none_or(|letter| !letter.is_alphanumeric() && !JOINING.contains(letter))
@@ -163,6 +169,17 @@ mod tests {
             assert!(text.holds(value), "{value}");
         }
         for value in ["company.com", "company", "Charl", "eneral", "Elm Street 5", "compan", "", " "] {
+            assert!(!text.holds(value), "{value}");
+        }
+    }
+
+    #[test]
+    fn marks_are_nobodys_word_and_do_not_cut_words() {
+        let text = trusted("Read it; post it to #team, write to /srv/notes and to our-company's C++ list (see below).");
+        for value in ["#team", "/srv/notes", "C++", "c++ list", "(see below)", "our-company"] {
+            assert!(text.holds(value), "{value}");
+        }
+        for value in [";", "; ", ",", "-", "(", "-company", "our-", "/notes", "/srv/", "srv/notes", "#", "."] {
             assert!(!text.holds(value), "{value}");
         }
     }

@@ -35,6 +35,12 @@ pub enum IdentityError {
         /// What was given.
         id: String,
     },
+    /// No such device, or all its certificates have run out.
+    #[error("there is no device `{id}` with a certificate that has not run out")]
+    DeviceNotFound {
+        /// What was given.
+        id: String,
+    },
     /// The token was revoked and stays so.
     #[error("the token `{id}` was revoked")]
     TokenRevoked {
@@ -132,6 +138,7 @@ impl ToStableError for IdentityError {
                 ("token_scope_excessive", Validation, "leave the scope out, or choose a role that reaches it")
             }
             Self::TokenNotFound { .. } => ("token_not_found", NotFound, "copy the id from `palyra tokens list`"),
+            Self::DeviceNotFound { .. } => ("device_not_found", NotFound, "copy the id from `palyra devices list`"),
             Self::TokenRevoked { .. } => ("token_revoked", Conflict, "create another token"),
             Self::TooManyTokens { .. } => ("token_limit_reached", Conflict, "revoke tokens that nobody uses"),
             Self::TokenHistory { .. } => {

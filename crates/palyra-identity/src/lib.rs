@@ -21,8 +21,8 @@ mod throttle;
 mod token;
 
 pub use certificate::{
-    Authority, AuthorityOptions, ClientAuth, ClientCredentials, ClientRequest, DeviceIdentity, MAX_CLIENT_LIFE,
-    Revocation, Serial, TlsVersions, server_only_client_config,
+    Authority, AuthorityOptions, ClientAuth, ClientCredentials, ClientRequest, DeviceIdentity, IssuedCertificate,
+    MAX_CLIENT_LIFE, Revocation, Serial, TlsVersions, server_only_client_config,
 };
 pub use console::{
     ConsoleOptions, ConsoleSessionId, ConsoleSessions, OpenedSession, Transport, check_origin, clear_cookie,

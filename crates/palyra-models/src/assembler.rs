@@ -11,6 +11,8 @@
 //! - arguments that are not JSON are put right where a rule covers the slip, or where a server sent every part twice; each time is
 //!   told in `repairs`. What no rule covers stays as it is.
 //!
+//! A try that failed takes back everything it gave: only the last try makes the turn.
+//!
 //! INVARIANT: ids within an assembled turn are unique and not empty.
 
 use std::collections::BTreeSet;
@@ -149,8 +151,10 @@ impl TurnAssembler {
             // Shown while it is written; the whole block follows.
             ModelEvent::ReasoningDelta(text) => self.grow(text.len())?,
             ModelEvent::Attempted(attempt) => {
-                self.grow(attempt.error.message.len())?;
+                self.start_over();
                 self.attempts.push(attempt.clone());
+                self.bytes = self.attempts.iter().map(|attempt| attempt.error.message.len()).sum();
+                self.grow(0)?;
             }
             ModelEvent::Answering(answering) => self.answering = Some(answering.clone()),
             ModelEvent::Repaired(what) => {
@@ -161,6 +165,12 @@ impl TurnAssembler {
             ModelEvent::Finished(reason) => self.stop_reason = Some(*reason),
         }
         Ok(())
+    }
+
+    /// Forgets a try that failed; who was asked before is still known.
+    fn start_over(&mut self) {
+        let attempts = std::mem::take(&mut self.attempts);
+        *self = Self { attempts, ..Self::default() };
     }
 
     /// What the model has said so far.

@@ -167,6 +167,35 @@ proptest! {
 }
 
 #[test]
+fn a_try_that_failed_takes_back_all_that_it_gave() {
+    let attempt = Attempt {
+        asked: Answering { provider: "a".into(), model: "m".into(), credential: None },
+        error: ModelError::new(crate::ModelErrorClass::Network, "reset"),
+        wait_ms: 5,
+        usage: None,
+    };
+    let call = |id: &str| ModelEvent::ToolCallDelta {
+        index: Some(0),
+        id: Some(id.to_owned()),
+        name: Some("t".to_owned()),
+        arguments: "{}".to_owned(),
+    };
+    let turn = assemble(&[
+        ModelEvent::TextDelta("half".into()),
+        call("one"),
+        ModelEvent::Usage(Usage::plain(1, 1)),
+        ModelEvent::Repaired("something".into()),
+        ModelEvent::Attempted(attempt.clone()),
+        ModelEvent::TextDelta("whole".into()),
+        call("two"),
+        ModelEvent::Finished(StopReason::EndTurn),
+    ]);
+    assert_eq!((turn.text.as_str(), turn.usage, turn.repairs.len()), ("whole", Usage::default(), 0));
+    assert_eq!(turn.tool_calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["two"]);
+    assert_eq!(turn.attempts, [attempt]);
+}
+
+#[test]
 fn slips_in_arguments_are_put_right_and_told() {
     let ended = ModelEvent::Finished(StopReason::ToolUse);
     let turn = assemble(&[

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
+use crate::event::Usage;
 
 /// Who answers a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,4 +27,7 @@ pub struct Attempt {
     /// How long is waited before the next try, in milliseconds.
     #[serde(default)]
     pub wait_ms: u64,
+    /// Tokens it used before it failed, where the provider had said so: they are paid for all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }

@@ -51,6 +51,23 @@ const fn is_zero(count: &u64) -> bool {
 }
 
 impl Usage {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
+            cost_micro_usd: match (self.cost_micro_usd, other.cost_micro_usd) {
+                (Some(one), Some(other)) => Some(one.saturating_add(other)),
+                (Some(cost), None) | (None, Some(cost)) => Some(cost),
+                (None, None) => None,
+            },
+        }
+    }
+
     /// Tokens of request and answer, nothing told about caches or reasoning.
     #[must_use]
     pub const fn plain(input_tokens: u64, output_tokens: u64) -> Self {
@@ -69,7 +86,8 @@ impl Usage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelEvent {
-    /// A try that failed before another one is made, or another provider is asked.
+    /// A try that failed before another one is made, or another provider is asked. It takes back everything since the one
+    /// before: text, calls, reasoning, usage. Whoever shows or keeps parts of an answer drops them here.
     Attempted(Attempt),
     /// Who answers; comes before anything that is answered.
     Answering(Answering),

@@ -8,9 +8,14 @@
 //! - [`OfflineProvider`]: a deterministic planner for plain requests. It is not a language model and says so;
 //! - [`ScriptedProvider`]: fixed turns for tests and measurements.
 //!
-//! [`select`] chooses among them by configuration and says why. [`testing`] holds a scripted model server for tests of any
+//! [`PriceTable`] says what calls cost and may cost at worst, [`TokenCounter`] how many tokens a request is before it is made.
+//!
+//! [`select`] chooses among them by configuration and says why. What is reached over a network stands behind a [`Router`], which
+//! tries again, changes keys and goes on to the next model of a list; [`Accounts`] is what `models.toml` says about keys and lists, and
+//! [`Offer`]s are what could be used and is not. [`testing`] holds a scripted model server for tests of any
 //! crate. Nothing here decides whether a call may be made, keeps a conversation, or touches the workspace.
 
+mod accounts;
 mod anthropic;
 #[cfg(test)]
 mod any_json;
@@ -18,10 +23,13 @@ mod assembler;
 mod attachment;
 mod attempt;
 mod chat;
+mod detect;
 mod dialogue;
 mod embedding;
 mod error;
 mod event;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gemini;
 mod message;
 mod model_entry;
@@ -31,9 +39,11 @@ mod openai;
 mod openai_compatible;
 mod openrouter;
 mod part;
+mod price;
 mod provider;
 mod reasoning;
 mod request;
+mod route;
 mod schema_refs;
 mod scripted;
 mod select;
@@ -41,9 +51,14 @@ pub mod testing;
 mod tokens;
 mod wire;
 
+pub use accounts::{
+    Account, AccountKey, Accounts, AccountsError, ModelName, ModelSettings, ProviderKind, Routes, accept, add_key,
+    add_provider, remove_provider, set_default,
+};
 pub use anthropic::Anthropic;
 pub use assembler::{AssembledTurn, TurnAssembler};
 pub use attempt::{Answering, Attempt};
+pub use detect::{Offer, Place, adopt, offers_of_environment, offers_of_places, usual_places};
 pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use error::{ModelError, ModelErrorClass};
 pub use event::{ModelEvent, StopReason, Usage};
@@ -56,10 +71,19 @@ pub use openai::{OpenAi, OpenAiApi};
 pub use openai_compatible::{OpenAiCompatible, OpenAiCompatibleOptions};
 pub use openrouter::OpenRouter;
 pub use part::{Part, PartKind};
+pub use price::{AttemptCost, Billing, Cost, PriceFileError, PriceTable, Priced, Quote, Rates, Seller};
 pub use provider::{ModelProvider, ModelStream, ProviderInfo};
 pub use reasoning::ReasoningBlock;
 pub use request::{ModelRequest, OutputShape, Purpose, ReasoningEffort, ToolChoice};
+pub use route::{
+    AfterOutput, Chain, Explanation, Gate, GateHealth, GateState, HttpProviders, KeyStanding, Listed, Needs, Pace,
+    ProviderFactory, RoutePolicy, Router, RouterOptions, Standing, Step, SystemPace, Target, TryOut, Wish, listed,
+    try_account, try_out,
+};
 pub use scripted::{Call, Echo, ModelErrorSpec, Scene, Script, ScriptedProvider, Turn};
-pub use select::{Selection, select};
-pub use tokens::{estimate_message_tokens, estimate_tokens, estimate_tool_tokens};
+pub use select::{SelectError, SelectOptions, Selection, select};
+pub use tokens::{
+    CountMethod, Encoding, TokenCount, TokenCounter, TokenFamily, estimate_message_tokens, estimate_tokens,
+    estimate_tool_tokens,
+};
 pub use wire::{HttpProviderOptions, RetryPolicy, Timeouts, install_crypto_provider};

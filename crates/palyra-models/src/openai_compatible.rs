@@ -121,17 +121,6 @@ impl OpenAiCompatible {
         })
     }
 
-    /// Where the server is, for people.
-    pub(crate) fn shown_base_url(&self) -> String {
-        self.chat.transport().base().shown()
-    }
-
-    /// Whether what is sent can be read on the way.
-    pub(crate) fn sends_in_the_clear(&self) -> bool {
-        let base = self.chat.transport().base();
-        !base.is_encrypted() && !base.is_loopback()
-    }
-
     async fn model_for(&self, request: &ModelRequest) -> Result<String, ModelError> {
         if !request.model.is_empty() {
             return Ok(request.model.clone());

@@ -79,6 +79,9 @@ pub struct ModelRequest {
     pub effort: Option<ReasoningEffort>,
     /// How many of the first messages stay the same in later calls of the run, for providers that keep a prefix at the ready.
     pub stable_messages: u32,
+    /// The agent that asks, by name; empty if it does not matter.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub agent: String,
     /// Upper bound of the answer.
     pub max_output_tokens: Option<u32>,
     /// Why the model is called.
@@ -101,6 +104,7 @@ impl ModelRequest {
             output: OutputShape::Text,
             effort: None,
             stable_messages: 0,
+            agent: String::new(),
             max_output_tokens: None,
             purpose,
             run_id,

@@ -5,11 +5,14 @@
 //! - [`Person`]: follows a run and answers its questions, as somebody at the console would;
 //! - [`probe`]: tools whose effects are counted by a [`Receiver`] in the test, and the daemon that has them;
 //! - [`FailingStore`]: a journal that fails when told to;
+//! - [`oracles`]: what must hold whatever bytes a decoder is given, and [`generators`] of bytes worth trying; the fuzz targets are made of both;
 //! - [`model_server`]: an OpenAI-compatible server that follows a script;
 //! - [`Filters`]: what makes output comparable between runs.
 //!
 //! Functions here return `anyhow` errors: a test wants the story, not a type to match on.
 
+pub mod generators;
+pub mod oracles;
 pub mod probe;
 
 mod binaries;

@@ -426,7 +426,8 @@ export interface paths {
         /** `approval.list`; needs the scope `approvals:read`. */
         get: operations["approval.list"];
         put?: never;
-        post?: never;
+        /** `approval.request`; needs the scope `approvals:request`. */
+        post: operations["approval.request"];
         delete?: never;
         options?: never;
         head?: never;
@@ -638,6 +639,92 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/devices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `device.list`; needs the scope `tokens:manage`. */
+        get: operations["device.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/devices/{device_id}/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `device.revoke`; needs the scope `tokens:manage`. */
+        post: operations["device.revoke"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/bindings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `binding.list`; needs the scope `sessions:read`. */
+        get: operations["binding.list"];
+        put?: never;
+        /** `binding.set`; needs the scope `sessions:write`. */
+        post: operations["binding.set"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/bindings/{binding_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `binding.get`; needs the scope `sessions:read`. */
+        get: operations["binding.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/bindings/{binding_id}/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `binding.remove`; needs the scope `sessions:write`. */
+        post: operations["binding.remove"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/principal": {
         parameters: {
             query?: never;
@@ -791,6 +878,142 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether work can begin, and why not. */
+        get: operations["ready"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Numbers for Prometheus; needs the scope `metrics:read`. */
+        get: operations["metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the models. */
+        get: operations["openai.models.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models/{model}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One model. */
+        get: operations["openai.models.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/chat/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A chat. It becomes a run; with `stream` the answer comes in chunks. */
+        post: operations["openai.chat.completions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A response. It becomes a run; with `stream` the answer comes in events. */
+        post: operations["openai.responses.create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses/{response_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A response of before. */
+        get: operations["openai.responses.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/embeddings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Embeddings of the configured server; 501 where there is none. */
+        post: operations["openai.embeddings"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/acp/v1/command": {
         parameters: {
             query?: never;
@@ -879,6 +1102,15 @@ export interface components {
             model?: string | null;
             /** @description Absolute path of the directory to work in. */
             workspace?: string | null;
+        };
+        /** @description A place outside. Two places are the same if all three fields are; nothing is matched by pattern. */
+        BindingPlace: {
+            /** @description The channel's kind or the client's name, such as `matrix` or `zed`: small letters, digits, `.`, `_` and `-`. */
+            channel: string;
+            /** @description The account of ours, where there are several; empty where there is one. */
+            account?: string;
+            /** @description The conversation, or the client's own id of a thread; empty where there is only one. */
+            conversation?: string;
         };
         /** @description The session of a key. */
         ResolveSessionResponse: {
@@ -1228,10 +1460,12 @@ export interface components {
         ApprovalView: {
             /** @description The approval. */
             approval_id: components["schemas"]["ApprovalId"];
-            /** @description The run that waits for it. */
-            run_id: components["schemas"]["RunId"];
-            /** @description The session of that run. */
-            session_id: components["schemas"]["SessionId"];
+            /** @description The run that waits for it; absent when a client asks for something of its own. */
+            run_id?: components["schemas"]["RunId"] | null;
+            /** @description The session of that run, or the one that the client named. */
+            session_id?: components["schemas"]["SessionId"] | null;
+            /** @description The client that asks in words of its own, which nobody has checked; absent when Palyra itself asks. */
+            asked_by?: string | null;
             /** @description The tool call it is about, if it is about one. */
             call_id?: string | null;
             /** @description What kind of thing is asked. */
@@ -1244,7 +1478,7 @@ export interface components {
             reason: string;
             /** @description The tool, if it is about one. */
             tool?: string | null;
-            /** @description The arguments exactly as they would be used. */
+            /** @description The arguments exactly as they would be used, or what the client tells about its question. */
             arguments?: unknown;
             /** @description The values that steer the effect and were chosen by nobody the person trusts. */
             evidence?: components["schemas"]["ApprovalEvidence"][];
@@ -1252,6 +1486,8 @@ export interface components {
             offer?: string | null;
             /** @description When it was asked. */
             requested_at: components["schemas"]["Timestamp"];
+            /** @description When it lapses unanswered, if it does. */
+            expires_at?: components["schemas"]["Timestamp"] | null;
             /** @description The answer; absent while pending and when the question was withdrawn. */
             answer?: components["schemas"]["ApprovalAnswer"] | null;
             /** @description When the run took the question back, if it did. */
@@ -1396,6 +1632,13 @@ export interface components {
         };
         /** @enum {string} */
         ApprovalState: "pending" | "decided" | "all";
+        /** @description What an answer came to. */
+        DecideApprovalResponse: {
+            /** @description The question with its answer. */
+            approval: components["schemas"]["ApprovalView"];
+            /** @description The run that asked, as it stands now; absent when a client asked. */
+            run?: components["schemas"]["RunView"] | null;
+        };
         /** @description Agreed patterns, newest first. */
         ListPatternsResponse: {
             /** @description Newest first. */
@@ -1537,12 +1780,70 @@ export interface components {
         /** @enum {string} */
         PrincipalRole: "owner" | "operator" | "viewer";
         /** @enum {string} */
-        TokenScope: "sessions:read" | "sessions:write" | "runs:read" | "runs:write" | "approvals:read" | "approvals:decide" | "journal:read" | "journal:admin" | "config:read" | "policy:read" | "tools:read" | "tokens:manage" | "daemon:control" | "models:use" | "metrics:read";
+        TokenScope: "sessions:read" | "sessions:write" | "runs:read" | "runs:write" | "approvals:read" | "approvals:request" | "approvals:decide" | "journal:read" | "journal:admin" | "config:read" | "policy:read" | "tools:read" | "tokens:manage" | "daemon:control" | "models:use" | "metrics:read";
         /** @description All tokens. */
         ListTokensResponse: {
             /** @description Newest first. */
             tokens: components["schemas"]["TokenView"][];
         };
+        /** @description All devices that a certificate was issued to. */
+        ListDevicesResponse: {
+            /** @description The one with the newest certificate first. */
+            devices: components["schemas"]["DeviceView"][];
+        };
+        /** @description One device. */
+        DeviceView: {
+            /** @description The device. */
+            device_id: components["schemas"]["DeviceId"];
+            /** @description Whom it stands for. */
+            principal: string;
+            /** @description The most it may do. */
+            role: components["schemas"]["PrincipalRole"];
+            /** @description Its certificates that have not run out, newest first. */
+            certificates: components["schemas"]["CertificateView"][];
+        };
+        DeviceId: string;
+        /** @description One certificate of a device. */
+        CertificateView: {
+            /** @description Its serial number, in hexadecimal digits. */
+            serial: string;
+            /** @description When it was issued. */
+            issued_at: components["schemas"]["Timestamp"];
+            /** @description When it runs out. */
+            expires_at: components["schemas"]["Timestamp"];
+            /** @description When it was taken back, if it was. */
+            revoked_at?: components["schemas"]["Timestamp"] | null;
+            /** @description By whom. */
+            revoked_by?: string | null;
+        };
+        /** @description A page of bindings. */
+        ListBindingsResponse: {
+            /** @description In the order of their ids. */
+            bindings: components["schemas"]["BindingView"][];
+            /** @description Pass as `after` for the next page; absent on the last one. */
+            next_after?: components["schemas"]["BindingId"] | null;
+        };
+        /** @description One binding. */
+        BindingView: {
+            /** @description Its id, which one owner's place always has. */
+            binding_id: components["schemas"]["BindingId"];
+            /** @description Whose it is. Places of different owners do not meet. */
+            owner: string;
+            /** @description The place. */
+            place: components["schemas"]["BindingPlace"];
+            /** @description The session. */
+            session_id: components["schemas"]["SessionId"];
+            /**
+             * Format: uint64
+             * @description Grows with every change; commands may ask for it with `expected_version`.
+             */
+            version: number;
+            /** @description When it was set last. */
+            set_at: components["schemas"]["Timestamp"];
+            /** @description By whom. */
+            set_by: string;
+        };
+        BindingId: string;
         /** @description The caller as the daemon knows it. */
         PrincipalView: {
             /** @description Such as `uid:1000` or `user:alice`. */
@@ -1978,6 +2279,13 @@ export interface components {
             /** @description What to do about it. */
             hint?: string | null;
         };
+        /** @description What `GET /readyz` answers: with status 200 if work can begin, with 503 if not. */
+        ReadyResponse: {
+            /** @description Whether work can begin. */
+            ready: boolean;
+            /** @description The parts that are not as they should be; those that are `failing` are why it cannot. */
+            reasons: components["schemas"]["ComponentHealth"][];
+        };
         /** @description One command of a control client. */
         AcpCommandEnvelope: {
             /** @description Chosen by the client; comes back with the result. */
@@ -1999,7 +2307,7 @@ export interface components {
         };
         RequestId: string;
         /** @enum {string} */
-        AcpCommand: "session.new" | "session.resolve" | "session.list" | "session.load" | "session.resume" | "session.rename" | "session.archive" | "session.fork" | "session.export" | "session.replay" | "session.explain" | "session.mode.set" | "session.config.set" | "session.compact.preview" | "session.compact.apply" | "session.input" | "session.queue" | "session.input.withdraw" | "run.create" | "run.list" | "run.get" | "run.tape" | "run.abort" | "run.pause" | "run.resume" | "run.input" | "run.deliver" | "run.envelope.edit" | "run.undo" | "run.replay" | "approval.list" | "approval.get" | "approval.request" | "approval.decide" | "pattern.list" | "pattern.revoke" | "tool.list" | "policy.list" | "config.get" | "journal.tail" | "journal.export" | "journal.verify" | "journal.prove" | "journal.backup" | "token.create" | "token.list" | "token.rotate" | "token.revoke" | "binding.list" | "binding.set" | "binding.remove" | "principal.show" | "daemon.stop" | "reconnect";
+        AcpCommand: "session.new" | "session.resolve" | "session.list" | "session.load" | "session.resume" | "session.rename" | "session.archive" | "session.fork" | "session.export" | "session.replay" | "session.explain" | "session.mode.set" | "session.config.set" | "session.compact.preview" | "session.compact.apply" | "session.input" | "session.queue" | "session.input.withdraw" | "run.create" | "run.list" | "run.get" | "run.tape" | "run.abort" | "run.pause" | "run.resume" | "run.input" | "run.deliver" | "run.envelope.edit" | "run.undo" | "run.replay" | "approval.list" | "approval.get" | "approval.request" | "approval.decide" | "pattern.list" | "pattern.revoke" | "tool.list" | "policy.list" | "config.get" | "journal.tail" | "journal.export" | "journal.verify" | "journal.prove" | "journal.backup" | "token.create" | "token.list" | "token.rotate" | "token.revoke" | "device.list" | "device.revoke" | "binding.list" | "binding.get" | "binding.set" | "binding.remove" | "principal.show" | "daemon.stop" | "reconnect";
         /** @description The answer to one [`AcpCommandEnvelope`]. */
         AcpCommandResultEnvelope: {
             request_id: components["schemas"]["RequestId"];
@@ -2024,6 +2332,24 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
+        /** @description Why it was not done, in OpenAI's shape. */
+        OpenAiRefusal: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    error: {
+                        message: string;
+                        /** @enum {unknown} */
+                        type: "authentication_error" | "permission_error" | "rate_limit_error" | "server_error" | "invalid_request_error";
+                        param: string | null;
+                        /** @description One of Palyra's codes. */
+                        code: string;
+                    };
+                };
             };
         };
     };
@@ -2093,6 +2419,8 @@ export interface operations {
                 "application/json": {
                     /** @description A name of the caller's own, unique among its sessions. */
                     session_key?: string | null;
+                    /** @description A place outside that it is bound to from now on. If a session is bound to it already, that session is the answer and nothing is begun. */
+                    binding?: components["schemas"]["BindingPlace"] | null;
                     /** @description What people see; the first words of its first prompt when absent. */
                     title?: string | null;
                     /** @description How untrusted results are treated in its runs, if not as configured. */
@@ -2868,6 +3196,8 @@ export interface operations {
                     session_id?: components["schemas"]["SessionId"] | null;
                     /** @description Continues the session with this name, or begins it; excludes `session_id`. */
                     session_key?: string | null;
+                    /** @description Continues the session that is bound to this place outside; excludes `session_id` and `session_key`. */
+                    binding?: components["schemas"]["BindingPlace"] | null;
                     /** @description The task in plain words. */
                     prompt: string;
                     /** @description Absolute path of the directory the run works in. */
@@ -3375,9 +3705,74 @@ export interface operations {
             503: components["responses"]["Refusal"];
         };
     };
-    "approval.get": {
+    "approval.request": {
         parameters: {
             query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description What kind of thing is asked. */
+                    subject: components["schemas"]["ApprovalSubject"];
+                    /** @description One line that says exactly what would happen. */
+                    summary: string;
+                    /** @description Why a person is asked. */
+                    reason?: string | null;
+                    /** @description How much harm it could do, as the client sees it; medium when absent. */
+                    risk?: components["schemas"]["Risk"] | null;
+                    /** @description More about it, such as the arguments of a call; at most 16 KiB. */
+                    details?: unknown;
+                    /** @description The caller's session that it belongs to. */
+                    session_id?: components["schemas"]["SessionId"] | null;
+                    /**
+                     * Format: uint64
+                     * @description Seconds after which it lapses, at most a week; it waits for ever when absent.
+                     */
+                    expires_in_seconds?: number | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "approval.get": {
+        parameters: {
+            query?: {
+                /** @description Waits this long for an answer, at most a minute; not at all when absent. */
+                wait_seconds?: number;
+            };
             header?: never;
             path: {
                 approval_id: string;
@@ -3448,7 +3843,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RunView"];
+                    "application/json": components["schemas"]["DecideApprovalResponse"];
                 };
             };
             400: components["responses"]["Refusal"];
@@ -3937,6 +4332,267 @@ export interface operations {
             503: components["responses"]["Refusal"];
         };
     };
+    "device.list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListDevicesResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "device.revoke": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path: {
+                device_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "binding.list": {
+        parameters: {
+            query?: {
+                /** @description Only those of one session. */
+                session_id?: components["schemas"]["SessionId"];
+                /** @description Only those of one channel. */
+                channel?: string;
+                /** @description Only those of one account. */
+                account?: string;
+                /** @description Only those of one conversation. */
+                conversation?: string;
+                /** @description How many at most; the daemon has its own upper bound. */
+                limit?: number;
+                /** @description Goes on after this one: the last of the page before. */
+                after?: components["schemas"]["BindingId"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListBindingsResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "binding.set": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The place. */
+                    place: components["schemas"]["BindingPlace"];
+                    /** @description The session. */
+                    session_id: components["schemas"]["SessionId"];
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BindingView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "binding.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                binding_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BindingView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "binding.remove": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path: {
+                binding_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BindingView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
     "principal.show": {
         parameters: {
             query?: never;
@@ -4294,6 +4950,416 @@ export interface operations {
             501: components["responses"]["Refusal"];
             502: components["responses"]["Refusal"];
             503: components["responses"]["Refusal"];
+        };
+    };
+    ready: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description So it is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadyResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            /** @description It cannot. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadyResponse"];
+                };
+            };
+        };
+    };
+    metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The numbers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                    "application/openmetrics-text": string;
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "openai.models.list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        object: "list";
+                        data: {
+                            id: string;
+                            /** @constant */
+                            object: "model";
+                            created: number;
+                            owned_by: string;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["OpenAiRefusal"];
+            401: components["responses"]["OpenAiRefusal"];
+            403: components["responses"]["OpenAiRefusal"];
+            404: components["responses"]["OpenAiRefusal"];
+            405: components["responses"]["OpenAiRefusal"];
+            408: components["responses"]["OpenAiRefusal"];
+            409: components["responses"]["OpenAiRefusal"];
+            413: components["responses"]["OpenAiRefusal"];
+            415: components["responses"]["OpenAiRefusal"];
+            429: components["responses"]["OpenAiRefusal"];
+            500: components["responses"]["OpenAiRefusal"];
+            501: components["responses"]["OpenAiRefusal"];
+            502: components["responses"]["OpenAiRefusal"];
+            503: components["responses"]["OpenAiRefusal"];
+        };
+    };
+    "openai.models.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                model: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        /** @constant */
+                        object: "model";
+                        created: number;
+                        owned_by: string;
+                    };
+                };
+            };
+            400: components["responses"]["OpenAiRefusal"];
+            401: components["responses"]["OpenAiRefusal"];
+            403: components["responses"]["OpenAiRefusal"];
+            404: components["responses"]["OpenAiRefusal"];
+            405: components["responses"]["OpenAiRefusal"];
+            408: components["responses"]["OpenAiRefusal"];
+            409: components["responses"]["OpenAiRefusal"];
+            413: components["responses"]["OpenAiRefusal"];
+            415: components["responses"]["OpenAiRefusal"];
+            429: components["responses"]["OpenAiRefusal"];
+            500: components["responses"]["OpenAiRefusal"];
+            501: components["responses"]["OpenAiRefusal"];
+            502: components["responses"]["OpenAiRefusal"];
+            503: components["responses"]["OpenAiRefusal"];
+        };
+    };
+    "openai.chat.completions": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request with the same key is the same run. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description `palyra` is the configured one. */
+                    model: string;
+                    messages: {
+                        /** @enum {unknown} */
+                        role: "system" | "developer" | "user" | "assistant" | "tool";
+                        content?: string | unknown[] | null;
+                        name?: string;
+                        tool_calls?: unknown[];
+                        tool_call_id?: string;
+                    }[];
+                    stream?: boolean;
+                    stream_options?: {
+                        include_usage?: boolean;
+                    };
+                    tools?: Record<string, never>[];
+                    /** @enum {unknown} */
+                    tool_choice?: "auto" | "none";
+                    metadata?: {
+                        /** @description Absolute path of the directory to work in. */
+                        workspace?: string;
+                    } | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done, or with `stream` under way. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        /** @constant */
+                        object: "chat.completion";
+                        created: number;
+                        model: string;
+                        choices: {
+                            index: number;
+                            message: Record<string, never>;
+                            /** @enum {unknown} */
+                            finish_reason: "stop" | "length" | "content_filter" | "tool_calls";
+                        }[];
+                        usage: Record<string, never>;
+                    };
+                    "text/event-stream": {
+                        data: string;
+                    };
+                };
+            };
+            400: components["responses"]["OpenAiRefusal"];
+            401: components["responses"]["OpenAiRefusal"];
+            403: components["responses"]["OpenAiRefusal"];
+            404: components["responses"]["OpenAiRefusal"];
+            405: components["responses"]["OpenAiRefusal"];
+            408: components["responses"]["OpenAiRefusal"];
+            409: components["responses"]["OpenAiRefusal"];
+            413: components["responses"]["OpenAiRefusal"];
+            415: components["responses"]["OpenAiRefusal"];
+            429: components["responses"]["OpenAiRefusal"];
+            500: components["responses"]["OpenAiRefusal"];
+            501: components["responses"]["OpenAiRefusal"];
+            502: components["responses"]["OpenAiRefusal"];
+            503: components["responses"]["OpenAiRefusal"];
+        };
+    };
+    "openai.responses.create": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request with the same key is the same run. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description `palyra` is the configured one. */
+                    model: string;
+                    input: string | Record<string, never>[];
+                    instructions?: string | null;
+                    previous_response_id?: string | null;
+                    stream?: boolean;
+                    tools?: Record<string, never>[];
+                    /** @enum {unknown} */
+                    tool_choice?: "auto" | "none";
+                    max_tool_calls?: number | null;
+                    metadata?: {
+                        /** @description Absolute path of the directory to work in. */
+                        workspace?: string;
+                    } | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done, or with `stream` under way. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        /** @constant */
+                        object: "response";
+                        created_at: number;
+                        /** @enum {unknown} */
+                        status: "in_progress" | "completed" | "incomplete" | "failed";
+                        model: string;
+                        output: Record<string, never>[];
+                        error?: Record<string, never> | null;
+                        usage?: Record<string, never> | null;
+                    };
+                    "text/event-stream": {
+                        data: string;
+                    };
+                };
+            };
+            400: components["responses"]["OpenAiRefusal"];
+            401: components["responses"]["OpenAiRefusal"];
+            403: components["responses"]["OpenAiRefusal"];
+            404: components["responses"]["OpenAiRefusal"];
+            405: components["responses"]["OpenAiRefusal"];
+            408: components["responses"]["OpenAiRefusal"];
+            409: components["responses"]["OpenAiRefusal"];
+            413: components["responses"]["OpenAiRefusal"];
+            415: components["responses"]["OpenAiRefusal"];
+            429: components["responses"]["OpenAiRefusal"];
+            500: components["responses"]["OpenAiRefusal"];
+            501: components["responses"]["OpenAiRefusal"];
+            502: components["responses"]["OpenAiRefusal"];
+            503: components["responses"]["OpenAiRefusal"];
+        };
+    };
+    "openai.responses.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                response_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        /** @constant */
+                        object: "response";
+                        created_at: number;
+                        /** @enum {unknown} */
+                        status: "in_progress" | "completed" | "incomplete" | "failed";
+                        model: string;
+                        output: Record<string, never>[];
+                        error?: Record<string, never> | null;
+                        usage?: Record<string, never> | null;
+                    };
+                };
+            };
+            400: components["responses"]["OpenAiRefusal"];
+            401: components["responses"]["OpenAiRefusal"];
+            403: components["responses"]["OpenAiRefusal"];
+            404: components["responses"]["OpenAiRefusal"];
+            405: components["responses"]["OpenAiRefusal"];
+            408: components["responses"]["OpenAiRefusal"];
+            409: components["responses"]["OpenAiRefusal"];
+            413: components["responses"]["OpenAiRefusal"];
+            415: components["responses"]["OpenAiRefusal"];
+            429: components["responses"]["OpenAiRefusal"];
+            500: components["responses"]["OpenAiRefusal"];
+            501: components["responses"]["OpenAiRefusal"];
+            502: components["responses"]["OpenAiRefusal"];
+            503: components["responses"]["OpenAiRefusal"];
+        };
+    };
+    "openai.embeddings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    model: string;
+                    input: string | string[];
+                    /** @enum {unknown} */
+                    encoding_format?: "float" | "base64";
+                    dimensions?: number;
+                    user?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        object: "list";
+                        data: unknown[];
+                    };
+                };
+            };
+            400: components["responses"]["OpenAiRefusal"];
+            401: components["responses"]["OpenAiRefusal"];
+            403: components["responses"]["OpenAiRefusal"];
+            404: components["responses"]["OpenAiRefusal"];
+            405: components["responses"]["OpenAiRefusal"];
+            408: components["responses"]["OpenAiRefusal"];
+            409: components["responses"]["OpenAiRefusal"];
+            413: components["responses"]["OpenAiRefusal"];
+            415: components["responses"]["OpenAiRefusal"];
+            429: components["responses"]["OpenAiRefusal"];
+            500: components["responses"]["OpenAiRefusal"];
+            501: components["responses"]["OpenAiRefusal"];
+            502: components["responses"]["OpenAiRefusal"];
+            503: components["responses"]["OpenAiRefusal"];
         };
     };
     "acp.command": {

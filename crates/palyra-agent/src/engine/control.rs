@@ -1,6 +1,6 @@
 //! Steering runs: cancel, hold, go on, write to them, change what they are meant to do.
 
-use palyra_common::{InputMode, RunId};
+use palyra_common::{InputMode, RunId, RunLifecyclePhase};
 use palyra_flow::Intent;
 use palyra_journal::NewRecord;
 use tokio::sync::oneshot;
@@ -27,12 +27,17 @@ impl Engine {
         self.send(run_id, Input::Pause { by: by.to_owned() }).await
     }
 
-    /// Lets a held run go on.
+    /// Lets a held run go on, or one that stopped because its model or its budget did.
     ///
     /// # Errors
-    /// When there is no such run or it is not held.
+    /// When there is no such run, it is not held, or its session has another run at work.
     pub async fn resume(&self, run_id: RunId, by: &str) -> Result<(), AgentError> {
-        self.send(run_id, Input::Resume { by: by.to_owned() }).await
+        let input = Input::Resume { by: by.to_owned() };
+        let row = self.run(run_id).await?;
+        if row.phase != RunLifecyclePhase::Failed {
+            return self.send(run_id, input).await;
+        }
+        self.to_the_end(|engine| async move { engine.take_up_failed(run_id, input).await }).await
     }
 
     /// Writes to a run at work.

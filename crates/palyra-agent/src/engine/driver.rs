@@ -20,7 +20,7 @@ use tracing::{Instrument as _, Span};
 
 use super::compaction::Compaction;
 use super::flow::Flow;
-use super::live_tape::LiveTape;
+use super::live_tape::{LiveTape, Weighed};
 use super::model_call::{ModelCall, ModelNews};
 use super::tool_call::ToolCalls;
 use super::{Engine, INBOX, LiveRun, Shared};
@@ -45,13 +45,13 @@ pub(super) struct Command {
 
 /// One run and everything under way for it.
 pub(super) struct Driver {
-    shared: Arc<Shared>,
-    machine: Machine,
+    pub(super) shared: Arc<Shared>,
+    pub(super) machine: Machine,
     workspace: Arc<Workspace>,
     tape: Arc<LiveTape>,
     next_seq: u64,
-    staged: Vec<NewRecord>,
-    staged_events: Vec<RunStreamEvent>,
+    pub(super) staged: Vec<NewRecord>,
+    staged_events: Vec<Weighed>,
     model: Option<ModelCall>,
     tools: ToolCalls,
     compaction: Option<Compaction>,
@@ -370,8 +370,9 @@ impl Driver {
     /// Numbers are given when a record is really staged, so that refused inputs leave no gap.
     fn push(&mut self, (record, mut event): (NewRecord, RunStreamEvent)) {
         event.seq = self.next_seq;
+        let bytes = record.payload.len();
         self.staged.push(record.on_tape(event.run_id, self.next_seq));
-        self.staged_events.push(event);
+        self.staged_events.push(Weighed { event, bytes });
         self.next_seq += 1;
     }
 
@@ -389,7 +390,9 @@ impl Driver {
         if self.staged.is_empty() {
             return Ok(());
         }
-        let batch = std::mem::take(&mut self.staged);
+        let mut given_back = self.given_back().await?;
+        let mut batch = std::mem::take(&mut self.staged);
+        batch.append(&mut given_back);
         loop {
             // The clone is only needed when the append fails, but it is small beside an fsync.
             match self.shared.options.journal.append(batch.clone()).await {
@@ -406,10 +409,10 @@ impl Driver {
         Ok(())
     }
 
-    /// Tells the machine of a rebuilt run that it was interrupted; the caller carries out what follows.
-    pub(super) async fn resume_after_restart(&mut self) -> Result<Vec<Action>, AgentError> {
+    /// Tells the machine of a rebuilt run why it is at work again; the caller carries out what follows.
+    pub(super) async fn take_up(&mut self, why: Input) -> Result<Vec<Action>, AgentError> {
         let at = self.shared.options.clock.now();
-        let (actions, _) = self.feed(vec![Input::Recovered], at).await?;
+        let (actions, _) = self.feed(vec![why], at).await?;
         self.commit_patiently().await?;
         Ok(actions)
     }

@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use palyra_common::{CallProgress, RunId, RunLifecyclePhase, RunStatus, RunStreamBody, RunStreamEvent};
+use palyra_journal::{JournalError, Reader, StoredRecord};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Engine;
 use super::live_tape::LiveTape;
+use super::page::PageRoom;
 use super::progress::{PACE, Seen};
 use crate::error::AgentError;
 use crate::tape;
 
 /// Events handed out at once.
 const BATCH: usize = 256;
-/// Bytes of a page, unless a single event has more: a reader that stops reading holds one page.
-const PAGE_BYTES: usize = 256 * 1024;
+/// Records that are read before anything is known about their size; a record may hold megabytes, so few.
+const FIRST_READ: usize = 4;
 
 /// Reads a tape from a position on; waits at its end while the run goes on.
 pub struct TapeFollower {
@@ -24,6 +26,8 @@ pub struct TapeFollower {
     next_seq: u64,
     live: Option<(Arc<LiveTape>, watch::Receiver<u64>)>,
     over: bool,
+    /// Whether the newest event that was read ended the run. It went on if more follows.
+    ended: bool,
     seen: Seen,
     /// When progress may be told again.
     not_before: Instant,
@@ -39,7 +43,7 @@ pub enum Followed {
 }
 
 impl Engine {
-    /// Follows a run from `from_seq` (1 is the first event) to its terminal event.
+    /// Follows a run from `from_seq` (1 is the first event) to its last event, which is terminal.
     ///
     /// # Errors
     /// When there is no such run.
@@ -58,6 +62,7 @@ impl Engine {
             next_seq: from_seq.max(1),
             live,
             over: false,
+            ended: false,
             seen: Seen::default(),
             not_before: Instant::now(),
         })
@@ -82,14 +87,8 @@ impl Engine {
         limit: usize,
     ) -> Result<Vec<RunStreamEvent>, AgentError> {
         let from_seq = from_seq.max(1);
-        let records = self.shared.options.journal.read(move |reader| reader.run_tape(run_id, from_seq, limit)).await?;
-        let mut bytes = 0;
-        let page = records.iter().take_while(|record| {
-            let is_first = bytes == 0;
-            bytes += record.payload.len();
-            is_first || bytes <= PAGE_BYTES
-        });
-        page.map(|record| tape::event_of_record(run_id, record)).collect()
+        let records = self.shared.options.journal.read(move |reader| page(reader, run_id, from_seq, limit)).await?;
+        records.iter().map(|record| tape::event_of_record(run_id, record)).collect()
     }
 }
 
@@ -121,8 +120,12 @@ impl TapeFollower {
             let events = self.available().await?;
             if let Some(last) = events.last() {
                 self.next_seq = last.seq + 1;
-                self.over = events.iter().any(|event| event.is_terminal());
+                self.ended = last.is_terminal();
                 return Ok(Some(Followed::Events(events)));
+            }
+            if self.ended {
+                self.over = true;
+                break;
             }
             let (next_seq, not_before) = (self.next_seq, self.not_before);
             let Some((tape, watch)) = &mut self.live else {
@@ -164,12 +167,36 @@ impl TapeFollower {
     }
 
     async fn available(&self) -> Result<Vec<Arc<RunStreamEvent>>, AgentError> {
-        if let Some(events) = self.live.as_ref().and_then(|(tape, _)| tape.since(self.next_seq, BATCH)) {
+        if let Some(events) = self.live.as_ref().and_then(|(tape, _)| tape.since(self.next_seq, PageRoom::new(BATCH))) {
             return Ok(events);
         }
         let stored = self.engine.stored_events(self.run_id, self.next_seq, BATCH).await?;
         Ok(stored.into_iter().map(Arc::new).collect())
     }
+}
+
+/// One page of a tape, read in steps that are fitted to the sizes seen so far: what does not fit the page is hardly read at all.
+fn page(reader: &Reader, run_id: RunId, from_seq: u64, limit: usize) -> Result<Vec<StoredRecord>, JournalError> {
+    let mut room = PageRoom::new(limit);
+    let mut records: Vec<StoredRecord> = Vec::new();
+    let (mut bytes, mut next, mut step) = (0_usize, from_seq, limit.min(FIRST_READ));
+    while step > 0 {
+        let read = reader.run_tape(run_id, next, step)?;
+        let found = read.len();
+        for record in read {
+            if !room.takes(record.payload.len()) {
+                return Ok(records);
+            }
+            bytes += record.payload.len();
+            next = record.run_seq.map_or(next, |seq| seq + 1);
+            records.push(record);
+        }
+        if found < step {
+            break;
+        }
+        step = room.more_of(bytes / records.len().max(1));
+    }
+    Ok(records)
 }
 
 /// What a follower listens to.

@@ -11,23 +11,27 @@ mod approvals;
 mod artifacts;
 mod client_tools;
 mod compaction;
+mod context_view;
 mod control;
 mod create;
 mod driver;
 mod files;
 mod flow;
 mod follow;
+mod give_back;
 mod given_history;
 mod inspect_call;
 mod live_tape;
 mod locks;
 mod model_call;
 mod options;
+mod page;
 mod progress;
 mod query;
 mod recover;
 mod safety;
 mod sessions;
+pub(crate) mod spending;
 mod tool_call;
 mod undo;
 
@@ -43,6 +47,7 @@ use tracing::Instrument as _;
 
 pub use approvals::{Answer, PatternFilter};
 pub use client_tools::{ClientCall, ClientResult};
+pub use context_view::{ContextSegment, ContextView, SegmentKind};
 pub use create::NewRun;
 pub use follow::{Followed, TapeFollower};
 pub use given_history::GivenExchange;
@@ -53,6 +58,7 @@ pub use sessions::{
     ApprovalExport, CallExport, CallOutcomeExport, CompactionPlan, ExchangeExport, ExchangeOutline, NewSession,
     Resolved, RunExport, SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput, Submitted,
 };
+pub use spending::Spending;
 pub use undo::UndoneRun;
 
 use self::driver::Command;
@@ -106,6 +112,7 @@ impl Engine {
             options,
         });
         let engine = Self { shared };
+        engine.open_books().await?;
         engine.put_patterns_in_force().await?;
         engine.recover().await?;
         engine.work_off_all().await?;

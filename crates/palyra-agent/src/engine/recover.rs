@@ -4,6 +4,7 @@
 //! whose tape does not replay, or whose workspace is gone, is ended with a note instead of being driven by guesswork.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use palyra_common::RunId;
 use palyra_journal::NewRecord;
@@ -12,7 +13,7 @@ use palyra_tools::Workspace;
 use super::Engine;
 use super::driver::Driver;
 use crate::error::AgentError;
-use crate::machine::{Machine, Phase};
+use crate::machine::{Input, Machine, Phase};
 use crate::projections;
 use crate::replay::replay;
 use crate::tape::{EntryRef, Note};
@@ -59,7 +60,32 @@ impl Engine {
         let run_id = machine.spec().run_id;
         let queued = matches!(machine.state(), Phase::Queued);
         let mut driver = Driver::new(Arc::clone(&self.shared), machine, workspace, last_seq);
-        let actions = if queued { Vec::new() } else { driver.resume_after_restart().await? };
+        let actions = if queued { Vec::new() } else { driver.take_up(Input::Recovered).await? };
+        driver.spawn(run_id, actions);
+        Ok(())
+    }
+
+    /// Lets a run go on that failed for want of a model or of money.
+    pub(super) async fn take_up_failed(&self, run_id: RunId, input: Input) -> Result<(), AgentError> {
+        let session_id = self.run(run_id).await?.session_id;
+        let _held = self.shared.locks.session(session_id).await;
+        let row = self.run(run_id).await?;
+        let wrong = |why| AgentError::WrongPhase { run_id, phase: row.phase, why };
+        let at_work =
+            move |db: &rusqlite::Connection| projections::run_at_work(db, session_id).map(|run| run.is_some());
+        if self.shared.options.journal.read(move |reader| at_work(reader.connection()).map_err(Into::into)).await? {
+            return Err(wrong("another run of its session is at work"));
+        }
+        // Its last driver may still be on its way out.
+        while self.live(run_id).is_some() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let (machine, workspace, last_seq) = self.rebuild(run_id).await?;
+        if !machine.may_be_taken_up() {
+            return Err(wrong("it is over"));
+        }
+        let mut driver = Driver::new(Arc::clone(&self.shared), machine, workspace, last_seq);
+        let actions = driver.take_up(input).await?;
         driver.spawn(run_id, actions);
         Ok(())
     }

@@ -66,6 +66,10 @@ impl Machine {
     }
 
     pub(super) fn on_resume(&mut self, at: Timestamp, out: &mut Vec<Action>) -> Result<(), Rejected> {
+        if self.may_be_taken_up() {
+            self.call_model(1, at, out);
+            return Ok(());
+        }
         let Phase::Paused(activity) = self.phase.clone() else {
             return Err(self.reject("it is not paused"));
         };

@@ -6,7 +6,7 @@
 //!
 //! - [`Machine::accept`] makes a machine from its first input.
 //! - [`Machine::step`] applies one more. An input that makes no sense now is [`Rejected`] and changes nothing; a machine in a terminal phase
-//!   rejects everything.
+//!   rejects everything, unless the model or the money ran out: such a run can be resumed.
 //! - [`Machine::next_deadline`] says when time alone will matter, [`Machine::due`] which inputs it then makes.
 //!
 //! INVARIANT: a call is `Executing` exactly from its `Execute` action to its `ToolFinished` input (or to a `Recovered` that turns it into a
@@ -27,13 +27,13 @@ mod state;
 mod turns;
 
 pub use action::{Action, ApprovalRequest, Question, StatusChange};
-pub use input::{CallFacts, CallResult, Decided, Input, ModelFailure, ModelTurn, Offer, Remedy, Showing};
+pub use input::{CallFacts, CallResult, Cost, Decided, Input, ModelFailure, ModelTurn, Offer, Remedy, Showing};
 pub(crate) use readings::withheld_answer;
 pub use state::{Activity, Call, CallOutcome, CallState, Counters, Ending, Phase, ToolRound};
 
 use std::time::Duration;
 
-use palyra_common::{ApprovalDecision, ApprovalScope, Label, RunLifecyclePhase, Timestamp};
+use palyra_common::{ApprovalDecision, ApprovalScope, Label, RunLifecyclePhase, TerminationReason, Timestamp};
 use palyra_flow::{Envelope, Reading};
 use palyra_policy::Signals;
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,9 @@ pub struct Machine {
     counters: Counters,
     seen: SeenCalls,
     queued: Vec<QueuedMessage>,
+    /// Messages that are in the context and that no model has been asked with yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unread: Vec<String>,
     /// Bindings that a person refused.
     refused: Vec<palyra_common::Digest>,
     /// What tools gave back. Never forgotten, also when the context is summarised.
@@ -100,6 +103,7 @@ impl Machine {
             },
             seen: SeenCalls::new(),
             queued: Vec::new(),
+            unread: Vec::new(),
             refused: Vec::new(),
             readings: readings::of_history(&spec),
             signals: Signals::default(),
@@ -117,7 +121,7 @@ impl Machine {
     /// [`Rejected`] when the input makes no sense now; the machine is then unchanged.
     pub fn step(&mut self, input: Input, at: Timestamp) -> Result<Vec<Action>, Rejected> {
         let mut out = Vec::new();
-        if self.is_over() {
+        if self.is_over() && !(self.may_be_taken_up() && matches!(input, Input::Resume { .. })) {
             return Err(self.reject("it is over"));
         }
         match input {
@@ -126,6 +130,9 @@ impl Machine {
             Input::ModelDelta { turn, .. } => self.on_model_delta(turn)?,
             Input::ModelTurnFinished(turn) => self.on_turn_finished(turn, at, &mut out)?,
             Input::ModelFailed(failure) => self.on_model_failed(failure, at, &mut out)?,
+            Input::BudgetRefused { turn, attempt, error, .. } => {
+                self.on_budget_refused(turn, attempt, *error, at, &mut out)?;
+            }
             Input::Decided(decided) => self.on_decided(*decided, at, &mut out)?,
             Input::ApprovalDecided { approval_id, decision, .. } => {
                 self.on_approval_decided(approval_id, decision, at, &mut out)?;
@@ -200,6 +207,19 @@ impl Machine {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.phase().is_terminal()
+    }
+
+    /// Whether a run that is over can go on where it stopped: nothing that it did stands in the way, only its model or its budget did.
+    #[must_use]
+    pub fn may_be_taken_up(&self) -> bool {
+        let stopped =
+            |end: &Ending| matches!(end.reason, TerminationReason::ProviderError | TerminationReason::BudgetExceeded);
+        matches!(&self.phase, Phase::Failed(end) if stopped(end))
+    }
+
+    /// What people wrote to the run and no model has been asked with, oldest first.
+    pub fn undelivered(&self) -> impl Iterator<Item = &str> {
+        self.unread.iter().map(String::as_str).chain(self.queued.iter().map(|message| message.text.as_str()))
     }
 
     /// When it was accepted.

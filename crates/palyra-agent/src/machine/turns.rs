@@ -1,6 +1,6 @@
 //! Beginning and ending model turns, compaction, and messages that arrive while the run is at work.
 
-use palyra_common::{InputMode, Label, StatusDetail, TerminationReason, Timestamp};
+use palyra_common::{InputMode, Label, StableErrorEnvelope, StatusDetail, TerminationReason, Timestamp};
 use palyra_models::{StopReason, ToolCallRequest};
 
 use super::action::Action;
@@ -81,6 +81,20 @@ impl Machine {
         Ok(())
     }
 
+    pub(super) fn on_budget_refused(
+        &mut self,
+        turn: u32,
+        attempt: u32,
+        error: StableErrorEnvelope,
+        at: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Rejected> {
+        self.expect_model_call(turn, attempt)?;
+        let detail = Some(detail(&error.code, error.message));
+        self.end_now(Ending { reason: TerminationReason::BudgetExceeded, detail, answer: None }, at, out);
+        Ok(())
+    }
+
     pub(super) fn on_compacted(
         &mut self,
         replaces: u32,
@@ -148,11 +162,8 @@ impl Machine {
         }
     }
 
-    /// Begins the next turn: reads queued messages, checks the limits, summarises if the window is nearly full, calls the model.
+    /// Begins the next turn: checks the limits, reads queued messages, summarises if the window is nearly full, calls the model.
     pub(super) fn next_turn(&mut self, at: Timestamp, out: &mut Vec<Action>) {
-        for message in std::mem::take(&mut self.queued) {
-            self.items.push(Item::User { text: message.text, attachments: Vec::new(), label: Label::user() });
-        }
         if self.counters.turns >= self.spec.limits.max_turns {
             let message = format!("the limit of {} model turns was reached", self.spec.limits.max_turns);
             self.end_now(
@@ -165,6 +176,10 @@ impl Machine {
                 out,
             );
             return;
+        }
+        for message in std::mem::take(&mut self.queued) {
+            self.unread.push(message.text.clone());
+            self.items.push(Item::User { text: message.text, attachments: Vec::new(), label: Label::user() });
         }
         self.counters.turns += 1;
         let window = u64::from(self.spec.model.context_tokens);
@@ -200,6 +215,7 @@ impl Machine {
 
     pub(super) fn call_model(&mut self, attempt: u32, at: Timestamp, out: &mut Vec<Action>) {
         self.enter(Phase::Running(Activity::Model { attempt }), at, out);
+        self.unread.clear();
         let delay_ms = attempt
             .checked_sub(2)
             .and_then(|index| RETRY_DELAYS_MS.get(index as usize).or(RETRY_DELAYS_MS.last()))

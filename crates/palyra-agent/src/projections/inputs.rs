@@ -5,7 +5,7 @@ use palyra_journal::{Projection, ProjectionError, StoredRecord};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::{parse, typed, typed_option};
-use crate::session::{InputGiven, InputWithdrawn, InputsFailed, InputsTaken, Taken, kind};
+use crate::session::{InputGiven, InputWithdrawn, InputsFailed, InputsReturned, InputsTaken, Taken, kind};
 
 /// One input that waits for its turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +100,17 @@ impl Projection for Inputs {
                         ])?;
                 }
             }
+            kind::INPUT_RETURNED => {
+                let returned: InputsReturned = parse(record)?;
+                for input in &returned.input_ids {
+                    connection
+                        .prepare_cached(
+                            "UPDATE session_inputs SET fate = 'waiting', run_id = NULL, how = NULL
+                             WHERE session_id = ?1 AND input_id = ?2",
+                        )?
+                        .execute(params![returned.session_id.to_string(), input])?;
+                }
+            }
             kind::INPUT_WITHDRAWN => {
                 let withdrawn: InputWithdrawn = parse(record)?;
                 gone(connection, withdrawn.session_id, &withdrawn.input_id)?;
@@ -160,6 +171,16 @@ pub(crate) fn waiting_inputs(connection: &Connection, session: SessionId) -> rus
              ORDER BY mode <> 'interrupt', seq"
         ))?
         .query_map([session.to_string()], |row| read(row).map(|state| state.input))?
+        .collect()
+}
+
+/// Inputs that were put into a run, with their texts, oldest first.
+pub(crate) fn steered_inputs(connection: &Connection, run: RunId) -> rusqlite::Result<Vec<(String, String)>> {
+    connection
+        .prepare_cached(
+            "SELECT input_id, text FROM session_inputs WHERE run_id = ?1 AND fate = 'taken' AND how = 'steered' ORDER BY seq",
+        )?
+        .query_map([run.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect()
 }
 

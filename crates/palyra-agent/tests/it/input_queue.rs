@@ -30,8 +30,11 @@ pub(crate) fn input(text: &str, mode: InputMode, id: Option<&str>) -> SessionInp
 
 /// A session whose run stands at the gate.
 async fn at_the_gate() -> (Bench, Gate, RunRow) {
+    at_the_gate_of(Setup::script(GATED)).await
+}
+
+async fn at_the_gate_of(mut setup: Setup) -> (Bench, Gate, RunRow) {
     let gate = Gate::reading("test.slow");
-    let mut setup = Setup::script(GATED);
     setup.tools = vec![Arc::new(gate.clone())];
     let bench = setup.start().await;
     let (session, _) = bench.engine.resolve_session("ada", "s", None).await.unwrap();
@@ -280,4 +283,58 @@ turn = [{ text = "next" }]
     bench.engine.decide_approval(asked.unwrap(), allow).await.unwrap();
     let runs = runs_when_over(&bench, run.session_id, 2).await;
     assert_eq!((runs[0].answer.as_deref(), runs[1].answer.as_deref()), (Some("written"), Some("next")));
+}
+
+#[tokio::test]
+async fn what_a_run_did_not_read_before_its_limit_begins_the_next_one() {
+    let mut setup = Setup::script(GATED);
+    setup.limits.max_turns = 1;
+    let (bench, gate, run) = at_the_gate_of(setup).await;
+    let session = run.session_id;
+    bench.engine.submit_input(session, input("later", InputMode::FollowUp, Some("later"))).await.unwrap();
+    let steer = || input("mind the gap", InputMode::Steer, Some("s"));
+    let steered = bench.engine.submit_input(session, steer()).await.unwrap();
+    assert!(matches!(steered, Submitted::Steered(_)));
+    bench.engine.steer(run.run_id, "to the run itself".into(), InputMode::Steer).await.unwrap();
+    gate.open();
+    let (row, _) = bench.finish(run.run_id).await;
+    assert_eq!(row.reason.unwrap().as_str(), "max_turns");
+    let runs = runs_when_over(&bench, session, 4).await;
+    let prompts: Vec<_> = runs.iter().map(|run| run.prompt.as_str()).collect();
+    assert_eq!(prompts, ["work", "later", "mind the gap", "to the run itself"], "each waits where it was given");
+    assert_eq!(runs[2].answer.as_deref(), Some("You said: mind the gap"));
+    assert_eq!(runs[3].workspace, run.workspace);
+    let again = bench.engine.submit_input(session, steer()).await.unwrap();
+    assert!(matches!(again, Submitted::Started(taken) if taken.run_id == runs[2].run_id), "it is the same input");
+    let story = bench.engine.explain_session(session).await.unwrap().events;
+    let returned = story.iter().filter(|event| matches!(event.what, SessionEventKind::InputsReturned { .. })).count();
+    assert_eq!(returned, 1);
+    assert_eq!(bench.engine.replay(run.run_id).await.unwrap().difference, None);
+}
+
+#[tokio::test]
+async fn an_interruption_that_reaches_the_limit_is_not_lost() {
+    let mut setup = Setup::script(GATED);
+    setup.limits.max_turns = 1;
+    let (bench, _gate, run) = at_the_gate_of(setup).await;
+    bench.engine.submit_input(run.session_id, input("stop that", InputMode::Interrupt, Some("i"))).await.unwrap();
+    let runs = runs_when_over(&bench, run.session_id, 2).await;
+    assert_eq!(runs[0].reason.unwrap().as_str(), "max_turns");
+    assert_eq!((runs[1].prompt.as_str(), runs[1].answer.as_deref()), ("stop that", Some("You said: stop that")));
+}
+
+#[tokio::test]
+async fn nothing_begins_behind_whoever_cancels() {
+    let (bench, _gate, run) = at_the_gate().await;
+    let session = run.session_id;
+    bench.engine.submit_input(session, input("mind the gap", InputMode::Steer, Some("s"))).await.unwrap();
+    bench.engine.cancel(run.run_id, "ada", None).await.unwrap();
+    let runs = runs_when_over(&bench, session, 1).await;
+    assert_eq!(runs.len(), 1, "{runs:#?}");
+    let story = bench.engine.explain_session(session).await.unwrap().events;
+    let failed = story.iter().find_map(|event| match &event.what {
+        SessionEventKind::InputsFailed { input_ids, error } => Some((input_ids.clone(), error.code.clone())),
+        _ => None,
+    });
+    assert_eq!(failed, Some((vec!["s".to_owned()], "input_not_delivered".to_owned())));
 }

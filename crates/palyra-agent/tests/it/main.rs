@@ -9,6 +9,7 @@
 
 mod approvals;
 mod brain;
+mod budgets;
 mod cancel;
 mod client_tools;
 mod context;
@@ -19,6 +20,7 @@ mod input_queue;
 mod input_queue_durability;
 mod lifecycle;
 mod non_interference;
+mod pages;
 mod progress;
 mod session_story;
 mod sessions;

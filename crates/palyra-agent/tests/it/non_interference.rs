@@ -60,8 +60,40 @@ fn chance(seed: u64, messages: &[Message]) -> Next {
     }
 }
 
-/// What reached the outside without anybody having been asked. Every question is answered with no.
+/// One step of a run as the world sees it.
+#[derive(Debug, Clone, PartialEq)]
+enum Step {
+    /// A call that reached the outside, and where it went.
+    Did(String, Value),
+    /// A person was asked, and said no.
+    Asked,
+}
+
+/// What a run did.
+struct Played {
+    /// What reached the outside without anybody having been asked.
+    calls: Vec<(String, Value)>,
+    /// For each question how many of the calls came before it.
+    questions: Vec<usize>,
+}
+
+impl Played {
+    fn steps(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for at in 0..=self.calls.len() {
+            steps.extend(self.questions.iter().filter(|before| **before == at).map(|_| Step::Asked));
+            steps.extend(self.calls.get(at).map(|(tool, arguments)| Step::Did(tool.clone(), arguments["to"].clone())));
+        }
+        steps
+    }
+}
+
 fn effects(seed: u64, mode: RunMode, mail: &str, secret: &str) -> Vec<(String, Value)> {
+    played(seed, mode, mail, secret).calls
+}
+
+/// Plays a run to its end. Every question is answered with no.
+fn played(seed: u64, mode: RunMode, mail: &str, secret: &str) -> Played {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let outbox = Outbox::default();
@@ -77,6 +109,7 @@ fn effects(seed: u64, mode: RunMode, mail: &str, secret: &str) -> Vec<(String, V
         ];
         let bench = setup.start().await;
         let run = bench.engine.create_run(NewRun { ..bench.task(TASK) }).await.unwrap();
+        let mut questions = Vec::new();
         loop {
             let row = bench.engine.run(run.run_id).await.unwrap();
             if row.phase.is_terminal() {
@@ -85,13 +118,15 @@ fn effects(seed: u64, mode: RunMode, mail: &str, secret: &str) -> Vec<(String, V
             if row.phase == RunLifecyclePhase::WaitingForApproval {
                 let filter = ApprovalFilter { run_id: Some(run.run_id), open: Some(true) };
                 for open in bench.engine.approvals(filter).await.unwrap() {
+                    // One call at a time: nothing else is under way while a person is asked.
+                    questions.push(outbox.lock().unwrap().len());
                     // The run may have ended meanwhile: refusing the same thing twice ends it.
                     let _ = bench.engine.decide_approval(open.approval_id, answer(ApprovalDecision::Deny)).await;
                 }
             }
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         }
-        outbox.lock().unwrap().clone()
+        Played { calls: outbox.lock().unwrap().clone(), questions }
     })
 }
 
@@ -100,18 +135,49 @@ fn may_be_reached(to: &str) -> bool {
     NAMED.contains(&to) || TASK.to_lowercase().contains(&to.to_lowercase()) || ["general", "bob", "7"].contains(&to)
 }
 
+/// The steps of two runs up to the first one in which they differ, which both give.
+fn parting(first: &Played, second: &Played) -> (Option<Step>, Option<Step>) {
+    let (mut first, mut second) = (first.steps().into_iter(), second.steps().into_iter());
+    loop {
+        match (first.next(), second.next()) {
+            (None, None) => return (None, None),
+            (one, other) if one != other => return (one, other),
+            _ => {}
+        }
+    }
+}
+
+/// An address in content taken by reference makes a question be asked. Up to it, both runs do the same.
+#[test]
+fn an_address_in_the_content_stops_a_strict_run_and_does_not_steer_it() {
+    let seed = 2_756_821_867_762_711_417;
+    let plain = played(seed, RunMode::Strict, "hello there", "same");
+    let address = played(seed, RunMode::Strict, "x@y.zz", "same");
+    let (went_on, stopped) = parting(&plain, &address);
+    assert!(matches!(went_on, Some(Step::Did(..))), "{went_on:?}");
+    assert_eq!(stopped, Some(Step::Asked));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// A strict run does exactly the same, whatever the attacker wrote: only content taken by reference differs.
-    ///
-    /// Words without addresses or anything like a secret: content that holds one of those can make a question be asked that is not asked otherwise, and
-    /// a planner that hears a no may then do another of the things that were meant.
+    /// A strict run does exactly the same, whatever the attacker wrote, or stops to ask: only content taken by reference differs. Content
+    /// that holds an address or a secret is asked about where other content is not; from that question on a person decides.
     #[test]
-    fn untrusted_bytes_do_not_change_what_a_strict_run_does(
+    fn untrusted_bytes_do_not_change_what_a_strict_run_does(seed: u64, one in "[ -~]{1,60}", other in "[ -~]{1,60}") {
+        let (first, second) = (played(seed, RunMode::Strict, &one, "same"), played(seed, RunMode::Strict, &other, "same"));
+        let parted = parting(&first, &second);
+        let asked = parted.0 == Some(Step::Asked) || parted.1 == Some(Step::Asked);
+        prop_assert!(parted == (None, None) || asked, "{:?}", parted);
+    }
+
+    /// Content without an address, a secret or a name that the user or a store gave is never asked about for its bytes: then a strict run is the
+    /// same to its end.
+    #[test]
+    fn plain_untrusted_bytes_change_nothing_at_all(
         seed: u64,
-        one in "([a-zA-Z0-9,;!?()'#$%&*+-]{1,8} ){1,8}",
-        other in "([a-zA-Z0-9,;!?()'#$%&*+-]{1,8} ){1,8}",
+        one in "qq( [a-zA-Z0-9,;!?()'#$%&*+-]{1,8}){0,8}",
+        other in "qq( [a-zA-Z0-9,;!?()'#$%&*+-]{1,8}){0,8}",
     ) {
         let steered = |effects: Vec<(String, Value)>| effects.into_iter().map(|(tool, arguments)| (tool, arguments["to"].clone())).collect::<Vec<_>>();
         let first = steered(effects(seed, RunMode::Strict, &one, "same"));

@@ -5,14 +5,17 @@ pub(crate) mod approvals;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod daemon;
+pub(crate) mod devices;
 pub(crate) mod journal;
 pub(crate) mod mcp;
+pub(crate) mod models;
 pub(crate) mod policy;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod sandbox;
 pub(crate) mod sessions;
 pub(crate) mod tokens;
+pub(crate) mod usage;
 mod version;
 
 use palyra_common::ExitCode;
@@ -28,6 +31,8 @@ pub(crate) async fn dispatch(command: Command, context: &Context) -> Result<Exit
         Command::Runs(command) => runs::execute(command, context).await,
         Command::Sessions(command) => sessions::execute(command, context).await,
         Command::Tokens(command) => tokens::execute(command, context).await,
+        Command::Usage(arguments) => usage::execute(arguments, context).await,
+        Command::Devices(command) => devices::execute(command, context).await,
         Command::Acp => acp::execute(context).await,
         Command::Approvals(command) => approvals::execute(command, context).await,
         Command::Journal(command) => journal::execute(command, context).await,
@@ -35,6 +40,7 @@ pub(crate) async fn dispatch(command: Command, context: &Context) -> Result<Exit
         Command::Sandbox(command) => sandbox::execute(&command, context),
         Command::Daemon(command) => daemon::execute(command, context).await,
         Command::Mcp(command) => mcp::execute(command, context).await,
+        Command::Models(command) => models::execute(command, context).await,
         Command::Config(command) => config::execute(command, context),
         Command::Version => version::execute(context),
         Command::Completions(arguments) => completions::execute(&arguments, context),

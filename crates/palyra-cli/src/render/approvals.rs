@@ -4,7 +4,7 @@ use palyra_client::api::{ApprovalView, PatternView};
 use palyra_common::{ApprovalDecision, ApprovalScope};
 
 use super::evidence::{self, Extent};
-use super::question::{agreed, arguments};
+use super::question::{agreed, arguments, in_its_own_words};
 use super::table;
 use super::text::{counted, instant, shortened, visible};
 
@@ -62,19 +62,26 @@ pub(crate) fn closed(approval: &ApprovalView) -> String {
 /// Everything about one approval, nothing shortened that an answer could turn on.
 pub(crate) fn page(approval: &ApprovalView, pattern: Option<&PatternView>) -> Vec<String> {
     let line = |text: &str| visible(text).replace(['\n', '\t'], " ");
-    let mut lines = vec![
-        format!("approval   {}", approval.approval_id),
-        format!("question   {}", line(&approval.summary)),
+    let mut lines =
+        vec![format!("approval   {}", approval.approval_id), format!("question   {}", line(&approval.summary))];
+    if let Some(client) = &approval.asked_by {
+        lines.push(format!("           {}", in_its_own_words(client)));
+    }
+    lines.extend([
         format!("risk       {}", approval.risk),
         format!("why        {}", line(&approval.reason)),
         format!("subject    {}", approval.subject),
-    ];
-    match &approval.call_id {
-        Some(call) => lines.push(format!("run        {}, call {}", approval.run_id, shortened(call, 60))),
-        None => lines.push(format!("run        {}", approval.run_id)),
+    ]);
+    match (approval.run_id, &approval.call_id) {
+        (Some(run_id), Some(call)) => lines.push(format!("run        {run_id}, call {}", shortened(call, 60))),
+        (Some(run_id), None) => lines.push(format!("run        {run_id}")),
+        (None, _) => {}
     }
-    lines.push(format!("session    {}", approval.session_id));
-    lines.push(format!("asked      {} UTC", instant(approval.requested_at)));
+    if let Some(session_id) = approval.session_id {
+        lines.push(format!("session    {session_id}"));
+    }
+    let lapses = approval.expires_at.map(|end| format!(", lapses {} UTC", instant(end))).unwrap_or_default();
+    lines.push(format!("asked      {} UTC{lapses}", instant(approval.requested_at)));
     match (&approval.answer, approval.withdrawn_at) {
         (Some(answer), _) => lines.push(format!(
             "answer     {} by {}{} at {} UTC",
@@ -99,6 +106,9 @@ pub(crate) fn page(approval: &ApprovalView, pattern: Option<&PatternView>) -> Ve
     }
     if let Some(tool) = &approval.tool {
         lines.push(format!("{} with", line(tool)));
+        lines.extend(indented(arguments(approval.arguments.as_ref())));
+    } else if approval.arguments.is_some() {
+        lines.push("it tells about it".to_owned());
         lines.extend(indented(arguments(approval.arguments.as_ref())));
     }
     if approval.answer.is_none() && approval.withdrawn_at.is_none() {

@@ -13,8 +13,9 @@ const AT: Timestamp = Timestamp(1_794_700_000_123);
 fn approval() -> ApprovalView {
     ApprovalView {
         approval_id: ApprovalId::from_u128(1),
-        run_id: RunId::from_u128(2),
-        session_id: SessionId::from_u128(3),
+        run_id: Some(RunId::from_u128(2)),
+        session_id: Some(SessionId::from_u128(3)),
+        asked_by: None,
         call_id: Some("t2c1".to_owned()),
         subject: ApprovalSubject::Tool,
         risk: Risk::High,
@@ -32,6 +33,7 @@ fn approval() -> ApprovalView {
         }],
         offer: Some("mcp.bank.send_money `US133`".to_owned()),
         requested_at: AT,
+        expires_at: None,
         answer: None,
         withdrawn_at: None,
     }

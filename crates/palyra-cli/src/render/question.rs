@@ -15,7 +15,10 @@ use crate::console::{Console, Style};
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub(crate) approval_id: ApprovalId,
-    pub(crate) run_id: RunId,
+    /// The run that waits, if it is one.
+    pub(crate) run_id: Option<RunId>,
+    /// The client that asks in its own words, if it is one.
+    pub(crate) asked_by: Option<String>,
     pub(crate) risk: Risk,
     pub(crate) summary: String,
     pub(crate) reason: String,
@@ -30,7 +33,8 @@ impl Question {
     pub(crate) fn on_tape(run_id: RunId, request: ToolApprovalRequest) -> Self {
         Self {
             approval_id: request.approval_id,
-            run_id,
+            run_id: Some(run_id),
+            asked_by: None,
             risk: request.risk,
             summary: request.summary,
             reason: request.reason,
@@ -47,6 +51,7 @@ impl From<ApprovalView> for Question {
         Self {
             approval_id: view.approval_id,
             run_id: view.run_id,
+            asked_by: view.asked_by,
             risk: view.risk,
             summary: view.summary,
             reason: view.reason,
@@ -61,6 +66,9 @@ impl From<ApprovalView> for Question {
 /// The question itself, line by line.
 pub(crate) fn lines(question: &Question, console: &Console) -> Vec<String> {
     let mut lines = vec![console.styled(Style::Ask, &format!("? {}", shortened(&question.summary, 300)))];
+    if let Some(client) = &question.asked_by {
+        lines.push(format!("  {}", in_its_own_words(client)));
+    }
     if let (Some(tool), Some(arguments)) = (&question.tool, &question.arguments) {
         lines.push(format!("  {} {}", shortened(tool, 100), calls::subject(arguments)).trim_end().to_owned());
     }
@@ -83,7 +91,10 @@ pub(crate) fn choices(question: &Question) -> &'static str {
 
 /// Everything about the call, unshortened: this is what a person agrees to.
 pub(crate) fn more(question: &Question) -> Vec<String> {
-    let mut lines = vec![format!("  approval {}, run {}", question.approval_id, question.run_id)];
+    let mut lines = vec![match question.run_id {
+        Some(run_id) => format!("  approval {}, run {run_id}", question.approval_id),
+        None => format!("  approval {}", question.approval_id),
+    }];
     lines.push(format!("  why: {}", visible(&question.reason).replace('\n', " ")));
     lines.extend(evidence::lines(&question.evidence, Extent::Whole).into_iter().map(|line| format!("  {line}")));
     if let Some(tool) = &question.tool {
@@ -103,6 +114,11 @@ pub(crate) fn arguments(arguments: Option<&Value>) -> Vec<String> {
     visible(&pretty).lines().map(str::to_owned).collect()
 }
 
+/// Whose words a question is in, when they are not Palyra's.
+pub(crate) fn in_its_own_words(client: &str) -> String {
+    format!("asked by {} in its own words, which nobody has checked", shortened(client, 120))
+}
+
 /// What is agreed to, whole and on one line.
 pub(crate) fn agreed(sentence: &str) -> String {
     visible(sentence).replace(['\n', '\t'], " ").trim().to_owned()
@@ -114,7 +130,9 @@ pub(crate) fn elsewhere(question: &Question) -> Vec<String> {
     lines.extend(evidence::lines(&question.evidence, Extent::Glance).into_iter().map(|line| format!("  {line}")));
     lines.push(format!("  palyra approvals show {}", question.approval_id));
     lines.push(format!("  palyra approvals decide {} allow|deny", question.approval_id));
-    lines.push(format!("  or end the run: palyra runs abort {}", question.run_id));
+    if let Some(run_id) = question.run_id {
+        lines.push(format!("  or end the run: palyra runs abort {run_id}"));
+    }
     lines
 }
 
@@ -128,7 +146,8 @@ mod tests {
     fn question() -> Question {
         Question {
             approval_id: ApprovalId::from_u128(1),
-            run_id: RunId::from_u128(9),
+            run_id: Some(RunId::from_u128(9)),
+            asked_by: None,
             risk: Risk::High,
             summary: "send money to US133".to_owned(),
             reason: "untrusted text chose the recipient".to_owned(),

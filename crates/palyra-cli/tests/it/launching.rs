@@ -56,3 +56,43 @@ fn a_daemon_that_runs_is_used_and_can_be_stopped() {
         stopped.out
     );
 }
+
+#[test]
+fn a_daemon_that_is_named_is_never_started() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let place = Place::new();
+    place.install_daemon("touch \"$PALYRA_STATE_ROOT/started\"");
+    let token = place.path("state/local.token");
+    std::fs::create_dir_all(place.path("state")).unwrap();
+    std::fs::write(&token, "secret\n").unwrap();
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).unwrap();
+    // Nobody listens there: the port was free a moment ago.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for command in [&["run", "x"][..], &["runs", "list"], &["daemon", "start"]] {
+        let ran = place.run(&[&["--endpoint", &format!("http://{free}")][..], command].concat());
+        assert_eq!(ran.code, 4, "{ran:?}");
+        assert!(ran.err.contains(&format!("no daemon answers at `http://{free}` [daemon_unreachable]")), "{}", ran.err);
+    }
+    assert!(!place.path("state/started").exists());
+    for address in ["ftp://127.0.0.1:1", "http://agents.example:80", "agents.example"] {
+        let ran = place.run(&["runs", "list", "--endpoint", address]);
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert!(ran.err.contains("[daemon_address_invalid]"), "{}", ran.err);
+    }
+    let without = place.run(&["runs", "list", "--endpoint", "https://agents.example"]);
+    assert!(without.err.contains("PALYRA_TOKEN") && without.err.contains("[secret_missing]"), "{}", without.err);
+    let file = format!("file:{}", token.display());
+    let ran = place.run(&[
+        "runs",
+        "list",
+        "--endpoint",
+        "https://agents.example",
+        "--token",
+        &file,
+        "--ca-file",
+        "/nonexistent.pem",
+    ]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("[trust_unusable]"), "{}", ran.err);
+}

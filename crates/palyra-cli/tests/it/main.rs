@@ -13,6 +13,7 @@ mod following;
 mod journal;
 mod launching;
 mod mcp;
+mod models;
 mod policy;
 mod support;
 mod surface;

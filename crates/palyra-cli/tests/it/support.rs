@@ -203,6 +203,9 @@ fn serve(mut stream: UnixStream, story: Story, known: &(Mutex<Known>, Condvar), 
         path if path.ends_with("/decide") && !offered(story, &body) => {
             refuse("approval_scope_unavailable", ErrorCategory::Validation)
         }
+        path if path.ends_with("/decide") => {
+            json!({ "approval": approval(story, now.decided.as_ref()), "run": view(story) })
+        }
         path if line.starts_with("GET") && path.starts_with("/api/v1/approvals/") => {
             if path.ends_with(&approval_id().to_string()) {
                 approval(story, now.decided.as_ref())

@@ -7,6 +7,8 @@ use palyra_common::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::runs::RunView;
+
 runtime_contract_enum! {
     /// Which approvals a list holds.
     pub enum ApprovalState("approval_state") {
@@ -43,10 +45,15 @@ pub struct ListApprovalsResponse {
 pub struct ApprovalView {
     /// The approval.
     pub approval_id: ApprovalId,
-    /// The run that waits for it.
-    pub run_id: RunId,
-    /// The session of that run.
-    pub session_id: SessionId,
+    /// The run that waits for it; absent when a client asks for something of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// The session of that run, or the one that the client named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// The client that asks in words of its own, which nobody has checked; absent when Palyra itself asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<String>,
     /// The tool call it is about, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
@@ -61,7 +68,7 @@ pub struct ApprovalView {
     /// The tool, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The arguments exactly as they would be used.
+    /// The arguments exactly as they would be used, or what the client tells about its question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<serde_json::Value>,
     /// The values that steer the effect and were chosen by nobody the person trusts.
@@ -72,6 +79,9 @@ pub struct ApprovalView {
     pub offer: Option<String>,
     /// When it was asked.
     pub requested_at: Timestamp,
+    /// When it lapses unanswered, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
     /// The answer; absent while pending and when the question was withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<ApprovalAnswer>,
@@ -94,6 +104,53 @@ pub struct ApprovalAnswer {
     pub via: Option<String>,
     /// When.
     pub at: Timestamp,
+}
+
+/// How to look at one question.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GetApprovalParams {
+    /// Waits this long for an answer, at most a minute; not at all when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 60))]
+    pub wait_seconds: Option<u32>,
+}
+
+/// A question of a client's own for its person. Palyra carries it and the answer; nothing is permitted by it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RequestApprovalParams {
+    /// What kind of thing is asked.
+    pub subject: ApprovalSubject,
+    /// One line that says exactly what would happen.
+    #[schemars(length(min = 1, max = 240))]
+    pub summary: String,
+    /// Why a person is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2000))]
+    pub reason: Option<String>,
+    /// How much harm it could do, as the client sees it; medium when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub risk: Option<Risk>,
+    /// More about it, such as the arguments of a call; at most 16 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<serde_json::Value>,
+    /// The caller's session that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// Seconds after which it lapses, at most a week; it waits for ever when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_seconds: Option<u64>,
+}
+
+/// What an answer came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DecideApprovalResponse {
+    /// The question with its answer.
+    pub approval: ApprovalView,
+    /// The run that asked, as it stands now; absent when a client asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunView>,
 }
 
 /// A person's answer. Only `allow` and `deny` can be given; `timeout` and `error` are for the daemon to record.

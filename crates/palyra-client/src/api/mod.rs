@@ -7,8 +7,11 @@
 //! Events of a run's tape are not here: they are `RunStreamEvent` of `palyra-common`, which every transport shares.
 
 mod approvals;
+mod bindings;
 mod config;
+mod context;
 mod daemon;
+mod devices;
 mod error;
 mod health;
 mod inventory;
@@ -18,15 +21,20 @@ mod run_control;
 mod runs;
 mod sessions;
 mod tokens;
+mod usage;
 
 pub mod paths;
 
 pub use approvals::{
-    ApprovalAnswer, ApprovalState, ApprovalView, DecideApprovalParams, ListApprovalsParams, ListApprovalsResponse,
-    ListPatternsParams, ListPatternsResponse, PatternView,
+    ApprovalAnswer, ApprovalState, ApprovalView, DecideApprovalParams, DecideApprovalResponse, GetApprovalParams,
+    ListApprovalsParams, ListApprovalsResponse, ListPatternsParams, ListPatternsResponse, PatternView,
+    RequestApprovalParams,
 };
+pub use bindings::{BindingPlace, BindingView, ListBindingsParams, ListBindingsResponse, SetBindingParams};
 pub use config::{ConfigEntryView, ConfigResponse};
+pub use context::{ContextSegmentView, RunContextParams, RunContextResponse};
 pub use daemon::StopDaemonResponse;
+pub use devices::{CertificateView, DeviceView, ListDevicesResponse};
 pub use error::ErrorResponse;
 pub use health::{HealthResponse, ProviderView, ReadyResponse};
 pub use inventory::{ListPoliciesResponse, ListToolsResponse, PolicyView, ToolView};
@@ -51,6 +59,7 @@ pub use sessions::{
     SessionStepView, SessionView, SetSessionModeParams, WithdrawInputParams,
 };
 pub use tokens::{CreateTokenParams, ListTokensResponse, RotateTokenParams, TokenSecretResponse, TokenView};
+pub use usage::{BudgetView, UsageParams, UsageResponse};
 
 /// Media type of streams that carry one JSON document per line; an empty line is a heartbeat.
 pub const NDJSON: &str = "application/x-ndjson";

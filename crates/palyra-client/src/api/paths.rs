@@ -27,6 +27,10 @@ pub const RUN_RESUME: &str = "/api/v1/runs/{run_id}/resume";
 pub const RUN_INPUT: &str = "/api/v1/runs/{run_id}/input";
 /// Takes back the file changes of a run.
 pub const RUN_UNDO: &str = "/api/v1/runs/{run_id}/undo";
+/// What a run's model saw.
+pub const RUN_CONTEXT: &str = "/api/v1/runs/{run_id}/context";
+/// What models used and cost.
+pub const USAGE: &str = "/api/v1/usage";
 /// Feeds a run's tape to the machine again and compares.
 pub const RUN_REPLAY: &str = "/api/v1/runs/{run_id}/replay";
 /// Changes what a run is meant to do.
@@ -85,6 +89,16 @@ pub const TOKENS: &str = "/api/v1/tokens";
 pub const TOKEN_ROTATE: &str = "/api/v1/tokens/{token_id}/rotate";
 /// Makes a token worthless.
 pub const TOKEN_REVOKE: &str = "/api/v1/tokens/{token_id}/revoke";
+/// Devices that have a certificate.
+pub const DEVICES: &str = "/api/v1/devices";
+/// Makes the certificates of a device worthless.
+pub const DEVICE_REVOKE: &str = "/api/v1/devices/{device_id}/revoke";
+/// Which session a place outside belongs to: list and set.
+pub const BINDINGS: &str = "/api/v1/bindings";
+/// One binding.
+pub const BINDING: &str = "/api/v1/bindings/{binding_id}";
+/// Unties a place.
+pub const BINDING_REMOVE: &str = "/api/v1/bindings/{binding_id}/remove";
 /// Who the caller is.
 pub const PRINCIPAL: &str = "/api/v1/principal";
 /// What a client whose connection broke needs.

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::approvals::ApprovalView;
+use super::bindings::BindingPlace;
 
 /// A new run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +22,9 @@ pub struct CreateRunParams {
     /// Continues the session with this name, or begins it; excludes `session_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_key: Option<String>,
+    /// Continues the session that is bound to this place outside; excludes `session_id` and `session_key`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binding: Option<BindingPlace>,
     /// The task in plain words.
     pub prompt: String,
     /// Absolute path of the directory the run works in.
@@ -28,6 +32,9 @@ pub struct CreateRunParams {
     /// Another model than the configured one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The agent that carries it out, by name: models and budgets are chosen by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// How untrusted results are treated, if not as configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<RunMode>,

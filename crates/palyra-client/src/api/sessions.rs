@@ -4,6 +4,7 @@ use palyra_common::{InputMode, RunId, RunMode, SessionId, Timestamp, runtime_con
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bindings::BindingPlace;
 use super::runs::RunView;
 
 /// Which sessions to list, newest activity first.
@@ -50,6 +51,9 @@ pub struct NewSessionParams {
     /// A name of the caller's own, unique among its sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_key: Option<String>,
+    /// A place outside that it is bound to from now on. If a session is bound to it already, that session is the answer and nothing is begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binding: Option<BindingPlace>,
     /// What people see; the first words of its first prompt when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,

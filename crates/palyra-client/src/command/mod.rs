@@ -96,9 +96,9 @@ mod tests {
     }
 
     #[test]
-    fn only_what_waits_for_other_features_is_missing() {
+    fn every_name_of_the_protocol_is_answered() {
         let names: Vec<_> = unavailable().map(|name| name.as_str()).collect();
-        assert_eq!(names, ["approval.request", "binding.list", "binding.set", "binding.remove"]);
+        assert!(names.is_empty(), "{names:?}");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Commands that are answered once.
 
-use palyra_common::{AcpCommand, ApprovalId, CommandEffect, RunId, SessionId, StableErrorEnvelope, TokenScope};
+use palyra_common::{
+    AcpCommand, ApprovalId, BindingId, CommandEffect, DeviceId, RunId, SessionId, StableErrorEnvelope, TokenScope,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -8,15 +10,18 @@ use super::about::{NoParams, RecordSeq, TokenName};
 use super::catalogue::{catalogue, params_type, parse_body, parse_query, parse_value, target_field, target_of};
 use super::{CommandSpec, HttpMethod};
 use crate::api::{
-    AbortRunParams, ApprovalView, ArchiveSessionParams, BackupJournalParams, BackupJournalResponse, CompactionView,
-    ConfigResponse, CreateRunParams, CreateTokenParams, DecideApprovalParams, DeliverResultsParams, EditEnvelopeParams,
-    ExplainSessionResponse, ExportSessionParams, ExportSessionResponse, ForkSessionParams, ListApprovalsParams,
-    ListApprovalsResponse, ListPatternsParams, ListPatternsResponse, ListPoliciesResponse, ListRunsParams,
-    ListRunsResponse, ListSessionsParams, ListSessionsResponse, ListTokensResponse, ListToolsResponse,
-    NewSessionParams, PrincipalView, ReconnectResponse, RenameSessionParams, ReplayReport, ResolveSessionParams,
-    ResolveSessionResponse, ResumeSessionResponse, RotateTokenParams, RunDetail, RunInputParams, RunView,
-    SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse, SessionSettingsView, SessionView,
-    SetSessionModeParams, StopDaemonResponse, TokenSecretResponse, TokenView, UndoResponse, WithdrawInputParams, paths,
+    AbortRunParams, ApprovalView, ArchiveSessionParams, BackupJournalParams, BackupJournalResponse, BindingView,
+    CompactionView, ConfigResponse, CreateRunParams, CreateTokenParams, DecideApprovalParams, DecideApprovalResponse,
+    DeliverResultsParams, DeviceView, EditEnvelopeParams, ExplainSessionResponse, ExportSessionParams,
+    ExportSessionResponse, ForkSessionParams, GetApprovalParams, ListApprovalsParams, ListApprovalsResponse,
+    ListBindingsParams, ListBindingsResponse, ListDevicesResponse, ListPatternsParams, ListPatternsResponse,
+    ListPoliciesResponse, ListRunsParams, ListRunsResponse, ListSessionsParams, ListSessionsResponse,
+    ListTokensResponse, ListToolsResponse, NewSessionParams, PrincipalView, ReconnectResponse, RenameSessionParams,
+    ReplayReport, RequestApprovalParams, ResolveSessionParams, ResolveSessionResponse, ResumeSessionResponse,
+    RotateTokenParams, RunContextParams, RunContextResponse, RunDetail, RunInputParams, RunView, SessionDetail,
+    SessionInputParams, SessionInputResponse, SessionQueueResponse, SessionSettingsView, SessionView, SetBindingParams,
+    SetSessionModeParams, StopDaemonResponse, TokenSecretResponse, TokenView, UndoResponse, UsageParams, UsageResponse,
+    WithdrawInputParams, paths,
 };
 
 catalogue! {
@@ -54,11 +59,15 @@ catalogue! {
     RunDeliver [RunId] DeliverResultsParams => RunView, Change, RunsWrite, Post paths::RUN_DELIVER;
     RunEnvelopeEdit [RunId] EditEnvelopeParams => RunDetail, Change, RunsWrite, Post paths::RUN_ENVELOPE;
     RunUndo [RunId] NoParams => UndoResponse, Change, RunsWrite, Post paths::RUN_UNDO;
+    RunContext [RunId] RunContextParams => RunContextResponse, Read, RunsRead, Get paths::RUN_CONTEXT;
     RunReplay [RunId] NoParams => ReplayReport, Read, RunsRead, Post paths::RUN_REPLAY;
 
+    UsageReport [] UsageParams => UsageResponse, Read, RunsRead, Get paths::USAGE;
+
     ApprovalList [] ListApprovalsParams => ListApprovalsResponse, Read, ApprovalsRead, Get paths::APPROVALS;
-    ApprovalGet [ApprovalId] NoParams => ApprovalView, Read, ApprovalsRead, Get paths::APPROVAL;
-    ApprovalDecide [ApprovalId] DecideApprovalParams => RunView, Change, ApprovalsDecide, Post paths::APPROVAL_DECIDE;
+    ApprovalGet [ApprovalId] GetApprovalParams => ApprovalView, Read, ApprovalsRead, Get paths::APPROVAL;
+    ApprovalRequest [] RequestApprovalParams => ApprovalView, Change, ApprovalsRequest, Post paths::APPROVALS;
+    ApprovalDecide [ApprovalId] DecideApprovalParams => DecideApprovalResponse, Change, ApprovalsDecide, Post paths::APPROVAL_DECIDE;
     PatternList [] ListPatternsParams => ListPatternsResponse, Read, ApprovalsRead, Get paths::PATTERNS;
     PatternRevoke [ApprovalId] NoParams => ListPatternsResponse, Change, ApprovalsDecide, Post paths::PATTERN_REVOKE;
 
@@ -73,6 +82,14 @@ catalogue! {
     TokenList [] NoParams => ListTokensResponse, Administer, TokensManage, Get paths::TOKENS;
     TokenRotate [TokenName] RotateTokenParams => TokenSecretResponse, Administer, TokensManage, Post paths::TOKEN_ROTATE;
     TokenRevoke [TokenName] NoParams => TokenView, Administer, TokensManage, Post paths::TOKEN_REVOKE;
+
+    DeviceList [] NoParams => ListDevicesResponse, Administer, TokensManage, Get paths::DEVICES;
+    DeviceRevoke [DeviceId] NoParams => DeviceView, Administer, TokensManage, Post paths::DEVICE_REVOKE;
+
+    BindingList [] ListBindingsParams => ListBindingsResponse, Read, SessionsRead, Get paths::BINDINGS;
+    BindingGet [BindingId] NoParams => BindingView, Read, SessionsRead, Get paths::BINDING;
+    BindingSet [] SetBindingParams => BindingView, Change, SessionsWrite, Post paths::BINDINGS;
+    BindingRemove [BindingId] NoParams => BindingView, Change, SessionsWrite, Post paths::BINDING_REMOVE;
 
     PrincipalShow [] NoParams => PrincipalView, Read, SessionsRead, Get paths::PRINCIPAL;
     DaemonStop [] NoParams => StopDaemonResponse, Administer, DaemonControl, Post paths::DAEMON_STOP;

@@ -3,6 +3,7 @@
 //! Nothing is written twice: an address, a parameter or a field that changes in Rust changes here. The daemon serves it, the web console's types
 //! are generated from it, and outside tools drive the daemon by it.
 
+mod openai;
 mod operation;
 mod parameters;
 
@@ -11,7 +12,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::api::{ErrorResponse, HealthResponse, paths};
+use crate::api::{ErrorResponse, HealthResponse, ReadyResponse, paths};
 use crate::command::{COMMANDS, STREAM_COMMANDS};
 
 pub use operation::REFUSALS;
@@ -52,7 +53,10 @@ pub fn document() -> Value {
         "paths": all.0,
         "components": {
             "schemas": schemas,
-            "responses": {"Refusal": {"description": "Why it was not done.", "content": {"application/json": {"schema": error}}}},
+            "responses": {
+                "Refusal": {"description": "Why it was not done.", "content": {"application/json": {"schema": error}}},
+                "OpenAiRefusal": openai::refusal(),
+            },
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer", "description": "The local token or an API token."},
             },
@@ -64,6 +68,10 @@ pub fn document() -> Value {
 fn others(all: &mut Paths, generator: &mut SchemaGenerator) {
     let health: Value = generator.subschema_for::<HealthResponse>().into();
     all.add(paths::HEALTH, ("get", operation::open("health", "Health of the daemon and of its parts.", &health)));
+    let ready: Value = generator.subschema_for::<ReadyResponse>().into();
+    all.add(paths::READY, ("get", operation::ready(&ready)));
+    all.add(paths::METRICS, ("get", operation::metrics()));
+    openai::add(all);
     let envelope: Value = generator.subschema_for::<AcpCommandEnvelope>().into();
     let result: Value = generator.subschema_for::<AcpCommandResultEnvelope>().into();
     all.add(paths::ACP_COMMAND, ("post", operation::envelope(&envelope, &result)));
@@ -98,7 +106,8 @@ mod tests {
         assert!(references.len() > 100);
         for reference in references {
             let Some(name) = reference.strip_prefix("#/components/schemas/") else {
-                assert_eq!(reference, "#/components/responses/Refusal");
+                let responses = ["#/components/responses/Refusal", "#/components/responses/OpenAiRefusal"];
+                assert!(responses.contains(&reference.as_str()), "{reference} leads nowhere");
                 continue;
             };
             assert!(schemas.contains_key(name), "{reference} leads nowhere");
@@ -110,7 +119,7 @@ mod tests {
                 assert!(ids.insert(id.to_owned()), "{id} twice");
             }
         }
-        assert_eq!(ids.len(), COMMANDS.len() + STREAM_COMMANDS.len() + 3);
+        assert_eq!(ids.len(), COMMANDS.len() + STREAM_COMMANDS.len() + 11);
     }
 
     fn collect(value: &Value, into: &mut Vec<String>) {

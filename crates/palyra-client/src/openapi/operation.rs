@@ -112,6 +112,28 @@ pub(super) fn open(id: &str, summary: &str, schema: &Value) -> Value {
     })
 }
 
+/// Whether work can begin: the same document either way.
+pub(super) fn ready(schema: &Value) -> Value {
+    let mut operation = open("ready", "Whether work can begin, and why not.", schema);
+    if let Some(Value::Object(responses)) = operation.get_mut("responses") {
+        let not = json!({"description": "It cannot.", "content": {"application/json": {"schema": schema}}});
+        responses.insert("503".to_owned(), not);
+    }
+    operation
+}
+
+/// Numbers for programs that watch.
+pub(super) fn metrics() -> Value {
+    let text = json!({"schema": {"type": "string"}});
+    let content = json!({"text/plain": text, "application/openmetrics-text": text});
+    json!({
+        "operationId": "metrics",
+        "summary": "Numbers for Prometheus; needs the scope `metrics:read`.",
+        "responses": responses(&json!({"description": "The numbers.", "content": content})),
+        "x-palyra-scope": "metrics:read",
+    })
+}
+
 /// Any command as an envelope.
 pub(super) fn envelope(envelope: &Value, result: &Value) -> Value {
     let summary = "Any command as an envelope. A refused command is an answer too: look at `ok`.";

@@ -18,11 +18,12 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 
 use super::exchange::{Exchange, QuicDocuments, lost};
-use super::tape::QuicTape;
+use super::tape::{QuicTape, QuicTapeSource};
 use super::{ALPN, CloseCode, LOCAL_IDENTITY, QUIC_ADDRESS_NAME};
 use crate::command::{Command, StreamCommand};
 use crate::cursor::Follow;
 use crate::error::ClientError;
+use crate::tape::Tape;
 use crate::transport::one_line;
 
 /// A daemon that is there answers a handshake at once.
@@ -131,7 +132,7 @@ impl QuicClient {
     /// A run's events from a position on; resumes over broken connections.
     #[must_use]
     pub fn tape(&self, id: RunId, from_seq: u64, follow: Follow) -> QuicTape {
-        QuicTape::new(self.clone(), id, from_seq, follow)
+        Tape::new(QuicTapeSource::new(self.clone()), id, from_seq, follow)
     }
 
     /// Goes on from another local address, as a machine does that changes networks. Open streams survive it.

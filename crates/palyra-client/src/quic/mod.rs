@@ -12,7 +12,7 @@ mod tape;
 pub use client::QuicClient;
 pub use exchange::QuicDocuments;
 pub use frame::{FrameDecoder, FrameError, MAX_FRAME_BYTES, encode_message};
-pub use tape::QuicTape;
+pub use tape::{QuicTape, QuicTapeSource};
 
 /// What both sides say they speak.
 pub const ALPN: &[u8] = b"palyra-quic-v1";

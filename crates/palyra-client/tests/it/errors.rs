@@ -85,6 +85,7 @@ async fn a_stream_must_be_a_stream() {
 #[tokio::test]
 async fn only_a_run_with_an_idempotency_key_is_asked_for_again() {
     let params = |key: Option<&str>| CreateRunParams {
+        binding: None,
         client_tools: Vec::new(),
         history: Vec::new(),
         session_id: None,
@@ -92,6 +93,7 @@ async fn only_a_run_with_an_idempotency_key_is_asked_for_again() {
         prompt: "list".to_owned(),
         workspace: "/w".to_owned(),
         model: None,
+        agent: None,
         mode: None,
         limits: None,
         idempotency_key: key.map(str::to_owned),

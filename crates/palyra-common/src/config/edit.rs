@@ -68,7 +68,7 @@ fn edit(
     ConfigError::from_problems(new_problems)?;
 
     if present.as_deref() != Some(new_text.as_str()) && !(present.is_none() && *value == ConfigValue::Unset) {
-        replace(path, &new_text).map_err(|error| {
+        replace_file(path, &new_text).map_err(|error| {
             ConfigError::from(ConfigProblem::Unwritable { path: path.clone(), reason: error.to_string() })
         })?;
     }
@@ -121,8 +121,9 @@ fn change(path: &Path, text: &str, key: &KeySpec, value: &ConfigValue) -> Result
     Ok(document.to_string())
 }
 
-/// Replaces the file at once. The file is private from its first byte on.
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+/// Replaces a file at once, or creates it with its directory. It is private from its first byte on; a crash leaves the old file
+/// or the new one.
+pub fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     create_private_directory(directory)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

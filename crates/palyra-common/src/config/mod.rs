@@ -17,16 +17,16 @@ mod schema;
 mod value;
 
 pub use bind::{BindExposure, BindGuards, Guard, check_bind};
-pub use edit::{ConfigEdit, set, unset};
+pub use edit::{ConfigEdit, replace_file, set, unset};
 pub use error::{ConfigError, ConfigProblem, Origin};
 pub use file::{FileLayer, parse};
 pub use key::{EnvNames, KEYS, KeySpec, Restart, find_key};
 pub use reference::generate_reference;
 pub use resolve::{ConfigSource, Explanation, LoadedConfig, load, resolve};
 pub use schema::{
-    ApprovalConfig, Config, ContextConfig, DaemonConfig, DeploymentConfig, HttpConfig, JournalConfig, LogConfig,
-    LogFormat, LogLevel, ModelConfig, ModelProviderChoice, PatchConfig, QuicConfig, RunConfig, TelemetryConfig,
-    ToolConfig,
+    ApprovalConfig, BudgetConfig, Config, ContextConfig, DaemonConfig, DeploymentConfig, HttpConfig, JournalConfig,
+    LogConfig, LogFormat, LogLevel, ModelConfig, ModelProviderChoice, PatchConfig, QuicConfig, RunConfig,
+    TelemetryConfig, ToolConfig,
 };
 pub use value::{ConfigValue, ValueType};
 

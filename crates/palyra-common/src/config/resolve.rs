@@ -206,6 +206,7 @@ impl Layered {
                 layered.entries.insert(key.name, entry);
             }
         }
+        layered.forget_what_speaks_to_another_provider(file);
         // The profile lies below file and environment, and these say which profile it is.
         let profile = match layered.entries.get("deployment.profile") {
             Some((ConfigValue::Text(name), _)) => name.parse().unwrap_or(DeploymentProfile::Local),
@@ -223,6 +224,29 @@ impl Layered {
         layered
     }
 
+    /// The variables of one vendor say nothing about another: a key for OpenAI is never sent to anybody else because somebody
+    /// happens to have it in the environment.
+    fn forget_what_speaks_to_another_provider(&mut self, file: Option<&FileLayer>) {
+        let provider = match self.entries.get("model.provider") {
+            Some((ConfigValue::Text(name), _)) => name.parse().unwrap_or(ModelProviderChoice::Auto),
+            _ => ModelProviderChoice::Auto,
+        };
+        if provider.reads_openai_variables() {
+            return;
+        }
+        for key in KEYS {
+            let (EnvNames::Also(other) | EnvNames::AlsoSecret(other)) = key.env else { continue };
+            let is_theirs = other.starts_with("OPENAI_");
+            let from_it = |source: &ConfigSource| matches!(source, ConfigSource::Env { variable } if variable == other);
+            if is_theirs && self.entries.get(key.name).is_some_and(|(_, source)| from_it(source)) {
+                self.entries.remove(key.name);
+                if let Some(entry) = file.and_then(|file| in_file(key, file)) {
+                    self.entries.insert(key.name, entry);
+                }
+            }
+        }
+    }
+
     fn above_profile(
         &mut self,
         key: &'static KeySpec,
@@ -232,9 +256,7 @@ impl Layered {
         if let Some((variable, value)) = self.environment_value(key, environment) {
             return Some((value, ConfigSource::Env { variable }));
         }
-        let file = file?;
-        let (value, line) = file.values.get(key.name)?;
-        Some((value.clone(), ConfigSource::File { path: file.path.clone(), line: *line }))
+        in_file(key, file?)
     }
 
     fn environment_value(&mut self, key: &'static KeySpec, environment: &Environment) -> Option<(String, ConfigValue)> {
@@ -273,6 +295,11 @@ impl Layered {
             }
         }
     }
+}
+
+fn in_file(key: &KeySpec, file: &FileLayer) -> Option<(ConfigValue, ConfigSource)> {
+    let (value, line) = file.values.get(key.name)?;
+    Some((value.clone(), ConfigSource::File { path: file.path.clone(), line: *line }))
 }
 
 /// The flat values as the typed schema.

@@ -15,14 +15,36 @@ use crate::{DeploymentProfile, RunMode, SecretRef, runtime_contract_enum};
 runtime_contract_enum! {
     /// Which model provider to use.
     pub enum ModelProviderChoice("model_provider") {
-        /// An OpenAI-compatible server if one is configured, otherwise the offline planner.
+        /// The accounts and routes of `models.toml` if it has a default route, then an OpenAI-compatible server if one is
+        /// configured, otherwise the offline planner.
         Auto = "auto",
         /// The built-in planner, which is no language model and needs no network.
         Offline = "offline",
         /// A server that speaks OpenAI's chat completions.
-        OpenaiCompatible = "openai_compatible" | "openai",
+        OpenaiCompatible = "openai_compatible",
+        /// OpenAI itself; with another server in `model.base_url` the same as `openai_compatible`.
+        Openai = "openai",
+        /// Anthropic.
+        Anthropic = "anthropic" | "claude",
+        /// Google Gemini.
+        Gemini = "gemini" | "google",
+        /// OpenRouter.
+        Openrouter = "openrouter" | "open_router",
+        /// Ollama, on this machine unless `model.base_url` says otherwise.
+        Ollama = "ollama",
         /// Answers read from a file.
         Scripted = "scripted",
+    }
+}
+
+impl ModelProviderChoice {
+    /// Whether `OPENAI_BASE_URL`, `OPENAI_API_KEY` and `OPENAI_MODEL` are meant for it.
+    #[must_use]
+    pub const fn reads_openai_variables(self) -> bool {
+        match self {
+            Self::Auto | Self::Offline | Self::Scripted | Self::OpenaiCompatible | Self::Openai => true,
+            Self::Anthropic | Self::Gemini | Self::Openrouter | Self::Ollama => false,
+        }
     }
 }
 
@@ -143,6 +165,13 @@ config_schema! {
         /// daemon's own certificate names them too.
         allowed_hosts: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
     }
+    /// How often a caller may give commands. The owner at the machine itself, by the Unix socket or the local token, is not counted.
+    rate: RateConfig {
+        /// Commands a minute that one principal may give in the long run, with all its credentials together. A token may be given less when it is made.
+        per_minute: u32 = 600, ValueType::integer(1, 10_000_000), EnvNames::Standard;
+        /// Commands that it may give at once after a pause.
+        burst: u32 = 200, ValueType::integer(1, 1_000_000), EnvNames::Standard;
+    }
     /// The QUIC interface. It always speaks TLS 1.3, and callers always show a device certificate.
     quic: QuicConfig {
         /// Whether it is opened.
@@ -194,15 +223,16 @@ config_schema! {
     }
     /// The language model.
     model: ModelConfig {
-        /// Which provider to use; `auto` takes an OpenAI-compatible server if one is configured, otherwise the offline
-        /// planner.
+        /// Which provider to use; `auto` takes the routes of `models.toml` if it has a default one, then an OpenAI-compatible
+        /// server if one is configured, otherwise the offline planner.
         provider: ModelProviderChoice = ModelProviderChoice::Auto,
             ValueType::choice::<ModelProviderChoice>(), EnvNames::Standard;
         /// Name of the model to ask for; without one the server's first model is taken.
         name: Option<String> = None, ValueType::Text, EnvNames::Also(crate::env_vars::OPENAI_MODEL);
-        /// Base address of the OpenAI-compatible server.
+        /// Base address of the model server; without one the provider's own.
         base_url: Option<String> = None, ValueType::HttpUrl, EnvNames::Also(crate::env_vars::OPENAI_BASE_URL);
-        /// Where the key for the server is; the key itself is never written here.
+        /// Where the key for the server is; the key itself is never written here. Without one the variable that the provider
+        /// itself documents is read, such as ANTHROPIC_API_KEY.
         api_key: Option<SecretRef> = None, ValueType::Secret, EnvNames::AlsoSecret(crate::env_vars::OPENAI_API_KEY);
         /// Tokens that fit the model's context window.
         context_tokens: u32 = 32_768, ValueType::integer(1_024, 100_000_000), EnvNames::Standard;
@@ -214,6 +244,35 @@ config_schema! {
         idle_timeout_seconds: u64 = 120, ValueType::integer(1, DAY), EnvNames::Standard;
         /// File with the answers of the `scripted` provider.
         script: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
+    }
+    /// What model calls may cost, as amounts such as `$5` or `0.50 USD`. A call reserves what it could cost at worst before it is made.
+    budget: BudgetConfig {
+        /// Spending of one run that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
+        run: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        /// Spending of one run that is warned about once.
+        run_warn: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        /// Spending of one session that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
+        session: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        /// Spending of one session that is warned about once.
+        session_warn: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        /// Spending of one agent, in all its runs that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
+        agent: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        /// Spending of one agent, in all its runs that is warned about once.
+        agent_warn: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        /// Spending of one day, UTC that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
+        day: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        /// Spending of one day, UTC that is warned about once.
+        day_warn: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        /// Spending of one month, UTC that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
+        month: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        /// Spending of one month, UTC that is warned about once.
+        month_warn: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        /// Spending altogether that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
+        global: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        /// Spending altogether that is warned about once.
+        global_warn: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        /// File with prices that stand before the built-in table; without one, `prices.toml` beside this file is used if it is there.
+        prices: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
     }
     /// What the model gets to see.
     context: ContextConfig {

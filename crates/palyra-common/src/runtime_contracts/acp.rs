@@ -67,11 +67,15 @@ runtime_contract_enum! {
         RunUndo = "run.undo",
         /// Feed a run's tape to the machine again and compare.
         RunReplay = "run.replay",
+        /// Show what a run's model saw.
+        RunContext = "run.context",
+        /// Report what models used and cost.
+        UsageReport = "usage.report",
         /// List approvals.
         ApprovalList = "approval.list",
         /// Read one approval.
         ApprovalGet = "approval.get",
-        /// Ask for an approval.
+        /// Put a question of the client's own to its person.
         ApprovalRequest = "approval.request",
         /// Answer an approval.
         ApprovalDecide = "approval.decide",
@@ -103,8 +107,14 @@ runtime_contract_enum! {
         TokenRotate = "token.rotate",
         /// Make an API token worthless.
         TokenRevoke = "token.revoke",
-        /// List bindings of channels and agents.
+        /// List devices that have a certificate.
+        DeviceList = "device.list",
+        /// Make the certificates of a device worthless.
+        DeviceRevoke = "device.revoke",
+        /// List which sessions places outside belong to.
         BindingList = "binding.list",
+        /// Read one binding.
+        BindingGet = "binding.get",
         /// Create or change a binding.
         BindingSet = "binding.set",
         /// Remove a binding.

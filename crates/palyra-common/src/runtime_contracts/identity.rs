@@ -45,6 +45,8 @@ runtime_contract_enum! {
         RunsWrite = "runs:write",
         /// See what waits for an answer.
         ApprovalsRead = "approvals:read",
+        /// Put questions of a client's own to its person.
+        ApprovalsRequest = "approvals:request",
         /// Answer what waits.
         ApprovalsDecide = "approvals:decide",
         /// Read and verify the journal.
@@ -57,7 +59,7 @@ runtime_contract_enum! {
         PolicyRead = "policy:read",
         /// List tools and how they are classified.
         ToolsRead = "tools:read",
-        /// Create, rotate and revoke tokens.
+        /// Create, rotate and revoke tokens; list and revoke devices.
         TokensManage = "tokens:manage",
         /// Stop and reload the daemon.
         DaemonControl = "daemon:control",
@@ -85,6 +87,7 @@ const OPERATOR: &[TokenScope] = &[
     TokenScope::RunsRead,
     TokenScope::RunsWrite,
     TokenScope::ApprovalsRead,
+    TokenScope::ApprovalsRequest,
     TokenScope::ApprovalsDecide,
     TokenScope::JournalRead,
     TokenScope::ConfigRead,

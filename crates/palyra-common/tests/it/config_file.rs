@@ -73,7 +73,7 @@ fn each_mistake_gives_one_line_with_place_and_code() {
             "[model]\nprovider = \"gpt\"",
             "config_invalid_value",
             "/etc/palyra/palyra.toml:2: `model.provider` is wrong: \
-             `gpt` is not one of auto, offline, openai_compatible, scripted",
+             `gpt` is not one of auto, offline, openai_compatible, openai, anthropic, gemini, openrouter, ollama, scripted",
         ),
         (
             "[daemon]\nhttp_bind = \"localhost\"",

@@ -74,6 +74,24 @@ fn explain_tells_everything_and_knows_what_was_meant() {
 }
 
 #[test]
+fn variables_of_openai_clients_say_nothing_about_other_providers() {
+    let env = [("OPENAI_BASE_URL", "http://127.0.0.1:9/v1"), ("OPENAI_API_KEY", "sk-1"), ("OPENAI_MODEL", "m")];
+    for provider in ["anthropic", "gemini", "openrouter", "ollama"] {
+        let loaded = load(&format!("[model]\nprovider = '{provider}'\nname = 'from-file'"), &env);
+        let model = &loaded.config().model;
+        assert_eq!((model.base_url.as_deref(), &model.api_key), (None, &None), "{provider}");
+        assert_eq!(model.name.as_deref(), Some("from-file"));
+        assert_eq!(loaded.explain("model.name").unwrap().source.to_string(), "file /c/palyra.toml:3");
+        assert_eq!(loaded.explain("model.api_key").unwrap().source, ConfigSource::Default);
+    }
+    let openai = load("[model]\nprovider = 'openai'", &env);
+    assert_eq!(openai.config().model.provider, ModelProviderChoice::Openai);
+    assert_eq!(openai.config().model.base_url.as_deref(), Some("http://127.0.0.1:9/v1"));
+    let named = load("[model]\nprovider = 'anthropic'", &[("PALYRA_MODEL_API_KEY", "env:OPENAI_API_KEY")]);
+    assert_eq!(named.config().model.api_key, Some(SecretRef::Env("OPENAI_API_KEY".into())), "said in so many words");
+}
+
+#[test]
 fn the_usual_variables_of_openai_clients_are_enough() {
     let env = [("OPENAI_BASE_URL", "http://127.0.0.1:9/v1"), ("OPENAI_API_KEY", "sk-1"), ("OPENAI_MODEL", "m")];
     let loaded = load("[model]\nname = 'from-file'", &env);

@@ -195,8 +195,8 @@ fn the_documented_values_have_not_moved() {
         (values::<PrincipalRole>(), "owner, operator, viewer"),
         (
             values::<TokenScope>(),
-            "sessions:read, sessions:write, runs:read, runs:write, approvals:read, approvals:decide, journal:read, \
-             journal:admin, config:read, policy:read, tools:read, tokens:manage, daemon:control, models:use, \
+            "sessions:read, sessions:write, runs:read, runs:write, approvals:read, approvals:request, \
+             approvals:decide, journal:read, journal:admin, config:read, policy:read, tools:read, tokens:manage, daemon:control, models:use, \
              metrics:read",
         ),
         (values::<ToolVerdict>(), "permit, needs_approval, deny"),

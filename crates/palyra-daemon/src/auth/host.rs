@@ -15,7 +15,7 @@ pub(super) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a 
 }
 
 /// The host and port that a request names: of its address in HTTP/2, else of its one `Host` header.
-pub(super) fn named_host(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
+pub(crate) fn named_host(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
     match uri.authority() {
         // Both may be there; then they must not contradict each other.
         Some(authority) => match headers.contains_key(HOST) {
@@ -28,7 +28,7 @@ pub(super) fn named_host(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
 
 /// The request must name this machine and this port. A browser sends the name that its page was loaded from, so a page of
 /// another site fails here whatever its name resolves to.
-pub(super) fn check_host(
+pub(crate) fn check_host(
     named: Option<&Authority>,
     local: SocketAddr,
     names: &[String],
@@ -45,7 +45,14 @@ pub(super) fn check_host(
         // Port 80 is what a missing port means, 443 under TLS.
         let port_fits =
             authority.port_u16().map_or(local.port() == 80 || local.port() == 443, |port| port == local.port());
-        host_fits && port_fits && !authority.as_str().contains('@')
+        // What parses may hold more than that: a user's name, or further colons. Nobody who means well writes them.
+        let plain = match authority.port() {
+            Some(port) => {
+                authority.as_str().strip_prefix(host).and_then(|rest| rest.strip_prefix(':')) == Some(port.as_str())
+            }
+            None => authority.as_str() == host,
+        };
+        host_fits && port_fits && plain
     });
     if fits {
         return Ok(());
@@ -89,6 +96,8 @@ mod tests {
             "x@localhost:7142",
             "",
             "127.0.0.2:7142",
+            "localhost:[::1]:7142",
+            "localhost:1:7142",
         ] {
             assert_eq!(check(&[("host", bad)]), Err("host_refused".into()), "{bad}");
         }

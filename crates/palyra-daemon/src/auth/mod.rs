@@ -5,6 +5,7 @@
 
 mod counted;
 mod host;
+mod standing;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,10 +20,14 @@ use palyra_identity::{
 use palyra_telemetry::Metrics;
 
 use self::counted::Credential;
-use self::host::{check_host, named_host, only};
+use self::host::only;
+pub(crate) use self::host::{check_host, named_host};
+use self::standing::Standing;
 use crate::dispatch::Tokens;
 use crate::tls::{Device, Identity};
 use crate::token::Token;
+
+pub(crate) use self::standing::Lease;
 
 /// Proof that a change of the console was asked for by the console itself.
 pub(crate) const CSRF: HeaderName = HeaderName::from_static("x-palyra-csrf");
@@ -90,12 +95,9 @@ pub(crate) struct Gate {
     own_uid: u32,
     /// Absent where HTTP is switched off; then no local token opens anything.
     local: Option<Token>,
-    tokens: Arc<Tokens>,
-    console: ConsoleSessions,
+    standing: Arc<Standing>,
     rates: RateLimiter,
     throttle: Throttle,
-    identity: Identity,
-    clock: Arc<dyn Clock>,
     /// Names besides loopback under which this machine may be addressed.
     names: Vec<String>,
     metrics: Metrics,
@@ -115,18 +117,17 @@ impl Gate {
         tokens: Arc<Tokens>,
         identity: Identity,
         names: Vec<String>,
+        rates: RateOptions,
         clock: Arc<dyn Clock>,
         metrics: Metrics,
     ) -> Result<Self, IdentityError> {
+        let console = ConsoleSessions::new(ConsoleOptions::default(), Arc::clone(&clock))?;
         Ok(Self {
             own_uid: rustix::process::geteuid().as_raw(),
             local,
-            tokens,
-            console: ConsoleSessions::new(ConsoleOptions::default(), Arc::clone(&clock))?,
-            rates: RateLimiter::new(RateOptions::default(), Arc::clone(&clock)),
-            throttle: Throttle::new(ThrottleOptions::default(), Arc::clone(&clock)),
-            identity,
-            clock,
+            standing: Arc::new(Standing::new(tokens, identity, console, Arc::clone(&clock))),
+            rates: RateLimiter::new(rates, Arc::clone(&clock)),
+            throttle: Throttle::new(ThrottleOptions::default(), clock),
             names,
             metrics,
         })
@@ -134,7 +135,22 @@ impl Gate {
 
     /// The API tokens.
     pub(crate) fn tokens(&self) -> &Tokens {
-        &self.tokens
+        &self.standing.tokens
+    }
+
+    /// The authority that devices are known by.
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.standing.identity
+    }
+
+    /// The right of a caller to go on with something that lasts.
+    pub(crate) fn lease(&self, principal: &Principal) -> Lease {
+        Lease::new(&self.standing, principal)
+    }
+
+    /// A credential was taken back: whatever lasts looks at its own now.
+    pub(crate) fn look_again(&self) {
+        self.standing.look_again();
     }
 
     /// Lets a request in: `None` for a stranger at an open route.
@@ -205,7 +221,7 @@ impl Gate {
         let source = remote.map(Source::of);
         let found = match &self.local {
             Some(token) if token.is(text) => Ok(self.owner(Via::LocalToken)),
-            _ => self.tokens.verify(text, self.clock.now()),
+            _ => self.standing.tokens.verify(text, self.standing.clock.now()),
         };
         if let (Err(Refusal::Unknown), Some(source)) = (&found, source) {
             self.throttle.check(source).map_err(|refusal| refusal.to_stable())?;
@@ -222,35 +238,40 @@ impl Gate {
         let cookie = only(shown.headers, &COOKIE).and_then(|header| read_cookie(peer.cookie_transport(), header));
         let Some(cookie) = cookie else { return Err(Refusal::Unknown.to_stable()) };
         let resolved = if shown.method == Method::GET || shown.method == Method::HEAD {
-            self.console.resolve(cookie)
+            self.standing.console.resolve(cookie)
         } else {
-            self.console.resolve_change(cookie, only(shown.headers, &CSRF).unwrap_or_default())
+            self.standing.console.resolve_change(cookie, only(shown.headers, &CSRF).unwrap_or_default())
         };
-        resolved.map_err(|refusal| refusal.to_stable())
+        let principal = resolved.map_err(|refusal| refusal.to_stable())?;
+        // A session does not outlive the token that it was opened with.
+        self.still_good(&principal).map_err(|refusal| refusal.to_stable())?;
+        Ok(principal)
     }
 
     /// Opens a session of the console for whoever shows a token.
     pub(crate) fn log_in(&self, token: &str, peer: &Peer) -> Result<OpenedSession, StableErrorEnvelope> {
         let principal = self.bearer(token, peer.remote())?;
-        self.console.open(&principal).map_err(|error| error.to_stable())
+        self.standing.console.open(&principal).map_err(|error| error.to_stable())
     }
 
     /// Ends the session of a cookie, if there is one.
     pub(crate) fn log_out(&self, peer: &Peer, headers: &HeaderMap) {
         if let Some(cookie) = only(headers, &COOKIE).and_then(|header| read_cookie(peer.cookie_transport(), header)) {
-            self.console.close(cookie);
+            self.standing.console.close(cookie);
+            self.look_again();
         }
     }
 
     /// Ends the sessions of the console that were opened with a token.
     pub(crate) fn log_out_opened_by(&self, token: &TokenId) {
-        self.console.close_opened_by(token);
+        self.standing.console.close_opened_by(token);
+        self.look_again();
     }
 
     /// The proof that goes with a cookie.
     pub(crate) fn csrf_token(&self, peer: &Peer, headers: &HeaderMap) -> Result<String, StableErrorEnvelope> {
         let cookie = only(headers, &COOKIE).and_then(|header| read_cookie(peer.cookie_transport(), header));
-        self.console.csrf_token(cookie.unwrap_or_default()).map_err(|refusal| refusal.to_stable())
+        self.standing.console.csrf_token(cookie.unwrap_or_default()).map_err(|refusal| refusal.to_stable())
     }
 
     /// Refuses whoever asks faster than they may. The owner at the machine itself may ask as fast as they like.
@@ -262,12 +283,11 @@ impl Gate {
     }
 
     /// Whether a credential that was good when a connection began still is.
-    pub(crate) fn still_good(&self, principal: &Principal) -> bool {
-        match &principal.via {
-            Via::ApiToken { id } => self.tokens.still_good(id, self.clock.now()),
-            Via::Device { serial, .. } => !self.identity.is_revoked(serial),
-            _ => true,
-        }
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub(crate) fn still_good(&self, principal: &Principal) -> Result<(), Refusal> {
+        self.standing.check(&principal.via).map(|_| ())
     }
 
     /// The one whose daemon this is. Root acts for them, which the journal shows.

@@ -6,18 +6,24 @@ use std::time::Duration;
 
 use palyra_agent::{AgentError, Answer, ApprovalFilter, PatternFilter};
 use palyra_client::api::{
-    ApprovalState, ApprovalView, DecideApprovalParams, ListApprovalsParams, ListApprovalsResponse, ListPatternsParams,
-    ListPatternsResponse, RunView,
+    ApprovalState, ApprovalView, DecideApprovalParams, DecideApprovalResponse, GetApprovalParams, ListApprovalsParams,
+    ListApprovalsResponse, ListPatternsParams, ListPatternsResponse,
 };
 use palyra_client::command::About;
 use palyra_common::{ApprovalDecision, ApprovalId, ApprovalScope, Clock as _, SessionId, SystemClock, Timestamp};
+use tokio::time::Instant;
 
 use super::caller::Caller;
 use super::refusal::{Refusal, Result};
+use super::requests;
 use super::runs::view;
 use crate::app::App;
 use crate::views;
 
+/// Longest wait for an answer: what stands between a caller and the daemon may cut longer ones off.
+const MAX_WAIT_SECONDS: u32 = 60;
+/// How often a waiting caller's journal is looked at. Looking costs one read of a number in memory.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long a timeboxed answer holds when nobody says how long.
 const DEFAULT_MINUTES: u32 = 60;
 /// A day: whoever wants more writes a policy.
@@ -32,10 +38,42 @@ pub(super) async fn list(app: &App, caller: &Caller, params: ListApprovalsParams
     let mut rows = app.engine.approvals(ApprovalFilter { run_id: params.run_id, open }).await?;
     let seen = Seen::of(app, caller, rows.iter().map(|row| row.session_id)).await?;
     rows.retain(|row| seen.shows(row.session_id));
-    Ok(ListApprovalsResponse { approvals: rows.into_iter().map(views::approval).collect() })
+    let mut approvals: Vec<_> = rows.into_iter().map(views::approval).collect();
+    if params.run_id.is_none() {
+        approvals.extend(requests::list(app, caller, open).await?);
+        approvals.sort_by_key(|approval| (approval.requested_at, approval.approval_id));
+    }
+    Ok(ListApprovalsResponse { approvals })
 }
 
-pub(super) async fn get(app: &App, id: ApprovalId) -> Result<ApprovalView> {
+/// One question; waits for its answer if told to.
+pub(super) async fn get(app: &App, about: About<ApprovalId, GetApprovalParams>) -> Result<ApprovalView> {
+    let seconds = about.params.wait_seconds.unwrap_or(0);
+    if seconds > MAX_WAIT_SECONDS {
+        return Err(Refusal::field("wait_seconds", format!("it must be at most {MAX_WAIT_SECONDS}")));
+    }
+    let until = Instant::now() + Duration::from_secs(u64::from(seconds));
+    loop {
+        // Before the look, so that an answer in between is not missed.
+        let seen = app.journal.head().count;
+        let view = look_at(app, about.target).await?;
+        let closed = view.answer.is_some() || view.withdrawn_at.is_some();
+        if closed || Instant::now() >= until || app.closing.is_cancelled() {
+            return Ok(view);
+        }
+        // A question that lapses does so without a record.
+        let lapses = view.expires_at.map(|end| Instant::now() + end.since(SystemClock.now()));
+        let until = lapses.map_or(until, |lapses| until.min(lapses));
+        while app.journal.head().count == seen && Instant::now() < until && !app.closing.is_cancelled() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+async fn look_at(app: &App, id: ApprovalId) -> Result<ApprovalView> {
+    if let Some(question) = requests::find(app, id).await? {
+        return Ok(question.view(SystemClock.now()));
+    }
     let row = app.engine.approval(id).await?.ok_or_else(|| AgentError::ApprovalNotFound(id.to_string()))?;
     Ok(views::approval(row))
 }
@@ -44,7 +82,7 @@ pub(super) async fn decide(
     app: &App,
     caller: &Caller,
     about: About<ApprovalId, DecideApprovalParams>,
-) -> Result<RunView> {
+) -> Result<DecideApprovalResponse> {
     let About { target, params } = about;
     match params.decision {
         ApprovalDecision::Allow | ApprovalDecision::Deny => {}
@@ -57,6 +95,10 @@ pub(super) async fn decide(
         (ApprovalScope::Once | ApprovalScope::Session, None) => None,
         (_, Some(_)) => return Err(Refusal::field("minutes", "it goes with the scope `timeboxed`")),
     };
+    if requests::find(app, target).await?.is_some() {
+        let approval = requests::decide(app, caller, target, &params).await?;
+        return Ok(DecideApprovalResponse { approval, run: None });
+    }
     let answer = Answer {
         decision: params.decision,
         scope: params.scope,
@@ -65,7 +107,7 @@ pub(super) async fn decide(
         via: Some(caller.via()),
     };
     let run_id = app.engine.decide_approval(target, answer).await?;
-    view(app, run_id).await
+    Ok(DecideApprovalResponse { approval: look_at(app, target).await?, run: Some(view(app, run_id).await?) })
 }
 
 /// When a timebox of so many minutes ends.

@@ -2,12 +2,15 @@
 
 use palyra_client::command::{self, Command, StreamCommand};
 use palyra_common::{
-    AcpCommand, ApprovalId, Clock as _, ErrorCategory, RunId, SessionId, StableErrorEnvelope, SystemClock, ToolVerdict,
+    AcpCommand, ApprovalId, BindingId, Clock as _, ErrorCategory, RunId, SessionId, StableErrorEnvelope, SystemClock,
+    ToolVerdict,
 };
 use palyra_policy::{CommandRequest, Decision};
 
+use super::bindings;
 use super::caller::Caller;
 use super::refusal::{Refusal, Result};
+use super::requests;
 use crate::app::App;
 
 /// Refuses a command that policy does not permit.
@@ -15,12 +18,22 @@ pub(super) async fn command(app: &App, caller: &Caller, command: &Command) -> Re
     let target = command.target();
     permit(app, caller, command.name(), target.as_ref().map(|(field, id)| (*field, id.as_str()))).await?;
     // A run may go on in a session that is named beside it; one that is named twice is refused later.
-    if let Command::RunCreate(params) = command
-        && let (Some(session_id), None) = (params.session_id, &params.session_key)
-    {
-        permit(app, caller, command.name(), Some(("session_id", &session_id.to_string()))).await?;
+    match command {
+        Command::RunCreate(params) => {
+            if let (Some(session_id), None) = (params.session_id, &params.session_key) {
+                in_session(app, caller, command.name(), session_id).await?;
+            }
+            Ok(())
+        }
+        // Whoever may not use a session cannot have a place lead to it.
+        Command::BindingSet(params) => in_session(app, caller, command.name(), params.session_id).await,
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// Refuses a command that policy does not permit in this session.
+pub(super) async fn in_session(app: &App, caller: &Caller, name: AcpCommand, session_id: SessionId) -> Result<()> {
+    permit(app, caller, name, Some(("session_id", &session_id.to_string()))).await
 }
 
 /// The same for a command that is answered with a stream.
@@ -74,10 +87,14 @@ async fn owner_of(app: &App, field: &str, id: &str) -> Result<Option<String>> {
         "run_id" => Some(app.engine.run(parsed::<RunId>(field, id)?).await?.owner),
         "approval_id" => {
             let id = parsed::<ApprovalId>(field, id)?;
+            if let Some(question) = requests::find(app, id).await? {
+                return Ok(Some(question.asked.owner));
+            }
             let row = app.engine.approval(id).await?;
             let row = row.ok_or_else(|| palyra_agent::AgentError::ApprovalNotFound(id.to_string()))?;
             Some(app.engine.run(row.run_id).await?.owner)
         }
+        "binding_id" => Some(bindings::get(app, parsed::<BindingId>(field, id)?).await?.owner),
         _ => None,
     })
 }

@@ -20,6 +20,8 @@ pub(crate) enum Transport {
     Quic,
     /// The OpenAI-compatible API.
     OpenAi,
+    /// The Model Context Protocol.
+    Mcp,
 }
 
 impl Transport {
@@ -31,6 +33,7 @@ impl Transport {
             Self::Grpc => "grpc",
             Self::Quic => "quic",
             Self::OpenAi => "openai",
+            Self::Mcp => "mcp",
         }
     }
 }

@@ -104,7 +104,7 @@ fn tells_secrets(command: &Command) -> bool {
     matches!(command, Command::TokenCreate(_) | Command::TokenRotate(_))
 }
 
-/// Whether doing it twice is the same as doing it once: states that are set, and sessions, whose id comes from the key.
+/// Whether doing it twice is the same as doing it once: states that are set, and sessions and questions, whose id comes from the key.
 fn may_be_repeated(command: &Command) -> bool {
     matches!(
         command,
@@ -117,7 +117,10 @@ fn may_be_repeated(command: &Command) -> bool {
             | Command::SessionConfigSet(_)
             | Command::SessionCompactApply(_)
             | Command::RunEnvelopeEdit(_)
+            | Command::ApprovalRequest(_)
+            | Command::BindingSet(_)
             | Command::TokenRevoke(_)
+            | Command::DeviceRevoke(_)
             | Command::DaemonStop(_)
     )
 }

@@ -5,17 +5,21 @@
 
 mod approvals;
 mod authorise;
+mod bindings;
 mod caller;
+mod devices;
 mod idempotency;
 mod inventory;
 mod journal;
 mod observed;
 mod records;
 mod refusal;
+mod requests;
 mod runs;
 mod sessions;
 mod streams;
 mod tokens;
+mod usage;
 
 use palyra_client::command::{self, Command, Outcome, StreamCommand};
 use palyra_common::{AcpCommandEnvelope, AcpCommandResultEnvelope};
@@ -86,7 +90,7 @@ pub(crate) async fn open(app: &App, caller: &Caller, command: StreamCommand) -> 
     let opened = async {
         caller.check_rate(app)?;
         authorise::stream(app, caller, &command).await?;
-        streams::open(app, command, app.metrics.stream_opened(caller.transport.into())).await
+        streams::open(app, caller, command).await
     };
     let documents = opened.instrument(span.clone()).await;
     observed::ended(app, caller, &span, &documents, CommandOutcome::Ok);
@@ -178,8 +182,13 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         }
         Command::RunUndo(about) => Outcome::RunUndo(runs::undo(app, by, about.target, version).await?.into()),
         Command::RunReplay(about) => Outcome::RunReplay(runs::replay(app, about.target).await?.into()),
+        Command::RunContext(about) => Outcome::RunContext(usage::context(app, about).await?.into()),
+        Command::UsageReport(params) => Outcome::UsageReport(usage::report(app, caller, params).await?.into()),
         Command::ApprovalList(params) => Outcome::ApprovalList(approvals::list(app, caller, params).await?.into()),
-        Command::ApprovalGet(about) => Outcome::ApprovalGet(approvals::get(app, about.target).await?.into()),
+        Command::ApprovalGet(about) => Outcome::ApprovalGet(approvals::get(app, about).await?.into()),
+        Command::ApprovalRequest(params) => {
+            Outcome::ApprovalRequest(requests::ask(app, caller, params, asked.idempotency_key).await?.into())
+        }
         Command::ApprovalDecide(about) => Outcome::ApprovalDecide(approvals::decide(app, caller, about).await?.into()),
         Command::PatternList(params) => Outcome::PatternList(approvals::patterns(app, caller, params).await?.into()),
         Command::PatternRevoke(about) => {
@@ -194,6 +203,14 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         Command::TokenList(_) => Outcome::TokenList(tokens::list(app).into()),
         Command::TokenRotate(about) => Outcome::TokenRotate(tokens::rotate(app, caller, about).await?.into()),
         Command::TokenRevoke(about) => Outcome::TokenRevoke(tokens::revoke(app, caller, about.target).await?.into()),
+        Command::DeviceList(_) => Outcome::DeviceList(devices::list(app).await?.into()),
+        Command::DeviceRevoke(about) => Outcome::DeviceRevoke(devices::revoke(app, caller, about.target).await?.into()),
+        Command::BindingList(params) => Outcome::BindingList(bindings::list(app, caller, params).await?.into()),
+        Command::BindingGet(about) => Outcome::BindingGet(bindings::get(app, about.target).await?.into()),
+        Command::BindingSet(params) => Outcome::BindingSet(bindings::set(app, caller, params, version).await?.into()),
+        Command::BindingRemove(about) => {
+            Outcome::BindingRemove(bindings::remove(app, caller, about.target, version).await?.into())
+        }
         Command::PrincipalShow(_) => Outcome::PrincipalShow(caller.view().into()),
         Command::DaemonStop(_) => Outcome::DaemonStop(inventory::stop(app, caller).into()),
         Command::Reconnect(_) => Outcome::Reconnect(inventory::reconnect(app, caller).await?.into()),

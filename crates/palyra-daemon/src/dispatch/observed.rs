@@ -12,7 +12,8 @@ use crate::app::App;
 impl From<Transport> for Seen {
     fn from(transport: Transport) -> Self {
         match transport {
-            Transport::Http => Self::Http,
+            // Its connections are those of HTTP, and are counted as such.
+            Transport::Http | Transport::Mcp => Self::Http,
             Transport::WebSocket => Self::WebSocket,
             Transport::Grpc => Self::Grpc,
             Transport::Quic => Self::Quic,

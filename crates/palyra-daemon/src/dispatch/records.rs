@@ -58,6 +58,8 @@ pub(crate) fn projections() -> Vec<Arc<dyn Projection>> {
     let mut all = palyra_agent::projections();
     all.push(Arc::new(Commands));
     all.push(Arc::new(TokenLog));
+    all.push(Arc::new(super::bindings::Bindings));
+    all.push(Arc::new(super::requests::Requests));
     all.push(crate::openai::projection());
     all
 }
@@ -198,7 +200,8 @@ pub(super) fn tokens_used(connection: &Connection) -> rusqlite::Result<Vec<(Toke
         .collect()
 }
 
-fn read<T: serde::de::DeserializeOwned>(record: &StoredRecord) -> Result<T, ProjectionError> {
+/// What a record says.
+pub(super) fn read<T: serde::de::DeserializeOwned>(record: &StoredRecord) -> Result<T, ProjectionError> {
     serde_json::from_slice(&record.payload)
         .map_err(|error| ProjectionError::Refused(format!("record {} does not read: {error}", record.seq)))
 }

@@ -8,11 +8,12 @@ use palyra_client::api::{
     ReplayReport, RunDetail, RunInputParams, RunView, UndoResponse,
 };
 use palyra_client::command::About;
-use palyra_common::{ErrorCategory, RunId, StableErrorEnvelope};
+use palyra_common::{AcpCommand, ErrorCategory, RunId, StableErrorEnvelope};
 
 use super::caller::Caller;
 use super::idempotency::check_key;
 use super::refusal::{Refusal, Result};
+use super::{authorise, bindings};
 use crate::app::App;
 use crate::views;
 
@@ -36,6 +37,14 @@ pub(super) async fn create(
         }
         (None, Some(outer)) => params.idempotency_key = Some(outer),
         _ => {}
+    }
+    if let Some(place) = params.binding.take() {
+        if params.session_id.is_some() || params.session_key.is_some() {
+            return Err(Refusal::field("binding", "give one of `session_id`, `session_key` and `binding`"));
+        }
+        let session_id = bindings::session_at(app, caller, &place).await?;
+        authorise::in_session(app, caller, AcpCommand::RunCreate, session_id).await?;
+        params.session_id = Some(session_id);
     }
     let new = NewRun { owner: Some(caller.id().to_owned()), ..new_run(params)? };
     app.outside.refresh().await;
@@ -86,6 +95,7 @@ fn new_run(params: CreateRunParams) -> Result<NewRun> {
         session_id: params.session_id,
         session_key: params.session_key,
         model: params.model,
+        agent: params.agent,
         mode: params.mode,
         max_turns: limits.max_turns,
         max_tool_calls: limits.max_tool_calls,

@@ -12,13 +12,14 @@ use palyra_client::api::{
     SessionStepView, SessionView, SetSessionModeParams, WithdrawInputParams,
 };
 use palyra_client::command::About;
-use palyra_common::{Digest, InputMode, RunId, SessionId};
+use palyra_common::{AcpCommand, Digest, InputMode, RunId, SessionId};
 use serde_json::Value;
 
 use super::caller::Caller;
 use super::idempotency::check_key;
 use super::refusal::{Refusal, Result};
 use super::runs::{MAX_PAGE, check_workspace, page_size, view as run_view, views_of};
+use super::{authorise, bindings};
 use crate::app::App;
 use crate::views;
 
@@ -31,6 +32,17 @@ pub(super) async fn new(
     if let Some(session_key) = &params.session_key {
         check_key("session_key", session_key)?;
     }
+    let _turn = match &params.binding {
+        None => None,
+        Some(place) => {
+            let turn = bindings::hold(app, caller, place).await;
+            if let Some(session_id) = bindings::session_of(app, caller, place).await? {
+                authorise::in_session(app, caller, AcpCommand::SessionNew, session_id).await?;
+                return Ok(views::session(app.engine.session(session_id).await?));
+            }
+            Some(turn)
+        }
+    };
     let new = NewSession {
         session_id: key.map(|key| id_of(caller, "session.new", &key)),
         key: params.session_key,
@@ -39,7 +51,11 @@ pub(super) async fn new(
         mode: params.mode,
         settings: settings(params.settings.unwrap_or_default())?,
     };
-    Ok(views::session(app.engine.create_session(new).await?))
+    let row = app.engine.create_session(new).await?;
+    if let Some(place) = params.binding {
+        bindings::tie(app, caller, place, row.session_id).await?;
+    }
+    Ok(views::session(row))
 }
 
 /// The id of a session that a command with a key makes: the same command makes the same session.

@@ -15,9 +15,11 @@ use palyra_telemetry::OpenGuard;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
+use super::caller::Caller;
 use super::refusal::{Refusal, Result};
 use super::runs::MAX_PAGE;
 use crate::app::App;
+use crate::auth::Lease;
 use crate::views;
 
 /// Events that are read from the journal at once.
@@ -94,6 +96,8 @@ fn write(document: &impl Serialize, into: &mut Vec<u8>) -> serde_json::Result<()
 /// An open stream, counted for as long as somebody holds it.
 pub(crate) struct Documents {
     source: Source,
+    /// The caller's right to go on reading.
+    lease: Lease,
     _open: OpenGuard,
 }
 
@@ -106,20 +110,30 @@ enum Source {
 }
 
 impl Documents {
-    /// The next documents, or `None` at the end. Cancel-safe.
+    /// The next documents, or `None` at the end. A caller whose credential is no longer good is refused. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Option<Page>> {
-        match &mut self.source {
-            Source::Live(live) => live.next().await,
-            Source::Stored(stored) => stored.next().await,
-            Source::Session(session) => session.next().await,
-            Source::Records(records) => records.next().await,
-            Source::Verification(verification) => verification.next().await,
+        tokio::select! {
+            biased;
+            refusal = self.lease.lost() => Err(refusal.into()),
+            page = self.source.next() => page,
+        }
+    }
+}
+
+impl Source {
+    async fn next(&mut self) -> Result<Option<Page>> {
+        match self {
+            Self::Live(live) => live.next().await,
+            Self::Stored(stored) => stored.next().await,
+            Self::Session(session) => session.next().await,
+            Self::Records(records) => records.next().await,
+            Self::Verification(verification) => verification.next().await,
         }
     }
 }
 
 /// Opens a stream. The first look happens here, so that what does not exist is a refusal and not a broken stream.
-pub(super) async fn open(app: &App, command: StreamCommand, open: OpenGuard) -> Result<Documents> {
+pub(super) async fn open(app: &App, caller: &Caller, command: StreamCommand) -> Result<Documents> {
     let source = match command {
         StreamCommand::RunTape(about) => tape(app, about.target, &about.params).await?,
         StreamCommand::SessionReplay(about) => Source::Session(WholeSession::open(app, about.target).await?),
@@ -131,7 +145,8 @@ pub(super) async fn open(app: &App, command: StreamCommand, open: OpenGuard) -> 
         }),
         StreamCommand::JournalVerify(_) => Source::Verification(Verification::begin(app)),
     };
-    Ok(Documents { source, _open: open })
+    let open = app.metrics.stream_opened(caller.transport.into());
+    Ok(Documents { source, lease: app.gate.lease(&caller.principal), _open: open })
 }
 
 async fn tape(app: &App, run_id: RunId, params: &RunTapeParams) -> Result<Source> {

@@ -2,7 +2,7 @@
 //!
 //! What happens to a token is on the journal before it counts. When tokens were last used is noted now and then, in one record for all of them.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use palyra_client::api::{CreateTokenParams, ListTokensResponse, RotateTokenParams, TokenSecretResponse, TokenView};
@@ -13,6 +13,7 @@ use palyra_identity::{
 };
 use palyra_journal::Journal;
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 use super::caller::Caller;
 use super::records::{self, TokensUsed, kind};
@@ -20,6 +21,8 @@ use super::refusal::{Refusal, Result};
 use crate::app::App;
 
 const MINUTE: Duration = Duration::from_secs(60);
+/// How often it is noted when tokens were last used; one record for all of them.
+const NOTE_EVERY: Duration = MINUTE;
 
 /// All API tokens.
 #[derive(Debug)]
@@ -57,10 +60,33 @@ impl Tokens {
         Ok(principal)
     }
 
-    /// Whether a token that was good when a connection began still is.
-    pub(crate) fn still_good(&self, id: &TokenId, now: Timestamp) -> bool {
+    /// Until when a token is good, or why it is not any more.
+    pub(crate) fn good_until(
+        &self,
+        id: &TokenId,
+        now: Timestamp,
+    ) -> std::result::Result<Option<Timestamp>, palyra_identity::Refusal> {
         let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
-        book.get(id).is_some_and(|record| record.is_live(now))
+        match book.get(id) {
+            None => Err(palyra_identity::Refusal::Unknown),
+            Some(record) if record.revoked_at.is_some() => Err(palyra_identity::Refusal::Revoked),
+            Some(record) if !record.is_live(now) => Err(palyra_identity::Refusal::Expired),
+            Some(record) => Ok(record.expires_at),
+        }
+    }
+
+    /// Notes every minute when tokens were last used, so that a daemon that is killed forgets little.
+    pub(crate) async fn keep_noted(self: Arc<Self>, closing: CancellationToken) {
+        loop {
+            tokio::select! {
+                // What is left is noted at the end, when nobody asks any more.
+                () = closing.cancelled() => return,
+                () = tokio::time::sleep(NOTE_EVERY) => {}
+            }
+            if let Err(refusal) = self.flush().await {
+                tracing::warn!(error = %refusal.envelope().message, "when tokens were last used is not noted");
+            }
+        }
     }
 
     /// Notes when tokens were last used.

@@ -44,6 +44,9 @@ pub(super) async fn call(State(app): State<Arc<App>>, mut request: Request, next
         Ok(None) => {}
         Err(envelope) => return status::of_envelope(&envelope).into_http(),
     }
+    if deadline.is_over() {
+        return status::too_late().into_http();
+    }
     // Dropped with everything under it when the time is up.
     let response = tokio::select! {
         biased;

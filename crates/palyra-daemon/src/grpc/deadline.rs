@@ -29,6 +29,11 @@ impl Deadline {
         Ok(Self(Instant::now().checked_add(timeout)))
     }
 
+    /// Whether the time is up already, so that nothing should be begun.
+    pub(super) fn is_over(self) -> bool {
+        self.0.is_some_and(|at| at <= Instant::now())
+    }
+
     /// Waits until the time is up, for ever if there is no deadline.
     pub(super) async fn passed(self) {
         match self.0 {
@@ -39,7 +44,7 @@ impl Deadline {
 }
 
 /// One to eight digits and a unit, as the protocol has it.
-fn parse(text: &str) -> Option<Duration> {
+pub(crate) fn parse(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::ask::{caller, unreadable};
 use super::run_stream::{self, RunStream};
-use super::{runs, sessions, status, write};
+use super::{bindings, runs, sessions, status, write};
 use crate::app::App;
 use crate::{dispatch, http};
 
@@ -113,15 +113,21 @@ impl GatewayService for Gateway {
         Err(status::not_yet("RemoveAgent"))
     }
 
-    async fn list_bindings(&self, _: Request<wire::ListBindingsRequest>) -> Answer<wire::ListBindingsResponse> {
-        Err(status::not_yet("ListBindings"))
+    async fn list_bindings(&self, request: Request<wire::ListBindingsRequest>) -> Answer<wire::ListBindingsResponse> {
+        let caller = caller(&request)?;
+        bindings::list(&self.app, &caller, request.get_ref()).await.map(Response::new)
     }
 
-    async fn set_binding(&self, _: Request<wire::SetBindingRequest>) -> Answer<wire::SetBindingResponse> {
-        Err(status::not_yet("SetBinding"))
+    async fn set_binding(&self, request: Request<wire::SetBindingRequest>) -> Answer<wire::SetBindingResponse> {
+        let caller = caller(&request)?;
+        bindings::set(&self.app, &caller, request.into_inner()).await.map(Response::new)
     }
 
-    async fn remove_binding(&self, _: Request<wire::RemoveBindingRequest>) -> Answer<wire::RemoveBindingResponse> {
-        Err(status::not_yet("RemoveBinding"))
+    async fn remove_binding(
+        &self,
+        request: Request<wire::RemoveBindingRequest>,
+    ) -> Answer<wire::RemoveBindingResponse> {
+        let caller = caller(&request)?;
+        bindings::remove(&self.app, &caller, request.get_ref()).await.map(Response::new)
     }
 }

@@ -11,8 +11,10 @@
 mod admit;
 mod approvals;
 mod ask;
+mod bindings;
 mod bounded;
 mod deadline;
+mod fuzzing;
 mod gateway;
 mod health;
 mod read;
@@ -25,4 +27,6 @@ mod steering;
 mod tokens;
 mod write;
 
+pub(crate) use deadline::parse as parse_timeout;
+pub(crate) use fuzzing::refusals;
 pub(crate) use routes::router;

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use palyra_client::api::{
     ApprovalState, ArchivedFilter, ClientResultParams, ClientToolParams, CreateRunParams, CreateTokenParams,
-    DecideApprovalParams, DeliverResultsParams, ListApprovalsParams, ListRunsParams, ListSessionsParams,
-    RunInputParams, RunLimitsParams,
+    DecideApprovalParams, DeliverResultsParams, ListApprovalsParams, ListBindingsParams, ListRunsParams,
+    ListSessionsParams, RunInputParams, RunLimitsParams,
 };
 use palyra_proto::auth::v1 as auth;
 use palyra_proto::gateway::v1 as wire;
@@ -47,11 +47,13 @@ pub(super) fn run_spec(spec: Option<wire::RunSpec>) -> Read<CreateRunParams> {
         wall_clock_seconds: limits.wall_clock_seconds,
     });
     Ok(CreateRunParams {
+        binding: None,
         session_id,
         session_key,
         prompt: spec.prompt,
         workspace: spec.workspace,
         model: spec.model,
+        agent: None,
         mode: spec.mode.map(|mode| contract_from_wire(mode, "start.run.mode")).transpose()?,
         limits,
         client_tools: spec.client_tools.into_iter().map(client_tool).collect::<Read<_>>()?,
@@ -103,6 +105,14 @@ pub(super) fn list_sessions(request: &wire::ListSessionsRequest) -> Read<ListSes
         limit: size(request.page_size),
         before: place(&request.page_token)?,
         archived: request.include_archived.then_some(ArchivedFilter::Include),
+    })
+}
+
+pub(super) fn list_bindings(request: &wire::ListBindingsRequest) -> Read<ListBindingsParams> {
+    Ok(ListBindingsParams {
+        limit: size(request.page_size),
+        after: place(&request.page_token)?,
+        ..ListBindingsParams::default()
     })
 }
 

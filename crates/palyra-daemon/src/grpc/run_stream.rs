@@ -22,7 +22,7 @@ use palyra_proto::gateway::v1::run_stream_response::Body as Down;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use tonic::{Status, Streaming};
+use tonic::{Code, Status, Streaming};
 
 use super::ask::{outcome, unreadable};
 use super::{read, status, steering, write};
@@ -33,8 +33,6 @@ use crate::dispatch::{self, Caller, Documents, Page, Refusal};
 const FIRST_MESSAGE: Duration = Duration::from_secs(30);
 /// Receipts that wait for the client.
 const RECEIPTS: usize = 4;
-/// How often a silent stream asks whether its credential still counts.
-const CREDENTIAL_EVERY: Duration = Duration::from_secs(10);
 
 /// The method's path, for what the library refuses.
 const PATH: &str = "/palyra.gateway.v1.GatewayService/RunStream";
@@ -75,10 +73,8 @@ pub(super) async fn open(
 
     let (receipts, received) = mpsc::channel(RECEIPTS);
     let over = CancellationToken::new();
-    let upward = Upward { app: Arc::clone(&app), caller: caller.clone(), run_id, receipts, over: over.clone() };
+    let upward = Upward { app, caller, run_id, receipts, over: over.clone() };
     let downward = Downward {
-        app,
-        caller,
         documents,
         page: Vec::new().into_iter(),
         first: Some(receipt(first.request_id, run_id, session_id, None)),
@@ -125,8 +121,11 @@ impl Upward {
                 message = up.message() => message,
             };
             let answer = match message {
-                Ok(Some(message)) => Ok(self.answer(message).await),
+                // Boxed, so that the many who say nothing do not pay for what could be said.
+                Ok(Some(message)) => Ok(Box::pin(self.answer(message)).await),
                 Ok(None) => return,
+                // The connection broke or the client gave up: nobody is left to be told, and it is everyday life.
+                Err(error) if matches!(error.code(), Code::Unknown | Code::Unavailable | Code::Cancelled) => return,
                 Err(error) => Err(status::of_library(error, PATH)),
             };
             let broken = answer.is_err();
@@ -148,8 +147,6 @@ impl Upward {
 
 /// The way down.
 struct Downward {
-    app: Arc<App>,
-    caller: Caller,
     documents: Documents,
     page: std::vec::IntoIter<Arc<RunStreamEvent>>,
     /// The receipt of the first message.
@@ -177,9 +174,6 @@ impl Downward {
             if self.ended {
                 return self.received.recv().await.transpose();
             }
-            if !self.app.gate.still_good(&self.caller.principal) {
-                return Err(self.no_longer());
-            }
             tokio::select! {
                 biased;
                 Some(receipt) = self.received.recv() => return receipt.map(Some),
@@ -191,13 +185,7 @@ impl Downward {
                         self.over.cancel();
                     }
                 },
-                // Only to look at the credential again.
-                () = tokio::time::sleep(CREDENTIAL_EVERY) => {}
             }
         }
-    }
-
-    fn no_longer(&self) -> Status {
-        status::of_envelope(&palyra_identity::Refusal::Revoked.to_stable())
     }
 }

@@ -33,7 +33,7 @@ async fn of_this_run(app: &App, caller: &Caller, run_id: RunId, approval_id: App
     let look = Command::ApprovalGet(About::only(approval_id));
     let found = dispatch::dispatch(app, caller, Asked::from(look)).await?;
     if let dispatch::Answer::Fresh(palyra_client::command::Outcome::ApprovalGet(view)) = found
-        && view.run_id == run_id
+        && view.run_id == Some(run_id)
     {
         return Ok(());
     }

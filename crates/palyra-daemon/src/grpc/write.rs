@@ -159,8 +159,9 @@ fn question(view: ApprovalView) -> ToolApprovalRequest {
 
 pub(super) fn approval(mut view: ApprovalView) -> wire::Approval {
     wire::Approval {
-        run_id: view.run_id.to_string(),
-        session_id: view.session_id.to_string(),
+        run_id: view.run_id.map(|id| id.to_string()).unwrap_or_default(),
+        session_id: view.session_id.map(|id| id.to_string()).unwrap_or_default(),
+        asked_by: view.asked_by.take(),
         requested_at: at(view.requested_at),
         answer: view.answer.take().map(answer),
         withdrawn_at: view.withdrawn_at.and_then(at),

@@ -50,7 +50,7 @@ pub(super) async fn stream(
 }
 
 /// The position after the last one that was seen.
-pub(super) fn resume_after(token: &[u8]) -> ApiResult<u64> {
+pub(crate) fn resume_after(token: &[u8]) -> ApiResult<u64> {
     let seen = std::str::from_utf8(token).ok().and_then(|text| text.trim().parse::<u64>().ok());
     match seen.and_then(|seen| seen.checked_add(1)) {
         Some(next) => Ok(next),

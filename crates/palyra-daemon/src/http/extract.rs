@@ -11,7 +11,7 @@ use palyra_common::{ErrorCategory, StableErrorEnvelope};
 use super::error::{ApiError, ApiResult};
 
 /// Largest body that is read. A task with everything a person may paste into it stays below; a larger one only eats memory.
-pub(super) const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
+pub(crate) const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
 
 /// How long a body may take. It is at most a few megabytes.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,10 +1,7 @@
 //! Headers that every answer carries, so that a browser never treats one as a page, a script or a frame of something else.
 
-use axum::extract::Request;
-use axum::middleware::Next;
-use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 const EVERYWHERE: [(HeaderName, &str); 6] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -16,10 +13,8 @@ const EVERYWHERE: [(HeaderName, &str); 6] = [
 ];
 
 /// Adds what an answer does not say itself.
-pub(super) async fn add(request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
+pub(super) fn add(headers: &mut HeaderMap) {
     for (name, value) in EVERYWHERE {
-        response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
-    response
 }

@@ -1,17 +1,76 @@
 //! `GET /healthz`: what each part says about itself.
+//!
+//! Whoever watches the daemon may ask often, so a report is written once and told again for a moment, unless something happened meanwhile.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
 use palyra_client::api::HealthResponse;
 use palyra_common::{BuildInfo, ComponentHealth, HealthReport, HealthStatus, ToStableError as _};
 
+use super::error::{ApiError, ApiResult};
 use crate::app::App;
 use crate::policy_watch;
 
-pub(super) async fn show(State(app): State<Arc<App>>) -> Json<HealthResponse> {
-    Json(report(&app))
+/// How long a report is told again. Only what is slow to look at, such as how full the disk is, is told so late.
+const MOMENT: Duration = Duration::from_millis(100);
+
+pub(super) async fn show(State(app): State<Arc<App>>) -> ApiResult<Response> {
+    let body = app
+        .recent_health
+        .get(Instant::now(), Happened::so_far(&app), || serde_json::to_vec(&report(&app)).map(Bytes::from));
+    let body = body.map_err(|error| ApiError::internal(format!("the report cannot be written: {error}")))?;
+    Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// What is quick to look at; a report is not told again once any of it changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Happened {
+    records: u64,
+    unfinished: usize,
+    policies_failed: bool,
+}
+
+impl Happened {
+    fn so_far(app: &App) -> Self {
+        Self {
+            records: app.journal.head().count,
+            unfinished: app.engine.unfinished(),
+            policies_failed: app.policies.last_error().is_some(),
+        }
+    }
+}
+
+/// The last report as it was written.
+#[derive(Debug, Default)]
+pub(crate) struct RecentHealth(Mutex<Option<Told>>);
+
+#[derive(Debug)]
+struct Told {
+    at: Instant,
+    happened: Happened,
+    body: Bytes,
+}
+
+impl RecentHealth {
+    /// The last report, or a new one.
+    fn get<E>(&self, now: Instant, happened: Happened, write: impl FnOnce() -> Result<Bytes, E>) -> Result<Bytes, E> {
+        // The report is replaced in one assignment, so a panic elsewhere does not spoil it.
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(told) = &*last
+            && told.happened == happened
+            && now.saturating_duration_since(told.at) < MOMENT
+        {
+            return Ok(told.body.clone());
+        }
+        let body = write()?;
+        *last = Some(Told { at: now, happened, body: body.clone() });
+        Ok(body)
+    }
 }
 
 /// What each part says about itself, for every interface that tells it.
@@ -58,4 +117,32 @@ fn journal(app: &App) -> ComponentHealth {
 
 fn runs(app: &App) -> ComponentHealth {
     ComponentHealth::new("runs", HealthStatus::Ok, format!("{} unfinished", app.engine.unfinished()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_told_again_for_a_moment_unless_something_happened() {
+        let recent = RecentHealth::default();
+        let start = Instant::now();
+        let quiet = Happened { records: 7, unfinished: 0, policies_failed: false };
+        let get = |after, happened, text: &'static str| {
+            recent.get(start + after, happened, || Ok::<_, ()>(Bytes::from_static(text.as_bytes()))).unwrap()
+        };
+        assert_eq!(get(Duration::ZERO, quiet, "first"), "first");
+        assert_eq!(get(MOMENT / 2, quiet, "second"), "first");
+        assert_eq!(get(MOMENT, quiet, "third"), "third");
+        let busy = Happened { unfinished: 1, ..quiet };
+        for (happened, text) in [
+            (busy, "a run began"),
+            (quiet, "it ended"),
+            (Happened { records: 8, ..quiet }, "a record came"),
+            (Happened { policies_failed: true, ..quiet }, "the policies do not load"),
+        ] {
+            assert_eq!(get(MOMENT, happened, text), text);
+        }
+        assert_eq!(recent.get(start + 3 * MOMENT, quiet, || Err("broken")), Err("broken"));
+    }
 }

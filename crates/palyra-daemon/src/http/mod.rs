@@ -18,7 +18,8 @@ mod router;
 mod socket;
 
 pub(crate) use error::ApiError;
-pub(crate) use extract::Body;
-pub(crate) use health::report as health_report;
+pub(crate) use events::resume_after;
+pub(crate) use extract::{Body, MAX_BODY_BYTES};
+pub(crate) use health::{RecentHealth, report as health_report};
 pub(crate) use observe::sample;
-pub(crate) use router::router;
+pub(crate) use router::Front;

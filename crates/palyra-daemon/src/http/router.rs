@@ -1,26 +1,66 @@
 //! Which handler answers where, and who may ask there. Nothing else is served.
 
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, get, post};
 use http::{Method, Uri};
 use palyra_client::api::paths;
 use palyra_common::{ErrorCategory, StableErrorEnvelope};
+use tower::{Service, ServiceExt as _};
 
-use super::error::{ApiError, ApiResult};
+use super::error::ApiError;
 use super::extract::MAX_BODY_BYTES;
 use super::{acp, console, description, events, headers, health, observe, rest, socket};
 use crate::app::App;
 use crate::auth::{Access, Peer, Shown};
 use crate::dispatch::{Caller, Transport};
-use crate::openai;
+use crate::{mcp, openai};
 
-/// Everything that is served over HTTP.
-pub(crate) fn router(app: Arc<App>) -> Router {
+/// Everything that is served over HTTP, behind the one place that lets callers in.
+///
+/// A service of its own rather than layers of the router: layers are copied and boxed for each request and each of them.
+#[derive(Clone)]
+pub(crate) struct Front {
+    app: Arc<App>,
+    router: Router,
+}
+
+impl Front {
+    pub(crate) fn new(app: Arc<App>) -> Self {
+        Self { router: router(Arc::clone(&app)), app }
+    }
+}
+
+impl Service<Request> for Front {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let Self { app, router } = self.clone();
+        Box::pin(async move {
+            // Before any route is looked for: nobody unknown learns even which routes there are.
+            let mut answer = match admit(&app, &mut request) {
+                Ok(()) => router.oneshot(request).await?,
+                Err(refused) => *refused,
+            };
+            headers::add(answer.headers_mut());
+            Ok(answer)
+        })
+    }
+}
+
+fn router(app: Arc<App>) -> Router {
     Router::new()
         .route(paths::HEALTH, get(health::show))
         .route(paths::READY, get(observe::ready))
@@ -37,16 +77,15 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route(console::LOGOUT, post(console::log_out))
         .route(console::SESSION, get(console::session))
         .nest(openai::PREFIX, openai::routes())
+        .merge(mcp::routes())
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        // The last layer is the first to see a request: nobody unknown learns even which routes there are.
-        .layer(middleware::from_fn_with_state(Arc::clone(&app), admit))
-        .layer(middleware::from_fn(headers::add))
         .with_state(app)
 }
 
-async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> ApiResult<Response> {
+/// Notes who asks, or gives the answer to whoever may not.
+fn admit(app: &App, request: &mut Request) -> Result<(), Box<Response>> {
     let access = access(request.uri().path());
     let shown = Shown {
         peer: request.extensions().get::<Peer>(),
@@ -60,10 +99,10 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
             request.extensions_mut().insert(Caller::new(principal, Transport::Http).in_trace(trace));
         }
         Ok(None) => {}
-        Err(refused) if openai::serves(request.uri().path()) => return Ok(openai::refused(refused)),
-        Err(refused) => return Err(ApiError::new(refused)),
+        Err(refused) if openai::serves(request.uri().path()) => return Err(Box::new(openai::refused(refused))),
+        Err(refused) => return Err(Box::new(ApiError::new(refused).into_response())),
     }
-    Ok(next.run(request).await)
+    Ok(())
 }
 
 /// Whom a path is for.

@@ -2,7 +2,8 @@
 //!
 //! Each message of the client is a command envelope, or `{"cancel": request_id}`. Each message of the daemon is the result of a command, one
 //! document of a stream, or the end of one. Commands are carried out side by side, a bounded number at a time. A client that does not read stops
-//! its own streams and nothing else: a document is made when there is room for it.
+//! its own streams and nothing else: a document is made when there is room for it. What is no message ends the socket with a code that says why, and so does
+//! silence: a client that answers no pings is gone, whatever the system says about its connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,17 +21,24 @@ use palyra_common::{AcpCommandEnvelope, AcpCommandResultEnvelope, RequestId};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::extract::MAX_BODY_BYTES;
 use crate::app::App;
 use crate::dispatch::{self, Caller, Refusal, Transport};
 
-/// Messages that wait for a slow client.
-const OUTBOX: usize = 8;
+/// Messages that wait for a slow client. Each may be as large as an event, so few: what waits longer stays on the journal.
+const OUTBOX: usize = 2;
+/// What is set aside for reading and for writing on each socket. The library would take 128 KiB for each, which a thousand idle sockets cannot have.
+const BUFFER_BYTES: usize = 8 * 1024;
 /// Commands and streams of one socket at a time.
 const AT_ONCE: usize = 64;
-/// How often a silent client is asked whether it is still there, and whether its credential still counts.
+/// How often a silent client is asked whether it is still there.
 const PING: Duration = Duration::from_secs(20);
+/// Pings in a row without a sign of life after which a client is gone: two minutes. Its streams would otherwise be kept for as long as the system believes in the connection.
+const UNANSWERED: u32 = 6;
+/// How long the last messages may take. A client that reads nothing does not hear them anyway.
+const FLUSH: Duration = Duration::from_secs(1);
 
 pub(super) async fn open(
     State(app): State<Arc<App>>,
@@ -41,6 +49,8 @@ pub(super) async fn open(
     upgrade
         .max_message_size(MAX_BODY_BYTES)
         .max_frame_size(MAX_BODY_BYTES)
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(BUFFER_BYTES)
         .on_upgrade(move |socket| async move { Session::new(app, caller).serve(socket).await })
 }
 
@@ -60,48 +70,59 @@ impl Session {
         let (sink, stream) = socket.split();
         let (outbox, inbox) = mpsc::channel(OUTBOX);
         let mut tasks = JoinSet::new();
-        tasks.spawn(write(sink, inbox));
+        let writer = AbortOnDropHandle::new(tokio::spawn(write(sink, inbox)));
         let closing = self.app.closing.clone();
-        tokio::select! {
-            () = self.read(stream, outbox.clone(), &mut tasks) => {}
-            () = closing.cancelled() => {
-                let frame = CloseFrame { code: close_code::RESTART, reason: Utf8Bytes::from_static("the daemon is stopping") };
-                let _ = outbox.try_send(Message::Close(Some(frame)));
-            }
-        }
+        let goodbye = tokio::select! {
+            goodbye = self.read(stream, &outbox, &mut tasks) => goodbye,
+            () = closing.cancelled() => Some(goodbye(close_code::RESTART, "the daemon is stopping")),
+        };
         // Whoever is gone wants no answers; commands that were begun are on the journal and go on.
         tasks.shutdown().await;
+        let last = async {
+            if let Some(goodbye) = goodbye {
+                let _ = outbox.send(Message::Close(Some(goodbye))).await;
+            }
+            drop(outbox);
+            let _ = writer.await;
+        };
+        let _ = tokio::time::timeout(FLUSH, last).await;
     }
 
-    async fn read(&self, mut stream: SplitStream<WebSocket>, outbox: mpsc::Sender<Message>, tasks: &mut JoinSet<()>) {
+    /// Reads until the socket ends, and gives what the client is told about it, if it can still be told.
+    async fn read(
+        &self,
+        mut stream: SplitStream<WebSocket>,
+        outbox: &mpsc::Sender<Message>,
+        tasks: &mut JoinSet<()>,
+    ) -> Option<CloseFrame> {
         let mut ticks = tokio::time::interval(PING);
+        let mut liveness = Liveness::default();
+        let mut lease = self.app.gate.lease(&self.caller.principal);
         loop {
             let message = tokio::select! {
                 message = stream.next() => message,
+                _ = lease.lost() => return Some(goodbye(close_code::POLICY, "the credential is no longer good")),
                 _ = ticks.tick() => {
-                    if !self.app.gate.still_good(&self.caller.principal) {
-                        let frame = CloseFrame { code: close_code::POLICY, reason: Utf8Bytes::from_static("the credential is no longer good") };
-                        let _ = outbox.send(Message::Close(Some(frame))).await;
-                        return;
+                    if liveness.is_gone() {
+                        return Some(goodbye(close_code::AWAY, "no ping was answered"));
                     }
                     // A client that reads nothing has a full outbox; it is not asked again until there is room.
-                    let _ = outbox.try_send(Message::Ping(bytes::Bytes::new()));
+                    if outbox.try_send(Message::Ping(bytes::Bytes::new())).is_ok() {
+                        liveness.asked();
+                    }
                     continue;
                 }
                 Some(_) = tasks.join_next() => continue,
             };
+            liveness.heard();
             let text = match message {
                 Some(Ok(Message::Text(text))) => text,
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
                 Some(Ok(Message::Binary(_))) => {
-                    let frame = CloseFrame {
-                        code: close_code::UNSUPPORTED,
-                        reason: Utf8Bytes::from_static("messages are JSON texts"),
-                    };
-                    let _ = outbox.send(Message::Close(Some(frame))).await;
-                    return;
+                    return Some(goodbye(close_code::UNSUPPORTED, "messages are JSON texts"));
                 }
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Err(error)) => return no_message(error),
+                Some(Ok(Message::Close(_))) | None => return None,
             };
             match read_socket_message(text.as_bytes()) {
                 Ok(SocketMessage::Cancel(id)) => {
@@ -110,7 +131,7 @@ impl Session {
                     }
                 }
                 Ok(SocketMessage::Command(envelope)) => {
-                    let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else { return };
+                    let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else { return None };
                     let answer = self.answer(*envelope, outbox.clone());
                     tasks.spawn(async move {
                         answer.await;
@@ -119,7 +140,7 @@ impl Session {
                 }
                 Err(error) => {
                     if outbox.send(reply(&SocketReply::Unreadable { error })).await.is_err() {
-                        return;
+                        return None;
                     }
                 }
             }
@@ -164,6 +185,44 @@ impl Session {
     }
 }
 
+/// Whether the other side still says anything.
+#[derive(Debug, Default)]
+struct Liveness {
+    unanswered: u32,
+}
+
+impl Liveness {
+    /// Anything at all came.
+    fn heard(&mut self) {
+        self.unanswered = 0;
+    }
+
+    /// A ping was sent.
+    fn asked(&mut self) {
+        self.unanswered += 1;
+    }
+
+    /// Whether too many of them went unanswered.
+    fn is_gone(&self) -> bool {
+        self.unanswered >= UNANSWERED
+    }
+}
+
+fn goodbye(code: u16, reason: &'static str) -> CloseFrame {
+    CloseFrame { code, reason: Utf8Bytes::from_static(reason) }
+}
+
+/// What a client is told whose bytes are no message; nothing if the connection itself is gone.
+fn no_message(error: axum::Error) -> Option<CloseFrame> {
+    match *error.into_inner().downcast::<tungstenite::Error>().ok()? {
+        tungstenite::Error::Capacity(_) => Some(goodbye(close_code::SIZE, "the message is too large")),
+        tungstenite::Error::Utf8(_) => Some(goodbye(close_code::INVALID, "the message is not text")),
+        tungstenite::Error::Protocol(tungstenite::error::ProtocolError::ResetWithoutClosingHandshake) => None,
+        tungstenite::Error::Protocol(_) => Some(goodbye(close_code::PROTOCOL, "these are no frames")),
+        _ => None,
+    }
+}
+
 async fn send_stream(
     app: &App,
     caller: &Caller,
@@ -188,6 +247,8 @@ async fn send_stream(
             Ok::<_, serde_json::Error>(())
         })
         .map_err(|error| Refusal::internal(format!("a document cannot be written: {error}")))?;
+        // A client that does not read holds one page as texts, not as events too.
+        drop(page);
         for text in messages {
             let Ok(text) = Utf8Bytes::try_from(text) else { continue };
             if outbox.send(Message::Text(text)).await.is_err() {
@@ -207,5 +268,26 @@ async fn write(mut sink: SplitSink<WebSocket, Message>, mut inbox: mpsc::Receive
         if sink.send(message).await.is_err() || last {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_says_anything_is_there() {
+        let mut liveness = Liveness::default();
+        let ask_until_one_is_left = |liveness: &mut Liveness| {
+            for _ in 1..UNANSWERED {
+                liveness.asked();
+                assert!(!liveness.is_gone());
+            }
+        };
+        ask_until_one_is_left(&mut liveness);
+        liveness.heard();
+        ask_until_one_is_left(&mut liveness);
+        liveness.asked();
+        assert!(liveness.is_gone());
     }
 }

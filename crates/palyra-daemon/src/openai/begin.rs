@@ -125,11 +125,13 @@ async fn create(app: &App, caller: &Caller, conversation: Conversation, wish: Wi
     };
     let limits = wish.max_tool_calls.map(|calls| RunLimitsParams { max_tool_calls: Some(calls), ..Default::default() });
     let params = CreateRunParams {
+        binding: None,
         session_id,
         session_key: None,
         prompt,
         workspace,
         model: wish.model,
+        agent: None,
         mode: None,
         limits,
         client_tools: wish.tools,
@@ -180,7 +182,8 @@ pub(super) async fn ask<T: DeserializeOwned>(
     serde_json::from_value(value).map_err(|error| Refusal::internal(format!("an answer does not read: {error}")))
 }
 
-async fn follow(
+/// Follows a run from a position of its tape on.
+pub(super) async fn follow(
     app: &Arc<App>,
     caller: Caller,
     run_id: RunId,

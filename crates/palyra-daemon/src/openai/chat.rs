@@ -54,14 +54,14 @@ pub(super) async fn create(
     Ok(Json(chat_document::whole(whole, &model, created)).into_response())
 }
 
-struct Request {
+pub(super) struct Request {
     common: Common,
     said: Vec<messages::Said>,
     tools: Vec<palyra_client::api::ClientToolParams>,
     usage: TellUsage,
 }
 
-fn read(body: &[u8]) -> Result<Request> {
+pub(super) fn read(body: &[u8]) -> Result<Request> {
     let mut fields = Fields::of_body(body)?;
     let common = params::common(&mut fields)?;
     let said = messages::read(fields.list("messages")?)?;

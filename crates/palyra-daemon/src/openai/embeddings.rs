@@ -22,7 +22,7 @@ const MAX_INPUTS: usize = 2048;
 
 /// How vectors are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+pub(super) enum Format {
     Float,
     /// Four bytes per number, the lowest first.
     Base64,
@@ -54,7 +54,7 @@ pub(super) async fn create(
     })))
 }
 
-fn read(body: &[u8]) -> Result<(EmbeddingRequest, Format)> {
+pub(super) fn read(body: &[u8]) -> Result<(EmbeddingRequest, Format)> {
     let mut fields = Fields::of_body(body)?;
     let model = fields.needed_text("model")?;
     let input = input(fields.take("input"))?;

@@ -151,10 +151,7 @@ impl Following {
                 () = closing.cancelled() => return Err(Refusal::stopping()),
             };
             match page {
-                Err(_) => {
-                    self.check_credential()?;
-                    return Ok(Some(Piece::Silence));
-                }
+                Err(_) => return Ok(Some(Piece::Silence)),
                 Ok(page) => match page? {
                     Some(Page::Events(events)) => {
                         for event in events {
@@ -167,15 +164,6 @@ impl Following {
                 },
             }
         }
-    }
-
-    fn check_credential(&self) -> Result<()> {
-        if self.app.gate.still_good(&self.caller.principal) {
-            return Ok(());
-        }
-        Err(StableErrorEnvelope::new("credential_revoked", ErrorCategory::Auth, "the credential is no longer good")
-            .hint("ask the owner of this daemon for a new one")
-            .into())
     }
 
     async fn take_in(&mut self, event: &RunStreamEvent) -> Result<()> {

@@ -30,9 +30,13 @@ pub(super) fn response(run_id: RunId, from_seq: u64) -> String {
 
 /// The run of a response.
 pub(super) fn read_response(name: &str) -> Option<RunId> {
+    read_response_place(name).map(|(run_id, _)| run_id)
+}
+
+/// The run of a response, and where on its tape it begins.
+pub(super) fn read_response_place(name: &str) -> Option<(RunId, u64)> {
     let (run, seq) = name.strip_prefix("resp_")?.split_once('_')?;
-    seq.parse::<u64>().ok()?;
-    run.parse().ok()
+    Some((run.parse().ok()?, seq.parse().ok()?))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! - `fields`, `messages`, `items`, `tools`, `params`: reading requests, refusing by name what cannot be honoured;
 //! - `conversation`: what was said before, and which session it belongs to; `ids`: names of calls and answers;
 //! - `begin`, `deliver`: from a request to a run; `following`: from its tape to an answer; `workspaces`: where it works;
-//! - `chat`, `responses`, `models`, `embeddings`: the routes; `sse` and `whole`: in parts or at once; `chat_document`, `response_document`,
+//! - `chat`, `responses`, `retrieve`, `models`, `embeddings`: the routes; `sse` and `whole`: in parts or at once; `chat_document`, `response_document`,
 //!   `response_stream`: how answers are written;
 //! - `error`: the one place where a refusal becomes OpenAI's error.
 
@@ -28,6 +28,7 @@ mod params;
 mod response_document;
 mod response_stream;
 mod responses;
+mod retrieve;
 mod sse;
 mod tools;
 mod whole;
@@ -42,6 +43,23 @@ use http::{Method, Uri};
 use palyra_common::{ErrorCategory, StableErrorEnvelope, TokenScope};
 
 pub(crate) use conversation::projection;
+
+/// Reads a body and says only whether it can be honoured.
+pub(crate) mod fuzzing {
+    use crate::dispatch::Result;
+
+    pub(crate) fn chat(body: &[u8]) -> Result<()> {
+        super::chat::read(body).map(drop)
+    }
+
+    pub(crate) fn responses(body: &[u8]) -> Result<()> {
+        super::responses::read(body).map(drop)
+    }
+
+    pub(crate) fn embeddings(body: &[u8]) -> Result<()> {
+        super::embeddings::read(body).map(drop)
+    }
+}
 
 use self::error::{OpenAiError, OpenAiResult};
 use crate::app::App;
@@ -60,6 +78,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/models/{*model}", get(models::show))
         .route("/chat/completions", post(chat::create))
         .route("/responses", post(responses::create))
+        .route("/responses/{response_id}", get(retrieve::show))
         .route("/embeddings", post(embeddings::create))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
@@ -102,7 +121,7 @@ async fn no_route(uri: Uri) -> OpenAiError {
 async fn no_method(method: Method, uri: Uri) -> OpenAiError {
     let message = format!("`{PREFIX}{}` does not answer to {method}", uri.path());
     StableErrorEnvelope::new("method_not_allowed", ErrorCategory::Validation, message)
-        .hint("models are read with GET, everything else is asked with POST")
+        .hint("models and responses are read with GET, everything else is asked with POST")
         .into()
 }
 

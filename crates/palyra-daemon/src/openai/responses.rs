@@ -86,7 +86,7 @@ async fn previous_run(app: &App, caller: &Caller, name: &str) -> Result<RunId> {
     Ok(run_id)
 }
 
-struct Request {
+pub(super) struct Request {
     common: Common,
     said: Vec<Said>,
     instructions: Option<String>,
@@ -97,7 +97,7 @@ struct Request {
     max_tool_calls: Option<u32>,
 }
 
-fn read(body: &[u8]) -> Result<Request> {
+pub(super) fn read(body: &[u8]) -> Result<Request> {
     let mut fields = Fields::of_body(body)?;
     let common = params::common(&mut fields)?;
     let instructions = fields.text("instructions")?;

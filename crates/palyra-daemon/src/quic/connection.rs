@@ -59,6 +59,8 @@ fn identified(connection: &Connection, authority: Arc<Authority>) -> Result<Devi
 async fn attend(app: &Arc<App>, connection: &Connection, device: &Arc<Device>) -> Option<CloseCode> {
     let _open = app.metrics.connection_opened(palyra_telemetry::Transport::Quic);
     let mut streams = JoinSet::new();
+    let Ok(principal) = device.principal() else { return Some(CloseCode::CertificateRefused) };
+    let mut lease = app.gate.lease(&principal);
     let mut look = tokio::time::interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -66,12 +68,14 @@ async fn attend(app: &Arc<App>, connection: &Connection, device: &Arc<Device>) -
             biased;
             () = app.closing.cancelled() => break,
             _ = look.tick() => {
-                let good = device.principal().is_ok_and(|principal| app.gate.still_good(&principal));
+                let good = device.principal().is_ok_and(|principal| app.gate.still_good(&principal).is_ok());
                 if !good {
                     // What is under way is broken off with the connection: its certificate stands for nobody.
                     return Some(CloseCode::CertificateRefused);
                 }
             }
+            // Somebody took the certificate back.
+            _ = lease.lost() => return Some(CloseCode::CertificateRefused),
             Some(_) = streams.join_next(), if !streams.is_empty() => {}
             accepted = connection.accept_bi() => match accepted {
                 Ok((send, receive)) => {

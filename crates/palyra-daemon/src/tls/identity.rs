@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use palyra_client::quic::LOCAL_IDENTITY;
 use palyra_common::config::Config;
-use palyra_common::{Clock, SecretString, ToStableError as _};
+use palyra_common::{Clock, SecretString, Timestamp, ToStableError as _};
 use palyra_identity::{Authority, AuthorityOptions, IdentityError, PrincipalId, Serial};
 use ring::hmac;
 use tokio::sync::OnceCell;
@@ -90,6 +90,11 @@ impl Identity {
     pub(crate) fn is_revoked(&self, serial: &Serial) -> bool {
         let authority = self.shared.authority.get();
         authority.is_some_and(|authority| authority.revocations().iter().any(|entry| entry.serial == *serial))
+    }
+
+    /// When a certificate runs out, if that is known.
+    pub(crate) fn expiry(&self, serial: &Serial) -> Option<Timestamp> {
+        self.shared.authority.get().and_then(|authority| authority.expiry(serial))
     }
 
     /// Renews what is due, every hour, until told to stop.

@@ -10,17 +10,17 @@ use crate::raw::{exchange, exchange_with, loopback_json, unix};
 use crate::support::{Daemon, Place};
 
 /// What the daemon may grow by under any of this.
-const MOST_BYTES: u64 = 64 * 1024 * 1024;
+pub(crate) const MOST_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Peak memory of the daemon so far.
-fn peak(daemon: &Daemon) -> u64 {
+pub(crate) fn peak(daemon: &Daemon) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap() * 1024
 }
 
 /// The daemon is alive, answers at once and has not grown.
-async fn unharmed(daemon: &Daemon, before: u64) {
+pub(crate) async fn unharmed(daemon: &Daemon, before: u64) {
     let health = tokio::time::timeout(Duration::from_secs(10), daemon.client.health()).await;
     assert_eq!(health.expect("nobody is answered").unwrap().pid, daemon.pid());
     let grown = peak(daemon).saturating_sub(before);

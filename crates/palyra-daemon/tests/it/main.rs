@@ -8,6 +8,9 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod asked;
+mod bindings;
+mod broken;
 mod clients;
 #[path = "../../../palyra-telemetry/tests/it/collector.rs"]
 #[allow(dead_code, reason = "shared with the tests of palyra-telemetry, which use all of it")]
@@ -17,8 +20,13 @@ mod description;
 mod doors;
 mod grpc;
 mod hostile;
+mod hostile_grpc;
+mod hostile_quic;
+mod hostile_slow;
+mod hostile_socket;
 mod journal;
 mod matrix;
+mod mcp;
 mod observe;
 mod openai;
 mod policies;
@@ -29,6 +37,7 @@ mod raw;
 mod requests;
 mod runs;
 mod service;
+mod standing;
 mod start;
 mod stop;
 mod support;

@@ -21,11 +21,9 @@ enum Verdict {
     Denied,
     /// It was not let in.
     Unknown,
-    /// The daemon has no such command yet.
-    Absent,
 }
 
-use Verdict::{Absent, Denied, Permitted, Unknown};
+use Verdict::{Denied, Permitted, Unknown};
 
 /// The kinds of callers, in the order of a row.
 const CALLERS: [&str; 8] =
@@ -46,15 +44,19 @@ const CHANGE: [Verdict; 8] = row(Denied, Permitted, Denied);
 const BEGIN: [Verdict; 8] = row(Denied, Permitted, Permitted);
 /// What concerns the whole daemon.
 const ADMINISTER: [Verdict; 8] = row(Denied, Denied, Denied);
-/// Not built yet: everybody who is let in hears so.
-const ABSENT: [Verdict; 8] = [Unknown, Unknown, Unknown, Absent, Absent, Absent, Absent, Absent];
 
 fn expected(command: AcpCommand) -> [Verdict; 8] {
     use AcpCommand as C;
     match command {
-        C::SessionNew | C::SessionResolve | C::RunCreate => BEGIN,
-        C::SessionList | C::RunList | C::ApprovalList | C::PatternList | C::Reconnect | C::PrincipalShow => LIST,
-        C::ToolList | C::PolicyList | C::ConfigGet => LIST,
+        C::SessionNew | C::SessionResolve | C::RunCreate | C::ApprovalRequest => BEGIN,
+        C::SessionList
+        | C::RunList
+        | C::UsageReport
+        | C::ApprovalList
+        | C::PatternList
+        | C::Reconnect
+        | C::PrincipalShow => LIST,
+        C::ToolList | C::PolicyList | C::ConfigGet | C::BindingList => LIST,
         C::SessionLoad
         | C::SessionResume
         | C::SessionExport
@@ -65,7 +67,9 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
         | C::RunGet
         | C::RunTape
         | C::RunReplay
-        | C::ApprovalGet => LOOK,
+        | C::RunContext
+        | C::ApprovalGet
+        | C::BindingGet => LOOK,
         C::SessionRename
         | C::SessionArchive
         | C::SessionFork
@@ -82,7 +86,9 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
         | C::RunEnvelopeEdit
         | C::RunUndo
         | C::ApprovalDecide
-        | C::PatternRevoke => CHANGE,
+        | C::PatternRevoke
+        | C::BindingSet
+        | C::BindingRemove => CHANGE,
         C::JournalTail
         | C::JournalExport
         | C::JournalVerify
@@ -92,8 +98,9 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
         | C::TokenList
         | C::TokenRotate
         | C::TokenRevoke
+        | C::DeviceList
+        | C::DeviceRevoke
         | C::DaemonStop => ADMINISTER,
-        C::ApprovalRequest | C::BindingList | C::BindingSet | C::BindingRemove => ABSENT,
     }
 }
 
@@ -113,6 +120,7 @@ struct Things {
     approval: String,
     workspace: String,
     spare_token: String,
+    binding: String,
 }
 
 /// Parameters with which each command is read; whether it then succeeds does not matter here.
@@ -127,6 +135,8 @@ fn params(command: AcpCommand, things: &Things) -> Value {
         AcpCommand::RunInput => json!({"text": "more", "mode": "follow_up"}),
         AcpCommand::RunDeliver => json!({"results": [{"call_id": "none", "content": ""}]}),
         AcpCommand::ApprovalDecide => json!({"decision": "deny", "scope": "once"}),
+        AcpCommand::ApprovalRequest => json!({"subject": "tool", "summary": "may I?"}),
+        AcpCommand::BindingSet => json!({"place": {"channel": "editor"}, "session_id": things.session}),
         AcpCommand::JournalBackup => json!({"dest": "/nonexistent/backup"}),
         AcpCommand::TokenCreate => json!({"name": "n", "role": "viewer"}),
         _ => json!({}),
@@ -136,6 +146,8 @@ fn params(command: AcpCommand, things: &Things) -> Value {
         Some("run_id") => json!(things.run),
         Some("approval_id") => json!(things.approval),
         Some("token_id") => json!(things.spare_token),
+        Some("binding_id") => json!(things.binding),
+        Some("device_id") => json!(palyra_common::DeviceId::from_u128(7)),
         Some("seq") => json!(1),
         Some(other) => panic!("what is a {other}?"),
         None => return params,
@@ -147,7 +159,6 @@ fn params(command: AcpCommand, things: &Things) -> Value {
 fn verdict(code: Option<&str>) -> Verdict {
     match code {
         Some("command_denied") => Denied,
-        Some("command_not_available") => Absent,
         Some("token_refused" | "credential_expired" | "credential_revoked" | "credential_invalid") => Unknown,
         _ => Permitted,
     }
@@ -199,7 +210,11 @@ async fn every_command_against_every_caller() {
         let refused = unix(&daemon, &format!("POST /api/v1/approvals/{approval}/decide"), answer.as_bytes());
         assert_eq!(refused.refusal(), (422, "request_invalid".to_owned()), "{answer}");
     }
+    let bound =
+        json!({"place": {"channel": "matrix", "conversation": "room"}, "session_id": run.session_id}).to_string();
+    let bound = unix(&daemon, "POST /api/v1/bindings", bound.as_bytes()).json();
     let things = Things {
+        binding: bound["binding_id"].as_str().unwrap_or_else(|| panic!("{bound}")).to_owned(),
         session: run.session_id.to_string(),
         run: run.run_id.to_string(),
         approval: approval.to_string(),

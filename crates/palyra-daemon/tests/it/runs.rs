@@ -162,7 +162,7 @@ async fn a_question_survives_a_restart_and_is_answered() {
     let daemon = place.start().await;
     let run = daemon.create("write it").await;
     let pending = wait_for_question(&daemon.client).await;
-    assert_eq!(pending.run_id, run.run_id);
+    assert_eq!(pending.run_id, Some(run.run_id));
     assert_eq!(pending.tool.as_deref(), Some("palyra.fs.write"));
     daemon.kill();
 

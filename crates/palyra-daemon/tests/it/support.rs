@@ -143,6 +143,7 @@ impl Daemon {
 
     pub(crate) fn task(&self, prompt: &str) -> CreateRunParams {
         CreateRunParams {
+            binding: None,
             client_tools: Vec::new(),
             history: Vec::new(),
             session_id: None,
@@ -150,6 +151,7 @@ impl Daemon {
             prompt: prompt.to_owned(),
             workspace: self.workspace.display().to_string(),
             model: None,
+            agent: None,
             mode: None,
             limits: None,
             idempotency_key: None,

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use palyra_common::HealthStatus;
+use palyra_client::api::ListRunsParams;
+use palyra_client::{Client, Endpoint, Follow, Trust};
+use palyra_common::{HealthStatus, SecretString};
 use palyra_identity::{TlsVersions, server_only_client_config};
 use rustls::ClientConfig;
 use rustls_pki_types::pem::PemObject as _;
@@ -15,7 +17,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::quic_support::{authority, credentials, in_time};
 use crate::raw::loopback;
-use crate::support::{Daemon, Place};
+use crate::support::{Daemon, Place, code};
 
 const TLS: TlsVersions = TlsVersions::Tls12AndLater;
 
@@ -258,4 +260,38 @@ async fn a_handshake_that_stops_half_way_holds_up_nobody() {
         let ended = tokio::time::timeout(Duration::from_secs(60), stream.read(&mut byte)).await;
         assert!(ended.is_ok(), "the daemon waits for ever");
     }
+}
+
+#[tokio::test]
+async fn the_client_library_speaks_tls_to_who_proves_its_name() {
+    let place = tls_place().with_script("[[turn]]\ntext = \"from afar\"");
+    let daemon = place.start().await;
+    let url = format!("https://localhost:{}", daemon.address().rsplit_once(':').unwrap().1);
+    let trust = Trust::Authority(daemon.state_root.join("identity/ca.pem"));
+    let token = || SecretString::new(daemon.token());
+    let client = Client::new(Endpoint::remote(&url, token(), &trust).unwrap());
+    let run = client.create_run(&daemon.task("hello")).await.unwrap();
+    let mut tape = client.tape(run.run_id, 1, Follow::UntilEnd);
+    let mut last = 0;
+    while let Some(event) = in_time(tape.next()).await.unwrap() {
+        last = event.seq;
+    }
+    let detail = client.run(run.run_id).await.unwrap();
+    assert_eq!((detail.answer.as_deref(), detail.run.last_seq), (Some("from afar"), last));
+
+    // Another authority, another name, another token; and who speaks no TLS at all.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let foreign = elsewhere.path().join("ca.pem");
+    std::fs::write(&foreign, authority(elsewhere.path()).pem()).unwrap();
+    let refused = |url: &str, token: SecretString, trust: Trust| {
+        let client = Client::new(Endpoint::remote(url, token, &trust).unwrap());
+        async move { code(client.runs(&ListRunsParams::default()).await) }
+    };
+    assert_eq!(refused(&url, token(), Trust::Authority(foreign)).await, "daemon_untrusted");
+    let other_name = url.replace("localhost", "127.0.0.2");
+    assert_eq!(refused(&other_name, token(), trust.clone()).await, "daemon_unreachable");
+    assert_eq!(refused(&url, SecretString::new("wrong".to_owned()), trust.clone()).await, "token_refused");
+    let plain = Place::new().start().await;
+    let url = format!("https://localhost:{}", plain.address().rsplit_once(':').unwrap().1);
+    assert_eq!(refused(&url, token(), trust).await, "daemon_untrusted");
 }

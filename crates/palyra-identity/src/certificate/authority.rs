@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use palyra_common::{Clock, DeviceId, PrincipalRole, SecretString};
+use palyra_common::{Clock, DeviceId, PrincipalRole, SecretString, Timestamp};
 use rcgen::{KeyPair, PublicKeyData as _};
 use rustls::server::NoServerSessionStorage;
 use rustls::{ConfigBuilder, ServerConfig, server::WantsServerCert};
@@ -20,6 +20,7 @@ use super::issue::{
     ClientRequest, MAX_CLIENT_LIFE, Signer, authority_certificate, client_certificate, generate_key, server_names,
     signer,
 };
+use super::issued::{Issued, IssuedCertificate};
 use super::pem;
 use super::revocations::{Revocation, Revocations};
 use super::server::{self, ServerCertificate};
@@ -31,6 +32,7 @@ const KEY_FILE: &str = "ca.key";
 const CERTIFICATE_FILE: &str = "ca.pem";
 const SERVER_FILE: &str = "server.pem";
 const REVOCATIONS_FILE: &str = "revoked.json";
+const ISSUED_FILE: &str = "issued.json";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// A certificate is renewed when less than this part of its life is left.
 const RENEWAL_PART: u32 = 3;
@@ -63,6 +65,7 @@ pub struct Authority {
     trust: Trust,
     server: Arc<ServerCertificate>,
     revocations: Arc<Revocations>,
+    issued: Issued,
 }
 
 impl fmt::Debug for Authority {
@@ -91,6 +94,7 @@ impl Authority {
         let (key, pem) = load_or_make(directory, now)?;
         let trust = Trust::in_authority(&pem::certificate(&directory.join(CERTIFICATE_FILE), &pem)?)?;
         let revocations = Arc::new(Revocations::open(directory.join(REVOCATIONS_FILE))?);
+        let issued = Issued::open(directory.join(ISSUED_FILE))?;
         let signer = signer(key)?;
         let server_file = directory.join(SERVER_FILE);
         let until = now.plus(options.server_life / RENEWAL_PART);
@@ -99,7 +103,8 @@ impl Authority {
             None => server::make(&server_file, &signer, &names, options.server_life, now)?,
         };
         let server = Arc::new(ServerCertificate::new(certified));
-        Ok(Self { directory: directory.to_owned(), options, clock, names, pem, signer, trust, server, revocations })
+        let directory = directory.to_owned();
+        Ok(Self { directory, options, clock, names, pem, signer, trust, server, revocations, issued })
     }
 
     /// The authority's certificate in PEM, for clients to trust.
@@ -123,8 +128,17 @@ impl Authority {
     }
 
     fn issue_with(&self, key: &KeyPair, request: &ClientRequest) -> Result<ClientCredentials, IdentityError> {
-        let (certificate_pem, serial) = client_certificate(&self.signer, key, request, self.clock.now())?;
-        let ClientRequest { device, principal, role, .. } = request.clone();
+        let now = self.clock.now();
+        let (certificate_pem, serial) = client_certificate(&self.signer, key, request, now)?;
+        let ClientRequest { device, principal, role, life } = request.clone();
+        self.issued.add(IssuedCertificate {
+            serial: serial.clone(),
+            device,
+            principal: principal.clone(),
+            role,
+            issued_at: now,
+            expires_at: now.plus(life),
+        })?;
         Ok(ClientCredentials {
             identity: DeviceIdentity { device, principal, role, serial },
             certificate_pem,
@@ -204,6 +218,36 @@ impl Authority {
     #[must_use]
     pub fn revocations(&self) -> Vec<Revocation> {
         self.revocations.list()
+    }
+
+    /// Takes all certificates of a device back that have not run out; says how many.
+    ///
+    /// # Errors
+    /// When the device has none, or that cannot be written down.
+    pub fn revoke_device(&self, device: DeviceId, by: &PrincipalId) -> Result<usize, IdentityError> {
+        let mut held = self.issued()?;
+        held.retain(|certificate| certificate.device == device);
+        if held.is_empty() {
+            return Err(IdentityError::DeviceNotFound { id: device.to_string() });
+        }
+        for certificate in &held {
+            self.revoke(&certificate.serial, by)?;
+        }
+        Ok(held.len())
+    }
+
+    /// The certificates of devices that have not run out, oldest first; those that were taken back are among them.
+    ///
+    /// # Errors
+    /// When the list of them cannot be read.
+    pub fn issued(&self) -> Result<Vec<IssuedCertificate>, IdentityError> {
+        self.issued.list(self.clock.now())
+    }
+
+    /// When a certificate of a device runs out, if it is known.
+    #[must_use]
+    pub fn expiry(&self, serial: &Serial) -> Option<Timestamp> {
+        self.issued.expiry(serial)
     }
 
     /// Whom the certificates of a peer stand for, at this moment. Asked again on a long connection, it notices a revocation.

@@ -184,6 +184,16 @@ impl ConsoleSessions {
         before - sessions.len()
     }
 
+    /// The credential that an open session was opened with; nothing for one that was ended or is too old. Being asked does not count as use.
+    #[must_use]
+    pub fn opened_by(&self, id: &ConsoleSessionId) -> Option<Via> {
+        let now = self.clock.now();
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let session =
+            sessions.values().find(|open| matches!(&open.principal.via, Via::Console { session } if session == id))?;
+        (now.since(session.opened) < self.options.absolute).then(|| session.opened_by.clone())
+    }
+
     fn is_live(&self, session: &Session, now: Timestamp) -> bool {
         now.since(session.seen) < self.options.idle && now.since(session.opened) < self.options.absolute
     }

@@ -30,6 +30,7 @@ pub(crate) use self::endpoint::BaseUrl;
 pub(crate) use self::failure::{Judge, Refusal, Verdict, from_stream, no_verdict};
 pub(crate) use self::repair::{Cut, arguments as repair_arguments, is_json};
 pub(crate) use self::retry::chance;
+pub(crate) use self::sse::sse_events;
 pub(crate) use self::tool_names::ToolNames;
 pub(crate) use self::transport::{Ask, Auth, Transport, TransportOptions};
 

@@ -99,6 +99,19 @@ impl SseParser {
     }
 }
 
+/// The events in a stream that arrives in these portions and then ends.
+pub(crate) fn sse_events<'a>(portions: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<String>, ModelError> {
+    let mut parser = SseParser::default();
+    let mut events = Vec::new();
+    for portion in portions {
+        parser.push(portion)?;
+        events.extend(std::iter::from_fn(|| parser.next_event()));
+    }
+    parser.finish()?;
+    events.extend(parser.ready);
+    Ok(events)
+}
+
 #[cfg(test)]
 #[path = "sse_tests.rs"]
 mod tests;

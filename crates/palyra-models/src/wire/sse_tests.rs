@@ -5,15 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn parse(chunks: &[&[u8]]) -> Result<Vec<String>, ModelError> {
-    let mut parser = SseParser::default();
-    let mut events = Vec::new();
-    for chunk in chunks {
-        parser.push(chunk)?;
-        events.extend(std::iter::from_fn(|| parser.next_event()));
-    }
-    parser.finish()?;
-    events.extend(std::iter::from_fn(|| parser.next_event()));
-    Ok(events)
+    sse_events(chunks.iter().copied())
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod answers;
 mod faults;
 mod fixtures;
 mod llama;
+mod routing;
 mod server;
 mod support;
 mod vendors;

@@ -11,11 +11,12 @@ use serde_json::Value;
 /// The groups from left to right. A crate that is in none of them fails the test until somebody places it.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("common", &["palyra-common"]),
-    ("deciders", &["palyra-flow", "palyra-policy", "palyra-policy-prove", "palyra-safety"]),
+    ("deciders", &["palyra-budget", "palyra-flow", "palyra-policy", "palyra-policy-prove", "palyra-safety"]),
     (
         "mechanisms",
         &[
             "palyra-journal",
+            "palyra-secrets",
             "palyra-vault",
             "palyra-identity",
             "palyra-models",

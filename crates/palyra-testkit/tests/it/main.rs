@@ -12,5 +12,6 @@ mod clients;
 mod crash;
 mod direction;
 mod error_pages;
+mod oracles;
 mod system;
 mod tamper;

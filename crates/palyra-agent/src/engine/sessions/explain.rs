@@ -13,8 +13,8 @@ use crate::engine::Engine;
 use crate::error::AgentError;
 use crate::projections::{self, ApprovalFilter, RunFilter};
 use crate::session::{
-    ForkedFrom, InputGiven, InputWithdrawn, InputsFailed, InputsTaken, SessionChange, SessionChanged, SessionCreated,
-    SessionSettings, Taken, kind,
+    ForkedFrom, InputGiven, InputWithdrawn, InputsFailed, InputsReturned, InputsTaken, SessionChange, SessionChanged,
+    SessionCreated, SessionSettings, Taken, kind,
 };
 
 /// Most runs that one account tells of, the newest ones.
@@ -110,6 +110,13 @@ pub enum SessionEventKind {
         run_id: RunId,
         /// Which of the two.
         how: Taken,
+    },
+    /// The run that inputs went into ended before its model read them; they wait again.
+    InputsReturned {
+        /// The inputs.
+        input_ids: Vec<String>,
+        /// The run.
+        run_id: RunId,
     },
     /// An input was taken back.
     InputWithdrawn {
@@ -209,6 +216,10 @@ fn told(record: &StoredRecord) -> serde_json::Result<Option<SessionEvent>> {
         kind::INPUT_TAKEN => {
             let InputsTaken { input_ids, run_id, how, .. } = record.parse()?;
             (None, Kind::InputsTaken { input_ids, run_id, how })
+        }
+        kind::INPUT_RETURNED => {
+            let InputsReturned { input_ids, run_id, .. } = record.parse()?;
+            (None, Kind::InputsReturned { input_ids, run_id })
         }
         kind::INPUT_WITHDRAWN => {
             let InputWithdrawn { input_id, by, .. } = record.parse()?;

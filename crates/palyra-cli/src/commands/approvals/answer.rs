@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: only a whole, unmistakable answer decides. Anything else asks again.
 
-use palyra_client::api::{DecideApprovalParams, ListPatternsParams, PatternView, RunView};
+use palyra_client::api::{ApprovalView, DecideApprovalParams, ListPatternsParams, PatternView, RunView};
 use palyra_client::{Client, ClientError};
 use palyra_common::{ApprovalDecision, ApprovalId, ApprovalScope};
 use serde::Serialize;
@@ -59,9 +59,12 @@ impl Answer {
 /// An answer that was accepted.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Decided {
-    /// The run that asked.
+    /// The run that asked, if one did.
     #[serde(flatten)]
-    pub(crate) run: RunView,
+    pub(crate) run: Option<RunView>,
+    /// The question of a client, if one asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) approval: Option<ApprovalView>,
     /// What was agreed to, if the answer reaches further than one call and could be read back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pattern: Option<PatternView>,
@@ -73,14 +76,15 @@ pub(crate) async fn give(
     id: ApprovalId,
     params: &DecideApprovalParams,
 ) -> Result<Decided, ClientError> {
-    let run = client.decide_approval(id, params).await?;
+    let decided = client.decide_approval(id, params).await?;
     let mut pattern = None;
     if reaches_further(params) {
         // The answer counts whether or not this works; `palyra approvals patterns` tells later.
         let agreed = client.patterns(&ListPatternsParams::default()).await;
         pattern = agreed.ok().and_then(|page| page.patterns.into_iter().find(|pattern| pattern.approval_id == id));
     }
-    Ok(Decided { run, pattern })
+    let approval = decided.run.is_none().then_some(decided.approval);
+    Ok(Decided { run: decided.run, approval, pattern })
 }
 
 /// Whether an answer is about more than the one call.

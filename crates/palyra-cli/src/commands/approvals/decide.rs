@@ -64,8 +64,10 @@ pub(super) async fn execute(
         return Ok(ExitCode::Ok);
     }
     let answer = render::approvals::decided(params.decision, params.scope);
-    let outcome = render::runs::outcome(&decided.run);
-    console.line(&format!("{answer}; run {} is now {outcome}", decided.run.run_id))?;
+    match &decided.run {
+        Some(run) => console.line(&format!("{answer}; run {} is now {}", run.run_id, render::runs::outcome(run)))?,
+        None => console.line(&format!("{answer}; whoever asked is told"))?,
+    }
     match &decided.pattern {
         Some(pattern) => {
             render::approvals::agreed_to(pattern).iter().try_for_each(|line| console.line(line))?;

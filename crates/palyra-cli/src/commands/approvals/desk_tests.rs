@@ -10,7 +10,8 @@ use super::*;
 fn question(id: u128) -> Question {
     Question {
         approval_id: ApprovalId::from_u128(id),
-        run_id: RunId::from_u128(9),
+        run_id: Some(RunId::from_u128(9)),
+        asked_by: None,
         risk: Risk::High,
         summary: format!("question {id}"),
         reason: "because".to_owned(),

@@ -140,7 +140,8 @@ impl Watch<'_> {
             (OutputFormat::Text, Input::Terminal) => self.desk.asked(Question::from(approval)),
             (OutputFormat::Text, Input::Piped) => {
                 let at = instant(approval.requested_at);
-                self.console.line(&format!("{}  asked {at} UTC by run {}", approval.approval_id, approval.run_id))?;
+                let by = approval.run_id.map(|run_id| format!(" by run {run_id}")).unwrap_or_default();
+                self.console.line(&format!("{}  asked {at} UTC{by}", approval.approval_id))?;
                 let question = Question::from(approval);
                 question::lines(&question, self.console)
                     .iter()

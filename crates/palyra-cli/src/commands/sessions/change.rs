@@ -73,7 +73,7 @@ pub(crate) struct CompactArguments {
 
 pub(super) async fn new(arguments: NewArguments, client: &Client, context: &Context) -> Result<ExitCode, CliError> {
     let NewArguments { title, key, mode } = arguments;
-    let params = NewSessionParams { session_key: key, title, mode, settings: None };
+    let params = NewSessionParams { session_key: key, binding: None, title, mode, settings: None };
     report(&client.execute(&Command::SessionNew(params)).await?, "began", context)
 }
 

@@ -202,3 +202,37 @@ async fn health_tells_of_every_part() {
     assert!(parts.contains(&"journal") && parts.contains(&"grpc"), "{parts:?}");
     assert_eq!(health.status, contract_to_wire(palyra_common::HealthStatus::Ok));
 }
+
+#[tokio::test]
+async fn places_are_tied_to_sessions() {
+    let place = Place::new();
+    let daemon = place.start().await;
+    let mut grpc = Grpc::of(&daemon).await;
+    let session = grpc.gateway.resolve_session(by_key("one")).await.unwrap().into_inner().session.unwrap();
+    let wanted = |binding_id: &str, conversation: &str| wire::Binding {
+        binding_id: binding_id.to_owned(),
+        channel: "zed".to_owned(),
+        conversation: conversation.to_owned(),
+        session_id: session.session_id.clone(),
+        ..wire::Binding::default()
+    };
+    let set = |binding, expected_version| wire::SetBindingRequest { binding: Some(binding), expected_version };
+    let bound =
+        grpc.gateway.set_binding(set(wanted("", "thread-7"), Some(0))).await.unwrap().into_inner().binding.unwrap();
+    assert_eq!((bound.session_id.as_str(), bound.account.as_str()), (session.session_id.as_str(), ""));
+    let stale = refused(grpc.gateway.set_binding(set(wanted("", "thread-7"), Some(0))).await);
+    assert_eq!(stale, (Code::Aborted, "version_conflict".into()));
+    let mixed_up = refused(grpc.gateway.set_binding(set(wanted(&bound.binding_id, "thread-8"), None)).await);
+    assert_eq!(mixed_up.0, Code::InvalidArgument);
+    let agent = wire::Binding { agent_id: "helper".to_owned(), ..wanted("", "thread-7") };
+    assert_eq!(refused(grpc.gateway.set_binding(set(agent, None)).await).0, Code::InvalidArgument);
+
+    grpc.gateway.set_binding(set(wanted("", "thread-8"), None)).await.unwrap();
+    let page = |page_token| wire::ListBindingsRequest { agent_id: None, page_size: 1, page_token };
+    let first = grpc.gateway.list_bindings(page(String::new())).await.unwrap().into_inner();
+    let second = grpc.gateway.list_bindings(page(first.next_page_token.clone())).await.unwrap().into_inner();
+    assert_eq!((first.bindings.len(), second.bindings.len(), second.next_page_token.as_str()), (1, 1, ""));
+    let remove = || wire::RemoveBindingRequest { binding_id: bound.binding_id.clone() };
+    grpc.gateway.remove_binding(remove()).await.unwrap();
+    assert_eq!(refused(grpc.gateway.remove_binding(remove()).await), (Code::NotFound, "binding_not_found".into()));
+}

@@ -61,7 +61,7 @@ async fn every_refusal_carries_its_envelope() {
     for absent in [
         refused(grpc.gateway.append_event(wire::AppendEventRequest::default()).await),
         refused(grpc.gateway.list_agents(wire::ListAgentsRequest::default()).await),
-        refused(grpc.gateway.list_bindings(wire::ListBindingsRequest::default()).await),
+        refused(grpc.gateway.route_message(wire::RouteMessageRequest::default()).await),
     ] {
         assert_eq!(absent, (Code::Unimplemented, "unsupported_rpc".into()));
     }

@@ -3,5 +3,5 @@
 mod calls;
 mod errors;
 mod streams;
-mod support;
+pub(crate) mod support;
 mod tls;

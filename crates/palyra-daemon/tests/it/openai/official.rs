@@ -45,6 +45,10 @@ async fn the_official_package_chats_calls_tools_and_understands_errors() {
     assert_eq!(seen["streamed_tools"], seen["tools"]);
     assert_eq!(seen["response"]["text"], "something else");
     assert_eq!(seen["response"]["next"], "something else");
+    assert_eq!(
+        (&seen["response"]["again"], &seen["response"]["status"]),
+        (&json!("something else"), &json!("completed"))
+    );
     assert_eq!(seen["response_stream"]["text"], "something else");
     assert_eq!(seen["response_stream"]["final"], "something else");
     assert_eq!(seen["response_tools"], json!({ "cities": ["Brno", "Graz"], "answer": weather }));

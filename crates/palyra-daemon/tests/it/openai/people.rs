@@ -50,7 +50,7 @@ async fn a_whole_answer_is_asked_for_again_when_the_person_has_answered() {
     let waiting = post_once(&daemon, "k", "chat/completions", &asking("write it"));
     assert_eq!(waiting.refusal(), (409, "run_waits_for_person".to_owned()));
     assert!(waiting.head.contains("x-should-retry: false"), "{waiting:?}");
-    let run_id = question(&daemon.client).await.run_id.to_string();
+    let run_id = question(&daemon.client).await.run_id.unwrap().to_string();
     let message = waiting.json()["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains(&run_id) && message.contains("Idempotency-Key"), "{message}");
     allow(&daemon.client).await;

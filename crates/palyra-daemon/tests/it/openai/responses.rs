@@ -6,12 +6,17 @@ use serde_json::{Value, json};
 use super::chat::place;
 use super::client_tools::{WEATHER, tools};
 use super::wire::{documents, post, post_as, runs, token, unchunked, with};
-use crate::support::Place;
+use crate::raw::{Answer, loopback_json};
+use crate::support::{Daemon, Place};
 
 fn asking(input: Value) -> Value {
     let mut request = json!({ "model": "palyra" });
     request["input"] = input;
     request
+}
+
+fn get(daemon: &Daemon, path: &str) -> Answer {
+    loopback_json(daemon, &format!("GET /v1/{path}"), Some(&daemon.token()), "")
 }
 
 /// The functions as responses write them.
@@ -104,6 +109,43 @@ async fn a_response_is_announced_filled_and_closed_part_by_part() {
     assert_eq!(text(&answer), "Brno: sunny, Graz: rain.");
     assert_ne!(answer["id"], whole["id"]);
     assert_eq!(runs(&daemon).await.len(), 1);
+
+    // Each of them is read again from the tape: the one that asked for calls, and the one that answered.
+    let asked_again = get(&daemon, &format!("responses/{}", whole["id"].as_str().unwrap())).json();
+    assert_eq!((&asked_again["status"], &asked_again["output"]), (&json!("completed"), &whole["output"]));
+    let again = get(&daemon, &format!("responses/{}", answer["id"].as_str().unwrap())).json();
+    assert_eq!((&again["output"], &again["usage"]), (&answer["output"], &answer["usage"]));
+}
+
+#[tokio::test]
+async fn a_response_is_found_by_whoever_asked_for_it_and_by_nobody_else() {
+    let place = Place::new()
+        .with_script("[[turn]]\n[[turn.call]]\ntool = \"palyra.fs.write\"\narguments = { path = \"a\", content = \"\" }\n[[turn]]\ntext = \"done\"")
+        .with("PALYRA_RUN_ASK_BEFORE", "palyra.fs.write")
+        .with("PALYRA_OPENAI_APPROVAL_WAIT_SECONDS", "1");
+    let daemon = place.start().await;
+    assert_eq!(post(&daemon, "responses", &asking(json!("write it"))).status, 409, "a person is waited for");
+    let run = runs(&daemon).await.remove(0);
+    let name = format!("responses/resp_{}_1", run.run_id);
+    let under_way = get(&daemon, &name).json();
+    assert_eq!((&under_way["status"], &under_way["output"]), (&json!("in_progress"), &json!([])));
+    daemon.client.abort_run(run.run_id, &palyra_client::api::AbortRunParams::default()).await.unwrap();
+    daemon.follow(run.run_id, 1).await;
+    let over = get(&daemon, &name).json();
+    assert_eq!(over["status"], "failed");
+    assert!(over["error"]["message"].as_str().unwrap().contains(&run.run_id.to_string()), "{over}");
+
+    let mallory = token(&daemon, &json!({ "name": "m", "role": "operator", "subject": "mallory" }));
+    let stranger = loopback_json(&daemon, &format!("GET /v1/{name}"), Some(&mallory), "");
+    assert_eq!((stranger.status, stranger.json()["error"]["code"].clone()), (404, json!("response_not_found")));
+    for unknown in ["x", "resp_x_1", &format!("resp_{}_0", run.run_id), &format!("resp_{}_99999", run.run_id), "%ff"] {
+        let answer = get(&daemon, &format!("responses/{unknown}"));
+        assert_eq!(
+            (answer.status, answer.json()["error"]["code"].clone()),
+            (404, json!("response_not_found")),
+            "{unknown}"
+        );
+    }
 }
 
 #[tokio::test]

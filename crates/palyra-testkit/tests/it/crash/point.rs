@@ -141,6 +141,7 @@ fn broken_off(error: &anyhow::Error) -> bool {
 
 pub(super) async fn create(client: &Client, workspace: &Path) -> Result<Option<RunId>> {
     let params = CreateRunParams {
+        binding: None,
         client_tools: Vec::new(),
         history: Vec::new(),
         session_id: None,
@@ -148,6 +149,7 @@ pub(super) async fn create(client: &Client, workspace: &Path) -> Result<Option<R
         prompt: "do everything".to_owned(),
         workspace: workspace.display().to_string(),
         model: None,
+        agent: None,
         mode: None,
         limits: None,
         idempotency_key: Some("the-only-run".to_owned()),

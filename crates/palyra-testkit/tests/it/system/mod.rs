@@ -31,6 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A task in a workspace, with nothing else said.
 fn task(prompt: &str, workspace: &Path) -> CreateRunParams {
     CreateRunParams {
+        binding: None,
         client_tools: Vec::new(),
         history: Vec::new(),
         session_id: None,
@@ -38,6 +39,7 @@ fn task(prompt: &str, workspace: &Path) -> CreateRunParams {
         prompt: prompt.to_owned(),
         workspace: workspace.display().to_string(),
         model: None,
+        agent: None,
         mode: None,
         limits: None,
         idempotency_key: None,

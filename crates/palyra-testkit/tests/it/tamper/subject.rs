@@ -71,6 +71,7 @@ async fn work(root: &Path, workspace: &Path, runs: u32) -> Result<()> {
 async fn run(daemon: &TestDaemon, workspace: &Path) -> Result<()> {
     let client = daemon.client();
     let params = CreateRunParams {
+        binding: None,
         client_tools: Vec::new(),
         history: Vec::new(),
         session_id: None,
@@ -78,6 +79,7 @@ async fn run(daemon: &TestDaemon, workspace: &Path) -> Result<()> {
         prompt: "look and tell".to_owned(),
         workspace: workspace.display().to_string(),
         model: None,
+        agent: None,
         mode: None,
         limits: None,
         idempotency_key: None,

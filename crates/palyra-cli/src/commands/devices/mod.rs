@@ -1,0 +1,35 @@
+//! `palyra devices …`.
+
+mod list;
+mod revoke;
+
+use clap::Subcommand;
+use palyra_common::ExitCode;
+
+use crate::context::Context;
+use crate::error::CliError;
+
+const EXAMPLES: &str = "\
+A device shows its certificate instead of a token, over QUIC and wherever TLS is spoken. One that is lost is revoked: its connections end at once.
+
+Examples:
+  palyra devices list
+  palyra devices revoke 01JC0Q6F7Z8G9H0J1K2M3N4P5Q";
+
+/// What to do with devices.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum DevicesCommand {
+    /// List devices that have a certificate, newest first
+    List,
+    /// Make the certificates of a device worthless
+    Revoke(revoke::RevokeArguments),
+}
+
+pub(super) async fn execute(command: DevicesCommand, context: &Context) -> Result<ExitCode, CliError> {
+    let client = context.client()?;
+    match command {
+        DevicesCommand::List => list::execute(&client, context).await,
+        DevicesCommand::Revoke(arguments) => revoke::execute(&arguments, &client, context).await,
+    }
+}

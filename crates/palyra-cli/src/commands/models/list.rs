@@ -1,0 +1,106 @@
+//! `palyra models list [PROVIDER]`.
+
+use std::sync::Arc;
+
+use clap::Args;
+use palyra_common::ExitCode;
+use palyra_models::{Account, HttpProviders, ModelEntry, ModelProvider as _, Router, RouterOptions, listed, select};
+
+use crate::context::Context;
+use crate::error::CliError;
+use crate::render::table;
+use crate::render::text::shortened;
+
+/// Whose models.
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// Ask this provider which models it offers, instead of listing those of the routes
+    #[arg(value_name = "PROVIDER")]
+    provider: Option<String>,
+}
+
+pub(super) async fn execute(arguments: &ListArguments, context: &Context) -> Result<ExitCode, CliError> {
+    let files = super::Files::read(context)?;
+    match &arguments.provider {
+        Some(provider) => offered(provider, &files, context).await,
+        None => routed(&files, context),
+    }
+}
+
+/// What the routes name.
+fn routed(files: &super::Files, context: &Context) -> Result<ExitCode, CliError> {
+    let console = &context.console;
+    let models = listed(&files.accounts);
+    if !console.is_text() {
+        console.list(&models, &models)?;
+        return Ok(ExitCode::Ok);
+    }
+    if models.is_empty() || !files.routes_count() {
+        // What answers now, whatever that is. Nothing is sent by asking.
+        match select(&files.options(context)) {
+            Ok(selection) => console.line(&format!("in use: {}: {}", selection.provider.name(), selection.reason))?,
+            Err(error) => console.remark(&format!("note: the configured provider cannot be used: {error}")),
+        }
+    }
+    if models.is_empty() {
+        console.remark("models.toml has no routes; `palyra models discover` shows what you could use");
+        return Ok(ExitCode::Ok);
+    }
+    let rows: Vec<[String; 5]> = models
+        .iter()
+        .map(|one| {
+            let can: Vec<&str> = one.target.capabilities.iter().map(|capability| capability.as_str()).collect();
+            [
+                one.target.name.to_string(),
+                one.routes.join(", "),
+                one.target.context_tokens.to_string(),
+                can.join(" "),
+                shortened(&one.target.destination, 60),
+            ]
+        })
+        .collect();
+    let lines = table::lines(["MODEL", "ASKED", "WINDOW", "CAN", "WHERE"], &rows);
+    lines.iter().try_for_each(|line| console.line(line))?;
+    Ok(ExitCode::Ok)
+}
+
+/// What a provider says it has.
+async fn offered(name: &str, files: &super::Files, context: &Context) -> Result<ExitCode, CliError> {
+    let account = match files.accounts.providers.get(name) {
+        Some(account) => account.clone(),
+        None => offer(name, context).await?,
+    };
+    let options = RouterOptions::new(Arc::new(HttpProviders), Arc::new(context.environment.clone()));
+    context.console.progress(&format!("asking {name}…"));
+    let models = Router::single(name, account, None, None, options).models().await;
+    context.console.wipe_progress();
+    let models = models?;
+    let console = &context.console;
+    if !console.is_text() {
+        console.list(&models, &models)?;
+        return Ok(ExitCode::Ok);
+    }
+    if models.is_empty() {
+        console.line(&format!("{name} lists no models"))?;
+        return Ok(ExitCode::Ok);
+    }
+    let rows: Vec<[String; 3]> = models.iter().map(|entry| row(name, entry)).collect();
+    let lines = table::lines(["MODEL", "WINDOW", "CAN"], &rows);
+    lines.iter().try_for_each(|line| console.line(line))?;
+    Ok(ExitCode::Ok)
+}
+
+fn row(name: &str, entry: &ModelEntry) -> [String; 3] {
+    let can = entry.capabilities.iter().flatten().map(|capability| capability.as_str()).collect::<Vec<_>>().join(" ");
+    let window = entry.context_tokens.map(|tokens| tokens.to_string()).unwrap_or_default();
+    [shortened(&format!("{name}/{}", entry.id), 100), window, can]
+}
+
+/// The account that an offer would make. To ask for its list is to send it its own key and nothing else, and it was named just now.
+async fn offer(name: &str, context: &Context) -> Result<Account, CliError> {
+    let offers = super::offers(context).await;
+    let found = offers.into_iter().find(|offer| offer.name == name);
+    found
+        .map(|offer| offer.account)
+        .ok_or_else(|| palyra_models::AccountsError::UnknownProvider { name: name.to_owned(), suggestion: None }.into())
+}

@@ -1,0 +1,98 @@
+//! `palyra models …`: which models are asked, with which keys, in which order. Works on the files and on direct connections, with or
+//! without a daemon. Keys behind `exec:` are read by the daemon alone.
+
+mod discover;
+mod explain;
+mod list;
+mod set_default;
+mod test;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Subcommand;
+use palyra_common::config::{self, ModelConfig, ModelProviderChoice};
+use palyra_common::{ExitCode, paths};
+use palyra_models::{
+    Accounts, HttpProviders, Offer, SelectOptions, offers_of_environment, offers_of_places, usual_places,
+};
+
+use crate::context::Context;
+use crate::error::CliError;
+
+const EXAMPLES: &str = "\
+A model is written PROVIDER/MODEL. Providers, their keys and the order in which models are asked are in models.toml, beside palyra.toml.
+Nothing is sent to a provider that you have not named.
+
+Examples:
+  palyra models discover                                  what you could use: keys, servers on this machine
+  palyra models set-default anthropic/claude-sonnet-4-5   use it; what was the default stays behind it
+  palyra models test                                      one tiny call with each key
+  palyra models list ollama                               ask a server which models it has
+  palyra models explain --task summary";
+
+/// What to do with models.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum ModelsCommand {
+    /// List the models of all routes, or those that a provider offers
+    List(list::ListArguments),
+    /// Make a tiny call and say in one line what happened and what to do
+    Test(test::TestArguments),
+    /// Find keys in the environment and model servers on this machine; uses none of them
+    Discover,
+    /// Ask a model first from now on
+    SetDefault(set_default::SetDefaultArguments),
+    /// Say which models would be asked, in which order, and why
+    Explain(explain::ExplainArguments),
+}
+
+pub(super) async fn execute(command: ModelsCommand, context: &Context) -> Result<ExitCode, CliError> {
+    match command {
+        ModelsCommand::List(arguments) => list::execute(&arguments, context).await,
+        ModelsCommand::Test(arguments) => test::execute(&arguments, context).await,
+        ModelsCommand::Discover => discover::execute(context).await,
+        ModelsCommand::SetDefault(arguments) => set_default::execute(&arguments, context).await,
+        ModelsCommand::Explain(arguments) => explain::execute(&arguments, context),
+    }
+}
+
+/// The files as they are now.
+struct Files {
+    model: ModelConfig,
+    accounts: Accounts,
+    path: PathBuf,
+}
+
+impl Files {
+    fn read(context: &Context) -> Result<Self, CliError> {
+        let model = config::load(&context.environment)?.config().model.clone();
+        let path = paths::models_file(&context.environment)?;
+        Ok(Self { model, accounts: Accounts::load(&path)?, path })
+    }
+
+    /// Whether the routes of `models.toml` are what counts.
+    fn routes_count(&self) -> bool {
+        self.model.provider == ModelProviderChoice::Auto && !self.accounts.routes.default.is_empty()
+    }
+
+    /// What a choice is made from, with the keys that this program may read.
+    fn options<'a>(&'a self, context: &'a Context) -> SelectOptions<'a> {
+        SelectOptions {
+            config: &self.model,
+            accounts: &self.accounts,
+            environment: &context.environment,
+            secrets: Arc::new(context.environment.clone()),
+            factory: Arc::new(HttpProviders),
+        }
+    }
+}
+
+/// Everything that could be used.
+async fn offers(context: &Context) -> Vec<Offer> {
+    let mut offers = offers_of_environment(&context.environment);
+    context.console.progress("looking for model servers on this machine…");
+    offers.extend(offers_of_places(&usual_places(&context.environment)).await);
+    context.console.wipe_progress();
+    offers
+}

@@ -1,0 +1,102 @@
+//! `palyra models test [PROVIDER/MODEL]`: one tiny call, and what came of it in one line.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use palyra_common::{ExitCode, ToStableError as _};
+use palyra_models::{HttpProviders, ModelName, RouterOptions, TryOut, select, try_account, try_out};
+use serde_json::json;
+
+use crate::console::Style;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::render::text::{millis, quoted};
+
+/// A person waits; a model that is being loaded takes its time.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Which model.
+#[derive(Debug, Args)]
+pub(crate) struct TestArguments {
+    /// The model; all of the default route if none is named
+    #[arg(value_name = "PROVIDER/MODEL")]
+    model: Option<ModelName>,
+}
+
+pub(super) async fn execute(arguments: &TestArguments, context: &Context) -> Result<ExitCode, CliError> {
+    let files = super::Files::read(context)?;
+    let names: Vec<ModelName> = match &arguments.model {
+        Some(name) => vec![name.clone()],
+        None if files.routes_count() => files.accounts.routes.default.clone(),
+        None => return simple(&files, context).await,
+    };
+    let mut accounts = files.accounts.clone();
+    if let [name] = names.as_slice()
+        && !accounts.providers.contains_key(&name.provider)
+    {
+        // One that was found and is named here may be tried before it is used.
+        let offers = super::offers(context).await;
+        if let Some(offer) = offers.into_iter().find(|offer| offer.name == name.provider) {
+            accounts.providers.insert(offer.name, offer.account);
+        }
+    }
+    let options = RouterOptions::new(Arc::new(HttpProviders), Arc::new(context.environment.clone()));
+    let mut results = Vec::new();
+    for name in &names {
+        context.console.progress(&format!("asking {name}…"));
+        let tried = try_account(&accounts, name, &options, LIMIT).await;
+        context.console.wipe_progress();
+        results.extend(tried?.into_iter().map(|result| (name.to_string(), result)));
+    }
+    report(&results, context)
+}
+
+/// The one provider of the `[model]` section.
+async fn simple(files: &super::Files, context: &Context) -> Result<ExitCode, CliError> {
+    let selection = select(&files.options(context)).map_err(|error| CliError::Model(Box::new(error.to_stable())))?;
+    let info = selection.provider.describe();
+    if !info.is_language_model {
+        context.console.line(&selection.reason)?;
+        context.console.remark("there is nothing to test; `palyra models discover` shows what you could use");
+        return Ok(ExitCode::Ok);
+    }
+    context.console.progress(&format!("asking {}…", info.name));
+    let result = try_out(&*selection.provider, "", LIMIT).await;
+    context.console.wipe_progress();
+    report(&[(info.name, result)], context)
+}
+
+fn report(results: &[(String, TryOut)], context: &Context) -> Result<ExitCode, CliError> {
+    let console = &context.console;
+    if !console.is_text() {
+        let documents: Vec<_> =
+            results.iter().map(|(name, result)| json!({ "model": name, "result": result })).collect();
+        console.list(&documents, &documents)?;
+    } else {
+        results.iter().try_for_each(|(name, result)| console.line(&line(name, result, context)))?;
+    }
+    let failed = results.iter().find_map(|(_, result)| result.error.as_ref());
+    Ok(failed.map_or(ExitCode::Ok, |error| error.exit_code()))
+}
+
+fn line(name: &str, result: &TryOut, context: &Context) -> String {
+    let answering = result.answering.as_ref();
+    let key =
+        answering.and_then(|who| who.credential.as_ref()).map(|key| format!(" with key {key}")).unwrap_or_default();
+    // The server may have chosen the model itself.
+    let model = answering.map(|who| who.model.as_str()).filter(|model| !name.ends_with(model));
+    let model = model.map(|model| format!(" ({model})")).unwrap_or_default();
+    match &result.error {
+        None => {
+            let good = context.console.styled(Style::Good, "answers");
+            let used = format!("{} + {} tokens", result.usage.input_tokens, result.usage.output_tokens);
+            format!("{name}{model}{key}: {good} {} in {}, {used}", quoted(&result.text), millis(result.duration_ms))
+        }
+        Some(error) => {
+            let bad = context.console.styled(Style::Bad, "fails");
+            let hint = error.recovery_hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
+            format!("{name}{model}{key}: {bad}: {} [{}]{hint}", error.message, error.code)
+        }
+    }
+}

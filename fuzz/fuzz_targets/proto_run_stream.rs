@@ -1,0 +1,4 @@
+//! Events of a run as messages of gRPC.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| palyra_testkit::oracles::proto_run_stream(bytes));
