@@ -1,5 +1,7 @@
 //! Embeddings: texts as vectors of numbers. They belong to no run; a provider that has no embedding model says so.
 
+use crate::error::{ModelError, ModelErrorClass};
+
 /// What is to be embedded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EmbeddingInput {
@@ -26,6 +28,18 @@ impl EmbeddingInput {
     }
 }
 
+impl EmbeddingInput {
+    /// The texts; an error for a provider whose models take no tokens.
+    pub(crate) fn texts(&self) -> Result<&[String], ModelError> {
+        match self {
+            Self::Texts(texts) => Ok(texts),
+            Self::Tokens(_) => {
+                Err(ModelError::new(ModelErrorClass::Permanent, "this provider makes vectors of texts, not of tokens"))
+            }
+        }
+    }
+}
+
 /// One call of an embedding model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddingRequest {
@@ -46,4 +60,21 @@ pub struct Embeddings {
     pub vectors: Vec<Vec<f32>>,
     /// Tokens read, as the provider counts them.
     pub input_tokens: u64,
+}
+
+impl Embeddings {
+    /// The vectors if there is a good one for each input, all of the same length.
+    pub(crate) fn checked(
+        model: &str,
+        vectors: Vec<Vec<f32>>,
+        inputs: usize,
+        input_tokens: u64,
+    ) -> Result<Self, ModelError> {
+        let length = vectors.first().map_or(0, Vec::len);
+        let good = |vector: &Vec<f32>| vector.len() == length && vector.iter().all(|number| number.is_finite());
+        if vectors.len() != inputs || length == 0 || !vectors.iter().all(good) {
+            return Err(ModelError::malformed("the server did not send one vector for each input"));
+        }
+        Ok(Self { model: model.to_owned(), vectors, input_tokens })
+    }
 }

@@ -17,6 +17,8 @@
 
 mod accounts;
 mod anthropic;
+#[cfg(test)]
+mod any_json;
 mod assembler;
 mod attachment;
 mod attempt;

@@ -409,3 +409,7 @@ fn stop_reason(text: &str) -> StopReason {
         _ => StopReason::Other,
     }
 }
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

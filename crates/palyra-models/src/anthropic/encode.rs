@@ -83,8 +83,11 @@ pub(super) fn encode(
     // Blocks of thinking are kept whether or not more is asked for: the API passes over those that it has no use for.
     let messages = turns::encode(&dialogue, request.stable_messages as usize, names, thoughts);
     body.insert("messages".to_owned(), messages.into());
-    if let Some(last) = tools.last_mut().and_then(Value::as_object_mut) {
+    // Tools stand before the instructions, so the mark on the instructions covers both.
+    if let Some(last) = tools.last_mut().and_then(Value::as_object_mut).filter(|_| instructions.is_empty()) {
         last.insert("cache_control".to_owned(), json!({ "type": "ephemeral" }));
+    }
+    if !tools.is_empty() {
         body.insert("tools".to_owned(), tools.into());
     }
     body.extend(choice.map(|choice| ("tool_choice".to_owned(), choice)));

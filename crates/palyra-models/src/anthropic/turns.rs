@@ -3,9 +3,9 @@
 //! A turn of the model is written as it was: what it thought, its words and its calls in their old order. Thinking goes
 //! back only if it came from this wire; its payload holds the block and how much had been said before it.
 //!
-//! Marks: the provider keeps everything up to a marked block at the ready. One stands at the end of what never changes
-//! within a run, one at the end of the conversation, so that the next call finds the present one. (Tools and instructions have their own, see `encode`:
-//! four are allowed.)
+//! Marks: the provider keeps everything up to a marked block at the ready, and looks back only so far from each mark. One stands at the end
+//! of what never changes within a run, one where the call before this one ended, and one at the end, for the next call. The fourth that
+//! is allowed belongs to instructions or tools, see `encode`.
 
 use serde_json::{Map, Value, json};
 
@@ -44,12 +44,17 @@ pub(super) fn encode(dialogue: &Dialogue<'_>, stable: usize, names: &ToolNames, 
         }
     }
     let settled = blocks.iter().take_while(|block| block.at < stable).count();
-    let last = blocks.len();
-    mark(blocks.get_mut(..settled));
-    if settled != last {
-        mark(blocks.get_mut(..last));
+    for end in [settled, before_last_answer(&blocks), blocks.len()] {
+        mark(blocks.get_mut(..end));
     }
     in_turns(blocks)
+}
+
+/// How many blocks the call before this one had: those before the model's newest turn.
+fn before_last_answer(blocks: &[Block]) -> usize {
+    let Some(newest) = blocks.iter().rposition(|block| block.role == "assistant") else { return 0 };
+    let turn = blocks.iter().take(newest).rev().take_while(|block| block.role == "assistant").count();
+    newest - turn
 }
 
 /// Whether every turn of the model since the person last spoke without giving results began with thinking, as a model with a budget for it

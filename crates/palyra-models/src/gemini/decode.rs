@@ -234,3 +234,51 @@ fn counted(usage: &Value) -> Usage {
         ..Usage::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::any_json::{any_json, stands};
+    use crate::wire::no_verdict;
+
+    const KEYS: &[&str] = &[
+        "candidates",
+        "content",
+        "parts",
+        "text",
+        "thought",
+        "thoughtSignature",
+        "functionCall",
+        "id",
+        "name",
+        "args",
+        "finishReason",
+        "finishMessage",
+        "index",
+        "usageMetadata",
+        "promptTokenCount",
+        "thoughtsTokenCount",
+        "promptFeedback",
+        "blockReason",
+    ];
+    const WORDS: &[&str] =
+        &["STOP", "MAX_TOKENS", "SAFETY", "OTHER", "MALFORMED_FUNCTION_CALL", "palyra__fs__read", "c2ln"];
+
+    fn chunk(parts: &[Value], reason: &str) -> Value {
+        json!({ "candidates": [{ "content": { "parts": parts }, "finishReason": reason }] })
+    }
+
+    proptest! {
+        #[test]
+        fn no_stream_confuses_it(
+            documents in prop::collection::vec(any_json(KEYS, WORDS), 0..6),
+            parts in prop::collection::vec(any_json(KEYS, WORDS), 0..6),
+            reason in prop::sample::select(WORDS),
+        ) {
+            stands(Decoder::new(ToolNames::default(), no_verdict), &documents);
+            stands(Decoder::new(ToolNames::default(), no_verdict), &[chunk(&parts, reason)]);
+        }
+    }
+}

@@ -1,12 +1,14 @@
 //! Google Gemini.
 //!
 //! `encode` writes requests with `turns` (the conversation), `series` (what a model can be told), `schema` and `names`;
-//! `decode` reads the stream; `failure` knows what refusals mean; `catalogue` reads the list of models.
+//! `decode` reads the stream; `failure` knows what refusals mean; `catalogue` reads the list of models,
+//! `embeddings` asks for vectors.
 //!
 //! The key goes into a header and never into the URL, where logs and proxies would keep it.
 
 mod catalogue;
 mod decode;
+mod embeddings;
 mod encode;
 mod failure;
 mod names;
@@ -19,6 +21,7 @@ use reqwest::Url;
 
 use self::decode::Decoder;
 use crate::attempt::Answering;
+use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::{ModelError, ModelErrorClass};
 use crate::model_entry::ModelEntry;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
@@ -61,21 +64,24 @@ impl Gemini {
         })
     }
 
-    /// Where a model generates. The name becomes part of the path, so it may hold nothing that leads elsewhere.
-    fn place(&self, model: &str) -> Result<Url, ModelError> {
-        let (kind, name) = match model.split_once('/') {
-            None => ("models", model),
-            Some((kind @ ("models" | "tunedModels"), name)) => (kind, name),
-            Some(_) => return Err(no_name(model)),
-        };
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
-            return Err(no_name(model));
-        }
-        let mut url = self.transport.base().join(&format!("{kind}/{name}:streamGenerateContent"));
-        url.query_pairs_mut().append_pair("alt", "sse");
-        Ok(url)
+    /// Where a model does something.
+    fn place(&self, model: &str, method: &str) -> Result<Url, ModelError> {
+        Ok(self.transport.base().join(&format!("{}:{method}", full_name(model)?)))
     }
+}
+
+/// The model's name with its kind before it. It becomes part of the path, so it may hold nothing that leads elsewhere.
+fn full_name(model: &str) -> Result<String, ModelError> {
+    let (kind, name) = match model.split_once('/') {
+        None => ("models", model),
+        Some((kind @ ("models" | "tunedModels"), name)) => (kind, name),
+        Some(_) => return Err(no_name(model)),
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+        return Err(no_name(model));
+    }
+    Ok(format!("{kind}/{name}"))
 }
 
 fn no_name(model: &str) -> ModelError {
@@ -104,17 +110,18 @@ impl ModelProvider for Gemini {
         let model = self.model_for(&request)?;
         let names = ToolNames::for_request(&request);
         let body = encode::body(&request, &model, &names);
-        let ask = Ask {
-            url: self.place(&model)?,
-            body: &body,
-            model: &model,
-            accept: "text/event-stream",
-            headers: Vec::new(),
-        };
+        let mut url = self.place(&model, "streamGenerateContent")?;
+        url.query_pairs_mut().append_pair("alt", "sse");
+        let ask = Ask { url, body: &body, model: &model, accept: "text/event-stream", headers: Vec::new() };
         let answer = self.transport.open(ask).await?;
         let answering =
             Answering { provider: self.options.name.clone(), model, credential: self.options.credential.clone() };
         start(answer, Decoder::new(names, failure::judge), answering).await
+    }
+
+    async fn embed(&self, request: EmbeddingRequest) -> Result<Option<Embeddings>, ModelError> {
+        let url = self.place(&request.model, "batchEmbedContents")?;
+        embeddings::ask(&self.transport, &request, url, &full_name(&request.model)?).await.map(Some)
     }
 
     async fn models(&self) -> Result<Vec<ModelEntry>, ModelError> {

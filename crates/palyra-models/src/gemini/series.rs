@@ -66,15 +66,21 @@ impl Series {
         if !self.from(2, 5) {
             return None;
         }
-        // All of the series take between 512 and 24,576 tokens. They count as answer: half of a given bound stays for the words.
+        // All of the series take between 512 and 24,576 tokens. They count as answer: half of a given bound stays for the words, and
+        // where that leaves too little, the model thinks as little as it can.
         let wanted: u32 = match effort {
-            ReasoningEffort::Minimal => 512,
+            ReasoningEffort::Minimal => 0,
             ReasoningEffort::Low => 2048,
             ReasoningEffort::Medium => 8192,
             ReasoningEffort::High => 24_576,
         };
-        let budget = wanted.min(bound.map_or(u32::MAX, |bound| bound / 2)).max(512);
-        Some(json!({ "thinkingBudget": budget, "includeThoughts": true }))
+        let budget = wanted.min(bound.map_or(u32::MAX, |bound| bound / 2));
+        Some(match (budget, self.kind) {
+            (512.., _) => json!({ "thinkingBudget": budget, "includeThoughts": true }),
+            (_, Kind::Flash) => json!({ "thinkingBudget": 0 }),
+            // It cannot be told not to think.
+            (_, Kind::Pro) => json!({ "thinkingBudget": 128 }),
+        })
     }
 
     fn from(self, major: u32, minor: u32) -> bool {
@@ -108,6 +114,8 @@ mod tests {
             said("gemini-2.5-pro", ReasoningEffort::High, Some(4000)),
             Some(json!({"thinkingBudget": 2000, "includeThoughts": true}))
         );
+        assert_eq!(said("gemini-2.5-pro", ReasoningEffort::High, Some(600)), Some(json!({"thinkingBudget": 128})));
+        assert_eq!(said("gemini-2.5-flash", ReasoningEffort::Minimal, None), Some(json!({"thinkingBudget": 0})));
         assert_eq!(
             said("gemini-3-pro-preview", ReasoningEffort::Medium, None),
             Some(json!({"thinkingLevel": "high", "includeThoughts": true}))

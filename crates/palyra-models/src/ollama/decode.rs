@@ -125,3 +125,38 @@ impl Decode for Decoder {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::any_json::{any_json, stands};
+    use crate::wire::no_verdict;
+
+    const KEYS: &[&str] = &[
+        "message",
+        "content",
+        "thinking",
+        "tool_calls",
+        "function",
+        "id",
+        "name",
+        "arguments",
+        "done",
+        "done_reason",
+        "eval_count",
+        "prompt_eval_count",
+    ];
+    const WORDS: &[&str] = &["stop", "length", "load", "palyra__fs__read", "{", "{\"a\":1}"];
+
+    proptest! {
+        #[test]
+        fn no_stream_confuses_it(messages in prop::collection::vec(any_json(KEYS, WORDS), 0..8), last in any_json(KEYS, WORDS)) {
+            let mut lines: Vec<Value> = messages.into_iter().map(|message| json!({ "message": message })).collect();
+            lines.push(json!({ "message": last, "done": true, "done_reason": last }));
+            stands(Decoder::new(ToolNames::default(), no_verdict), &lines);
+        }
+    }
+}

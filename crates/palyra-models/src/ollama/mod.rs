@@ -1,10 +1,11 @@
 //! Ollama: models on the own machine, or a server of one's own.
 //!
 //! `encode` writes requests, `decode` reads the lines of an answer, `failure` knows what refusals mean, `catalogue` reads
-//! which models are there. When no model is named, the server is asked once and the one used last is taken.
+//! which models are there, `embeddings` asks for vectors. When no model is named, the server is asked once and the one used last is taken.
 
 mod catalogue;
 mod decode;
+mod embeddings;
 mod encode;
 mod failure;
 
@@ -17,6 +18,7 @@ use tokio::sync::OnceCell;
 use self::decode::Decoder;
 use self::encode::Thinking;
 use crate::attempt::Answering;
+use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::{ModelError, ModelErrorClass};
 use crate::model_entry::ModelEntry;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
@@ -131,6 +133,11 @@ impl ModelProvider for Ollama {
         let answering =
             Answering { provider: self.options.name.clone(), model, credential: self.options.credential.clone() };
         start(answer, Decoder::new(names, failure::judge), answering).await
+    }
+
+    async fn embed(&self, request: EmbeddingRequest) -> Result<Option<Embeddings>, ModelError> {
+        let made = embeddings::ask(&self.transport, &request).await;
+        made.map(Some).map_err(|refusal| advised(refusal, &request.model))
     }
 
     async fn models(&self) -> Result<Vec<ModelEntry>, ModelError> {

@@ -1,7 +1,7 @@
 //! A scripted model server for tests: real HTTP on a loopback port, the wires of several vendors, faults on demand.
 //!
 //! [`ModelServer`] answers what belongs to one of its [`Wire`]s with queued [`Reply`]s first, then from its script, `GET …/models`
-//! with its list and `POST …/embeddings` with vectors that tell the lengths of the texts; any other `POST` gets the next queued reply. It captures every request. It uses plain
+//! with its list and `POST …/embeddings` with vectors that tell the lengths of the texts. It captures every request. It uses plain
 //! threads and sockets so that tests of any crate can have it without a runtime, and so that it can misbehave in ways that no HTTP
 //! library would allow. Dropping it closes all connections and joins its threads.
 

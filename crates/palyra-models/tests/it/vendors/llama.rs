@@ -2,7 +2,8 @@
 
 use palyra_common::SecretString;
 use palyra_models::{
-    Anthropic, HttpProviderOptions, Message, ModelErrorClass, ModelEvent, ModelProvider as _, StopReason, TurnAssembler,
+    Anthropic, HttpProviderOptions, Message, ModelErrorClass, ModelEvent, ModelProvider as _, Ollama, StopReason,
+    TurnAssembler,
 };
 use serde_json::{Value, json};
 
@@ -87,4 +88,22 @@ async fn the_messages_wire_of_llama_cpp_is_spoken() {
     let astray = HttpProviderOptions { base_url: Some(format!("{}/nowhere", server.address())), ..options };
     let error = Anthropic::new(astray).unwrap().stream(request(None)).await.map(|_| ()).unwrap_err();
     assert!(error.message.contains("check the base URL"), "{error}");
+}
+
+/// Both run models on the own machine, and people mix their addresses up.
+#[tokio::test]
+async fn llama_cpp_is_known_to_be_no_ollama() {
+    let server = tokio::task::spawn_blocking(llama::start).await.unwrap();
+    let options = HttpProviderOptions {
+        base_url: Some(server.base_url()),
+        model: Some("tiny".to_owned()),
+        ..HttpProviderOptions::new("ollama")
+    };
+    let provider = Ollama::new(options).unwrap();
+    let listing = provider.models().await.unwrap_err();
+    let asking = provider.stream(request(Some(&json!({"tools": []})))).await.map(|_| ()).unwrap_err();
+    for error in [listing, asking] {
+        assert_eq!(error.class, ModelErrorClass::Permanent, "{error}");
+        assert!(error.message.contains("check the base URL") && !error.message.contains("ollama pull"), "{error}");
+    }
 }

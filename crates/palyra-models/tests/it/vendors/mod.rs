@@ -11,6 +11,7 @@ mod llama;
 mod reasons;
 mod refusals;
 mod requests;
+mod vectors;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
