@@ -1,5 +1,6 @@
 //! Events as the API, and servers that copy it, send them.
 
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -160,4 +161,60 @@ fn failures_keep_their_cause() {
     assert_eq!(read(&[]).unwrap_err().class, ModelErrorClass::Malformed);
     assert_eq!(decoder().read("{", &mut VecDeque::new()).unwrap_err().class, ModelErrorClass::Malformed);
     assert!(decoder().read_document("{\"choices\": []}", &mut VecDeque::new()).is_err());
+}
+
+/// Documents made of the words of the wire, put together at random.
+fn nonsense() -> impl Strategy<Value = Value> {
+    let word = prop::sample::select(vec![
+        "response.output_text.delta",
+        "response.output_item.added",
+        "response.output_item.done",
+        "response.function_call_arguments.delta",
+        "response.completed",
+        "function_call",
+        "reasoning",
+        "message",
+        "completed",
+        "{\"a\":",
+        "é🦀",
+        "",
+    ]);
+    let name = prop::sample::select(vec![
+        "type",
+        "item",
+        "response",
+        "output",
+        "delta",
+        "item_id",
+        "output_index",
+        "content",
+        "text",
+        "summary",
+        "usage",
+        "status",
+        "arguments",
+        "call_id",
+        "name",
+        "sequence_number",
+        "error",
+        "input_tokens",
+    ]);
+    let leaf = prop_oneof![word.prop_map(Value::from), any::<u64>().prop_map(Value::from), Just(Value::Null)];
+    leaf.prop_recursive(4, 32, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(name.clone().prop_map(str::to_owned), inner, 0..6).prop_map(|map| json!(map)),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_documents_make_it_panic(list in prop::collection::vec(nonsense(), 0..8)) {
+        let _ = read(&list);
+        let (mut decoder, mut events) = (decoder(), VecDeque::new());
+        for document in &list {
+            let _ = decoder.read_document(&document.to_string(), &mut events);
+        }
+    }
 }

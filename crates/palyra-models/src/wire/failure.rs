@@ -181,15 +181,20 @@ fn class_by_status(status: u16) -> ModelErrorClass {
     }
 }
 
-/// Whether the refusal says that there is no such model.
+/// Whether the refusal says that there is no such model. Words about what a model does not support are not meant.
 fn names_no_model(refusal: &Refusal) -> bool {
     let message = refusal.message.to_ascii_lowercase();
-    let about_a_model = message.contains("model") || refusal.codes.contains("model");
-    let missing = ["not found", "not_found", "does not exist", "no such", "not a valid", "unknown", "not supported"];
-    refusal.codes.contains("model_not_found")
-        || (about_a_model
-            && matches!(refusal.status, Some(400 | 404))
-            && missing.iter().any(|word| message.contains(word) || refusal.codes.contains(word)))
+    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    let plain = says(&["unknown model", "no such model", "model not found", "invalid model", "not a valid model"]);
+    let about_models = message.contains("model");
+    match refusal.status {
+        _ if refusal.codes.contains("model_not_found") => true,
+        Some(404) => {
+            about_models && (says(&["does not exist", "not found"]) || refusal.codes.contains("not_found") || plain)
+        }
+        Some(400) => plain || (about_models && says(&["does not exist"])),
+        _ => false,
+    }
 }
 
 /// Whether a 404 comes from something that knows of models at all.

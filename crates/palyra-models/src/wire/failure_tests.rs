@@ -84,6 +84,18 @@ fn the_mistakes_of_people_get_a_line_that_says_what_to_do() {
         ),
         (
             404,
+            r#"{"type":"error","error":{"type":"not_found_error","message":"model: m"}}"#,
+            Class::Permanent,
+            "`https://h/v1` does not offer the model `m` (404): model: m",
+        ),
+        (
+            400,
+            r#"{"error":{"message":"Unsupported parameter: 'x' is not supported with this model."}}"#,
+            Class::Permanent,
+            "the model server answered 400: Unsupported parameter: 'x' is not supported with this model.",
+        ),
+        (
+            404,
             "<html><h1>Not Found</h1></html>",
             Class::Permanent,
             "`https://h/v1` is no model server, or its path is wrong (404): a web page; check the base URL",

@@ -5,6 +5,7 @@ mod answers;
 mod faults;
 mod fixtures;
 mod llama;
+mod openai;
 mod routing;
 mod server;
 mod support;
