@@ -5,6 +5,7 @@ use palyra_journal::JournalError;
 use palyra_tools::ToolError;
 use thiserror::Error;
 
+use crate::auxiliary::AuxiliaryError;
 use crate::machine::Rejected;
 
 /// An error of the engine.
@@ -16,6 +17,9 @@ pub enum AgentError {
     /// A tool, the workspace or the effect store failed.
     #[error(transparent)]
     Tool(#[from] ToolError),
+    /// An auxiliary task failed.
+    #[error(transparent)]
+    Auxiliary(#[from] AuxiliaryError),
     /// No such run.
     #[error("there is no run `{0}`")]
     RunNotFound(RunId),
@@ -157,6 +161,7 @@ impl ToStableError for AgentError {
         match self {
             Self::Journal(error) => error.to_stable(),
             Self::Tool(error) => error.to_stable(),
+            Self::Auxiliary(error) => error.to_stable(),
             Self::RunNotFound(_) => StableErrorEnvelope::new("run_not_found", ErrorCategory::NotFound, message)
                 .hint("`palyra runs list` shows the runs there are"),
             Self::SessionNotFound(_) => StableErrorEnvelope::new("session_not_found", ErrorCategory::NotFound, message)

@@ -6,12 +6,14 @@
 //! - [`replay`](mod@replay): feeding a tape again, for recovery and for proof.
 //! - [`Decide`]: the one port every effect passes.
 //! - [`context`]: what the model gets to see.
+//! - [`AuxiliaryInput`]: small jobs for a model without tools, each with a fixed contract.
 
 pub mod context;
 pub mod machine;
 pub mod replay;
 pub mod tape;
 
+mod auxiliary;
 mod canonical;
 mod decide;
 mod engine;
@@ -22,6 +24,11 @@ mod prompt;
 mod session;
 mod spec;
 
+pub use auxiliary::{
+    AuxiliaryError, AuxiliaryInput, AuxiliaryOutput, ClassificationInput, ExtractionInput, Judgement, MAX_IMAGE_BYTES,
+    ObjectiveJudgeInput, RankedRecall, RecallCandidate, RecallEvidence, RecallSearchInput, SingleLabel, Summary,
+    SummaryInput, Verdict as ObjectiveVerdict, VisionInput, VisualObservation, image_media_type,
+};
 pub use canonical::canonical_json;
 pub use decide::{AnswerProposal, Decide, PolicyDecider, Proposal, Verdict};
 pub use engine::{

@@ -208,9 +208,8 @@ impl Machine {
     /// Whether a run that is over can go on where it stopped: nothing that it did stands in the way, only its model or its budget did.
     #[must_use]
     pub fn may_be_taken_up(&self) -> bool {
-        let stopped = |end: &Ending| {
-            matches!(end.reason, TerminationReason::ProviderError | TerminationReason::BudgetExceeded)
-        };
+        let stopped =
+            |end: &Ending| matches!(end.reason, TerminationReason::ProviderError | TerminationReason::BudgetExceeded);
         matches!(&self.phase, Phase::Failed(end) if stopped(end))
     }
 
