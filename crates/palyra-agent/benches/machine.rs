@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use palyra_agent::machine::{CallFacts, CallResult, Decided, Input, Machine, ModelTurn, Showing};
+use palyra_agent::machine::{CallFacts, CallResult, Cost, Decided, Input, Machine, ModelTurn, Showing};
 use palyra_agent::{MACHINE_VERSION, ModelChoice, RunLimits, RunSpec};
 use palyra_common::{Digest, Label, LimitsUsed, Risk, RunId, SessionId, Timestamp, ToolAttestation, ToolVerdict};
 use palyra_figures::{Aim, Report, measure};
@@ -41,6 +41,7 @@ fn spec() -> RunSpec {
         session_id: SessionId::from_u128(2),
         machine_version: MACHINE_VERSION,
         owner: "local".into(),
+        agent: "main".into(),
         mode: palyra_common::RunMode::Guarded,
         frame_seed: Digest::of(b"seed"),
         prompt: "measure".into(),
@@ -91,6 +92,7 @@ fn model_turn(turn: u32, calls: u32) -> Input {
         answering: None,
         attempts: Vec::new(),
         repairs: Vec::new(),
+        cost: Cost::default(),
     })
 }
 

@@ -23,6 +23,17 @@ pub enum AgentError {
     /// No such run.
     #[error("there is no run `{0}`")]
     RunNotFound(RunId),
+    /// No such turn.
+    #[error("{}", no_turn(*run_id, *turn))]
+    TurnNotFound {
+        /// The run.
+        run_id: RunId,
+        /// The turn that was asked for.
+        turn: Option<u32>,
+    },
+    /// A name that no agent can have.
+    #[error("`{0}` is no name of an agent")]
+    AgentNameInvalid(String),
     /// No such session.
     #[error("there is no session `{0}`")]
     SessionNotFound(String),
@@ -155,6 +166,13 @@ impl AgentError {
     }
 }
 
+fn no_turn(run_id: RunId, turn: Option<u32>) -> String {
+    match turn {
+        Some(turn) => format!("run {run_id} had no turn {turn}"),
+        None => format!("run {run_id} has not asked its model yet"),
+    }
+}
+
 impl ToStableError for AgentError {
     fn to_stable(&self) -> StableErrorEnvelope {
         let message = self.to_string();
@@ -164,6 +182,12 @@ impl ToStableError for AgentError {
             Self::Auxiliary(error) => error.to_stable(),
             Self::RunNotFound(_) => StableErrorEnvelope::new("run_not_found", ErrorCategory::NotFound, message)
                 .hint("`palyra runs list` shows the runs there are"),
+            Self::TurnNotFound { .. } => StableErrorEnvelope::new("turn_not_found", ErrorCategory::NotFound, message)
+                .hint("`palyra runs show ID` says how many turns the run had"),
+            Self::AgentNameInvalid(_) => {
+                StableErrorEnvelope::new("agent_name_invalid", ErrorCategory::Validation, message)
+                    .hint("use 1 to 64 letters, digits, `-` and `_`")
+            }
             Self::SessionNotFound(_) => StableErrorEnvelope::new("session_not_found", ErrorCategory::NotFound, message)
                 .hint("`palyra sessions list` shows the sessions there are"),
             Self::SessionArchived(_) => StableErrorEnvelope::new("session_archived", ErrorCategory::Conflict, message)

@@ -32,10 +32,10 @@ pub use auxiliary::{
 pub use canonical::canonical_json;
 pub use decide::{AnswerProposal, Decide, PolicyDecider, Proposal, Verdict};
 pub use engine::{
-    Answer, ApprovalExport, CallExport, CallOutcomeExport, ClientCall, ClientResult, CompactionPlan, Engine,
-    EngineOptions, ExchangeExport, ExchangeOutline, Followed, GivenExchange, NewRun, NewSession, PatternFilter,
-    Resolved, RunDetails, RunEnded, RunExport, Safety, SessionAccount, SessionEvent, SessionEventKind, SessionExport,
-    SessionInput, Submitted, TapeFollower, Timings, UndoneRun,
+    Answer, ApprovalExport, CallExport, CallOutcomeExport, ClientCall, ClientResult, CompactionPlan, ContextSegment,
+    ContextView, Engine, EngineOptions, ExchangeExport, ExchangeOutline, Followed, GivenExchange, NewRun, NewSession,
+    PatternFilter, Resolved, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent,
+    SessionEventKind, SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, UndoneRun,
 };
 pub use error::AgentError;
 pub use own_tools::engine_tools;
@@ -45,4 +45,6 @@ pub use projections::{
     projections,
 };
 pub use session::{ArchiveState, Compaction, ForkPoint, ForkedFrom, SessionSettings, Taken};
-pub use spec::{ClientTool, ContextItem, Exchange, Idempotency, MACHINE_VERSION, ModelChoice, RunLimits, RunSpec};
+pub use spec::{
+    ClientTool, ContextItem, Exchange, Idempotency, MACHINE_VERSION, MAIN_AGENT, ModelChoice, RunLimits, RunSpec,
+};

@@ -21,6 +21,9 @@ pub struct RunSpec {
     /// Whose run it is.
     #[serde(default = "crate::session::local_user")]
     pub owner: String,
+    /// The agent that carries it out, by name: models and budgets are chosen by it.
+    #[serde(default = "main_agent", skip_serializing_if = "is_main_agent")]
+    pub agent: String,
     /// How untrusted results are treated.
     pub mode: RunMode,
     /// Drawn at random when the run was accepted; makes the frames around untrusted text unforgeable.
@@ -53,6 +56,17 @@ pub struct RunSpec {
     /// What makes creating this run idempotent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency: Option<Idempotency>,
+}
+
+/// The agent of runs that name no other.
+pub const MAIN_AGENT: &str = "main";
+
+fn main_agent() -> String {
+    MAIN_AGENT.to_owned()
+}
+
+fn is_main_agent(name: &str) -> bool {
+    name == MAIN_AGENT
 }
 
 impl RunSpec {

@@ -98,7 +98,7 @@ impl EntryRef<'_> {
                 Input::ModelDelta { .. } => "model.delta",
                 Input::ModelTurnFinished(_) => kind::MODEL_TURN_FINISHED,
                 Input::ModelFailed(_) => kind::MODEL_FAILED,
-                Input::BudgetRefused { .. } => "budget.refused",
+                Input::BudgetRefused { .. } => kind::BUDGET_REFUSED,
                 Input::Decided(_) => "tool.decided",
                 Input::ApprovalDecided { .. } => kind::APPROVAL_DECIDED,
                 Input::ToolFinished { .. } => kind::TOOL_FINISHED,
@@ -144,6 +144,7 @@ pub(crate) mod kind {
     pub(crate) const RUN_UNRECOVERABLE: &str = "run.unrecoverable";
     pub(crate) const MODEL_CALL: &str = "model.call";
     pub(crate) const CONTEXT_COMPACT: &str = "context.compact";
+    pub(crate) const BUDGET_REFUSED: &str = "budget.refused";
     pub(crate) const MODEL_FAILED: &str = "model.failed";
     pub(crate) const MODEL_TURN_FINISHED: &str = "model.turn_finished";
     pub(crate) const TOOL_HANDED_BACK: &str = "tool.handed_back";

@@ -3,13 +3,14 @@
 use std::fmt;
 
 use palyra_common::{RunId, SessionId, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::day::{Day, Month};
 use crate::scope::BudgetScope;
 
 /// One thing that money is spent by or in.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Account {
     /// A run.

@@ -1,6 +1,7 @@
 //! Why a call may not be made: it could cost more than a limit leaves.
 
 use palyra_common::{ErrorCategory, Retry, StableErrorEnvelope, Timestamp, ToStableError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -9,7 +10,7 @@ use crate::money::MicroUsd;
 use crate::scope::BudgetScope;
 
 /// A call that was refused because its worst case does not fit under a hard limit. Nothing was reserved or spent by it.
-#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize, JsonSchema)]
 #[error(
     "the budget of {account} is {limit}: {spent} is spent, {reserved} held by calls under way, and this call may cost {needed}"
 )]

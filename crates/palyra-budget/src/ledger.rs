@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use palyra_common::{RunId, SessionId, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -27,7 +28,7 @@ use crate::money::MicroUsd;
 use crate::reservation::{Reservation, Warning};
 
 /// A call that is about to be made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Charge {
     /// The run it is made for.
     pub run_id: RunId,
@@ -57,7 +58,7 @@ impl Charge {
 }
 
 /// What an account spent before this process began, as summed up from the journal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SpendRow {
     /// Whose spending.
     pub account: Account,
@@ -66,7 +67,7 @@ pub struct SpendRow {
 }
 
 /// How an account stands.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Standing {
     /// What is spent.
     pub spent: MicroUsd,
@@ -99,12 +100,25 @@ impl Books {
         self.entries.entry(account.clone()).or_default()
     }
 
-    /// Holds an amount for a call under way.
-    fn hold(&mut self, accounts: &[Account], amount: MicroUsd) {
+    /// Holds an amount for a call under way, if it fits under every hard limit: on all accounts or on none.
+    pub(crate) fn grant(
+        &mut self,
+        accounts: &[Account],
+        amount: MicroUsd,
+        limits: &Limits,
+        granted: Option<MicroUsd>,
+    ) -> Result<(), Exceeded> {
+        if amount.is_zero() {
+            return Ok(());
+        }
+        for account in accounts {
+            fits(self, account, amount, limits, granted)?;
+        }
         for account in accounts {
             let standing = &mut self.entry(account).standing;
             standing.reserved = standing.reserved.saturating_add(amount);
         }
+        Ok(())
     }
 
     /// Gives back what was held and books what was spent.
@@ -243,13 +257,7 @@ impl Ledger {
         granted: Option<MicroUsd>,
     ) -> Result<Reservation, Exceeded> {
         let accounts = charge.accounts();
-        if !charge.worst.is_zero() {
-            let mut books = self.0.books();
-            for account in &accounts {
-                fits(&books, account, charge.worst, limits, granted)?;
-            }
-            books.hold(&accounts, charge.worst);
-        }
+        self.0.books().grant(&accounts, charge.worst, limits, granted)?;
         Ok(Reservation::new(Arc::clone(&self.0), accounts, charge.worst, limits.clone(), granted))
     }
 }

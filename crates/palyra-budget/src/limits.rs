@@ -1,6 +1,7 @@
 //! How much may be spent. Plain data: who may spend is decided by [`crate::Ledger::reserve`].
 
 use palyra_common::runtime_contract_enum;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BudgetError;
@@ -18,7 +19,7 @@ runtime_contract_enum! {
 }
 
 /// The limits of one scope; without either it bounds nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetLimit {
     /// What it bounds.
@@ -34,7 +35,7 @@ pub struct BudgetLimit {
 /// All limits that a call is under.
 ///
 /// INVARIANT: at most one entry per scope, in the order of [`BudgetScope::ALL`], and no soft limit above its hard one.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Limits(Vec<BudgetLimit>);
 

@@ -7,16 +7,18 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
+use crate::exceeded::Exceeded;
 use crate::ledger::{Shared, Standing};
 use crate::limits::Limits;
 use crate::money::MicroUsd;
 use crate::scope::BudgetScope;
 
 /// A soft limit that is reached. Told once per account, and again when the limit was raised and is reached anew.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// What the limit bounds.
     pub scope: BudgetScope,
@@ -42,7 +44,7 @@ impl std::fmt::Display for Warning {
 }
 
 /// A hard limit that a call went beyond because it cost more than its worst case.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Breach {
     /// What the limit bounds.
     pub scope: BudgetScope,
@@ -57,7 +59,7 @@ pub struct Breach {
 }
 
 /// What a call came to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[must_use = "warnings are told once, and breaches are worth knowing"]
 pub struct Settlement {
     /// What it cost.
@@ -97,6 +99,14 @@ impl Reservation {
     #[must_use]
     pub const fn held(&self) -> MicroUsd {
         self.held
+    }
+
+    /// Holds more, for a call that has to be made again after a try that may have cost something: both tries may have to be paid. If that
+    /// does not fit, what was held stays held.
+    pub fn hold_more(&mut self, more: MicroUsd) -> Result<(), Exceeded> {
+        self.shared.books().grant(&self.accounts, more, &self.limits, self.granted)?;
+        self.held = self.held.saturating_add(more);
+        Ok(())
     }
 
     /// Books what the call cost. Soft limits that earlier calls reached when they were dropped are told here as well.

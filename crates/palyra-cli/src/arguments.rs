@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    approvals, completions, config, daemon, journal, mcp, policy, run, runs, sandbox, sessions, tokens,
+    approvals, completions, config, daemon, journal, mcp, policy, run, runs, sandbox, sessions, tokens, usage,
 };
 use crate::console::OutputFormat;
 
@@ -60,6 +60,8 @@ pub(crate) enum Command {
     /// Make, list, rotate and revoke the tokens by which programs are let in
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
+    /// Show what models used and cost, and how the budgets stand
+    Usage(usage::UsageArguments),
     /// Speak the control protocol over standard input and output, one JSON document per line
     Acp,
     /// Use tools of outside servers (Model Context Protocol)

@@ -14,8 +14,9 @@ use crate::api::{
     AbortRunParams, ApprovalView, BackupJournalParams, BackupJournalResponse, ConfigResponse, CreateRunParams,
     DecideApprovalParams, EditEnvelopeParams, ExportJournalParams, HealthResponse, JournalRecordView,
     ListApprovalsParams, ListApprovalsResponse, ListPatternsParams, ListPatternsResponse, ListRunsParams,
-    ListRunsResponse, ListSessionsParams, ListSessionsResponse, ReplayReport, RunDetail, RunInputParams, RunView,
-    SessionDetail, StopDaemonResponse, TailJournalParams, UndoResponse, VerifyLine, paths,
+    ListRunsResponse, ListSessionsParams, ListSessionsResponse, ReplayReport, RunContextParams, RunContextResponse,
+    RunDetail, RunInputParams, RunView, SessionDetail, StopDaemonResponse, TailJournalParams, UndoResponse,
+    UsageParams, UsageResponse, VerifyLine, paths,
 };
 use crate::cursor::Follow;
 use crate::endpoint::Endpoint;
@@ -126,6 +127,18 @@ impl Client {
         let path = paths::for_run(paths::RUN_UNDO, id);
         let call = Call::post("undoing a run", path, &json!({}))?.patience(LONG_PATIENCE);
         exchange(&self.endpoint, call).await
+    }
+
+    /// What the model of a run saw.
+    pub async fn run_context(&self, id: RunId, params: &RunContextParams) -> Result<RunContextResponse, ClientError> {
+        let path = paths::for_run(paths::RUN_CONTEXT, id);
+        let call = Call::get("reading what a model saw", path).query(params)?.patience(LONG_PATIENCE);
+        exchange(&self.endpoint, call).await
+    }
+
+    /// What models used and cost.
+    pub async fn usage(&self, params: &UsageParams) -> Result<UsageResponse, ClientError> {
+        exchange(&self.endpoint, Call::get("reading the usage", paths::USAGE).query(params)?).await
     }
 
     /// Feeds a run's tape to the machine again and compares.

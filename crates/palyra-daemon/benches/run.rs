@@ -397,6 +397,7 @@ async fn run(client: &Client, workspace: &str, prompt: &str) -> Result<f64, Fail
         prompt: prompt.to_owned(),
         workspace: workspace.to_owned(),
         model: None,
+        agent: None,
         mode: None,
         limits: None,
         idempotency_key: None,

@@ -35,7 +35,7 @@ use crate::serve::Server;
 use crate::state::StateRoot;
 use crate::tls::Identity;
 use crate::token::Token;
-use crate::{grpc, http, options, policy_watch, quic, shutdown, telemetry};
+use crate::{grpc, http, options, policy_watch, quic, shutdown, spending, telemetry};
 
 /// How long the daemon takes to end, all together: service managers and people wait no longer.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
@@ -202,6 +202,7 @@ impl Composition {
             journal: journal.clone(),
             registry,
             provider: Arc::clone(&chosen.provider),
+            spending: Arc::new(spending::spending(config, loaded.file())?),
             decider,
             safety: Safety::new(scanner),
             clock: Arc::clone(&self.clock),

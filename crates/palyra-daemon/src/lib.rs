@@ -32,6 +32,7 @@ mod reach;
 mod rules;
 mod serve;
 mod shutdown;
+mod spending;
 mod state;
 mod telemetry;
 mod tls;

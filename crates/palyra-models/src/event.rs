@@ -48,6 +48,18 @@ const fn is_zero(count: &u64) -> bool {
 }
 
 impl Usage {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
+        }
+    }
+
     /// Tokens of request and answer, nothing told about caches or reasoning.
     #[must_use]
     pub const fn plain(input_tokens: u64, output_tokens: u64) -> Self {

@@ -6,6 +6,8 @@
 //! - [`OfflineProvider`]: a deterministic planner for plain requests. It is not a language model and says so;
 //! - [`ScriptedProvider`]: fixed turns for tests and measurements.
 //!
+//! [`PriceTable`] says what calls cost and may cost at worst, [`TokenCounter`] how many tokens a request is before it is made.
+//!
 //! [`select`] chooses among them by configuration and says why. [`testing`] holds a scripted model server for tests of any
 //! crate. Nothing here decides whether a call may be made, keeps a conversation, or touches the workspace.
 
@@ -18,6 +20,7 @@ mod message;
 mod offline;
 mod openai_compatible;
 mod part;
+mod price;
 mod provider;
 mod reasoning;
 mod request;
@@ -35,9 +38,13 @@ pub use message::{ATTACHMENT_MARK, Message, Role, ToolCallRequest, ToolSpec};
 pub use offline::OfflineProvider;
 pub use openai_compatible::{OpenAiCompatible, OpenAiCompatibleOptions, RetryPolicy, install_crypto_provider};
 pub use part::{Part, PartKind};
+pub use price::{AttemptCost, Billing, Cost, PriceFileError, PriceTable, Priced, Quote, Rates, Seller};
 pub use provider::{ModelProvider, ModelStream, ProviderInfo};
 pub use reasoning::ReasoningBlock;
 pub use request::{ModelRequest, OutputShape, Purpose, ReasoningEffort, ToolChoice};
 pub use scripted::{Call, Echo, ModelErrorSpec, Scene, Script, ScriptedProvider, Turn};
 pub use select::{Selection, select};
-pub use tokens::{estimate_message_tokens, estimate_tokens, estimate_tool_tokens};
+pub use tokens::{
+    CountMethod, Encoding, TokenCount, TokenCounter, TokenFamily, estimate_message_tokens, estimate_tokens,
+    estimate_tool_tokens,
+};

@@ -6,9 +6,11 @@ use async_trait::async_trait;
 use futures::Stream;
 use serde::{Deserialize, Serialize};
 
+use crate::attempt::Answering;
 use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::ModelError;
 use crate::event::ModelEvent;
+use crate::price::Seller;
 use crate::request::ModelRequest;
 
 /// An answer as it arrives. Dropping it closes the connection at once and ends all work on it.
@@ -38,6 +40,19 @@ pub trait ModelProvider: Send + Sync {
 
     /// What this provider is.
     fn describe(&self) -> ProviderInfo;
+
+    /// Who may answer this request, the likeliest first. What a call may cost at worst follows from it.
+    fn may_answer(&self, request: &ModelRequest) -> Vec<Answering> {
+        let ProviderInfo { name, model, .. } = self.describe();
+        let model = if request.model.is_empty() { model } else { request.model.clone() };
+        vec![Answering { provider: name, model, credential: None }]
+    }
+
+    /// Whom a call is bought from that this provider makes under the given name.
+    fn seller(&self, provider: &str) -> Seller {
+        let kind = if self.describe().is_language_model { self.name() } else { "offline" };
+        Seller::new(provider, kind, None)
+    }
 
     /// Starts one model call. An error here means that nothing was answered; errors may still come on the stream.
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError>;

@@ -39,7 +39,7 @@ impl Compaction {
                 vec![Message::system(INSTRUCTION), Message::user(&text)],
             )
         };
-        let mut stream = model_call::open(options, request, std::time::Duration::ZERO);
+        let mut stream = model_call::open(options, request);
         Self(Box::pin(async move {
             let mut assembler = TurnAssembler::new();
             while let Some(event) = stream.next().await {

@@ -17,7 +17,7 @@ use crate::machine::{Input, Machine};
 use crate::projections::{self, RunRow, SessionState};
 use crate::prompt::SYSTEM;
 use crate::session::{LOCAL_USER, SessionCreated, SessionSettings, kind};
-use crate::spec::{ClientTool, ContextItem, Idempotency, MACHINE_VERSION, ModelChoice, RunLimits, RunSpec};
+use crate::spec::{ClientTool, ContextItem, Idempotency, MACHINE_VERSION, MAIN_AGENT, ModelChoice, RunLimits, RunSpec};
 use crate::tape::EntryRef;
 
 /// Characters of a task that name its session.
@@ -48,6 +48,8 @@ pub struct NewRun {
     pub mode: Option<RunMode>,
     /// Whose run it is; the local user if nobody else is named.
     pub owner: Option<String>,
+    /// The agent that carries it out, by name.
+    pub agent: Option<String>,
     /// Tools of the caller, whose calls are handed back; see [`Engine::deliver_client_results`].
     pub client_tools: Vec<ClientTool>,
     /// What was said before, as the caller tells it, instead of what the session holds.
@@ -77,6 +79,7 @@ impl NewRun {
             parts.push(serde_json::to_vec(&self.client_tools).unwrap_or_default());
             parts.push(serde_json::to_vec(&self.history).unwrap_or_default());
         }
+        parts.extend(self.agent.as_ref().map(|agent| agent.clone().into_bytes()));
         Digest::of_parts(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
@@ -142,6 +145,7 @@ impl Engine {
             return Err(AgentError::EmptyPrompt);
         }
         client_tools::check(&new.client_tools)?;
+        check_agent(new.agent.as_deref())?;
         let options = &self.shared.options;
         options.journal.admission()?;
         let info = options.provider.describe();
@@ -159,6 +163,7 @@ impl Engine {
             session_id: session.as_ref().map_or_else(SessionId::generate, |session| session.row.session_id),
             machine_version: MACHINE_VERSION,
             owner: new.owner().to_owned(),
+            agent: new.agent.clone().unwrap_or_else(|| MAIN_AGENT.to_owned()),
             mode,
             frame_seed: Digest::of_parts(
                 &[RunId::generate(), RunId::generate()].map(|id| id.to_string()).each_ref().map(|id| id.as_bytes()),
@@ -317,4 +322,15 @@ impl Engine {
 fn title_of(prompt: &str) -> String {
     let words = prompt.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ").chars().take(TITLE_CHARS).collect()
+}
+
+/// Names of agents stand in files, budgets and reports.
+fn check_agent(name: Option<&str>) -> Result<(), AgentError> {
+    let fits = |name: &str| {
+        (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    match name {
+        Some(name) if !fits(name) => Err(AgentError::AgentNameInvalid(name.to_owned())),
+        _ => Ok(()),
+    }
 }

@@ -163,7 +163,7 @@ impl Inspection {
         }
         let mut request = self.request.clone();
         request.messages = vec![Message::system(instruction), Message::user(&self.text)];
-        let mut stream = model_call::open(options, request, std::time::Duration::ZERO);
+        let mut stream = model_call::open(options, request);
         let mut assembler = TurnAssembler::new();
         let failed =
             |error: palyra_models::ModelError| ToolError::Internal(format!("the auxiliary model failed: {error}"));

@@ -11,6 +11,7 @@ mod approvals;
 mod artifacts;
 mod client_tools;
 mod compaction;
+mod context_view;
 mod control;
 mod create;
 mod driver;
@@ -28,6 +29,7 @@ mod query;
 mod recover;
 mod safety;
 mod sessions;
+pub(crate) mod spending;
 mod tool_call;
 mod undo;
 
@@ -43,6 +45,7 @@ use tracing::Instrument as _;
 
 pub use approvals::{Answer, PatternFilter};
 pub use client_tools::{ClientCall, ClientResult};
+pub use context_view::{ContextSegment, ContextView, SegmentKind};
 pub use create::NewRun;
 pub use follow::{Followed, TapeFollower};
 pub use given_history::GivenExchange;
@@ -53,6 +56,7 @@ pub use sessions::{
     ApprovalExport, CallExport, CallOutcomeExport, CompactionPlan, ExchangeExport, ExchangeOutline, NewSession,
     Resolved, RunExport, SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput, Submitted,
 };
+pub use spending::Spending;
 pub use undo::UndoneRun;
 
 use self::driver::Command;
@@ -106,6 +110,7 @@ impl Engine {
             options,
         });
         let engine = Self { shared };
+        engine.open_books().await?;
         engine.put_patterns_in_force().await?;
         engine.recover().await?;
         engine.work_off_all().await?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use palyra_common::ToStableError as _;
 use palyra_models::{
-    ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, Purpose, ToolSpec, TurnAssembler,
+    ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, Purpose, ToolSpec, TurnAssembler, Usage,
 };
 use palyra_safety::StreamScanner;
 use tracing::field::Empty;
@@ -17,8 +17,9 @@ use tracing::{Instrument as _, Level, Span};
 
 use super::EngineOptions;
 use super::safety::Safety;
+use super::spending::{Metered, MeteredCall, Payer};
 use crate::context;
-use crate::machine::{Input, Machine, ModelFailure, ModelTurn, Remedy};
+use crate::machine::{Cost, Input, Machine, ModelFailure, ModelTurn, Remedy};
 use crate::spec::RunSpec;
 
 /// How long text is gathered before it is recorded.
@@ -39,7 +40,7 @@ pub(super) struct ModelCall {
     turn: u32,
     attempt: u32,
     began: Instant,
-    stream: ModelStream,
+    call: MeteredCall,
     assembler: TurnAssembler,
     safety: Safety,
     scanner: Option<StreamScanner>,
@@ -61,7 +62,7 @@ impl ModelCall {
             turn,
             attempt,
             began: Instant::now(),
-            stream: open(options, request, delay),
+            call: MeteredCall::begin(options, Payer::of(spec, format!("t{turn}a{attempt}")), request, delay),
             assembler: TurnAssembler::new(),
             safety: options.safety.clone(),
             scanner: Some(options.safety.stream()),
@@ -80,27 +81,37 @@ impl ModelCall {
 
     async fn news(&mut self) -> ModelNews {
         loop {
-            let event = match self.gather_until {
-                Some(until) => match tokio::time::timeout_at(until, self.stream.next()).await {
-                    Ok(event) => event,
+            let news = match self.gather_until {
+                Some(until) => match tokio::time::timeout_at(until, self.call.next()).await {
+                    Ok(news) => news,
                     Err(_) => {
                         self.gather_until = None;
                         return ModelNews::Text(self.delta());
                     }
                 },
-                None => self.stream.next().await,
+                None => self.call.next().await,
             };
-            match event {
-                Some(Ok(event)) => {
+            match news {
+                Metered::Event(event) => {
                     if let ModelEvent::TextDelta(text) = &event {
                         self.gather(text);
                     }
                     if let Err(error) = self.assembler.push(&event) {
-                        return ModelNews::Over(self.failed(&error));
+                        return ModelNews::Over(self.failed(&error, Usage::default(), Cost::default()));
                     }
                 }
-                Some(Err(error)) => return ModelNews::Over(self.failed(&error)),
-                None => return ModelNews::Over(self.finished()),
+                Metered::Finished { usage, cost, warnings } => {
+                    for warning in warnings {
+                        tracing::warn!(%warning, "a budget is nearly spent");
+                    }
+                    return ModelNews::Over(self.finished(usage, cost));
+                }
+                Metered::Failed { error, usage, cost } => return ModelNews::Over(self.failed(&error, usage, cost)),
+                Metered::Refused { error, cost } => {
+                    let mut inputs = self.rest();
+                    inputs.push(Input::BudgetRefused { turn: self.turn, attempt: self.attempt, error, cost });
+                    return ModelNews::Over(inputs);
+                }
             }
         }
     }
@@ -127,18 +138,23 @@ impl ModelCall {
         if self.gathered.is_empty() { Vec::new() } else { vec![self.delta()] }
     }
 
-    fn failed(&mut self, error: &ModelError) -> Vec<Input> {
+    fn failed(&mut self, error: &ModelError, usage: Usage, cost: Cost) -> Vec<Input> {
         let mut inputs = self.rest();
+        let turn = std::mem::take(&mut self.assembler).finish();
         inputs.push(Input::ModelFailed(ModelFailure {
             turn: self.turn,
             attempt: self.attempt,
             remedy: remedy(error),
             error: error.to_stable(),
+            answering: turn.answering,
+            attempts: turn.attempts,
+            usage,
+            cost,
         }));
         inputs
     }
 
-    fn finished(&mut self) -> Vec<Input> {
+    fn finished(&mut self, usage: Usage, cost: Cost) -> Vec<Input> {
         let mut inputs = self.rest();
         let turn = std::mem::take(&mut self.assembler).finish();
         inputs.push(Input::ModelTurnFinished(ModelTurn {
@@ -146,12 +162,13 @@ impl ModelCall {
             attempt: self.attempt,
             text: self.safety.before_export(turn.text),
             tool_calls: turn.tool_calls,
-            usage: turn.usage,
+            usage,
             stop_reason: turn.stop_reason,
             reasoning: self.safety.without_secrets(turn.reasoning),
             answering: turn.answering,
             attempts: turn.attempts,
             repairs: turn.repairs,
+            cost,
             duration_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
         }));
         inputs
@@ -159,7 +176,7 @@ impl ModelCall {
 }
 
 /// The tools that the model may call now: Palyra's, and those of the client.
-fn offered(options: &EngineOptions, spec: &RunSpec) -> Vec<ToolSpec> {
+pub(super) fn offered(options: &EngineOptions, spec: &RunSpec) -> Vec<ToolSpec> {
     let registry = options.registry.current();
     let own = registry.declarations().map(|tool| ToolSpec {
         name: tool.name.to_string(),
@@ -175,13 +192,10 @@ fn offered(options: &EngineOptions, spec: &RunSpec) -> Vec<ToolSpec> {
     own.filter(|tool| spec.client_tool(&tool.name).is_none()).chain(clients).collect()
 }
 
-/// The stream of a call that is opened when it is first polled, after `delay`. It is one span of work, from the request to the end of the answer.
-pub(super) fn open(options: &EngineOptions, request: ModelRequest, delay: Duration) -> ModelStream {
+/// The stream of a call that is opened when it is first polled. It is one span of work, from the request to the end of the answer.
+pub(super) fn open(options: &EngineOptions, request: ModelRequest) -> ModelStream {
     let provider = options.provider.clone();
     let opened = async move {
-        if !delay.is_zero() {
-            tokio::time::sleep(delay).await;
-        }
         let traced = Traced::begin(provider.name(), &request);
         let stream = match provider.stream(request).instrument(traced.span.clone()).await {
             Ok(stream) => stream,

@@ -10,6 +10,7 @@ use palyra_models::ModelProvider;
 use palyra_tools::{EffectStore, SharedRegistry, ToolLimits};
 
 use super::safety::Safety;
+use super::spending::Spending;
 use crate::decide::Decide;
 use crate::spec::RunLimits;
 
@@ -22,6 +23,8 @@ pub struct EngineOptions {
     pub registry: SharedRegistry,
     /// The model that plans.
     pub provider: Arc<dyn ModelProvider>,
+    /// What model calls cost and may cost.
+    pub spending: Arc<Spending>,
     /// What every effect has to pass.
     pub decider: Arc<dyn Decide>,
     /// What scans every text that changes hands.

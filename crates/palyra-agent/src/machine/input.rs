@@ -1,5 +1,6 @@
 //! Everything that can happen to a run.
 
+use palyra_budget::MicroUsd;
 use palyra_common::{
     ApprovalDecision, ApprovalEvidence, ApprovalId, ApprovalScope, Digest, InputMode, Label, OutputClass, Risk,
     StableErrorEnvelope, Timestamp, ToolAttestation, ToolVerdict, runtime_contract_enum,
@@ -39,6 +40,9 @@ pub enum Input {
         attempt: u32,
         /// Which budget, and what is left of it.
         error: Box<StableErrorEnvelope>,
+        /// What tries at it cost that were given up before.
+        #[serde(default, skip_serializing_if = "Cost::is_nothing")]
+        cost: Cost,
     },
     /// The decision on a proposal.
     Decided(Box<Decided>),
@@ -146,6 +150,9 @@ pub struct ModelTurn {
     /// What was put right in the answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<String>,
+    /// What it cost.
+    #[serde(default, skip_serializing_if = "Cost::is_nothing")]
+    pub cost: Cost,
 }
 
 /// A failed model call.
@@ -159,6 +166,50 @@ pub struct ModelFailure {
     pub error: StableErrorEnvelope,
     /// What may help.
     pub remedy: Remedy,
+    /// Who was asked, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answering: Option<Answering>,
+    /// Tries that failed before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Attempt>,
+    /// Tokens used all the same.
+    #[serde(default, skip_serializing_if = "is_unused")]
+    pub usage: Usage,
+    /// What it cost all the same.
+    #[serde(default, skip_serializing_if = "Cost::is_nothing")]
+    pub cost: Cost,
+}
+
+fn is_unused(usage: &Usage) -> bool {
+    *usage == Usage::default()
+}
+
+/// What a model call cost.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {
+    /// How much.
+    pub micro_usd: MicroUsd,
+    /// Whether the price or the usage was not known and the worst was assumed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assumed: bool,
+    /// The reservations that it closes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub closes: Vec<String>,
+}
+
+impl Cost {
+    /// Both together.
+    #[must_use]
+    pub fn plus(mut self, other: Self) -> Self {
+        self.micro_usd = self.micro_usd.saturating_add(other.micro_usd);
+        self.assumed |= other.assumed;
+        self.closes.extend(other.closes);
+        self
+    }
+
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 runtime_contract_enum! {

@@ -13,6 +13,7 @@ pub(super) fn spec() -> RunSpec {
         session_id: SessionId::from_u128(8),
         machine_version: crate::spec::MACHINE_VERSION,
         owner: "local".into(),
+        agent: "main".into(),
         mode: palyra_common::RunMode::Guarded,
         frame_seed: Digest::of(b"seed"),
         prompt: "do it".into(),
@@ -45,6 +46,7 @@ pub(super) fn turn(turn: u32, attempt: u32, text: &str, tools: &[&str]) -> Input
         answering: None,
         attempts: Vec::new(),
         repairs: Vec::new(),
+        cost: Cost::default(),
     })
 }
 
@@ -417,6 +419,10 @@ fn a_failing_provider_is_tried_again_and_then_ends_the_run() {
                 "gone",
             ),
             remedy: Remedy::Retry,
+            answering: None,
+            attempts: Vec::new(),
+            usage: palyra_models::Usage::default(),
+            cost: Cost::default(),
         })
     };
     let mut machine = started();

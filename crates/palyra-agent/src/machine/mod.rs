@@ -27,7 +27,7 @@ mod state;
 mod turns;
 
 pub use action::{Action, ApprovalRequest, Question, StatusChange};
-pub use input::{CallFacts, CallResult, Decided, Input, ModelFailure, ModelTurn, Offer, Remedy, Showing};
+pub use input::{CallFacts, CallResult, Cost, Decided, Input, ModelFailure, ModelTurn, Offer, Remedy, Showing};
 pub(crate) use readings::withheld_answer;
 pub use state::{Activity, Call, CallOutcome, CallState, Counters, Ending, Phase, ToolRound};
 
@@ -126,7 +126,7 @@ impl Machine {
             Input::ModelDelta { turn, .. } => self.on_model_delta(turn)?,
             Input::ModelTurnFinished(turn) => self.on_turn_finished(turn, at, &mut out)?,
             Input::ModelFailed(failure) => self.on_model_failed(failure, at, &mut out)?,
-            Input::BudgetRefused { turn, attempt, error } => {
+            Input::BudgetRefused { turn, attempt, error, .. } => {
                 self.on_budget_refused(turn, attempt, *error, at, &mut out)?;
             }
             Input::Decided(decided) => self.on_decided(*decided, at, &mut out)?,

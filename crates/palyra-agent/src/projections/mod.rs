@@ -9,6 +9,7 @@ mod patterns;
 mod runs;
 mod session_log;
 mod sessions;
+mod usage;
 
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ pub(crate) use patterns::{Revoked, pattern, patterns};
 pub(crate) use runs::{idempotent_run, newest_workspace, run, run_at_work, runs, unfinished_runs};
 pub(crate) use session_log::session_log;
 pub(crate) use sessions::{SessionState, session, session_by_key, sessions};
+pub(crate) use usage::{grants, open_reservations, spent, usage_rows};
 
 /// All projections of the engine, for [`palyra_journal::JournalOptions`] and verification.
 #[must_use]
@@ -39,6 +41,7 @@ pub fn projections() -> Vec<Arc<dyn Projection>> {
         Arc::new(runs::Runs),
         Arc::new(approvals::Approvals),
         Arc::new(patterns::Patterns),
+        Arc::new(usage::UsageTables),
     ]
 }
 

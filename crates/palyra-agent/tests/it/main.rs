@@ -9,6 +9,7 @@
 
 mod approvals;
 mod brain;
+mod budgets;
 mod cancel;
 mod client_tools;
 mod context;

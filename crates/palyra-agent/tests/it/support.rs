@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use palyra_agent::{
     Answer, AnswerProposal, Decide, Engine, EngineOptions, NewRun, PolicyDecider, Proposal, RunLimits, RunRow, Safety,
-    Verdict, engine_tools, projections,
+    Spending, Verdict, engine_tools, projections,
 };
 use palyra_common::{
     ApprovalDecision, ApprovalScope, Label, RunId, RunLifecyclePhase, RunMode, RunStreamBody, RunStreamEvent,
@@ -38,6 +38,8 @@ pub(crate) struct Setup {
     pub(crate) mode: RunMode,
     /// Policies beside the shipped ones.
     pub(crate) policies: &'static str,
+    pub(crate) spending: Spending,
+    pub(crate) max_output_tokens: Option<u32>,
 }
 
 impl Setup {
@@ -52,6 +54,8 @@ impl Setup {
             tools: Vec::new(),
             mode: RunMode::Guarded,
             policies: "",
+            spending: Spending::default(),
+            max_output_tokens: None,
         }
     }
 
@@ -81,6 +85,7 @@ impl Setup {
             ),
             provider,
             decider: Arc::new(Permissive(PolicyDecider::new(policies(self.policies), self.ask_before))),
+            spending: Arc::new(self.spending),
             mode: self.mode,
             safety: Safety::new(Scanner::new(&[]).unwrap()),
             clock: Arc::new(SystemClock),
@@ -89,7 +94,7 @@ impl Setup {
             tool_limits: ToolLimits::default(),
             tool_timeout: Duration::from_secs(5),
             max_concurrent: self.max_concurrent,
-            max_output_tokens: None,
+            max_output_tokens: self.max_output_tokens,
             protected: vec![directory.path().join("work/.palyra")],
             project_files: vec!["PALYRA.md".into()],
             run_ended: None,

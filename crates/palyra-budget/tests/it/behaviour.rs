@@ -159,6 +159,19 @@ fn a_call_that_costs_more_than_its_worst_is_reported_and_stops_the_next() {
 }
 
 #[test]
+fn a_call_made_again_holds_more_or_what_it_held() {
+    let ledger = Ledger::new();
+    let limits = hard(BudgetScope::Day, 100);
+    let mut reservation = ledger.reserve(&charge(1, 40), &limits, None).unwrap();
+    reservation.hold_more(MicroUsd(40)).unwrap();
+    assert_eq!(reservation.hold_more(MicroUsd(21)).unwrap_err().shortfall(), MicroUsd(1));
+    assert_eq!(reservation.held(), MicroUsd(80));
+    assert_eq!(ledger.standing(&Account::Global).reserved, MicroUsd(80));
+    let settlement = reservation.settle(MicroUsd(70));
+    assert_eq!((settlement.above_worst, ledger.standing(&Account::Global).reserved), (MicroUsd::ZERO, MicroUsd::ZERO));
+}
+
+#[test]
 fn free_calls_go_on_when_the_money_is_gone() {
     let ledger = Ledger::new();
     let limits = hard(BudgetScope::Day, 0);

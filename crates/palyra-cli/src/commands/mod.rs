@@ -13,6 +13,7 @@ pub(crate) mod runs;
 pub(crate) mod sandbox;
 pub(crate) mod sessions;
 pub(crate) mod tokens;
+pub(crate) mod usage;
 mod version;
 
 use palyra_common::ExitCode;
@@ -28,6 +29,7 @@ pub(crate) async fn dispatch(command: Command, context: &Context) -> Result<Exit
         Command::Runs(command) => runs::execute(command, context).await,
         Command::Sessions(command) => sessions::execute(command, context).await,
         Command::Tokens(command) => tokens::execute(command, context).await,
+        Command::Usage(arguments) => usage::execute(arguments, context).await,
         Command::Acp => acp::execute(context).await,
         Command::Approvals(command) => approvals::execute(command, context).await,
         Command::Journal(command) => journal::execute(command, context).await,

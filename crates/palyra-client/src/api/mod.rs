@@ -8,6 +8,7 @@
 
 mod approvals;
 mod config;
+mod context;
 mod daemon;
 mod error;
 mod health;
@@ -18,6 +19,7 @@ mod run_control;
 mod runs;
 mod sessions;
 mod tokens;
+mod usage;
 
 pub mod paths;
 
@@ -26,6 +28,7 @@ pub use approvals::{
     ListPatternsParams, ListPatternsResponse, PatternView,
 };
 pub use config::{ConfigEntryView, ConfigResponse};
+pub use context::{ContextSegmentView, RunContextParams, RunContextResponse};
 pub use daemon::StopDaemonResponse;
 pub use error::ErrorResponse;
 pub use health::{HealthResponse, ProviderView, ReadyResponse};
@@ -51,6 +54,7 @@ pub use sessions::{
     SessionStepView, SessionView, SetSessionModeParams, WithdrawInputParams,
 };
 pub use tokens::{CreateTokenParams, ListTokensResponse, RotateTokenParams, TokenSecretResponse, TokenView};
+pub use usage::{BudgetView, UsageParams, UsageResponse};
 
 /// Media type of streams that carry one JSON document per line; an empty line is a heartbeat.
 pub const NDJSON: &str = "application/x-ndjson";

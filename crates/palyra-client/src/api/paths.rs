@@ -27,6 +27,10 @@ pub const RUN_RESUME: &str = "/api/v1/runs/{run_id}/resume";
 pub const RUN_INPUT: &str = "/api/v1/runs/{run_id}/input";
 /// Takes back the file changes of a run.
 pub const RUN_UNDO: &str = "/api/v1/runs/{run_id}/undo";
+/// What a run's model saw.
+pub const RUN_CONTEXT: &str = "/api/v1/runs/{run_id}/context";
+/// What models used and cost.
+pub const USAGE: &str = "/api/v1/usage";
 /// Feeds a run's tape to the machine again and compares.
 pub const RUN_REPLAY: &str = "/api/v1/runs/{run_id}/replay";
 /// Changes what a run is meant to do.

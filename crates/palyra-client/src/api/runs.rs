@@ -28,6 +28,9 @@ pub struct CreateRunParams {
     /// Another model than the configured one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The agent that carries it out, by name: models and budgets are chosen by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// How untrusted results are treated, if not as configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<RunMode>,

@@ -14,9 +14,10 @@ use crate::api::{
     ListApprovalsResponse, ListPatternsParams, ListPatternsResponse, ListPoliciesResponse, ListRunsParams,
     ListRunsResponse, ListSessionsParams, ListSessionsResponse, ListTokensResponse, ListToolsResponse,
     NewSessionParams, PrincipalView, ReconnectResponse, RenameSessionParams, ReplayReport, ResolveSessionParams,
-    ResolveSessionResponse, ResumeSessionResponse, RotateTokenParams, RunDetail, RunInputParams, RunView,
-    SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse, SessionSettingsView, SessionView,
-    SetSessionModeParams, StopDaemonResponse, TokenSecretResponse, TokenView, UndoResponse, WithdrawInputParams, paths,
+    ResolveSessionResponse, ResumeSessionResponse, RotateTokenParams, RunContextParams, RunContextResponse, RunDetail,
+    RunInputParams, RunView, SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse,
+    SessionSettingsView, SessionView, SetSessionModeParams, StopDaemonResponse, TokenSecretResponse, TokenView,
+    UndoResponse, UsageParams, UsageResponse, WithdrawInputParams, paths,
 };
 
 catalogue! {
@@ -54,7 +55,10 @@ catalogue! {
     RunDeliver [RunId] DeliverResultsParams => RunView, Change, RunsWrite, Post paths::RUN_DELIVER;
     RunEnvelopeEdit [RunId] EditEnvelopeParams => RunDetail, Change, RunsWrite, Post paths::RUN_ENVELOPE;
     RunUndo [RunId] NoParams => UndoResponse, Change, RunsWrite, Post paths::RUN_UNDO;
+    RunContext [RunId] RunContextParams => RunContextResponse, Read, RunsRead, Get paths::RUN_CONTEXT;
     RunReplay [RunId] NoParams => ReplayReport, Read, RunsRead, Post paths::RUN_REPLAY;
+
+    UsageReport [] UsageParams => UsageResponse, Read, RunsRead, Get paths::USAGE;
 
     ApprovalList [] ListApprovalsParams => ListApprovalsResponse, Read, ApprovalsRead, Get paths::APPROVALS;
     ApprovalGet [ApprovalId] NoParams => ApprovalView, Read, ApprovalsRead, Get paths::APPROVAL;

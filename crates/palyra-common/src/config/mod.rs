@@ -24,9 +24,9 @@ pub use key::{EnvNames, KEYS, KeySpec, Restart, find_key};
 pub use reference::generate_reference;
 pub use resolve::{ConfigSource, Explanation, LoadedConfig, load, resolve};
 pub use schema::{
-    ApprovalConfig, Config, ContextConfig, DaemonConfig, DeploymentConfig, HttpConfig, JournalConfig, LogConfig,
-    LogFormat, LogLevel, ModelConfig, ModelProviderChoice, PatchConfig, QuicConfig, RunConfig, TelemetryConfig,
-    ToolConfig,
+    ApprovalConfig, BudgetConfig, Config, ContextConfig, DaemonConfig, DeploymentConfig, HttpConfig, JournalConfig,
+    LogConfig, LogFormat, LogLevel, ModelConfig, ModelProviderChoice, PatchConfig, QuicConfig, RunConfig,
+    TelemetryConfig, ToolConfig,
 };
 pub use value::{ConfigValue, ValueType};
 

@@ -67,6 +67,10 @@ runtime_contract_enum! {
         RunUndo = "run.undo",
         /// Feed a run's tape to the machine again and compare.
         RunReplay = "run.replay",
+        /// Show what a run's model saw.
+        RunContext = "run.context",
+        /// Report what models used and cost.
+        UsageReport = "usage.report",
         /// List approvals.
         ApprovalList = "approval.list",
         /// Read one approval.

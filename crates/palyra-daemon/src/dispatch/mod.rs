@@ -16,6 +16,7 @@ mod runs;
 mod sessions;
 mod streams;
 mod tokens;
+mod usage;
 
 use palyra_client::command::{self, Command, Outcome, StreamCommand};
 use palyra_common::{AcpCommandEnvelope, AcpCommandResultEnvelope};
@@ -178,6 +179,8 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         }
         Command::RunUndo(about) => Outcome::RunUndo(runs::undo(app, by, about.target, version).await?.into()),
         Command::RunReplay(about) => Outcome::RunReplay(runs::replay(app, about.target).await?.into()),
+        Command::RunContext(about) => Outcome::RunContext(usage::context(app, about).await?.into()),
+        Command::UsageReport(params) => Outcome::UsageReport(usage::report(app, caller, params).await?.into()),
         Command::ApprovalList(params) => Outcome::ApprovalList(approvals::list(app, caller, params).await?.into()),
         Command::ApprovalGet(about) => Outcome::ApprovalGet(approvals::get(app, about.target).await?.into()),
         Command::ApprovalDecide(about) => Outcome::ApprovalDecide(approvals::decide(app, caller, about).await?.into()),

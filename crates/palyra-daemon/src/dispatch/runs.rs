@@ -86,6 +86,7 @@ fn new_run(params: CreateRunParams) -> Result<NewRun> {
         session_id: params.session_id,
         session_key: params.session_key,
         model: params.model,
+        agent: params.agent,
         mode: params.mode,
         max_turns: limits.max_turns,
         max_tool_calls: limits.max_tool_calls,

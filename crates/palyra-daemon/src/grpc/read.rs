@@ -52,6 +52,7 @@ pub(super) fn run_spec(spec: Option<wire::RunSpec>) -> Read<CreateRunParams> {
         prompt: spec.prompt,
         workspace: spec.workspace,
         model: spec.model,
+        agent: None,
         mode: spec.mode.map(|mode| contract_from_wire(mode, "start.run.mode")).transpose()?,
         limits,
         client_tools: spec.client_tools.into_iter().map(client_tool).collect::<Read<_>>()?,

@@ -130,6 +130,7 @@ async fn create(app: &App, caller: &Caller, conversation: Conversation, wish: Wi
         prompt,
         workspace,
         model: wish.model,
+        agent: None,
         mode: None,
         limits,
         client_tools: wish.tools,

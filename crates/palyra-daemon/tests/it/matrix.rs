@@ -53,7 +53,13 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
     use AcpCommand as C;
     match command {
         C::SessionNew | C::SessionResolve | C::RunCreate => BEGIN,
-        C::SessionList | C::RunList | C::ApprovalList | C::PatternList | C::Reconnect | C::PrincipalShow => LIST,
+        C::SessionList
+        | C::RunList
+        | C::UsageReport
+        | C::ApprovalList
+        | C::PatternList
+        | C::Reconnect
+        | C::PrincipalShow => LIST,
         C::ToolList | C::PolicyList | C::ConfigGet => LIST,
         C::SessionLoad
         | C::SessionResume
@@ -65,6 +71,7 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
         | C::RunGet
         | C::RunTape
         | C::RunReplay
+        | C::RunContext
         | C::ApprovalGet => LOOK,
         C::SessionRename
         | C::SessionArchive

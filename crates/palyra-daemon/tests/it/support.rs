@@ -150,6 +150,7 @@ impl Daemon {
             prompt: prompt.to_owned(),
             workspace: self.workspace.display().to_string(),
             model: None,
+            agent: None,
             mode: None,
             limits: None,
             idempotency_key: None,

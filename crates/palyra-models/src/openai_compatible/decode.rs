@@ -52,8 +52,7 @@ impl Decoder {
         }
         if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
             let count = |field: &str| usage.get(field).and_then(Value::as_u64).unwrap_or_default();
-            self.usage =
-                Some(Usage::plain(count("prompt_tokens"), count("completion_tokens")));
+            self.usage = Some(Usage::plain(count("prompt_tokens"), count("completion_tokens")));
         }
         let choices = chunk.get("choices").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         // One answer is asked for; a server that sends more has its first one taken.

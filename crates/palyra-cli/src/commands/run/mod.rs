@@ -51,6 +51,9 @@ pub(crate) struct RunArguments {
     /// Another model than the configured one
     #[arg(short, long, value_name = "NAME")]
     model: Option<String>,
+    /// The agent that carries the task out, by name: models and budgets are chosen by it [default: main]
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
     /// How text that others wrote is treated: `open` shows it to the model, `guarded` keeps it in variables until the
     /// model asks for it, `strict` never shows it [default: run.mode]
     #[arg(long, value_name = "MODE")]
@@ -85,6 +88,7 @@ pub(super) async fn execute(arguments: RunArguments, context: &Context) -> Resul
         prompt,
         workspace,
         model: arguments.model,
+        agent: arguments.agent,
         mode: arguments.mode,
         limits: limits(arguments.max_turns, arguments.max_tool_calls, arguments.wall_clock),
         // Makes it safe to ask again after a broken connection.

@@ -1,6 +1,7 @@
 //! `palyra runs …`: looking at runs and steering them.
 
 mod abort;
+mod context;
 mod envelope;
 mod list;
 mod pause;
@@ -49,6 +50,8 @@ pub(crate) enum RunsCommand {
     Send(send::SendArguments),
     /// Show or change what a run is meant to do outside its workspace
     Envelope(envelope::EnvelopeArguments),
+    /// Show what the model saw in a turn, part by part, with tokens
+    Context(context::ContextArguments),
     /// Feed a run's tape to the run machine again and compare every action, byte for byte
     Replay(RunArgument),
     /// Take back the file changes of a run, all or none
@@ -80,6 +83,7 @@ pub(super) async fn execute(command: RunsCommand, context: &Context) -> Result<E
         RunsCommand::Resume(run) => resume::execute(&run, &client, context).await,
         RunsCommand::Send(arguments) => send::execute(arguments, &client, context).await,
         RunsCommand::Envelope(arguments) => envelope::execute(arguments, &client, context).await,
+        RunsCommand::Context(arguments) => context::execute(arguments, &client, context).await,
         RunsCommand::Replay(run) => replay::execute(&run, &client, context).await,
         RunsCommand::Undo(run) => undo::execute(&run, &client, context).await,
     }

@@ -148,6 +148,7 @@ pub(super) async fn create(client: &Client, workspace: &Path) -> Result<Option<R
         prompt: "do everything".to_owned(),
         workspace: workspace.display().to_string(),
         model: None,
+        agent: None,
         mode: None,
         limits: None,
         idempotency_key: Some("the-only-run".to_owned()),

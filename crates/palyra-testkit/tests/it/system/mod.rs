@@ -38,6 +38,7 @@ fn task(prompt: &str, workspace: &Path) -> CreateRunParams {
         prompt: prompt.to_owned(),
         workspace: workspace.display().to_string(),
         model: None,
+        agent: None,
         mode: None,
         limits: None,
         idempotency_key: None,

@@ -78,6 +78,7 @@ async fn run(daemon: &TestDaemon, workspace: &Path) -> Result<()> {
         prompt: "look and tell".to_owned(),
         workspace: workspace.display().to_string(),
         model: None,
+        agent: None,
         mode: None,
         limits: None,
         idempotency_key: None,

@@ -1,0 +1,195 @@
+//! What the model saw: the context of one call, rebuilt from the tape and taken apart.
+//!
+//! The tape holds every input, so the context of any past call is what the machine makes of the inputs before it; the digest in the record of the call
+//! tells whether it is the same one.
+
+use palyra_common::{Digest, Label, RunId};
+use palyra_journal::StoredRecord;
+use palyra_models::{Message, estimate_message_tokens, estimate_tool_tokens};
+
+use super::{Engine, model_call};
+use crate::context::{self, Item};
+use crate::error::AgentError;
+use crate::machine::{Action, Input, Machine};
+use crate::spec::RunSpec;
+use crate::tape::TapeEntry;
+
+/// The context of one model call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContextView {
+    /// Which turn.
+    pub turn: u32,
+    /// Which attempt at it.
+    pub attempt: u32,
+    /// Turns that the run had so far.
+    pub turns: u32,
+    /// Tokens that fit the model's window.
+    pub window: u32,
+    /// How many of the first messages are the same in every call of the run, so that providers can keep them at the ready.
+    pub stable_messages: u32,
+    /// What the record of the call says about the messages.
+    pub digest: Digest,
+    /// Whether the messages below are exactly those.
+    pub is_exact: bool,
+    /// The parts, in the order of the model's reading.
+    pub segments: Vec<ContextSegment>,
+}
+
+/// One part of a context.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContextSegment {
+    /// What it is.
+    pub kind: SegmentKind,
+    /// Where it comes from, such as a file or a tool.
+    pub source: String,
+    /// About how many tokens it takes.
+    pub tokens: u32,
+    /// How far it may be trusted and shown, if it was labelled.
+    pub label: Option<Label>,
+    /// What the model reads; empty for tools.
+    pub text: String,
+}
+
+palyra_common::runtime_contract_enum! {
+    /// What a part of a context is.
+    pub enum SegmentKind("context_segment") {
+        /// The tools on offer now.
+        Tools = "tools",
+        /// Palyra's instructions and the project's files.
+        Instructions = "instructions",
+        /// An earlier exchange of the session.
+        History = "history",
+        /// The task, or what a person wrote later, with attached files.
+        User = "user",
+        /// What the model said and wanted.
+        Assistant = "assistant",
+        /// The result of a call.
+        ToolResult = "tool_result",
+        /// A summary of older parts.
+        Summary = "summary",
+    }
+}
+
+impl Engine {
+    /// What the model saw in one turn of a run, by default the newest.
+    ///
+    /// # Errors
+    /// When there is no such run or turn, or its tape does not read.
+    pub async fn context(&self, run_id: RunId, turn: Option<u32>) -> Result<ContextView, AgentError> {
+        let tape = self.whole_tape(run_id).await?;
+        if tape.is_empty() {
+            self.run(run_id).await?;
+        }
+        let call = find(&tape, turn)?.ok_or(AgentError::TurnNotFound { run_id, turn })?;
+        let options = &self.shared.options;
+        let spec = call.machine.spec();
+        let tools = model_call::offered(options, spec);
+        let mut segments = vec![ContextSegment {
+            kind: SegmentKind::Tools,
+            source: format!("{} tools", tools.len()),
+            tokens: tools.iter().map(estimate_tool_tokens).sum(),
+            label: None,
+            text: String::new(),
+        }];
+        let messages = context::messages(spec, call.machine.items());
+        let is_exact = context::digest(&messages) == call.digest;
+        segments.extend(take_apart(spec, call.machine.items(), &messages));
+        Ok(ContextView {
+            turn: call.turn,
+            attempt: call.attempt,
+            turns: call.turns,
+            window: spec.model.context_tokens,
+            stable_messages: context::stable_messages(spec),
+            digest: call.digest,
+            is_exact,
+            segments,
+        })
+    }
+}
+
+/// A call on a tape, with the machine as it stood then.
+struct Call {
+    machine: Machine,
+    turn: u32,
+    attempt: u32,
+    turns: u32,
+    digest: Digest,
+}
+
+/// The last call of the wanted turn, or the last of all.
+fn find(tape: &[StoredRecord], wanted: Option<u32>) -> Result<Option<Call>, AgentError> {
+    let mut machine: Option<Machine> = None;
+    let mut found: Option<Call> = None;
+    let mut turns = 0;
+    for record in tape {
+        match (TapeEntry::from_record(record)?, &mut machine) {
+            (TapeEntry::Input(Input::Accepted(spec)), None) => machine = Some(Machine::accept(*spec, record.at)),
+            (TapeEntry::Input(input), Some(machine)) => {
+                // Replay proper judges whether the tape is sound; here a step that is refused shows in the digest.
+                let _ = machine.step(input, record.at);
+            }
+            (TapeEntry::Action(Action::CallModel { turn, attempt, context, .. }), Some(machine)) => {
+                turns = turns.max(turn);
+                if wanted.is_none_or(|wanted| wanted == turn) {
+                    found = Some(Call { machine: machine.clone(), turn, attempt, turns, digest: context });
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(found.map(|call| Call { turns, ..call }))
+}
+
+/// Names each message by what it was made of: instructions, two per exchange of the history, one per item.
+fn take_apart(spec: &RunSpec, items: &[Item], messages: &[Message]) -> Vec<ContextSegment> {
+    let history = 2 * spec.history.len();
+    let mut segments = Vec::with_capacity(messages.len());
+    for (index, message) in messages.iter().enumerate() {
+        let (kind, source, label) = if index == 0 {
+            let files: Vec<&str> = spec.project.iter().map(|item| item.source.as_str()).collect();
+            let source = if files.is_empty() { "palyra".to_owned() } else { format!("palyra, {}", files.join(", ")) };
+            (SegmentKind::Instructions, source, None)
+        } else if index <= history {
+            let exchange = spec.history.get((index - 1) / 2);
+            let who = if index % 2 == 1 { "asked before" } else { "answered before" };
+            let label = exchange.filter(|_| index % 2 == 0).map(|exchange| exchange.label.clone());
+            (SegmentKind::History, who.to_owned(), label)
+        } else {
+            describe(items.get(index - 1 - history))
+        };
+        segments.push(ContextSegment {
+            kind,
+            source,
+            tokens: estimate_message_tokens(message),
+            label,
+            text: text_of(message),
+        });
+    }
+    segments
+}
+
+fn describe(item: Option<&Item>) -> (SegmentKind, String, Option<Label>) {
+    match item {
+        Some(item @ Item::User { attachments, .. }) => {
+            let files: Vec<&str> = attachments.iter().map(|file| file.source.as_str()).collect();
+            (SegmentKind::User, files.join(", "), Some(item.label()))
+        }
+        Some(Item::Assistant { calls, .. }) => {
+            let tools: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+            (SegmentKind::Assistant, tools.join(", "), None)
+        }
+        Some(Item::ToolResult { tool, label, .. }) => (SegmentKind::ToolResult, tool.clone(), Some(label.clone())),
+        Some(Item::Summary { replaces, label, .. }) => {
+            (SegmentKind::Summary, format!("{replaces} earlier steps"), Some(label.clone()))
+        }
+        None => (SegmentKind::User, String::new(), None),
+    }
+}
+
+fn text_of(message: &Message) -> String {
+    let mut text = message.content.clone();
+    for call in &message.tool_calls {
+        text.push_str(&format!("{}[calls {} {}]", if text.is_empty() { "" } else { "\n" }, call.name, call.arguments));
+    }
+    text
+}

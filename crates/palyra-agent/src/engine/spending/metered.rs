@@ -1,0 +1,176 @@
+//! One model call with its bill.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use palyra_budget::Warning;
+use palyra_common::{StableErrorEnvelope, ToStableError as _};
+use palyra_models::{ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, Usage};
+
+use super::bill::Answered;
+use super::{EngineOptions, Meter, NotMade, Payer, reserve};
+use crate::engine::model_call::open;
+use crate::machine::Cost;
+
+/// What a call reports.
+#[derive(Debug)]
+pub(in crate::engine) enum Metered {
+    /// More of the answer.
+    Event(ModelEvent),
+    /// The answer is complete.
+    Finished {
+        /// Tokens used, by the provider's own numbers where it gave any.
+        usage: Usage,
+        /// What it cost.
+        cost: Cost,
+        /// Soft limits that are reached.
+        warnings: Vec<Warning>,
+    },
+    /// The call failed.
+    Failed {
+        /// Why.
+        error: ModelError,
+        /// Tokens used all the same.
+        usage: Usage,
+        /// What it cost all the same.
+        cost: Cost,
+    },
+    /// The call was not made, because it could cost more than a budget leaves.
+    Refused {
+        /// Which budget.
+        error: Box<StableErrorEnvelope>,
+        /// What earlier tries at it cost.
+        cost: Cost,
+    },
+}
+
+type Reserving = Pin<Box<dyn Future<Output = Result<Meter, NotMade>> + Send>>;
+
+/// A model call under way. Dropping it closes the connection; what it reserved then counts as spent.
+pub(in crate::engine) struct MeteredCall {
+    options: EngineOptions,
+    payer: Payer,
+    request: ModelRequest,
+    /// Money is being reserved, for the call or for another try at it.
+    reserving: Option<Reserving>,
+    meter: Option<Meter>,
+    stream: ModelStream,
+    answered: Answered,
+    /// What tries cost that were given up in the middle.
+    lost: (Usage, Cost),
+    tries: u32,
+    finished: bool,
+}
+
+impl MeteredCall {
+    /// Begins a call after `delay`. Nothing is reserved or sent before it is first polled.
+    pub(in crate::engine) fn begin(
+        options: &EngineOptions,
+        payer: Payer,
+        request: ModelRequest,
+        delay: Duration,
+    ) -> Self {
+        let mut call = Self {
+            options: options.clone(),
+            stream: open(options, request.clone()),
+            payer,
+            request,
+            reserving: None,
+            meter: None,
+            answered: Answered::default(),
+            lost: (Usage::default(), Cost::default()),
+            tries: 0,
+            finished: false,
+        };
+        call.reserve(delay);
+        call
+    }
+
+    fn reserve(&mut self, delay: Duration) {
+        self.tries += 1;
+        let (options, request) = (self.options.clone(), self.request.clone());
+        let payer = Payer { call: format!("{}.{}", self.payer.call, self.tries), ..self.payer.clone() };
+        self.reserving = Some(Box::pin(async move {
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
+            reserve(&options, &payer, &request).await
+        }));
+    }
+
+    /// The next news. Cancel-safe; not to be asked again after the last.
+    pub(in crate::engine) async fn next(&mut self) -> Metered {
+        if let Some(reserving) = &mut self.reserving {
+            let reserved = reserving.as_mut().await;
+            self.reserving = None;
+            match reserved {
+                Ok(meter) => self.meter = Some(meter),
+                Err(NotMade::Exceeded(exceeded)) => {
+                    return Metered::Refused { error: Box::new(exceeded.to_stable()), cost: self.lost.1.clone() };
+                }
+                Err(NotMade::NotRecorded(error)) => {
+                    // The journal will say why soon enough; the machine tries again.
+                    let message = format!("the reservation could not be recorded: {}", error.to_stable().message);
+                    return self.failed(ModelError::new(ModelErrorClass::Transient, message));
+                }
+            }
+        }
+        match self.stream.next().await {
+            Some(Ok(event)) => {
+                self.hear(&event);
+                Metered::Event(event)
+            }
+            Some(Err(error)) => {
+                // A server that was silent for too long may have worked all the same.
+                self.answered.may_have_cost |= error.class == ModelErrorClass::Timeout;
+                self.failed(error)
+            }
+            None if self.finished => {
+                let warnings = self.close();
+                let (usage, cost) = self.lost.clone();
+                Metered::Finished { usage, cost, warnings }
+            }
+            None => self.failed(ModelError::new(ModelErrorClass::Malformed, "the answer ended without an end")),
+        }
+    }
+
+    fn failed(&mut self, error: ModelError) -> Metered {
+        self.close();
+        let (usage, cost) = self.lost.clone();
+        Metered::Failed { error, usage, cost }
+    }
+
+    /// Makes the bill of the present try.
+    fn close(&mut self) -> Vec<Warning> {
+        let answered = std::mem::take(&mut self.answered);
+        let Some(meter) = self.meter.take() else { return Vec::new() };
+        let (usage, cost, settlement) = meter.settle(&self.options, &self.request, &answered);
+        self.lost.0 = self.lost.0.plus(usage);
+        self.lost.1 = std::mem::take(&mut self.lost.1).plus(cost);
+        settlement.map(|settlement| settlement.warnings).unwrap_or_default()
+    }
+
+    fn hear(&mut self, event: &ModelEvent) {
+        match event {
+            ModelEvent::Answering(answering) => self.answered.answering = Some(answering.clone()),
+            ModelEvent::TextDelta(text) | ModelEvent::ReasoningDelta(text) => self.answered.wrote(text),
+            ModelEvent::ToolCallDelta { arguments, .. } => self.answered.wrote(arguments),
+            ModelEvent::Reasoning(_) => self.answered.may_have_cost = true,
+            ModelEvent::Usage(usage) => self.answered.usage = Some(*usage),
+            ModelEvent::Finished(_) => {
+                self.answered.may_have_cost = true;
+                self.finished = true;
+            }
+            // A try that had begun is paid for; the next one needs money of its own before it is made.
+            ModelEvent::Attempted(attempt) => {
+                self.answered.may_have_cost |= attempt.error.class == ModelErrorClass::Timeout;
+                if self.answered.may_have_cost {
+                    self.close();
+                    self.reserve(Duration::ZERO);
+                }
+            }
+            ModelEvent::Repaired(_) => {}
+        }
+    }
+}

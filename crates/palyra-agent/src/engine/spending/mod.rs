@@ -1,0 +1,179 @@
+//! What model calls cost, from the reservation before the call to the bill after it.
+//!
+//! Every call goes through a [`MeteredCall`]. Where a budget limits what it may cost, the worst case is reserved first and the reservation is on the
+//! journal before anything is sent; so a process that dies in the middle of a call has not spent money that nobody counts. The bill itself is part of
+//! the record of the turn, of the failure or of the auxiliary task, and closes the reservation.
+//!
+//! A call that does not fit while others are under way waits for them: they usually cost less than they reserved.
+
+mod bill;
+mod books;
+mod metered;
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use palyra_budget::{Charge, Exceeded, Ledger, Limits, MicroUsd, Reservation};
+use palyra_common::{RunId, SessionId, Timestamp};
+use palyra_journal::NewRecord;
+use palyra_models::{ModelRequest, PriceTable};
+use serde::{Deserialize, Serialize};
+
+pub(super) use self::metered::{Metered, MeteredCall};
+use super::EngineOptions;
+use crate::error::AgentError;
+use crate::spec::RunSpec;
+
+/// Kind of the record of a reservation.
+pub(crate) const RESERVED: &str = "budget.reserved";
+/// Kind of the record of money that a person granted on top of the budgets.
+pub(crate) const GRANTED: &str = "budget.granted";
+
+/// Prices, limits and the books.
+#[derive(Debug, Default)]
+pub struct Spending {
+    prices: PriceTable,
+    limits: Limits,
+    ledger: Ledger,
+    granted: Mutex<HashMap<RunId, MicroUsd>>,
+}
+
+/// Money held for a call, as recorded before the call is made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Reserved {
+    /// Names it; the bill refers to it.
+    pub(crate) reservation: String,
+    /// For whom, and how much.
+    #[serde(flatten)]
+    pub(crate) charge: Charge,
+}
+
+/// Money that a person granted on top of the budgets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Granted {
+    /// For which run.
+    pub(crate) run_id: RunId,
+    /// How much.
+    pub(crate) micro_usd: MicroUsd,
+    /// Who.
+    pub(crate) by: String,
+}
+
+/// Whom a call is made for.
+#[derive(Debug, Clone)]
+pub(super) struct Payer {
+    pub(super) run_id: RunId,
+    pub(super) session_id: SessionId,
+    pub(super) agent: String,
+    /// Names the call within its run.
+    pub(super) call: String,
+}
+
+impl Payer {
+    pub(super) fn of(spec: &RunSpec, call: String) -> Self {
+        Self { run_id: spec.run_id, session_id: spec.session_id, agent: spec.agent.clone(), call }
+    }
+}
+
+impl Spending {
+    /// These prices and limits, with empty books.
+    #[must_use]
+    pub fn new(prices: PriceTable, limits: Limits) -> Self {
+        Self { prices, limits, ..Self::default() }
+    }
+
+    /// The limits in force.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The books.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// What is granted to a run on top of the budgets.
+    pub(super) fn granted(&self, run_id: RunId) -> Option<MicroUsd> {
+        self.granted.lock().unwrap_or_else(PoisonError::into_inner).get(&run_id).copied()
+    }
+
+    /// Grants a run so much more.
+    pub(super) fn grant(&self, run_id: RunId, amount: MicroUsd) {
+        let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = granted.entry(run_id).or_default();
+        *sum = sum.saturating_add(amount);
+    }
+
+    fn is_limited(&self) -> bool {
+        self.limits.iter().any(|limit| limit.soft.is_some() || limit.hard.is_some())
+    }
+}
+
+/// Money held for one call, and what is needed to make the bill.
+#[derive(Debug)]
+struct Meter {
+    reservation: Option<(String, Reservation)>,
+    /// Tokens of the request, where they had to be counted beforehand.
+    input_tokens: Option<u64>,
+}
+
+/// Why a call was not made.
+enum NotMade {
+    /// It could cost more than a budget leaves.
+    Exceeded(Box<Exceeded>),
+    /// The reservation could not be recorded.
+    NotRecorded(AgentError),
+}
+
+/// Reserves what a call may cost at worst; waits while calls under way hold what it needs.
+async fn reserve(options: &EngineOptions, payer: &Payer, request: &ModelRequest) -> Result<Meter, NotMade> {
+    let spending = &options.spending;
+    if !spending.is_limited() {
+        return Ok(Meter { reservation: None, input_tokens: None });
+    }
+    let counted = bill::input_tokens(options, request);
+    let input_tokens = Some(counted);
+    let worst = bill::worst(options, request, counted);
+    let charge = |at: Timestamp| Charge {
+        run_id: payer.run_id,
+        session_id: payer.session_id,
+        agent: payer.agent.clone(),
+        at,
+        worst,
+    };
+    // Subscribed before asking, so that money given back in between is not missed.
+    let mut changes = spending.ledger.changes();
+    let (charge, reservation) = loop {
+        let charge = charge(options.clock.now());
+        match spending.ledger.reserve(&charge, &spending.limits, spending.granted(payer.run_id)) {
+            Ok(reservation) => break (charge, reservation),
+            Err(exceeded) if exceeded.may_pass_when_others_settle() => {
+                if changes.changed().await.is_err() {
+                    return Err(NotMade::Exceeded(Box::new(exceeded)));
+                }
+            }
+            Err(exceeded) => return Err(NotMade::Exceeded(Box::new(exceeded))),
+        }
+    };
+    if worst.is_zero() {
+        return Ok(Meter { reservation: None, input_tokens });
+    }
+    let name = format!("{}/{}", payer.run_id, payer.call);
+    let reserved = Reserved { reservation: name.clone(), charge };
+    match record(options, &reserved).await {
+        Ok(()) => Ok(Meter { reservation: Some((name, reservation)), input_tokens }),
+        Err(error) => {
+            reservation.release();
+            Err(NotMade::NotRecorded(error))
+        }
+    }
+}
+
+async fn record(options: &EngineOptions, reserved: &Reserved) -> Result<(), AgentError> {
+    let payload = serde_json::to_vec(reserved).map_err(|error| AgentError::Internal(error.to_string()))?;
+    let record = NewRecord::new(RESERVED, reserved.charge.at, payload).in_session(reserved.charge.session_id);
+    options.journal.append(vec![record]).await?;
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! What models used and cost: by day, provider, model, session and agent; and what is still reserved.
+//!
+//! The bill of a turn is part of its record, on the tape or of an auxiliary task. A reservation that no bill closed counts in full: its call was sent, or
+//! may have been, by a process that did not live to hear of the end.
+
+use palyra_budget::{Account, Charge, Day, MicroUsd, Month, SpendRow, TokenSums, UsageRow, UsageSums};
+use palyra_common::{RunId, SessionId, Timestamp};
+use palyra_journal::{Projection, ProjectionError, StoredRecord};
+use palyra_models::{Answering, Usage};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::{parse, typed};
+use crate::engine::spending::{GRANTED, Granted, RESERVED, Reserved};
+use crate::machine::{Cost, Input};
+use crate::tape::{TapeEntry, kind};
+
+pub(super) struct UsageTables;
+
+impl Projection for UsageTables {
+    fn name(&self) -> &'static str {
+        "usage"
+    }
+    fn version(&self) -> u32 {
+        1
+    }
+    fn tables(&self) -> &'static [&'static str] {
+        &["usage", "usage_runs", "reservations"]
+    }
+    fn create(&self, connection: &Connection) -> rusqlite::Result<()> {
+        connection.execute_batch(
+            "CREATE TABLE usage (
+                day TEXT NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL, session_id TEXT NOT NULL, agent TEXT NOT NULL,
+                calls INTEGER NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL, cached INTEGER NOT NULL,
+                cache_write INTEGER NOT NULL, reasoning INTEGER NOT NULL, micro_usd INTEGER NOT NULL, assumed INTEGER NOT NULL,
+                PRIMARY KEY (day, provider, model, session_id, agent)
+            ) STRICT, WITHOUT ROWID;
+            CREATE TABLE usage_runs (
+                run_id TEXT PRIMARY KEY NOT NULL, agent TEXT NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL,
+                micro_usd INTEGER NOT NULL DEFAULT 0, granted INTEGER NOT NULL DEFAULT 0
+            ) STRICT, WITHOUT ROWID;
+            CREATE TABLE reservations (
+                reservation TEXT PRIMARY KEY NOT NULL, charge TEXT NOT NULL
+            ) STRICT, WITHOUT ROWID",
+        )
+    }
+    fn apply(&self, connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
+        match record.kind.as_ref() {
+            kind::RUN_ACCEPTED => accept(connection, record),
+            kind::MODEL_TURN_FINISHED | kind::MODEL_FAILED | kind::BUDGET_REFUSED => bill_of_turn(connection, record),
+            RESERVED => {
+                let reserved: Reserved = parse(record)?;
+                connection
+                    .prepare_cached("INSERT OR REPLACE INTO reservations VALUES (?1, ?2)")?
+                    .execute(params![reserved.reservation, super::json(&reserved.charge)?])?;
+                Ok(())
+            }
+            GRANTED => {
+                let granted: Granted = parse(record)?;
+                connection
+                    .prepare_cached("UPDATE usage_runs SET granted = granted + ?2 WHERE run_id = ?1")?
+                    .execute(params![granted.run_id.to_string(), whole(granted.micro_usd.0)])?;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn accept(connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
+    let TapeEntry::Input(Input::Accepted(spec)) = parse(record)? else { return Ok(()) };
+    connection
+        .prepare_cached("INSERT INTO usage_runs (run_id, agent, provider, model) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![spec.run_id.to_string(), spec.agent, spec.model.provider, spec.model.name])?;
+    Ok(())
+}
+
+fn bill_of_turn(connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
+    let TapeEntry::Input(input) = parse(record)? else { return Ok(()) };
+    let (answering, usage, cost) = match input {
+        Input::ModelTurnFinished(turn) => (turn.answering, turn.usage, turn.cost),
+        Input::ModelFailed(failure) => (failure.answering, failure.usage, failure.cost),
+        Input::BudgetRefused { cost, .. } => (None, Usage::default(), cost),
+        _ => return Ok(()),
+    };
+    let (Some(run_id), Some(session_id)) = (record.run_id, record.session_id) else { return Ok(()) };
+    bill(connection, &Bill { run_id, session_id, at: record.at, answering, usage, cost })
+}
+
+/// What one call came to.
+struct Bill {
+    run_id: RunId,
+    session_id: SessionId,
+    at: Timestamp,
+    answering: Option<Answering>,
+    usage: Usage,
+    cost: Cost,
+}
+
+fn bill(connection: &Connection, bill: &Bill) -> Result<(), ProjectionError> {
+    let Bill { run_id, session_id, at, answering, usage, cost } = bill;
+    for reservation in &cost.closes {
+        connection.prepare_cached("DELETE FROM reservations WHERE reservation = ?1")?.execute([reservation])?;
+    }
+    if *usage == Usage::default() && cost.micro_usd.is_zero() {
+        return Ok(());
+    }
+    let known = connection
+        .prepare_cached("SELECT agent, provider, model FROM usage_runs WHERE run_id = ?1")?
+        .query_row([run_id.to_string()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let Some((agent, provider, model)): Option<(String, String, String)> = known else { return Ok(()) };
+    let (provider, model) = match answering {
+        Some(by) => (by.provider.clone(), by.model.clone()),
+        None => (provider, model),
+    };
+    let micro_usd = whole(cost.micro_usd.0);
+    let assumed = if cost.assumed { micro_usd } else { 0 };
+    connection
+        .prepare_cached(
+            "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+             ON CONFLICT DO UPDATE SET calls = calls + 1, input = input + excluded.input, output = output + excluded.output,
+                cached = cached + excluded.cached, cache_write = cache_write + excluded.cache_write,
+                reasoning = reasoning + excluded.reasoning, micro_usd = micro_usd + excluded.micro_usd,
+                assumed = assumed + excluded.assumed",
+        )?
+        .execute(params![
+            Day::of(*at).to_string(),
+            provider,
+            model,
+            session_id.to_string(),
+            agent,
+            whole(usage.input_tokens),
+            whole(usage.output_tokens),
+            whole(usage.cached_tokens),
+            whole(usage.cache_write_tokens),
+            whole(usage.reasoning_tokens),
+            micro_usd,
+            assumed,
+        ])?;
+    connection
+        .prepare_cached("UPDATE usage_runs SET micro_usd = micro_usd + ?2 WHERE run_id = ?1")?
+        .execute(params![run_id.to_string(), micro_usd])?;
+    Ok(())
+}
+
+/// SQLite has no unsigned numbers; nothing real comes near the end of the signed ones.
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
+
+/// Everything that was used, of one owner's sessions or of all.
+pub(crate) fn usage_rows(connection: &Connection, owner: Option<&str>) -> rusqlite::Result<Vec<UsageRow>> {
+    let whose = if owner.is_some() {
+        "WHERE session_id IN (SELECT session_id FROM sessions WHERE owner = ?1)"
+    } else {
+        "WHERE ?1 IS NULL"
+    };
+    connection
+        .prepare_cached(&format!("SELECT * FROM usage {whose}"))?
+        .query_map([owner], |row| {
+            let count = |at| row.get(at).map(unsigned);
+            Ok(UsageRow {
+                day: typed(row, 0)?,
+                provider: row.get(1)?,
+                model: row.get(2)?,
+                session_id: typed(row, 3)?,
+                agent: row.get(4)?,
+                sums: UsageSums {
+                    calls: count(5)?,
+                    tokens: TokenSums {
+                        input: count(6)?,
+                        output: count(7)?,
+                        cached: count(8)?,
+                        cache_write: count(9)?,
+                        reasoning: count(10)?,
+                    },
+                    micro_usd: MicroUsd(count(11)?),
+                    assumed_micro_usd: MicroUsd(count(12)?),
+                },
+            })
+        })?
+        .collect()
+}
+
+/// What all accounts have spent, for the books of a new process.
+pub(crate) fn spent(connection: &Connection) -> rusqlite::Result<Vec<SpendRow>> {
+    let mut rows = Vec::new();
+    let mut sums = |sql: &str, account: &dyn Fn(String) -> Option<Account>| -> rusqlite::Result<()> {
+        let mut statement = connection.prepare_cached(sql)?;
+        let found = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
+        for pair in found {
+            let (name, micro_usd) = pair?;
+            rows.extend(account(name).map(|account| SpendRow { account, spent: MicroUsd(unsigned(micro_usd)) }));
+        }
+        Ok(())
+    };
+    sums("SELECT day, sum(micro_usd) FROM usage GROUP BY day", &|day| day.parse().ok().map(Account::Day))?;
+    sums("SELECT substr(day, 1, 7), sum(micro_usd) FROM usage GROUP BY 1", &|month| {
+        month.parse::<Month>().ok().map(Account::Month)
+    })?;
+    sums("SELECT session_id, sum(micro_usd) FROM usage GROUP BY session_id", &|id| {
+        id.parse().ok().map(Account::Session)
+    })?;
+    sums("SELECT agent, sum(micro_usd) FROM usage GROUP BY agent", &|agent| Some(Account::Agent(agent)))?;
+    sums("SELECT '', coalesce(sum(micro_usd), 0) FROM usage", &|_| Some(Account::Global))?;
+    sums("SELECT run_id, micro_usd FROM usage_runs WHERE micro_usd > 0", &|id| id.parse().ok().map(Account::Run))?;
+    Ok(rows)
+}
+
+/// Calls that were under way when the last process died.
+pub(crate) fn open_reservations(connection: &Connection) -> rusqlite::Result<Vec<Charge>> {
+    connection
+        .prepare_cached("SELECT charge FROM reservations")?
+        .query_map([], |row| Ok(super::from_json(row, 0)?))?
+        .filter_map(|charge: rusqlite::Result<Option<Charge>>| charge.transpose())
+        .collect()
+}
+
+/// What people granted to runs on top of the budgets.
+pub(crate) fn grants(connection: &Connection) -> rusqlite::Result<Vec<(RunId, MicroUsd)>> {
+    connection
+        .prepare_cached("SELECT run_id, granted FROM usage_runs WHERE granted > 0")?
+        .query_map([], |row| Ok((typed(row, 0)?, MicroUsd(unsigned(row.get(1)?)))))?
+        .collect()
+}

@@ -1,0 +1,55 @@
+//! What a model saw.
+
+use palyra_common::{Digest, Label, RunId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which call's context.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunContextParams {
+    /// Which turn; the newest if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u32>,
+}
+
+/// The context of one model call, by its parts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunContextResponse {
+    /// The run.
+    pub run_id: RunId,
+    /// Which turn.
+    pub turn: u32,
+    /// Which attempt at it.
+    pub attempt: u32,
+    /// Turns that the run had so far.
+    pub turns: u32,
+    /// Tokens that fit the model's window.
+    pub window: u32,
+    /// About how many of them the parts take together.
+    pub tokens: u32,
+    /// How many of the first messages are the same in every call of the run.
+    pub stable_messages: u32,
+    /// Digest of the messages, as recorded with the call.
+    pub digest: Digest,
+    /// Whether the parts below are exactly what was sent. If not, an artifact or an earlier version is missing.
+    pub exact: bool,
+    /// The parts, in the order of the model's reading.
+    pub segments: Vec<ContextSegmentView>,
+}
+
+/// One part of a context.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ContextSegmentView {
+    /// What it is: `tools`, `instructions`, `history`, `user`, `assistant`, `tool_result` or `summary`.
+    pub kind: String,
+    /// Where it comes from, such as a file or a tool.
+    pub source: String,
+    /// About how many tokens it takes.
+    pub tokens: u32,
+    /// How far it may be trusted and shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
+    /// What the model read; empty for tools.
+    pub text: String,
+}

@@ -1,0 +1,180 @@
+//! How many tokens a whole request is: messages, calls, reasoning, tools, pictures, and what a provider wraps them in.
+//!
+//! The number is meant to be a little too large rather than too small. Where the vocabulary is published the text is counted exactly and
+//! only the wrapping is an upper guess; elsewhere the larger of the scaled count and the rule of thumb is taken.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+
+use palyra_common::runtime_contract_enum;
+use serde::{Deserialize, Serialize};
+
+use super::estimate::estimate_tokens;
+use super::family::TokenFamily;
+use super::parts::{PartTokens, part_tokens};
+use super::tokenizer::Tokenizer;
+use crate::message::{Message, ToolSpec};
+use crate::request::{ModelRequest, OutputShape};
+
+/// What the wrapping of one message costs: role, separators, and for tool results the id.
+const PER_MESSAGE: u64 = 8;
+/// What the wrapping of one tool or one call costs.
+const PER_TOOL: u64 = 16;
+/// What the answer's beginning costs.
+const PER_REQUEST: u64 = 16;
+/// Instructions that Anthropic adds whenever there are tools; its documentation names at most 804 tokens.
+const ANTHROPIC_TOOLS: u64 = 810;
+/// Texts at least this long are remembered; shorter ones are counted as fast as they are looked up.
+const WORTH_REMEMBERING: usize = 128;
+/// Remembered counts, after which it begins anew. A run does not have so many messages.
+const MOST_REMEMBERED: usize = 16_384;
+
+runtime_contract_enum! {
+    /// How tokens were counted.
+    pub enum CountMethod("token_count_method") {
+        /// With the vocabulary of the model.
+        Tokenizer = "tokenizer",
+        /// With another vocabulary and a factor upwards, or by the rule of thumb where that gives more.
+        Scaled = "scaled",
+    }
+}
+
+/// How many tokens something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenCount {
+    /// So many.
+    pub tokens: u64,
+    /// And how they were counted.
+    pub method: CountMethod,
+}
+
+/// Counts requests for one model. Kept for the length of a run it counts each message once, since requests repeat what was said.
+#[derive(Debug)]
+pub struct TokenCounter {
+    family: TokenFamily,
+    model: String,
+    hasher: RandomState,
+    /// Counts of texts by their hash. The hash is keyed anew in each process, so nobody can choose texts that collide.
+    seen: HashMap<u64, u64>,
+}
+
+impl TokenCounter {
+    /// A counter for the model of this name.
+    #[must_use]
+    pub fn new(model: &str) -> Self {
+        Self {
+            family: TokenFamily::of(model),
+            model: model.to_owned(),
+            hasher: RandomState::new(),
+            seen: HashMap::new(),
+        }
+    }
+
+    /// Which tokenizer is assumed.
+    #[must_use]
+    pub const fn family(&self) -> TokenFamily {
+        self.family
+    }
+
+    /// How many tokens this request is at most, as well as can be told beforehand.
+    #[must_use]
+    pub fn request(&mut self, request: &ModelRequest) -> TokenCount {
+        let mut open = None;
+        let messages: u64 = request.messages.iter().map(|message| self.message_with(&mut open, message)).sum();
+        let tools: u64 = request.tools.iter().map(|tool| self.tool_with(&mut open, tool)).sum();
+        let shape = match &request.output {
+            OutputShape::Text => 0,
+            OutputShape::Json { name, schema } => {
+                PER_TOOL + self.text_with(&mut open, name) + self.text_with(&mut open, &schema.to_string())
+            }
+        };
+        let added =
+            if self.family == TokenFamily::Anthropic && !request.tools.is_empty() { ANTHROPIC_TOOLS } else { 0 };
+        self.as_count(messages.saturating_add(tools).saturating_add(shape).saturating_add(added + PER_REQUEST))
+    }
+
+    /// How many tokens this message is within a request.
+    #[must_use]
+    pub fn message(&mut self, message: &Message) -> TokenCount {
+        let tokens = self.message_with(&mut None, message);
+        self.as_count(tokens)
+    }
+
+    /// How many tokens the description of this tool is.
+    #[must_use]
+    pub fn tool(&mut self, tool: &ToolSpec) -> TokenCount {
+        let tokens = self.tool_with(&mut None, tool);
+        self.as_count(tokens)
+    }
+
+    /// How many tokens this text is.
+    #[must_use]
+    pub fn text(&mut self, text: &str) -> TokenCount {
+        let tokens = self.text_with(&mut None, text);
+        self.as_count(tokens)
+    }
+
+    fn as_count(&self, tokens: u64) -> TokenCount {
+        let (_, factor) = self.family.counted_by();
+        let method = if factor == 1_000 { CountMethod::Tokenizer } else { CountMethod::Scaled };
+        TokenCount { tokens, method }
+    }
+
+    fn message_with(&mut self, open: &mut Option<Tokenizer>, message: &Message) -> u64 {
+        let mut tokens = PER_MESSAGE + self.text_with(open, &message.content);
+        for call in &message.tool_calls {
+            tokens += PER_TOOL + self.text_with(open, &call.name) + self.text_with(open, &call.arguments);
+        }
+        for block in &message.reasoning {
+            // A block goes back as its payload where it has one; nobody is charged for both.
+            let payload = if block.payload.is_null() { 0 } else { self.text_with(open, &block.payload.to_string()) };
+            tokens += PER_MESSAGE + payload.max(self.text_with(open, &block.text));
+        }
+        for part in &message.parts {
+            tokens += PER_MESSAGE;
+            tokens += match part_tokens(self.family, &self.model, part) {
+                PartTokens::AtMost(tokens) => tokens,
+                PartTokens::Text(text) => self.text_with(open, &text),
+            };
+        }
+        let name = message.name.as_deref().map_or(0, |name| self.text_with(open, name));
+        let id = message.tool_call_id.as_deref().map_or(0, |id| self.text_with(open, id));
+        tokens + name + id
+    }
+
+    fn tool_with(&mut self, open: &mut Option<Tokenizer>, tool: &ToolSpec) -> u64 {
+        PER_TOOL
+            + self.text_with(open, &tool.name)
+            + self.text_with(open, &tool.description)
+            + self.text_with(open, &tool.input_schema.to_string())
+    }
+
+    /// Counts a text. The tokenizer is opened by the first text that needs it and serves all others of the same request.
+    fn text_with(&mut self, open: &mut Option<Tokenizer>, text: &str) -> u64 {
+        if text.is_empty() {
+            return 0;
+        }
+        let key = (text.len() >= WORTH_REMEMBERING).then(|| self.hasher.hash_one(text));
+        if let Some(tokens) = key.and_then(|key| self.seen.get(&key)) {
+            return *tokens;
+        }
+        let (encoding, factor) = self.family.counted_by();
+        let counted = open.get_or_insert_with(|| encoding.tokenizer()).count(text);
+        let tokens = if factor == 1_000 {
+            counted
+        } else {
+            counted.saturating_mul(factor).div_ceil(1_000).max(u64::from(estimate_tokens(text)))
+        };
+        if let Some(key) = key {
+            if self.seen.len() >= MOST_REMEMBERED {
+                self.seen.clear();
+            }
+            self.seen.insert(key, tokens);
+        }
+        tokens
+    }
+}
+
+#[cfg(test)]
+#[path = "counter_tests.rs"]
+mod tests;
