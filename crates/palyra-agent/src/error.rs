@@ -90,6 +90,9 @@ pub enum AgentError {
     /// There is nothing to summarise.
     #[error("session `{0}` has nothing to summarise")]
     NothingToCompact(SessionId),
+    /// There is no summary to take back.
+    #[error("session `{0}` has no summary of its own to take back")]
+    NothingToRevert(SessionId),
     /// No such open approval.
     #[error("there is no open approval `{0}`")]
     ApprovalNotFound(String),
@@ -226,6 +229,10 @@ impl ToStableError for AgentError {
             Self::NothingToCompact(_) => {
                 StableErrorEnvelope::new("nothing_to_compact", ErrorCategory::Conflict, message)
                     .hint("keep fewer exchanges, or go on until there are more")
+            }
+            Self::NothingToRevert(_) => {
+                StableErrorEnvelope::new("nothing_to_revert", ErrorCategory::Conflict, message)
+                    .hint("`palyra sessions explain` shows what was summarised; a summary that came with a fork stays with it")
             }
             Self::ApprovalNotFound(_) => {
                 StableErrorEnvelope::new("approval_not_found", ErrorCategory::NotFound, message)

@@ -32,19 +32,21 @@ pub use auxiliary::{
 pub use canonical::canonical_json;
 pub use decide::{AnswerProposal, Decide, PolicyDecider, Proposal, Verdict};
 pub use engine::{
-    Answer, ApprovalExport, CallExport, CallOutcomeExport, ClientCall, ClientResult, CompactionPlan, ContextSegment,
-    ContextView, Engine, EngineOptions, ExchangeExport, ExchangeOutline, Followed, GivenExchange, NewRun, NewSession,
-    PatternFilter, Resolved, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent,
-    SessionEventKind, SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, UndoneRun,
+    Answer, ApprovalExport, AuxiliaryDone, CallExport, CallOutcomeExport, ClientCall, ClientResult, CompactionPlan,
+    CompactionReverted, ContextSegment, ContextView, Engine, EngineOptions, ExchangeExport, ExchangeOutline, Followed,
+    GivenExchange, NewAuxiliaryTask, NewRun, NewSession, PatternFilter, Resolved, RunDetails, RunEnded, RunExport,
+    Safety, SegmentKind, SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput, Spending,
+    Submitted, TapeFollower, Timings, UndoneRun,
 };
 pub use error::AgentError;
 pub use own_tools::engine_tools;
 pub use palyra_flow::Intent;
 pub use projections::{
-    ApprovalFilter, ApprovalRow, Archived, PatternRow, QueuedInput, RunFilter, RunRow, SessionFilter, SessionRow,
-    projections,
+    ApprovalFilter, ApprovalRow, Archived, AuxiliaryFilter, AuxiliaryRow, PatternRow, QueuedInput, RunFilter, RunRow,
+    SessionFilter, SessionRow, projections,
 };
 pub use session::{ArchiveState, Compaction, ForkPoint, ForkedFrom, SessionSettings, Taken};
 pub use spec::{
-    ClientTool, ContextItem, Exchange, Idempotency, MACHINE_VERSION, MAIN_AGENT, ModelChoice, RunLimits, RunSpec,
+    ClientTool, ContextItem, Exchange, Idempotency, ImageRef, MACHINE_VERSION, MAIN_AGENT, ModelChoice, RunLimits,
+    RunSpec,
 };

@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    approvals, completions, config, daemon, journal, mcp, policy, run, runs, sandbox, sessions, tokens, usage,
+    approvals, auxiliary, completions, config, daemon, journal, mcp, policy, run, runs, sandbox, sessions, tokens,
+    usage,
 };
 use crate::console::OutputFormat;
 
@@ -48,6 +49,9 @@ pub(crate) enum Command {
     /// Answer questions that runs ask before they act
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
+    /// Give small jobs to a model without tools: summaries, labels, fields, judgements, images
+    #[command(subcommand)]
+    Auxiliary(auxiliary::AuxiliaryCommand),
     /// Read, check, prove and back up the record of everything
     #[command(subcommand)]
     Journal(journal::JournalCommand),

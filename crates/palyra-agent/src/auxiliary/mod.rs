@@ -34,4 +34,6 @@ pub use output::{
     AuxiliaryOutput, Judgement, RankedRecall, RecallEvidence, SingleLabel, Summary, Verdict, VisualObservation,
 };
 
+pub(crate) use check::MAX_TEXT;
+pub(crate) use image::image_part;
 pub(crate) use prompt::Prompt;

@@ -97,10 +97,35 @@ pub enum AuxiliaryOutput {
 }
 
 impl AuxiliaryOutput {
+    /// Every text of it that a model worded, to be looked through before anybody gets it. What was chosen from a list is not among them.
+    pub(crate) fn texts_mut(&mut self) -> Vec<&mut String> {
+        match self {
+            Self::Summary(output) => vec![&mut output.summary],
+            Self::RecallSearch(output) => output.evidence.iter_mut().map(|evidence| &mut evidence.why).collect(),
+            Self::Classification(_) => Vec::new(),
+            Self::Extraction(fields) => {
+                let mut texts = Vec::new();
+                fields.values_mut().for_each(|value| gather(value, &mut texts));
+                texts
+            }
+            Self::ObjectiveJudge(output) => [&mut output.grounds].into_iter().chain(&mut output.missing).collect(),
+            Self::Vision(output) => [&mut output.answer].into_iter().chain(&mut output.observations).collect(),
+        }
+    }
+
     /// The document that the output contract describes.
     #[must_use]
     pub fn to_value(&self) -> Value {
         // Only maps with other keys than texts and failing serialisers do not become a value; there are none.
         serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+fn gather<'a>(value: &'a mut Value, texts: &mut Vec<&'a mut String>) {
+    match value {
+        Value::String(text) => texts.push(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| gather(item, texts)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| gather(field, texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

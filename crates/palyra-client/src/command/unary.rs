@@ -1,6 +1,8 @@
 //! Commands that are answered once.
 
-use palyra_common::{AcpCommand, ApprovalId, CommandEffect, RunId, SessionId, StableErrorEnvelope, TokenScope};
+use palyra_common::{
+    AcpCommand, ApprovalId, AuxiliaryTaskId, CommandEffect, RunId, SessionId, StableErrorEnvelope, TokenScope,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -8,13 +10,14 @@ use super::about::{NoParams, RecordSeq, TokenName};
 use super::catalogue::{catalogue, params_type, parse_body, parse_query, parse_value, target_field, target_of};
 use super::{CommandSpec, HttpMethod};
 use crate::api::{
-    AbortRunParams, ApprovalView, ArchiveSessionParams, BackupJournalParams, BackupJournalResponse, CompactionView,
-    ConfigResponse, CreateRunParams, CreateTokenParams, DecideApprovalParams, DeliverResultsParams, EditEnvelopeParams,
-    ExplainSessionResponse, ExportSessionParams, ExportSessionResponse, ForkSessionParams, ListApprovalsParams,
-    ListApprovalsResponse, ListPatternsParams, ListPatternsResponse, ListPoliciesResponse, ListRunsParams,
-    ListRunsResponse, ListSessionsParams, ListSessionsResponse, ListTokensResponse, ListToolsResponse,
-    NewSessionParams, PrincipalView, ReconnectResponse, RenameSessionParams, ReplayReport, ResolveSessionParams,
-    ResolveSessionResponse, ResumeSessionResponse, RotateTokenParams, RunContextParams, RunContextResponse, RunDetail,
+    AbortRunParams, ApprovalView, ArchiveSessionParams, AuxiliaryTaskView, BackupJournalParams, BackupJournalResponse,
+    CompactionView, ConfigResponse, CreateRunParams, CreateTokenParams, DecideApprovalParams, DeliverResultsParams,
+    EditEnvelopeParams, ExplainSessionResponse, ExportSessionParams, ExportSessionResponse, ForkSessionParams,
+    ListApprovalsParams, ListApprovalsResponse, ListAuxiliaryParams, ListAuxiliaryResponse, ListPatternsParams,
+    ListPatternsResponse, ListPoliciesResponse, ListRunsParams, ListRunsResponse, ListSessionsParams,
+    ListSessionsResponse, ListTokensResponse, ListToolsResponse, NewSessionParams, PrincipalView, ReconnectResponse,
+    RenameSessionParams, ReplayReport, ResolveSessionParams, ResolveSessionResponse, ResumeSessionResponse,
+    RevertCompactionResponse, RotateTokenParams, RunAuxiliaryParams, RunContextParams, RunContextResponse, RunDetail,
     RunInputParams, RunView, SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse,
     SessionSettingsView, SessionView, SetSessionModeParams, StopDaemonResponse, TokenSecretResponse, TokenView,
     UndoResponse, UsageParams, UsageResponse, WithdrawInputParams, paths,
@@ -41,6 +44,7 @@ catalogue! {
     SessionConfigSet [SessionId] SessionSettingsView => SessionView, Change, SessionsWrite, Post paths::SESSION_CONFIG;
     SessionCompactPreview [SessionId] NoParams => CompactionView, Read, SessionsRead, Get paths::SESSION_COMPACTION;
     SessionCompactApply [SessionId] NoParams => CompactionView, Change, SessionsWrite, Post paths::SESSION_COMPACTION;
+    SessionCompactRevert [SessionId] NoParams => RevertCompactionResponse, Change, SessionsWrite, Post paths::SESSION_COMPACTION_REVERT;
     SessionInput [SessionId] SessionInputParams => SessionInputResponse, Change, RunsWrite, Post paths::SESSION_INPUT;
     SessionQueue [SessionId] NoParams => SessionQueueResponse, Read, SessionsRead, Get paths::SESSION_INPUT;
     SessionInputWithdraw [SessionId] WithdrawInputParams => SessionQueueResponse, Change, RunsWrite, Post paths::SESSION_WITHDRAW;
@@ -58,6 +62,9 @@ catalogue! {
     RunContext [RunId] RunContextParams => RunContextResponse, Read, RunsRead, Get paths::RUN_CONTEXT;
     RunReplay [RunId] NoParams => ReplayReport, Read, RunsRead, Post paths::RUN_REPLAY;
 
+    AuxiliaryRun [] RunAuxiliaryParams => AuxiliaryTaskView, Change, ModelsUse, Post paths::AUXILIARY;
+    AuxiliaryList [] ListAuxiliaryParams => ListAuxiliaryResponse, Read, RunsRead, Get paths::AUXILIARY;
+    AuxiliaryGet [AuxiliaryTaskId] NoParams => AuxiliaryTaskView, Read, RunsRead, Get paths::AUXILIARY_TASK;
     UsageReport [] UsageParams => UsageResponse, Read, RunsRead, Get paths::USAGE;
 
     ApprovalList [] ListApprovalsParams => ListApprovalsResponse, Read, ApprovalsRead, Get paths::APPROVALS;

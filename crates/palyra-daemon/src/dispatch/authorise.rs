@@ -2,7 +2,8 @@
 
 use palyra_client::command::{self, Command, StreamCommand};
 use palyra_common::{
-    AcpCommand, ApprovalId, Clock as _, ErrorCategory, RunId, SessionId, StableErrorEnvelope, SystemClock, ToolVerdict,
+    AcpCommand, ApprovalId, AuxiliaryTaskId, Clock as _, ErrorCategory, RunId, SessionId, StableErrorEnvelope,
+    SystemClock, ToolVerdict,
 };
 use palyra_policy::{CommandRequest, Decision};
 
@@ -17,6 +18,11 @@ pub(super) async fn command(app: &App, caller: &Caller, command: &Command) -> Re
     // A run may go on in a session that is named beside it; one that is named twice is refused later.
     if let Command::RunCreate(params) = command
         && let (Some(session_id), None) = (params.session_id, &params.session_key)
+    {
+        permit(app, caller, command.name(), Some(("session_id", &session_id.to_string()))).await?;
+    }
+    if let Command::AuxiliaryRun(params) = command
+        && let Some(session_id) = params.session_id
     {
         permit(app, caller, command.name(), Some(("session_id", &session_id.to_string()))).await?;
     }
@@ -78,6 +84,7 @@ async fn owner_of(app: &App, field: &str, id: &str) -> Result<Option<String>> {
             let row = row.ok_or_else(|| palyra_agent::AgentError::ApprovalNotFound(id.to_string()))?;
             Some(app.engine.run(row.run_id).await?.owner)
         }
+        "task_id" => Some(app.engine.auxiliary_task(parsed::<AuxiliaryTaskId>(field, id)?).await?.owner),
         _ => None,
     })
 }

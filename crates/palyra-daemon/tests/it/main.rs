@@ -8,6 +8,7 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod auxiliary;
 mod clients;
 #[path = "../../../palyra-telemetry/tests/it/collector.rs"]
 #[allow(dead_code, reason = "shared with the tests of palyra-telemetry, which use all of it")]

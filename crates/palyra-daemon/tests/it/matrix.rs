@@ -52,10 +52,11 @@ const ABSENT: [Verdict; 8] = [Unknown, Unknown, Unknown, Absent, Absent, Absent,
 fn expected(command: AcpCommand) -> [Verdict; 8] {
     use AcpCommand as C;
     match command {
-        C::SessionNew | C::SessionResolve | C::RunCreate => BEGIN,
+        C::SessionNew | C::SessionResolve | C::RunCreate | C::AuxiliaryRun => BEGIN,
         C::SessionList
         | C::RunList
         | C::UsageReport
+        | C::AuxiliaryList
         | C::ApprovalList
         | C::PatternList
         | C::Reconnect
@@ -72,6 +73,7 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
         | C::RunTape
         | C::RunReplay
         | C::RunContext
+        | C::AuxiliaryGet
         | C::ApprovalGet => LOOK,
         C::SessionRename
         | C::SessionArchive
@@ -79,6 +81,7 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
         | C::SessionModeSet
         | C::SessionConfigSet
         | C::SessionCompactApply
+        | C::SessionCompactRevert
         | C::SessionInput
         | C::SessionInputWithdraw
         | C::RunAbort
@@ -120,6 +123,7 @@ struct Things {
     approval: String,
     workspace: String,
     spare_token: String,
+    task: String,
 }
 
 /// Parameters with which each command is read; whether it then succeeds does not matter here.
@@ -131,6 +135,7 @@ fn params(command: AcpCommand, things: &Things) -> Value {
         AcpCommand::SessionInput => json!({"text": "more"}),
         AcpCommand::SessionInputWithdraw => json!({"input_id": "none"}),
         AcpCommand::RunCreate => json!({"prompt": "p", "workspace": things.workspace}),
+        AcpCommand::AuxiliaryRun => json!({"kind": "summary", "input": {"text": "Short. And more."}}),
         AcpCommand::RunInput => json!({"text": "more", "mode": "follow_up"}),
         AcpCommand::RunDeliver => json!({"results": [{"call_id": "none", "content": ""}]}),
         AcpCommand::ApprovalDecide => json!({"decision": "deny", "scope": "once"}),
@@ -142,6 +147,7 @@ fn params(command: AcpCommand, things: &Things) -> Value {
         Some("session_id") => json!(things.session),
         Some("run_id") => json!(things.run),
         Some("approval_id") => json!(things.approval),
+        Some("task_id") => json!(things.task),
         Some("token_id") => json!(things.spare_token),
         Some("seq") => json!(1),
         Some(other) => panic!("what is a {other}?"),
@@ -206,7 +212,10 @@ async fn every_command_against_every_caller() {
         let refused = unix(&daemon, &format!("POST /api/v1/approvals/{approval}/decide"), answer.as_bytes());
         assert_eq!(refused.refusal(), (422, "request_invalid".to_owned()), "{answer}");
     }
+    let task =
+        unix(&daemon, "POST /api/v1/auxiliary", br#"{"kind":"summary","input":{"text":"Short. And more."}}"#).json();
     let things = Things {
+        task: task["task_id"].as_str().unwrap_or_else(|| panic!("{task}")).to_owned(),
         session: run.session_id.to_string(),
         run: run.run_id.to_string(),
         approval: approval.to_string(),
