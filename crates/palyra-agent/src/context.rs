@@ -15,6 +15,10 @@ use crate::spec::{ContextItem, RunSpec};
 const BYTES_PER_TOKEN: usize = 4;
 /// Tokens a message costs besides its text.
 const TOKENS_PER_MESSAGE: usize = 4;
+/// Bytes of text that an image counts for: about a thousand tokens.
+const IMAGE_BYTES: usize = 4_000;
+/// Bytes that stand around a summary.
+const SUMMARY_FRAME_BYTES: usize = 48;
 
 /// One item of a run's transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -103,6 +107,12 @@ pub fn stable_messages(spec: &RunSpec) -> u32 {
     u32::try_from(2 + 2 * spec.history.len()).unwrap_or(u32::MAX)
 }
 
+/// Position of the message that holds the person's task.
+#[must_use]
+pub(crate) fn task_message(spec: &RunSpec) -> usize {
+    1 + 2 * spec.history.len()
+}
+
 /// Digest of what the model sees, as named in the `call_model` action.
 #[must_use]
 pub fn digest(messages: &[Message]) -> Digest {
@@ -117,6 +127,18 @@ pub fn tokens(spec: &RunSpec, items: &[Item]) -> u32 {
         + spec.history.iter().map(|e| message_tokens(e.prompt.len()) + message_tokens(e.answer.len())).sum::<usize>();
     let growing: usize = items.iter().map(|item| item_tokens(spec, item)).sum();
     u32::try_from(fixed + growing).unwrap_or(u32::MAX)
+}
+
+/// Estimated tokens of one item.
+#[must_use]
+pub fn tokens_of(spec: &RunSpec, item: &Item) -> u32 {
+    u32::try_from(item_tokens(spec, item)).unwrap_or(u32::MAX)
+}
+
+/// Estimated tokens of a summary in a context.
+#[must_use]
+pub fn summary_tokens(text: &str) -> u32 {
+    u32::try_from(message_tokens(text.len() + SUMMARY_FRAME_BYTES)).unwrap_or(u32::MAX)
 }
 
 /// How many items after the first one a summary should replace so that about a quarter of the window stays verbatim.
@@ -207,14 +229,18 @@ fn message(spec: &RunSpec, item: &Item) -> Message {
 
 /// Keeps head and tail of a result that would take more than a quarter of the window (`window` tokens are about four times as many bytes).
 fn shorten(content: &str, window: usize) -> String {
-    let limit = window * BYTES_PER_TOKEN / 4;
+    shortened(content, window * BYTES_PER_TOKEN / 4, "here to fit the model's window; the whole result is on the tape")
+}
+
+/// Head and tail of a text that has more bytes than the limit, with a note between them of how much is left out.
+pub(crate) fn shortened(content: &str, limit: usize, why: &str) -> String {
     if content.len() <= limit {
         return content.to_owned();
     }
     let head = floor_boundary(content, limit * 3 / 4);
     let tail = ceil_boundary(content, content.len() - limit / 4);
     format!(
-        "{}\n[… {} bytes left out here to fit the model's window; the whole result is on the tape …]\n{}",
+        "{}\n[… {} bytes left out {why} …]\n{}",
         content.get(..head).unwrap_or_default(),
         tail.saturating_sub(head),
         content.get(tail..).unwrap_or_default()
@@ -238,7 +264,8 @@ fn ceil_boundary(text: &str, mut at: usize) -> usize {
 fn item_tokens(spec: &RunSpec, item: &Item) -> usize {
     let bytes = match item {
         Item::User { text, attachments, .. } => {
-            text.len() + attachments.iter().map(|a| a.text.len() + 2 * a.source.len() + 24).sum::<usize>()
+            let image = |a: &ContextItem| if a.image.is_some() { IMAGE_BYTES } else { 0 };
+            text.len() + attachments.iter().map(|a| a.text.len() + 2 * a.source.len() + 24 + image(a)).sum::<usize>()
         }
         Item::Assistant { text, calls, reasoning } => {
             text.len()
@@ -248,7 +275,7 @@ fn item_tokens(spec: &RunSpec, item: &Item) -> usize {
         Item::ToolResult { content, tool, .. } => {
             tool.len() + content.len().min(spec.model.context_tokens as usize * BYTES_PER_TOKEN / 4 + 128)
         }
-        Item::Summary { text, .. } => text.len() + 48,
+        Item::Summary { text, .. } => text.len() + SUMMARY_FRAME_BYTES,
     };
     message_tokens(bytes)
 }

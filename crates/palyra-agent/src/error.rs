@@ -5,6 +5,7 @@ use palyra_journal::JournalError;
 use palyra_tools::ToolError;
 use thiserror::Error;
 
+use crate::auxiliary::AuxiliaryError;
 use crate::machine::Rejected;
 
 /// An error of the engine.
@@ -16,6 +17,9 @@ pub enum AgentError {
     /// A tool, the workspace or the effect store failed.
     #[error(transparent)]
     Tool(#[from] ToolError),
+    /// An auxiliary task failed.
+    #[error(transparent)]
+    Auxiliary(#[from] AuxiliaryError),
     /// No such run.
     #[error("there is no run `{0}`")]
     RunNotFound(RunId),
@@ -86,6 +90,9 @@ pub enum AgentError {
     /// There is nothing to summarise.
     #[error("session `{0}` has nothing to summarise")]
     NothingToCompact(SessionId),
+    /// There is no summary to take back.
+    #[error("session `{0}` has no summary of its own to take back")]
+    NothingToRevert(SessionId),
     /// No such open approval.
     #[error("there is no open approval `{0}`")]
     ApprovalNotFound(String),
@@ -175,6 +182,7 @@ impl ToStableError for AgentError {
         match self {
             Self::Journal(error) => error.to_stable(),
             Self::Tool(error) => error.to_stable(),
+            Self::Auxiliary(error) => error.to_stable(),
             Self::RunNotFound(_) => StableErrorEnvelope::new("run_not_found", ErrorCategory::NotFound, message)
                 .hint("`palyra runs list` shows the runs there are"),
             Self::TurnNotFound { .. } => StableErrorEnvelope::new("turn_not_found", ErrorCategory::NotFound, message)
@@ -221,6 +229,10 @@ impl ToStableError for AgentError {
             Self::NothingToCompact(_) => {
                 StableErrorEnvelope::new("nothing_to_compact", ErrorCategory::Conflict, message)
                     .hint("keep fewer exchanges, or go on until there are more")
+            }
+            Self::NothingToRevert(_) => {
+                StableErrorEnvelope::new("nothing_to_revert", ErrorCategory::Conflict, message)
+                    .hint("`palyra sessions explain` shows what was summarised; a summary that came with a fork stays with it")
             }
             Self::ApprovalNotFound(_) => {
                 StableErrorEnvelope::new("approval_not_found", ErrorCategory::NotFound, message)

@@ -6,12 +6,14 @@
 //! - [`replay`](mod@replay): feeding a tape again, for recovery and for proof.
 //! - [`Decide`]: the one port every effect passes.
 //! - [`context`]: what the model gets to see.
+//! - [`AuxiliaryInput`]: small jobs for a model without tools, each with a fixed contract.
 
 pub mod context;
 pub mod machine;
 pub mod replay;
 pub mod tape;
 
+mod auxiliary;
 mod canonical;
 mod decide;
 mod engine;
@@ -22,22 +24,29 @@ mod prompt;
 mod session;
 mod spec;
 
+pub use auxiliary::{
+    AuxiliaryError, AuxiliaryInput, AuxiliaryOutput, ClassificationInput, ExtractionInput, Judgement, MAX_IMAGE_BYTES,
+    ObjectiveJudgeInput, RankedRecall, RecallCandidate, RecallEvidence, RecallSearchInput, SingleLabel, Summary,
+    SummaryInput, Verdict as ObjectiveVerdict, VisionInput, VisualObservation, image_media_type,
+};
 pub use canonical::canonical_json;
 pub use decide::{AnswerProposal, Decide, PolicyDecider, Proposal, Verdict};
 pub use engine::{
-    Answer, ApprovalExport, CallExport, CallOutcomeExport, ClientCall, ClientResult, CompactionPlan, ContextSegment,
-    ContextView, Engine, EngineOptions, ExchangeExport, ExchangeOutline, Followed, GivenExchange, NewRun, NewSession,
-    PatternFilter, Resolved, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent,
-    SessionEventKind, SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, UndoneRun,
+    Answer, ApprovalExport, AuxiliaryDone, CallExport, CallOutcomeExport, ClientCall, ClientResult, CompactionPlan,
+    CompactionReverted, ContextSegment, ContextView, Engine, EngineOptions, ExchangeExport, ExchangeOutline, Followed,
+    GivenExchange, NewAuxiliaryTask, NewRun, NewSession, PatternFilter, Resolved, RunDetails, RunEnded, RunExport,
+    Safety, SegmentKind, SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput, Spending,
+    Submitted, TapeFollower, Timings, UndoneRun,
 };
 pub use error::AgentError;
 pub use own_tools::engine_tools;
 pub use palyra_flow::Intent;
 pub use projections::{
-    ApprovalFilter, ApprovalRow, Archived, PatternRow, QueuedInput, RunFilter, RunRow, SessionFilter, SessionRow,
-    projections,
+    ApprovalFilter, ApprovalRow, Archived, AuxiliaryFilter, AuxiliaryRow, PatternRow, QueuedInput, RunFilter, RunRow,
+    SessionFilter, SessionRow, projections,
 };
 pub use session::{ArchiveState, Compaction, ForkPoint, ForkedFrom, SessionSettings, Taken};
 pub use spec::{
-    ClientTool, ContextItem, Exchange, Idempotency, MACHINE_VERSION, MAIN_AGENT, ModelChoice, RunLimits, RunSpec,
+    ClientTool, ContextItem, Exchange, Idempotency, ImageRef, MACHINE_VERSION, MAIN_AGENT, ModelChoice, RunLimits,
+    RunSpec,
 };

@@ -126,12 +126,22 @@ pub(crate) struct SessionChanged {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SessionChange {
-    Renamed { title: String },
+    Renamed {
+        title: String,
+    },
     Archived,
     Restored,
-    ModeSet { mode: Option<RunMode> },
-    SettingsSet { settings: SessionSettings },
+    ModeSet {
+        mode: Option<RunMode>,
+    },
+    SettingsSet {
+        settings: SessionSettings,
+    },
     Compacted(Box<Compaction>),
+    /// The newest summary was taken back; the one before it holds again, if there was one.
+    CompactionReverted {
+        restored: Option<Box<Compaction>>,
+    },
 }
 
 impl SessionChange {
@@ -144,6 +154,7 @@ impl SessionChange {
             Self::ModeSet { .. } => kind::MODE_SET,
             Self::SettingsSet { .. } => kind::SETTINGS_SET,
             Self::Compacted(_) => kind::COMPACTED,
+            Self::CompactionReverted { .. } => kind::COMPACTION_REVERTED,
         }
     }
 }
@@ -212,6 +223,7 @@ pub(crate) mod kind {
     pub(crate) const MODE_SET: &str = "session.mode_set";
     pub(crate) const SETTINGS_SET: &str = "session.settings_set";
     pub(crate) const COMPACTED: &str = "session.compacted";
+    pub(crate) const COMPACTION_REVERTED: &str = "session.compaction_reverted";
     pub(crate) const INPUT: &str = "session.input";
     pub(crate) const INPUT_TAKEN: &str = "session.input_taken";
     pub(crate) const INPUT_RETURNED: &str = "session.input_returned";
@@ -220,6 +232,6 @@ pub(crate) mod kind {
 
     /// Whether a record of this kind changes its session.
     pub(crate) fn is_change(kind: &str) -> bool {
-        matches!(kind, RENAMED | ARCHIVED | RESTORED | MODE_SET | SETTINGS_SET | COMPACTED)
+        matches!(kind, RENAMED | ARCHIVED | RESTORED | MODE_SET | SETTINGS_SET | COMPACTED | COMPACTION_REVERTED)
     }
 }

@@ -96,6 +96,16 @@ pub struct ContextItem {
     pub text: String,
     /// How far it may be trusted.
     pub label: Label,
+    /// The image that goes with the person's message, if it is one that the model sees itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageRef>,
+}
+
+/// An image of a run; its bytes are an artifact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageRef {
+    /// Digest of its bytes.
+    pub digest: Digest,
 }
 
 /// A tool that whoever asked for the run has and Palyra has not.

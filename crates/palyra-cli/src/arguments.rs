@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use palyra_common::SecretRef;
 
 use crate::commands::{
-    approvals, completions, config, daemon, devices, journal, mcp, models, policy, run, runs, sandbox, sessions,
-    tokens, usage,
+    approvals, auxiliary, completions, config, daemon, devices, journal, mcp, models, policy, run, runs, sandbox,
+    sessions, tokens, usage,
 };
 use crate::console::OutputFormat;
 
@@ -70,6 +70,9 @@ pub(crate) enum Command {
     /// Answer questions that runs ask before they act
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
+    /// Give small jobs to a model without tools: summaries, labels, fields, judgements, images
+    #[command(subcommand)]
+    Auxiliary(auxiliary::AuxiliaryCommand),
     /// Read, check, prove and back up the record of everything
     #[command(subcommand)]
     Journal(journal::JournalCommand),

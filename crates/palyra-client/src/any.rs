@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::api::paths;
-use crate::client::Client;
+use crate::client::{Client, LONG_PATIENCE};
 use crate::command::{self, Command, CommandSpec, HttpMethod, StreamCommand};
 use crate::error::ClientError;
 use crate::ndjson::NdjsonStream;
@@ -18,6 +18,8 @@ impl Client {
     pub async fn execute<T: DeserializeOwned>(&self, command: &Command) -> Result<T, ClientError> {
         let value = command.to_value().map_err(|error| unwritable(&error))?;
         let call = call(command::spec(command.name()), value, command.target())?;
+        // A model takes its time, and may have to wait for its turn before.
+        let call = if matches!(command, Command::AuxiliaryRun(_)) { call.patience(LONG_PATIENCE) } else { call };
         exchange(self.endpoint(), call).await
     }
 

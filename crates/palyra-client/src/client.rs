@@ -27,7 +27,7 @@ use crate::tape::Tape;
 use crate::transport::{Call, exchange, open_stream};
 
 /// For work whose length grows with the state: replay, undo, backup.
-const LONG_PATIENCE: Duration = Duration::from_secs(3600);
+pub(crate) const LONG_PATIENCE: Duration = Duration::from_secs(3600);
 /// Health is asked in order to learn quickly.
 const HEALTH_PATIENCE: Duration = Duration::from_secs(3);
 /// How often a run with an idempotency key is asked for.

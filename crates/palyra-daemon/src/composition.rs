@@ -212,6 +212,7 @@ impl Composition {
             tool_limits: options::tool_limits(config),
             tool_timeout: options::tool_timeout(config),
             max_concurrent: config.run.max_concurrent as usize,
+            auxiliary_concurrent: config.run.auxiliary_concurrent as usize,
             max_output_tokens: Some(config.model.max_output_tokens),
             protected,
             project_files: config.context.project_files.clone(),

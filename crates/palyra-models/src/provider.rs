@@ -65,6 +65,12 @@ pub trait ModelProvider: Send + Sync {
         Seller::new(provider, kind, None)
     }
 
+    /// Whether the model of this name is known to see images. Others get the words of one that does.
+    fn sees_images(&self, model: &str) -> bool {
+        let _ = model;
+        false
+    }
+
     /// Starts one model call. An error here means that nothing was answered; errors may still come on the stream.
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError>;
 

@@ -13,6 +13,7 @@ mod declaration;
 mod drafts;
 mod effects;
 mod error;
+mod file_bytes;
 mod fs_apply_patch;
 mod fs_list;
 mod fs_read;
@@ -47,6 +48,7 @@ pub use checkpoint::{Changed, Checkpoint, CheckpointCost, CheckpointLimits, Chec
 pub use declaration::{Concurrency, DEFAULT_TIMEOUT, Repeatability, Sink, ToolDeclaration};
 pub use effects::EffectStore;
 pub use error::ToolError;
+pub use file_bytes::FileBytes;
 pub use name::{EffectId, ToolName};
 pub use palyra_common::{EffectScope, SinkKind};
 pub use progress::{ReportTaker, ToolProgress, ToolReport};

@@ -8,7 +8,9 @@ use palyra_tools::Workspace;
 
 use super::client_tools;
 use super::driver::Driver;
+use super::files::Attachment;
 use super::given_history::{self, GivenExchange};
+use super::images::{Images, Onlooker};
 use super::locks::Held;
 use super::sessions::{self, Known};
 use super::{Engine, files};
@@ -160,10 +162,14 @@ impl Engine {
         let mode = self.settle(&mut new, session.as_ref())?;
         // The session may have named a model.
         let info = options.provider.describe_for(&agent, new.model.as_deref());
-        let (workspace, project, attachments) = self.open_workspace(&new).await?;
+        let (workspace, project, found) = self.open_workspace(&new).await?;
+        let session_id = session.as_ref().map_or_else(SessionId::generate, |session| session.row.session_id);
+        let onlooker =
+            Onlooker { run_id, session_id, owner: new.owner(), agent: &agent, model: &info.model, prompt: &new.prompt };
+        let (attachments, images) = self.take_in(found, &onlooker).await?;
         let spec = RunSpec {
             run_id,
-            session_id: session.as_ref().map_or_else(SessionId::generate, |session| session.row.session_id),
+            session_id,
             machine_version: MACHINE_VERSION,
             owner: new.owner().to_owned(),
             agent,
@@ -197,7 +203,7 @@ impl Engine {
             records.push(self.session_record(kind::CREATED, spec.session_id, &created)?);
         }
         records.extend(beside);
-        self.accept(spec, workspace, records).await
+        self.accept(spec, workspace, images, records).await
     }
 
     /// Checks the session, takes from it what the request leaves open, and says how untrusted results are treated.
@@ -228,6 +234,7 @@ impl Engine {
         &self,
         spec: RunSpec,
         workspace: Arc<Workspace>,
+        images: Images,
         beside: Vec<NewRecord>,
     ) -> Result<RunRow, AgentError> {
         let shared = &self.shared;
@@ -235,7 +242,7 @@ impl Engine {
         let run_id = spec.run_id;
         let machine = Machine::accept(spec.clone(), at);
         let accepted = Input::Accepted(Box::new(spec));
-        let mut driver = Driver::new(Arc::clone(shared), machine, workspace, 0);
+        let mut driver = Driver::new(Arc::clone(shared), machine, workspace, 0).with_images(images);
         driver.stage(EntryRef::Input(&accepted), at)?;
         // A free slot lets the run begin in the same commit in which it is accepted.
         let slot = Arc::clone(&shared.slots).try_acquire_owned().ok();
@@ -291,7 +298,7 @@ impl Engine {
     async fn open_workspace(
         &self,
         new: &NewRun,
-    ) -> Result<(Arc<Workspace>, Vec<ContextItem>, Vec<ContextItem>), AgentError> {
+    ) -> Result<(Arc<Workspace>, Vec<ContextItem>, Vec<Attachment>), AgentError> {
         let (path, prompt) = (new.workspace.clone(), new.prompt.clone());
         let names = self.shared.options.project_files.clone();
         let protected = self.shared.options.protected.clone();

@@ -20,6 +20,7 @@ use tracing::{Instrument as _, Span};
 
 use super::compaction::Compaction;
 use super::flow::Flow;
+use super::images::Images;
 use super::live_tape::{LiveTape, Weighed};
 use super::model_call::{ModelCall, ModelNews};
 use super::tool_call::ToolCalls;
@@ -55,6 +56,7 @@ pub(super) struct Driver {
     model: Option<ModelCall>,
     tools: ToolCalls,
     compaction: Option<Compaction>,
+    images: Images,
     flow: Flow,
     slot: Option<OwnedSemaphorePermit>,
     started_at: Option<Timestamp>,
@@ -75,10 +77,17 @@ impl Driver {
             staged_events: Vec::new(),
             model: None,
             compaction: None,
+            images: Images::default(),
             flow: Flow::default(),
             slot: None,
             started_at: None,
         }
+    }
+
+    /// The same with the images of the run.
+    pub(super) fn with_images(mut self, images: Images) -> Self {
+        self.images = images;
+        self
     }
 
     /// Registers the run and drives it to its end in a task of its own.
@@ -319,6 +328,7 @@ impl Driver {
                     self.model = Some(ModelCall::begin(
                         &self.shared.options,
                         &self.machine,
+                        &self.images,
                         turn,
                         attempt,
                         Duration::from_millis(delay_ms),
@@ -326,7 +336,7 @@ impl Driver {
                 }
                 Action::StopModel { .. } => self.model = None,
                 Action::Execute { call_id, tool, arguments, .. } if tool == INSPECT => {
-                    self.tools.inspect(&self.shared.options, &self.machine, call_id, arguments);
+                    self.tools.inspect(&self.shared, &self.machine, call_id, arguments);
                 }
                 Action::Execute { call_id, effect_id, tool, arguments } => {
                     self.tools.begin(
@@ -341,7 +351,7 @@ impl Driver {
                 }
                 Action::StopTool { call_id } => self.tools.stop(&call_id),
                 Action::Compact { replaces, .. } => {
-                    self.compaction = Some(Compaction::begin(&self.shared.options, &self.machine, replaces));
+                    self.compaction = Some(Compaction::begin(&self.shared, &self.machine, replaces));
                 }
                 Action::GrantBudget { micro_usd } => {
                     self.shared.options.spending.grant(self.machine.spec().run_id, micro_usd);

@@ -2,8 +2,12 @@
 //!
 //! They are read once, when the run is accepted, and are part of its specification from then on.
 
-use palyra_tools::{TextPrefix, ToolError, Workspace};
+use palyra_common::Label;
+use palyra_models::Part;
+use palyra_tools::{FileBytes, TextPrefix, ToolError, Workspace};
 
+use super::images;
+use crate::auxiliary::{MAX_IMAGE_BYTES, image_media_type, image_part};
 use crate::error::AgentError;
 use crate::spec::ContextItem;
 
@@ -11,7 +15,36 @@ use crate::spec::ContextItem;
 const MAX_FILE_BYTES: usize = 64 * 1024;
 /// References that one message may carry.
 const MAX_REFERENCES: usize = 16;
+/// Images that one message may carry: all of them go with every call of the run.
+const MAX_IMAGES: usize = 4;
 const MARK: &str = "@file:";
+
+/// What a message refers to.
+#[derive(Debug)]
+pub(super) enum Attachment {
+    /// A text.
+    Text(ContextItem),
+    /// An image, which somebody has to look at.
+    Image(FoundImage),
+}
+
+/// An image of the workspace.
+#[derive(Debug)]
+pub(super) struct FoundImage {
+    pub(super) source: String,
+    pub(super) bytes: Vec<u8>,
+    pub(super) part: Part,
+    pub(super) label: Label,
+}
+
+impl Attachment {
+    fn source(&self) -> &str {
+        match self {
+            Self::Text(item) => &item.source,
+            Self::Image(image) => &image.source,
+        }
+    }
+}
 
 /// Project files that exist, in the configured order.
 pub(super) fn project_files(workspace: &Workspace, names: &[String]) -> Vec<ContextItem> {
@@ -19,15 +52,40 @@ pub(super) fn project_files(workspace: &Workspace, names: &[String]) -> Vec<Cont
 }
 
 /// The files a message refers to, in order, each once.
-pub(super) fn references(workspace: &Workspace, text: &str) -> Result<Vec<ContextItem>, AgentError> {
-    let mut items: Vec<ContextItem> = Vec::new();
+pub(super) fn references(workspace: &Workspace, text: &str) -> Result<Vec<Attachment>, AgentError> {
+    let mut found: Vec<Attachment> = Vec::new();
     for path in reference_paths(text).into_iter().take(MAX_REFERENCES) {
-        if !items.iter().any(|item| item.source == path) {
-            let item = read(workspace, &path).map_err(|source| AgentError::BadReference { path, source })?;
-            items.push(item);
+        if found.iter().any(|attachment| attachment.source() == path) {
+            continue;
+        }
+        let attachment = match read(workspace, &path) {
+            Ok(item) => Attachment::Text(item),
+            Err(source @ ToolError::BinaryFile { .. }) => match image(workspace, &path)? {
+                Some(image) => Attachment::Image(image),
+                None => return Err(AgentError::BadReference { path, source }),
+            },
+            Err(source) => return Err(AgentError::BadReference { path, source }),
+        };
+        found.push(attachment);
+        if found.iter().filter(|attachment| matches!(attachment, Attachment::Image(_))).count() > MAX_IMAGES {
+            let path = found.last().map(Attachment::source).unwrap_or_default();
+            return Err(images::refused(path, format!("a task may refer to {MAX_IMAGES} images")));
         }
     }
-    Ok(items)
+    Ok(found)
+}
+
+/// The image at a path, if it is one that models can look at.
+fn image(workspace: &Workspace, path: &str) -> Result<Option<FoundImage>, AgentError> {
+    let bad = |source| AgentError::BadReference { path: path.to_owned(), source };
+    let FileBytes { bytes, whole, label } = workspace.read_bytes(path, MAX_IMAGE_BYTES).map_err(bad)?;
+    if image_media_type(&bytes).is_none() {
+        return Ok(None);
+    }
+    match image_part(path, &bytes) {
+        Some(part) if whole => Ok(Some(FoundImage { source: path.to_owned(), bytes, part, label })),
+        _ => Err(images::refused(path, format!("has more than {MAX_IMAGE_BYTES} bytes"))),
+    }
 }
 
 fn read(workspace: &Workspace, path: &str) -> Result<ContextItem, ToolError> {
@@ -35,7 +93,7 @@ fn read(workspace: &Workspace, path: &str) -> Result<ContextItem, ToolError> {
     if !whole {
         text.push_str("\n[the rest of this file is not shown; palyra.fs.read reads on]");
     }
-    Ok(ContextItem { source: path.to_owned(), text, label })
+    Ok(ContextItem { source: path.to_owned(), text, label, image: None })
 }
 
 /// Paths after `@file:`, bare up to white space or in double quotes. Punctuation that ends a sentence does not belong to a path.

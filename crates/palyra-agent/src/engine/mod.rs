@@ -5,10 +5,12 @@
 //!
 //! `create` accepts runs, `driver` drives them (`model_call`, `tool_call` and `compaction` carry out what its machine asks for), `recover` takes them up
 //! again after a restart, `query` and `follow` read, `control` steers, `approvals` takes answers, `undo` takes changes back, `client_tools` hands calls back
-//! to clients, `sessions` holds what runs belong to.
+//! to clients, `sessions` holds what runs belong to, `auxiliary` does
+//! small jobs with models that have no tools.
 
 mod approvals;
 mod artifacts;
+pub(crate) mod auxiliary;
 mod client_tools;
 mod compaction;
 mod context_view;
@@ -20,6 +22,7 @@ mod flow;
 mod follow;
 mod give_back;
 mod given_history;
+mod images;
 mod inspect_call;
 mod live_tape;
 mod locks;
@@ -46,6 +49,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 pub use approvals::{Answer, PatternFilter};
+pub use auxiliary::{AuxiliaryDone, NewAuxiliaryTask};
 pub use client_tools::{ClientCall, ClientResult};
 pub use context_view::{ContextSegment, ContextView, SegmentKind};
 pub use create::NewRun;
@@ -55,8 +59,9 @@ pub use options::{EngineOptions, RunEnded};
 pub use query::{RunDetails, Timings};
 pub use safety::Safety;
 pub use sessions::{
-    ApprovalExport, CallExport, CallOutcomeExport, CompactionPlan, ExchangeExport, ExchangeOutline, NewSession,
-    Resolved, RunExport, SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput, Submitted,
+    ApprovalExport, CallExport, CallOutcomeExport, CompactionPlan, CompactionReverted, ExchangeExport, ExchangeOutline,
+    NewSession, Resolved, RunExport, SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput,
+    Submitted,
 };
 pub use spending::Spending;
 pub use undo::UndoneRun;
@@ -82,6 +87,8 @@ struct Shared {
     slots: Arc<Semaphore>,
     live: Mutex<HashMap<RunId, LiveRun>>,
     locks: Locks,
+    /// Where auxiliary tasks wait.
+    auxiliary: Arc<auxiliary::Line>,
     /// Sessions in which something may wait for its turn, so that the end of an ordinary run costs no look at the journal.
     waiting: Mutex<HashSet<SessionId>>,
     drivers: TaskTracker,
@@ -104,6 +111,7 @@ impl Engine {
         let shared = Arc::new(Shared {
             artifacts: Arc::new(artifacts::JournalArtifacts::new(&options.journal)),
             slots: Arc::new(Semaphore::new(options.max_concurrent.clamp(1, Semaphore::MAX_PERMITS))),
+            auxiliary: auxiliary::Line::new(options.auxiliary_concurrent),
             live: Mutex::default(),
             locks: Locks::default(),
             waiting: Mutex::default(),
@@ -113,6 +121,7 @@ impl Engine {
         });
         let engine = Self { shared };
         engine.open_books().await?;
+        engine.cancel_orphaned_tasks().await?;
         engine.put_patterns_in_force().await?;
         engine.recover().await?;
         engine.work_off_all().await?;

@@ -16,6 +16,7 @@ use tracing::field::Empty;
 use tracing::{Instrument as _, Level, Span};
 
 use super::EngineOptions;
+use super::images::Images;
 use super::safety::Safety;
 use super::spending::{Metered, MeteredCall, Payer};
 use crate::context;
@@ -49,15 +50,24 @@ pub(super) struct ModelCall {
 }
 
 impl ModelCall {
-    pub(super) fn begin(options: &EngineOptions, machine: &Machine, turn: u32, attempt: u32, delay: Duration) -> Self {
+    pub(super) fn begin(
+        options: &EngineOptions,
+        machine: &Machine,
+        images: &Images,
+        turn: u32,
+        attempt: u32,
+        delay: Duration,
+    ) -> Self {
         let spec = machine.spec();
+        let mut messages = context::messages(spec, machine.items());
+        images.attach(spec, &mut messages);
         let request = ModelRequest {
             model: spec.model.name.clone(),
             tools: offered(options, spec),
             max_output_tokens: options.max_output_tokens,
             stable_messages: context::stable_messages(spec),
             agent: spec.agent.clone(),
-            ..ModelRequest::new(spec.run_id, turn, Purpose::Turn, context::messages(spec, machine.items()))
+            ..ModelRequest::new(spec.run_id, turn, Purpose::Turn, messages)
         };
         Self {
             turn,

@@ -43,6 +43,8 @@ pub struct EngineOptions {
     pub tool_timeout: Duration,
     /// Runs at work at the same time; more of them wait in the queue.
     pub max_concurrent: usize,
+    /// Auxiliary tasks at work at the same time; more of them wait in a line of their own.
+    pub auxiliary_concurrent: usize,
     /// Upper bound of a model's answer.
     pub max_output_tokens: Option<u32>,
     /// Palyra's own files and directories, which are not there for tools even where a workspace contains them.

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use palyra_common::RunId;
 use palyra_journal::NewRecord;
-use palyra_tools::Workspace;
+use palyra_tools::{ToolError, Workspace};
 
 use super::Engine;
 use super::driver::Driver;
+use super::images::Images;
 use crate::error::AgentError;
 use crate::machine::{Input, Machine, Phase};
 use crate::projections;
@@ -28,7 +29,9 @@ impl Engine {
             .await?;
         for run_id in unfinished {
             match self.rebuild(run_id).await {
-                Ok((machine, workspace, last_seq)) => self.take_up(machine, workspace, last_seq).await?,
+                Ok((machine, workspace, images, last_seq)) => {
+                    self.take_up(machine, workspace, images, last_seq).await?
+                }
                 // The run itself is at fault, today and tomorrow. Anything else may pass, so the start fails instead.
                 Err(error @ (AgentError::BadTape { .. } | AgentError::Tool(_))) => {
                     tracing::error!(%run_id, %error, "the run cannot be taken up again");
@@ -40,7 +43,7 @@ impl Engine {
         Ok(())
     }
 
-    async fn rebuild(&self, run_id: RunId) -> Result<(Machine, Arc<Workspace>, u64), AgentError> {
+    async fn rebuild(&self, run_id: RunId) -> Result<(Machine, Arc<Workspace>, Images, u64), AgentError> {
         let replayed = replay(&self.whole_tape(run_id).await?)?;
         if let Some(difference) = replayed.difference {
             return Err(AgentError::BadTape {
@@ -48,18 +51,28 @@ impl Engine {
                 message: "the machine does not do again what is recorded here".to_owned(),
             });
         }
-        let path = replayed.machine.spec().workspace.clone();
+        let spec = replayed.machine.spec().clone();
         let protected = self.shared.options.protected.clone();
-        let workspace = tokio::task::spawn_blocking(move || Workspace::open_protecting(path, &protected))
-            .await
-            .map_err(|error| AgentError::Internal(error.to_string()))??;
-        Ok((replayed.machine, Arc::new(workspace), replayed.last_seq))
+        let artifacts = self.shared.options.journal.artifacts().clone();
+        let opening = move || {
+            let workspace = Workspace::open_protecting(&spec.workspace, &protected)?;
+            Ok::<_, ToolError>((workspace, Images::load(&artifacts, &spec)))
+        };
+        let (workspace, images) =
+            tokio::task::spawn_blocking(opening).await.map_err(|error| AgentError::Internal(error.to_string()))??;
+        Ok((replayed.machine, Arc::new(workspace), images, replayed.last_seq))
     }
 
-    async fn take_up(&self, machine: Machine, workspace: Arc<Workspace>, last_seq: u64) -> Result<(), AgentError> {
+    async fn take_up(
+        &self,
+        machine: Machine,
+        workspace: Arc<Workspace>,
+        images: Images,
+        last_seq: u64,
+    ) -> Result<(), AgentError> {
         let run_id = machine.spec().run_id;
         let queued = matches!(machine.state(), Phase::Queued);
-        let mut driver = Driver::new(Arc::clone(&self.shared), machine, workspace, last_seq);
+        let mut driver = Driver::new(Arc::clone(&self.shared), machine, workspace, last_seq).with_images(images);
         let actions = if queued { Vec::new() } else { driver.take_up(Input::Recovered).await? };
         driver.spawn(run_id, actions);
         Ok(())
@@ -80,7 +93,7 @@ impl Engine {
         while self.live(run_id).is_some() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let (machine, workspace, last_seq) = self.rebuild(run_id).await?;
+        let (machine, workspace, images, last_seq) = self.rebuild(run_id).await?;
         if !machine.may_be_taken_up() {
             return Err(wrong("it is over"));
         }
@@ -88,7 +101,7 @@ impl Engine {
         if let Err(refused) = machine.clone().step(input.clone(), at) {
             return Err(AgentError::rejected(run_id, &refused));
         }
-        let mut driver = Driver::new(Arc::clone(&self.shared), machine, workspace, last_seq);
+        let mut driver = Driver::new(Arc::clone(&self.shared), machine, workspace, last_seq).with_images(images);
         let actions = driver.take_up(input).await?;
         driver.spawn(run_id, actions);
         Ok(())

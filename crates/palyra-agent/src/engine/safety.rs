@@ -107,6 +107,14 @@ impl Safety {
         StreamScanner::new(Arc::clone(&self.0))
     }
 
+    /// A text that goes to a model without having been the result of a call: secrets are cut out.
+    pub(super) fn before_model(&self, text: &mut String) {
+        let scan = self.0.scan(text.as_bytes());
+        if decide(SafetyPhase::PrePrompt, &scan).action >= SafetyAction::Redact {
+            *text = redact_str(text, &scan.findings);
+        }
+    }
+
     /// A whole text that came out of a model.
     pub(super) fn before_export(&self, text: String) -> String {
         let scan = self.0.scan(text.as_bytes());
@@ -129,12 +137,7 @@ impl Safety {
 
     fn clean(&self, value: &mut Value) {
         match value {
-            Value::String(text) => {
-                let scan = self.0.scan(text.as_bytes());
-                if decide(SafetyPhase::PrePrompt, &scan).action >= SafetyAction::Redact {
-                    *text = redact_str(text, &scan.findings);
-                }
-            }
+            Value::String(text) => self.before_model(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.clean(item)),
             Value::Object(members) => members.values_mut().for_each(|member| self.clean(member)),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}

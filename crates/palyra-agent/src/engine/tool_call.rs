@@ -21,11 +21,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
+use super::Shared;
 use super::inspect_call::{self, Inspected};
 use super::model_call::CONTENT;
 use super::progress::ProgressBoard;
 use super::safety::Safety;
-use super::{EngineOptions, Shared};
 use crate::canonical::canonical_json;
 use crate::machine::{CallResult, Input, Machine, Showing};
 use crate::own_tools::INSPECT;
@@ -110,11 +110,11 @@ impl ToolCalls {
     }
 
     /// Looks into a variable of the run.
-    pub(super) fn inspect(&mut self, options: &EngineOptions, machine: &Machine, call_id: String, arguments: Value) {
+    pub(super) fn inspect(&mut self, shared: &Arc<Shared>, machine: &Machine, call_id: String, arguments: Value) {
         let cancel = CancellationToken::new();
-        let execution =
-            Execution::new(call_id.clone(), INSPECT.to_owned(), canonical_json(&arguments)).scanned(&options.safety);
-        let inspection = inspect_call::begin(options, machine, arguments);
+        let execution = Execution::new(call_id.clone(), INSPECT.to_owned(), canonical_json(&arguments))
+            .scanned(&shared.options.safety);
+        let inspection = inspect_call::begin(shared, machine, arguments);
         let stopped = cancel.clone();
         let span = tool_span(INSPECT, &call_id);
         let inspecting = async move {

@@ -2,8 +2,8 @@
 
 use palyra_budget::MicroUsd;
 use palyra_common::{
-    ApprovalDecision, ApprovalEvidence, ApprovalId, ApprovalScope, Digest, InputMode, Label, OutputClass, Risk,
-    StableErrorEnvelope, Timestamp, ToolAttestation, ToolVerdict, runtime_contract_enum,
+    ApprovalDecision, ApprovalEvidence, ApprovalId, ApprovalScope, AuxiliaryTaskId, Digest, InputMode, Label,
+    OutputClass, Risk, StableErrorEnvelope, Timestamp, ToolAttestation, ToolVerdict, runtime_contract_enum,
 };
 use palyra_flow::{Intent, SourceNaming};
 use palyra_models::{Answering, Attempt, ReasoningBlock, StopReason, ToolCallRequest, Usage};
@@ -80,6 +80,9 @@ pub enum Input {
         summary: String,
         /// How it was made: `model` or `extractive`.
         method: String,
+        /// What there is to tell people about it; the machine does not look at it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        account: Option<CompactionAccount>,
     },
     /// A person wrote while the run was at work.
     UserMessage {
@@ -213,6 +216,20 @@ impl Cost {
     fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// What there is to tell about a summary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompactionAccount {
+    /// About how many tokens the context had.
+    pub tokens_before: u32,
+    /// About how many it has now.
+    pub tokens_after: u32,
+    /// The auxiliary task that wrote it, or was to.
+    pub task_id: AuxiliaryTaskId,
+    /// Why no model wrote it, if none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 runtime_contract_enum! {

@@ -394,7 +394,12 @@ fn a_full_window_is_summarised_and_a_hopeless_one_ends_the_run() {
         let actions = machine.step(finished(&id, &format!("{turn_no} {}", "x".repeat(350))), AT).unwrap();
         if let Some(Action::Compact { replaces, .. }) = actions.last() {
             compacted = true;
-            let summary = Input::Compacted { replaces: *replaces, summary: "short".into(), method: "model".into() };
+            let summary = Input::Compacted {
+                replaces: *replaces,
+                summary: "short".into(),
+                method: "model".into(),
+                account: None,
+            };
             let actions = machine.step(summary, AT).unwrap();
             assert!(matches!(actions[..], [Action::CallModel { .. }]));
             assert!(matches!(&machine.items()[1], Item::Summary { text, .. } if text == "short"));

@@ -28,7 +28,9 @@ mod state;
 mod turns;
 
 pub use action::{Action, ApprovalRequest, Question, StatusChange};
-pub use input::{CallFacts, CallResult, Cost, Decided, Input, ModelFailure, ModelTurn, Offer, Remedy, Showing};
+pub use input::{
+    CallFacts, CallResult, CompactionAccount, Cost, Decided, Input, ModelFailure, ModelTurn, Offer, Remedy, Showing,
+};
 pub(crate) use readings::withheld_answer;
 pub use state::{Activity, Call, CallOutcome, CallState, Counters, Ending, MoneyQuestion, Phase, ToolRound};
 

@@ -3,6 +3,7 @@
 //! They are functions of the records alone (see [`palyra_journal::Projection`]) and can be dropped at any time.
 
 mod approvals;
+mod auxiliary;
 mod inputs;
 mod past;
 mod patterns;
@@ -17,12 +18,14 @@ use palyra_journal::{Projection, ProjectionError, StoredRecord};
 use serde::de::DeserializeOwned;
 
 pub use approvals::{ApprovalFilter, ApprovalRow};
+pub use auxiliary::{AuxiliaryFilter, AuxiliaryRow};
 pub use inputs::QueuedInput;
 pub use patterns::PatternRow;
 pub use runs::{RunFilter, RunRow};
 pub use sessions::{Archived, SessionFilter, SessionRow};
 
 pub(crate) use approvals::{approval, approvals, approved_calls};
+pub(crate) use auxiliary::{auxiliary_task, auxiliary_tasks, unfinished_auxiliary};
 pub(crate) use inputs::{Fate, input, sessions_with_waiting_inputs, steered_inputs, waiting_inputs};
 pub(crate) use past::{Past, answer_labels, count_runs_through, past_runs, run_place};
 pub(crate) use patterns::{Revoked, pattern, patterns};
@@ -42,6 +45,7 @@ pub fn projections() -> Vec<Arc<dyn Projection>> {
         Arc::new(approvals::Approvals),
         Arc::new(patterns::Patterns),
         Arc::new(usage::UsageTables),
+        Arc::new(auxiliary::AuxiliaryTasks),
     ]
 }
 

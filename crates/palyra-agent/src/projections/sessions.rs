@@ -158,6 +158,9 @@ fn change(connection: &Connection, record: &StoredRecord) -> Result<(), Projecti
         SessionChange::ModeSet { mode } => set(connection, "mode", &id, mode.map(RunMode::as_str))?,
         SessionChange::SettingsSet { settings } => set(connection, "settings", &id, json(&settings)?)?,
         SessionChange::Compacted(compaction) => set(connection, "compaction", &id, json(&compaction)?)?,
+        SessionChange::CompactionReverted { restored } => {
+            set(connection, "compaction", &id, restored.as_ref().map(json).transpose()?)?;
+        }
     }
     connection
         .prepare_cached(

@@ -10,6 +10,7 @@ use palyra_models::{Answering, Usage};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{parse, typed};
+use crate::engine::auxiliary::{TaskBill, TaskEnded, TaskPending, kind as task, payer_run};
 use crate::engine::spending::{RESERVED, Reserved};
 use crate::machine::{Action, Cost, Input};
 use crate::tape::{TapeEntry, kind};
@@ -21,7 +22,7 @@ impl Projection for UsageTables {
         "usage"
     }
     fn version(&self) -> u32 {
-        1
+        2
     }
     fn tables(&self) -> &'static [&'static str] {
         &["usage", "usage_runs", "reservations"]
@@ -47,6 +48,8 @@ impl Projection for UsageTables {
         match record.kind.as_ref() {
             kind::RUN_ACCEPTED => accept(connection, record),
             kind::MODEL_TURN_FINISHED | kind::MODEL_FAILED | kind::BUDGET_REFUSED => bill_of_turn(connection, record),
+            task::PENDING => accept_task(connection, record),
+            task::SUCCEEDED | task::FAILED | task::CANCELLED => bill_of_task(connection, record),
             RESERVED => {
                 let reserved: Reserved = parse(record)?;
                 connection
@@ -72,7 +75,10 @@ impl Projection for UsageTables {
 fn accept(connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
     let TapeEntry::Input(Input::Accepted(spec)) = parse(record)? else { return Ok(()) };
     connection
-        .prepare_cached("INSERT INTO usage_runs (run_id, agent, provider, model) VALUES (?1, ?2, ?3, ?4)")?
+        .prepare_cached(
+            "INSERT INTO usage_runs (run_id, agent, provider, model) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET agent = excluded.agent, provider = excluded.provider, model = excluded.model",
+        )?
         .execute(params![spec.run_id.to_string(), spec.agent, spec.model.provider, spec.model.name])?;
     Ok(())
 }
@@ -86,7 +92,25 @@ fn bill_of_turn(connection: &Connection, record: &StoredRecord) -> Result<(), Pr
         _ => return Ok(()),
     };
     let (Some(run_id), Some(session_id)) = (record.run_id, record.session_id) else { return Ok(()) };
-    bill(connection, &Bill { run_id, session_id, at: record.at, answering, usage, cost })
+    bill(connection, &Bill { run_id, session_id, at: record.at, calls: 1, answering, usage, cost })
+}
+
+/// A task that belongs to no run is one of its own to the books; one that looks at an image comes before its run.
+fn accept_task(connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
+    let task: TaskPending = parse(record)?;
+    let run_id = payer_run(task.run_id, task.task_id);
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO usage_runs (run_id, agent, provider, model) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![run_id.to_string(), task.agent, task.provider, task.model])?;
+    Ok(())
+}
+
+fn bill_of_task(connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
+    let TaskEnded { task_id, run_id, bill: told, .. } = parse(record)?;
+    let Some(session_id) = record.session_id else { return Ok(()) };
+    let TaskBill { calls, answering, usage, cost } = told;
+    let run_id = payer_run(run_id, task_id);
+    bill(connection, &Bill { run_id, session_id, at: record.at, calls, answering, usage, cost })
 }
 
 /// What one call came to.
@@ -94,13 +118,14 @@ struct Bill {
     run_id: RunId,
     session_id: SessionId,
     at: Timestamp,
+    calls: u32,
     answering: Option<Answering>,
     usage: Usage,
     cost: Cost,
 }
 
 fn bill(connection: &Connection, bill: &Bill) -> Result<(), ProjectionError> {
-    let Bill { run_id, session_id, at, answering, usage, cost } = bill;
+    let Bill { run_id, session_id, at, calls, answering, usage, cost } = bill;
     for reservation in &cost.closes {
         connection.prepare_cached("DELETE FROM reservations WHERE reservation = ?1")?.execute([reservation])?;
     }
@@ -120,8 +145,8 @@ fn bill(connection: &Connection, bill: &Bill) -> Result<(), ProjectionError> {
     let assumed = if cost.assumed { micro_usd } else { 0 };
     connection
         .prepare_cached(
-            "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-             ON CONFLICT DO UPDATE SET calls = calls + 1, input = input + excluded.input, output = output + excluded.output,
+            "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, ?5, ?13, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+             ON CONFLICT DO UPDATE SET calls = calls + excluded.calls, input = input + excluded.input, output = output + excluded.output,
                 cached = cached + excluded.cached, cache_write = cache_write + excluded.cache_write,
                 reasoning = reasoning + excluded.reasoning, micro_usd = micro_usd + excluded.micro_usd,
                 assumed = assumed + excluded.assumed",
@@ -139,6 +164,7 @@ fn bill(connection: &Connection, bill: &Bill) -> Result<(), ProjectionError> {
             whole(usage.reasoning_tokens),
             micro_usd,
             assumed,
+            calls,
         ])?;
     connection
         .prepare_cached("UPDATE usage_runs SET micro_usd = micro_usd + ?2 WHERE run_id = ?1")?

@@ -8,7 +8,8 @@ use palyra_common::{
     Confidentiality, Consequence, FieldClass, FieldRole, Integrity, OutputClass, SinkKind, ToolClassification,
 };
 use palyra_models::{
-    Message, ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream, ProviderInfo, Purpose, StopReason,
+    Message, ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream, OutputShape, ProviderInfo, Purpose,
+    StopReason,
 };
 use palyra_tools::{Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
 use schemars::JsonSchema;
@@ -70,7 +71,10 @@ impl ModelProvider for Brain {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let next = match request.purpose {
             Purpose::Turn => (self.plan)(&request.messages),
-            Purpose::Auxiliary(_) => Next::Say((self.extract)(&request.messages.last().unwrap().content)),
+            Purpose::Auxiliary(_) => {
+                let answer = (self.extract)(&request.messages.last().unwrap().content);
+                Next::Say(fields_of(&request.output, &answer).unwrap_or(answer))
+            }
         };
         let events = match next {
             Next::Say(text) => {
@@ -88,6 +92,14 @@ impl ModelProvider for Brain {
         };
         Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
     }
+}
+
+/// Of an answer that knows everything, the fields that were asked for.
+fn fields_of(output: &OutputShape, answer: &str) -> Option<String> {
+    let OutputShape::Json { schema, .. } = output else { return None };
+    let Value::Object(mut fields) = serde_json::from_str(answer).ok()? else { return None };
+    fields.retain(|name, _| schema["properties"].get(name).is_some());
+    Some(Value::Object(fields).to_string())
 }
 
 /// What reached the outside, in order.

@@ -8,6 +8,7 @@
 )]
 
 mod approvals;
+mod auxiliary;
 mod brain;
 mod budgets;
 mod cancel;
@@ -16,6 +17,7 @@ mod context;
 mod durability;
 mod flow;
 mod forks;
+mod images;
 mod input_queue;
 mod input_queue_durability;
 mod lifecycle;

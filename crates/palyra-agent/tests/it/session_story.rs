@@ -156,6 +156,48 @@ async fn a_summary_is_what_was_shown_and_later_runs_use_it() {
 }
 
 #[tokio::test]
+async fn a_summary_is_taken_back_one_at_a_time() {
+    let bench = Setup::script(WRITE).start().await;
+    let session = bench.engine.resolve_session("local", "s", None).await.unwrap().0.session_id;
+    let early = bench.engine.compact_revert(session, "ada", None).await.unwrap_err();
+    assert_eq!(early.to_stable().code, "nothing_to_revert");
+    let runs = talk(&bench, session, &["One", "Two", "Three", "Four"]).await;
+    bench.engine.compact_apply(session, Some(3), "ada", None).await.unwrap();
+    bench.engine.compact_apply(session, Some(1), "ada", None).await.unwrap();
+    let stale = bench.engine.compact_revert(session, "ada", Some(1)).await.unwrap_err();
+    assert_eq!(stale.to_stable().code, "version_conflict");
+    let (_, first) = bench.engine.compact_revert(session, "ada", None).await.unwrap();
+    assert_eq!((first.whole_again, first.still_summarised), (2, 1));
+    let told = |run| {
+        let engine = bench.engine.clone();
+        async move {
+            let spec = engine.replay(run).await.unwrap().machine.spec().clone();
+            spec.history.iter().map(|exchange| exchange.prompt.clone()).collect::<Vec<_>>()
+        }
+    };
+    let known = told(talk(&bench, session, &["Five"]).await[0]).await;
+    assert!(known[0].starts_with("(summary of 1") && known[1..] == ["Two", "Three", "Four"], "{known:?}");
+    let (_, second) = bench.engine.compact_revert(session, "ada", None).await.unwrap();
+    assert_eq!((second.whole_again, second.still_summarised), (1, 0));
+    assert_eq!(told(talk(&bench, session, &["Six"]).await[0]).await, ["One", "Two", "Three", "Four", "Five"]);
+    assert_eq!(
+        bench.engine.compact_revert(session, "ada", None).await.unwrap_err().to_stable().code,
+        "nothing_to_revert"
+    );
+
+    bench.engine.compact_apply(session, Some(2), "ada", None).await.unwrap();
+    let point = palyra_agent::ForkPoint::default();
+    let fork = bench.engine.fork_session(session, point, "local", None, None).await.unwrap().session_id;
+    let inherited = bench.engine.compact_revert(fork, "ada", None).await.unwrap_err();
+    assert_eq!(inherited.to_stable().code, "nothing_to_revert", "what came with a fork stays with it");
+    assert!(bench.engine.run(runs[0]).await.is_ok());
+    let account = bench.engine.explain_session(session).await.unwrap();
+    let reverted =
+        |event: &&palyra_agent::SessionEvent| matches!(event.what, SessionEventKind::CompactionReverted { .. });
+    assert_eq!(account.events.iter().filter(reverted).count(), 2);
+}
+
+#[tokio::test]
 async fn a_long_prompt_reaches_the_next_run_whole() {
     let bench = Setup::script(WRITE).start().await;
     let session = bench.engine.resolve_session("local", "s", None).await.unwrap().0.session_id;

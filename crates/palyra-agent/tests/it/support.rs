@@ -94,6 +94,7 @@ impl Setup {
             tool_limits: ToolLimits::default(),
             tool_timeout: Duration::from_secs(5),
             max_concurrent: self.max_concurrent,
+            auxiliary_concurrent: 2,
             max_output_tokens: self.max_output_tokens,
             protected: vec![directory.path().join("work/.palyra")],
             project_files: vec!["PALYRA.md".into()],

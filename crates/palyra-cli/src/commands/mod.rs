@@ -2,6 +2,7 @@
 
 mod acp;
 pub(crate) mod approvals;
+pub(crate) mod auxiliary;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod daemon;
@@ -34,6 +35,7 @@ pub(crate) async fn dispatch(command: Command, context: &Context) -> Result<Exit
         Command::Usage(arguments) => usage::execute(arguments, context).await,
         Command::Devices(command) => devices::execute(command, context).await,
         Command::Acp => acp::execute(context).await,
+        Command::Auxiliary(command) => auxiliary::execute(command, context).await,
         Command::Approvals(command) => approvals::execute(command, context).await,
         Command::Journal(command) => journal::execute(command, context).await,
         Command::Policy(command) => policy::execute(&command, context),

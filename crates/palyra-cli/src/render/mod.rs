@@ -2,6 +2,7 @@
 
 pub(crate) mod approvals;
 pub(crate) mod calls;
+pub(crate) mod compaction;
 pub(crate) mod evidence;
 pub(crate) mod question;
 pub(crate) mod runs;

@@ -2,8 +2,8 @@
 
 use palyra_common::{RunStreamBody, RunStreamEvent};
 
-use super::calls;
 use super::text::{instant, millis, shortened};
+use super::{calls, compaction};
 
 const WIDTH: usize = 120;
 
@@ -65,8 +65,8 @@ fn told(body: &RunStreamBody) -> Told<'_> {
             Told::new("attested", format!("{} {used}, {}", attestation.call_id, attestation.execution_sha256))
         }
         RunStreamBody::A2uiUpdate(_) => Told::new("view", String::new()),
-        // What it holds is for machines; its kind says what happened.
-        RunStreamBody::JournalEvent(event) => Told::new(&event.kind, String::new()),
+        // What it holds is for machines, mostly; its kind says what happened.
+        RunStreamBody::JournalEvent(event) => Told::new(&event.kind, compaction::about(event).unwrap_or_default()),
     }
 }
 

@@ -7,6 +7,7 @@
 //! Events of a run's tape are not here: they are `RunStreamEvent` of `palyra-common`, which every transport shares.
 
 mod approvals;
+mod auxiliary;
 mod bindings;
 mod config;
 mod context;
@@ -30,6 +31,7 @@ pub use approvals::{
     ListApprovalsParams, ListApprovalsResponse, ListPatternsParams, ListPatternsResponse, PatternView,
     RequestApprovalParams,
 };
+pub use auxiliary::{AuxiliaryTaskView, ListAuxiliaryParams, ListAuxiliaryResponse, RunAuxiliaryParams};
 pub use bindings::{BindingPlace, BindingView, ListBindingsParams, ListBindingsResponse, SetBindingParams};
 pub use config::{ConfigEntryView, ConfigResponse};
 pub use context::{ContextSegmentView, RunContextParams, RunContextResponse};
@@ -55,8 +57,8 @@ pub use sessions::{
     ArchiveSessionParams, ArchivedFilter, CompactionView, ExplainSessionResponse, ExportFormat, ExportSessionParams,
     ExportSessionResponse, ForkSessionParams, InputFate, ListSessionsParams, ListSessionsResponse, NewSessionParams,
     QueuedInputView, RenameSessionParams, ResolveSessionParams, ResolveSessionResponse, ResumeSessionResponse,
-    SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse, SessionSettingsView,
-    SessionStepView, SessionView, SetSessionModeParams, WithdrawInputParams,
+    RevertCompactionResponse, SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse,
+    SessionSettingsView, SessionStepView, SessionView, SetSessionModeParams, WithdrawInputParams,
 };
 pub use tokens::{CreateTokenParams, ListTokensResponse, RotateTokenParams, TokenSecretResponse, TokenView};
 pub use usage::{BudgetView, UsageParams, UsageResponse};

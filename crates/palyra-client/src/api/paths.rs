@@ -29,6 +29,10 @@ pub const RUN_INPUT: &str = "/api/v1/runs/{run_id}/input";
 pub const RUN_UNDO: &str = "/api/v1/runs/{run_id}/undo";
 /// What a run's model saw.
 pub const RUN_CONTEXT: &str = "/api/v1/runs/{run_id}/context";
+/// Auxiliary tasks: list and carry out.
+pub const AUXILIARY: &str = "/api/v1/auxiliary";
+/// One auxiliary task.
+pub const AUXILIARY_TASK: &str = "/api/v1/auxiliary/{task_id}";
 /// What models used and cost.
 pub const USAGE: &str = "/api/v1/usage";
 /// Feeds a run's tape to the machine again and compares.
@@ -71,6 +75,8 @@ pub const SESSION_MODE: &str = "/api/v1/sessions/{session_id}/mode";
 pub const SESSION_CONFIG: &str = "/api/v1/sessions/{session_id}/config";
 /// What compacting a session's history keeps.
 pub const SESSION_COMPACTION: &str = "/api/v1/sessions/{session_id}/compaction";
+/// Takes the newest compaction back.
+pub const SESSION_COMPACTION_REVERT: &str = "/api/v1/sessions/{session_id}/compaction/revert";
 /// Writes to a session; what waits in it.
 pub const SESSION_INPUT: &str = "/api/v1/sessions/{session_id}/input";
 /// Takes back what waits.

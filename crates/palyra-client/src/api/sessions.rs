@@ -296,6 +296,18 @@ pub struct CompactionView {
     /// Whether it holds from now on, or was only shown.
     pub applied: bool,
 }
+
+/// What taking a compaction back came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RevertCompactionResponse {
+    /// The session.
+    pub session: SessionView,
+    /// Exchanges that later runs are told whole again.
+    pub whole_again: u64,
+    /// Exchanges that an earlier summary still stands for.
+    pub still_summarised: u64,
+}
+
 /// One session in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionView {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::str::FromStr;
 
-use palyra_common::{ApprovalId, BindingId, DeviceId, RunId, SessionId};
+use palyra_common::{ApprovalId, AuxiliaryTaskId, BindingId, DeviceId, RunId, SessionId};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -31,6 +31,7 @@ targets! {
     SessionId => "session_id",
     RunId => "run_id",
     ApprovalId => "approval_id",
+    AuxiliaryTaskId => "task_id",
     BindingId => "binding_id",
     DeviceId => "device_id",
     TokenName => "token_id",

@@ -1,7 +1,8 @@
 //! Commands that are answered once.
 
 use palyra_common::{
-    AcpCommand, ApprovalId, BindingId, CommandEffect, DeviceId, RunId, SessionId, StableErrorEnvelope, TokenScope,
+    AcpCommand, ApprovalId, AuxiliaryTaskId, BindingId, CommandEffect, DeviceId, RunId, SessionId, StableErrorEnvelope,
+    TokenScope,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -10,15 +11,16 @@ use super::about::{NoParams, RecordSeq, TokenName};
 use super::catalogue::{catalogue, params_type, parse_body, parse_query, parse_value, target_field, target_of};
 use super::{CommandSpec, HttpMethod};
 use crate::api::{
-    AbortRunParams, ApprovalView, ArchiveSessionParams, BackupJournalParams, BackupJournalResponse, BindingView,
-    CompactionView, ConfigResponse, CreateRunParams, CreateTokenParams, DecideApprovalParams, DecideApprovalResponse,
-    DeliverResultsParams, DeviceView, EditEnvelopeParams, ExplainSessionResponse, ExportSessionParams,
-    ExportSessionResponse, ForkSessionParams, GetApprovalParams, ListApprovalsParams, ListApprovalsResponse,
-    ListBindingsParams, ListBindingsResponse, ListDevicesResponse, ListPatternsParams, ListPatternsResponse,
-    ListPoliciesResponse, ListRunsParams, ListRunsResponse, ListSessionsParams, ListSessionsResponse,
-    ListTokensResponse, ListToolsResponse, NewSessionParams, PrincipalView, ReconnectResponse, RenameSessionParams,
-    ReplayReport, RequestApprovalParams, ResolveSessionParams, ResolveSessionResponse, ResumeRunParams,
-    ResumeSessionResponse, RotateTokenParams, RunContextParams, RunContextResponse, RunDetail, RunInputParams, RunView,
+    AbortRunParams, ApprovalView, ArchiveSessionParams, AuxiliaryTaskView, BackupJournalParams, BackupJournalResponse,
+    BindingView, CompactionView, ConfigResponse, CreateRunParams, CreateTokenParams, DecideApprovalParams,
+    DecideApprovalResponse, DeliverResultsParams, DeviceView, EditEnvelopeParams, ExplainSessionResponse,
+    ExportSessionParams, ExportSessionResponse, ForkSessionParams, GetApprovalParams, ListApprovalsParams,
+    ListApprovalsResponse, ListAuxiliaryParams, ListAuxiliaryResponse, ListBindingsParams, ListBindingsResponse,
+    ListDevicesResponse, ListPatternsParams, ListPatternsResponse, ListPoliciesResponse, ListRunsParams,
+    ListRunsResponse, ListSessionsParams, ListSessionsResponse, ListTokensResponse, ListToolsResponse,
+    NewSessionParams, PrincipalView, ReconnectResponse, RenameSessionParams, ReplayReport, RequestApprovalParams,
+    ResolveSessionParams, ResolveSessionResponse, ResumeRunParams, ResumeSessionResponse, RevertCompactionResponse,
+    RotateTokenParams, RunAuxiliaryParams, RunContextParams, RunContextResponse, RunDetail, RunInputParams, RunView,
     SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse, SessionSettingsView, SessionView,
     SetBindingParams, SetSessionModeParams, StopDaemonResponse, TokenSecretResponse, TokenView, UndoResponse,
     UsageParams, UsageResponse, WithdrawInputParams, paths,
@@ -45,6 +47,7 @@ catalogue! {
     SessionConfigSet [SessionId] SessionSettingsView => SessionView, Change, SessionsWrite, Post paths::SESSION_CONFIG;
     SessionCompactPreview [SessionId] NoParams => CompactionView, Read, SessionsRead, Get paths::SESSION_COMPACTION;
     SessionCompactApply [SessionId] NoParams => CompactionView, Change, SessionsWrite, Post paths::SESSION_COMPACTION;
+    SessionCompactRevert [SessionId] NoParams => RevertCompactionResponse, Change, SessionsWrite, Post paths::SESSION_COMPACTION_REVERT;
     SessionInput [SessionId] SessionInputParams => SessionInputResponse, Change, RunsWrite, Post paths::SESSION_INPUT;
     SessionQueue [SessionId] NoParams => SessionQueueResponse, Read, SessionsRead, Get paths::SESSION_INPUT;
     SessionInputWithdraw [SessionId] WithdrawInputParams => SessionQueueResponse, Change, RunsWrite, Post paths::SESSION_WITHDRAW;
@@ -62,6 +65,9 @@ catalogue! {
     RunContext [RunId] RunContextParams => RunContextResponse, Read, RunsRead, Get paths::RUN_CONTEXT;
     RunReplay [RunId] NoParams => ReplayReport, Read, RunsRead, Post paths::RUN_REPLAY;
 
+    AuxiliaryRun [] RunAuxiliaryParams => AuxiliaryTaskView, Change, ModelsUse, Post paths::AUXILIARY;
+    AuxiliaryList [] ListAuxiliaryParams => ListAuxiliaryResponse, Read, RunsRead, Get paths::AUXILIARY;
+    AuxiliaryGet [AuxiliaryTaskId] NoParams => AuxiliaryTaskView, Read, RunsRead, Get paths::AUXILIARY_TASK;
     UsageReport [] UsageParams => UsageResponse, Read, RunsRead, Get paths::USAGE;
 
     ApprovalList [] ListApprovalsParams => ListApprovalsResponse, Read, ApprovalsRead, Get paths::APPROVALS;

@@ -206,6 +206,8 @@ config_schema! {
         ask_before: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
         /// Runs that work at the same time; more wait in the queue.
         max_concurrent: u32 = 64, ValueType::integer(1, 10_000), EnvNames::Standard;
+        /// Auxiliary model tasks, such as summaries, that work at the same time; more wait in a line of their own.
+        auxiliary_concurrent: u32 = 2, ValueType::integer(1, 256), EnvNames::Standard;
     }
     /// Limits of single tool calls.
     tool: ToolConfig {

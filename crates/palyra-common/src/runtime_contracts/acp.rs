@@ -37,6 +37,8 @@ runtime_contract_enum! {
         SessionCompactPreview = "session.compact.preview",
         /// Compact the history.
         SessionCompactApply = "session.compact.apply",
+        /// Take the newest compaction back.
+        SessionCompactRevert = "session.compact.revert",
         /// Write to a session: begins, steers, interrupts or queues.
         SessionInput = "session.input",
         /// List what waits in a session.
@@ -71,6 +73,12 @@ runtime_contract_enum! {
         RunContext = "run.context",
         /// Report what models used and cost.
         UsageReport = "usage.report",
+        /// Give a task to a model without tools and wait for it.
+        AuxiliaryRun = "auxiliary.run",
+        /// List auxiliary tasks.
+        AuxiliaryList = "auxiliary.list",
+        /// Read one auxiliary task.
+        AuxiliaryGet = "auxiliary.get",
         /// List approvals.
         ApprovalList = "approval.list",
         /// Read one approval.

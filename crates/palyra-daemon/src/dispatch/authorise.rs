@@ -2,8 +2,8 @@
 
 use palyra_client::command::{self, Command, StreamCommand};
 use palyra_common::{
-    AcpCommand, ApprovalId, BindingId, Clock as _, ErrorCategory, RunId, SessionId, StableErrorEnvelope, SystemClock,
-    ToolVerdict,
+    AcpCommand, ApprovalId, AuxiliaryTaskId, BindingId, Clock as _, ErrorCategory, RunId, SessionId,
+    StableErrorEnvelope, SystemClock, ToolVerdict,
 };
 use palyra_policy::{CommandRequest, Decision};
 
@@ -25,6 +25,10 @@ pub(super) async fn command(app: &App, caller: &Caller, command: &Command) -> Re
             }
             Ok(())
         }
+        Command::AuxiliaryRun(params) => match params.session_id {
+            Some(session_id) => in_session(app, caller, command.name(), session_id).await,
+            None => Ok(()),
+        },
         // Whoever may not use a session cannot have a place lead to it.
         Command::BindingSet(params) => in_session(app, caller, command.name(), params.session_id).await,
         _ => Ok(()),
@@ -94,6 +98,7 @@ async fn owner_of(app: &App, field: &str, id: &str) -> Result<Option<String>> {
             let row = row.ok_or_else(|| palyra_agent::AgentError::ApprovalNotFound(id.to_string()))?;
             Some(app.engine.run(row.run_id).await?.owner)
         }
+        "task_id" => Some(app.engine.auxiliary_task(parsed::<AuxiliaryTaskId>(field, id)?).await?.owner),
         "binding_id" => Some(bindings::get(app, parsed::<BindingId>(field, id)?).await?.owner),
         _ => None,
     })

@@ -5,6 +5,7 @@
 
 mod approvals;
 mod authorise;
+mod auxiliary;
 mod bindings;
 mod caller;
 mod devices;
@@ -162,6 +163,9 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         Command::SessionCompactApply(about) => {
             Outcome::SessionCompactApply(sessions::compact_apply(app, by, about.target, version).await?.into())
         }
+        Command::SessionCompactRevert(about) => {
+            Outcome::SessionCompactRevert(sessions::compact_revert(app, by, about.target, version).await?.into())
+        }
         Command::SessionInput(about) => Outcome::SessionInput(sessions::input(app, by, about).await?.into()),
         Command::SessionQueue(about) => Outcome::SessionQueue(sessions::queue(app, about.target).await?.into()),
         Command::SessionInputWithdraw(about) => {
@@ -183,6 +187,9 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         Command::RunUndo(about) => Outcome::RunUndo(runs::undo(app, by, about.target, version).await?.into()),
         Command::RunReplay(about) => Outcome::RunReplay(runs::replay(app, about.target).await?.into()),
         Command::RunContext(about) => Outcome::RunContext(usage::context(app, about).await?.into()),
+        Command::AuxiliaryRun(params) => Outcome::AuxiliaryRun(auxiliary::run(app, caller, params).await?.into()),
+        Command::AuxiliaryList(params) => Outcome::AuxiliaryList(auxiliary::list(app, caller, params).await?.into()),
+        Command::AuxiliaryGet(about) => Outcome::AuxiliaryGet(auxiliary::get(app, about.target).await?.into()),
         Command::UsageReport(params) => Outcome::UsageReport(usage::report(app, caller, params).await?.into()),
         Command::ApprovalList(params) => Outcome::ApprovalList(approvals::list(app, caller, params).await?.into()),
         Command::ApprovalGet(about) => Outcome::ApprovalGet(approvals::get(app, about).await?.into()),

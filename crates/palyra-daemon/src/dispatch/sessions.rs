@@ -8,8 +8,8 @@ use palyra_client::api::{
     ArchiveSessionParams, ArchivedFilter, CompactionView, ExplainSessionResponse, ExportFormat, ExportSessionParams,
     ExportSessionResponse, ForkSessionParams, InputFate, ListSessionsParams, ListSessionsResponse, NewSessionParams,
     QueuedInputView, RenameSessionParams, ResolveSessionParams, ResolveSessionResponse, ResumeSessionResponse,
-    SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse, SessionSettingsView,
-    SessionStepView, SessionView, SetSessionModeParams, WithdrawInputParams,
+    RevertCompactionResponse, SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse,
+    SessionSettingsView, SessionStepView, SessionView, SetSessionModeParams, WithdrawInputParams,
 };
 use palyra_client::command::About;
 use palyra_common::{AcpCommand, Digest, InputMode, RunId, SessionId};
@@ -226,6 +226,20 @@ pub(super) async fn compact_preview(app: &App, id: SessionId) -> Result<Compacti
 pub(super) async fn compact_apply(app: &App, by: &str, id: SessionId, version: Option<u64>) -> Result<CompactionView> {
     let (_, plan) = app.engine.compact_apply(id, None, by, version).await?;
     Ok(compaction(plan, Applied::Yes))
+}
+
+pub(super) async fn compact_revert(
+    app: &App,
+    by: &str,
+    id: SessionId,
+    version: Option<u64>,
+) -> Result<RevertCompactionResponse> {
+    let (row, reverted) = app.engine.compact_revert(id, by, version).await?;
+    Ok(RevertCompactionResponse {
+        session: views::session(row),
+        whole_again: reverted.whole_again,
+        still_summarised: reverted.still_summarised,
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

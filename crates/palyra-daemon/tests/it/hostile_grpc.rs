@@ -196,7 +196,8 @@ async fn a_deadline_that_has_passed_begins_nothing() {
     let daemon = place.start().await;
     use wire::resolve_session_request::By;
     const RESOLVE: &str = "/palyra.gateway.v1.GatewayService/ResolveSession";
-    let message = wire::ResolveSessionRequest { by: Some(By::SessionKey("mine".to_owned())), title: None }.encode_to_vec();
+    let message =
+        wire::ResolveSessionRequest { by: Some(By::SessionKey("mine".to_owned())), title: None }.encode_to_vec();
     let body = [&[0][..], &u32::try_from(message.len()).unwrap().to_be_bytes(), &message].concat();
     for (timeout, code, made) in [("0n", Code::DeadlineExceeded, 0), ("30S", Code::Ok, 1)] {
         let status = called(&daemon, RESOLVE, &[("grpc-timeout", timeout.as_bytes())], &body).await;

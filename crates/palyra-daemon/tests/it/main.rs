@@ -9,6 +9,7 @@
 )]
 
 mod asked;
+mod auxiliary;
 mod bindings;
 mod broken;
 mod clients;

@@ -48,10 +48,11 @@ const ADMINISTER: [Verdict; 8] = row(Denied, Denied, Denied);
 fn expected(command: AcpCommand) -> [Verdict; 8] {
     use AcpCommand as C;
     match command {
-        C::SessionNew | C::SessionResolve | C::RunCreate | C::ApprovalRequest => BEGIN,
+        C::SessionNew | C::SessionResolve | C::RunCreate | C::ApprovalRequest | C::AuxiliaryRun => BEGIN,
         C::SessionList
         | C::RunList
         | C::UsageReport
+        | C::AuxiliaryList
         | C::ApprovalList
         | C::PatternList
         | C::Reconnect
@@ -68,6 +69,7 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
         | C::RunTape
         | C::RunReplay
         | C::RunContext
+        | C::AuxiliaryGet
         | C::ApprovalGet
         | C::BindingGet => LOOK,
         C::SessionRename
@@ -76,6 +78,7 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
         | C::SessionModeSet
         | C::SessionConfigSet
         | C::SessionCompactApply
+        | C::SessionCompactRevert
         | C::SessionInput
         | C::SessionInputWithdraw
         | C::RunAbort
@@ -121,6 +124,7 @@ struct Things {
     workspace: String,
     spare_token: String,
     binding: String,
+    task: String,
 }
 
 /// Parameters with which each command is read; whether it then succeeds does not matter here.
@@ -132,6 +136,7 @@ fn params(command: AcpCommand, things: &Things) -> Value {
         AcpCommand::SessionInput => json!({"text": "more"}),
         AcpCommand::SessionInputWithdraw => json!({"input_id": "none"}),
         AcpCommand::RunCreate => json!({"prompt": "p", "workspace": things.workspace}),
+        AcpCommand::AuxiliaryRun => json!({"kind": "summary", "input": {"text": "Short. And more."}}),
         AcpCommand::RunInput => json!({"text": "more", "mode": "follow_up"}),
         AcpCommand::RunDeliver => json!({"results": [{"call_id": "none", "content": ""}]}),
         AcpCommand::ApprovalDecide => json!({"decision": "deny", "scope": "once"}),
@@ -145,6 +150,7 @@ fn params(command: AcpCommand, things: &Things) -> Value {
         Some("session_id") => json!(things.session),
         Some("run_id") => json!(things.run),
         Some("approval_id") => json!(things.approval),
+        Some("task_id") => json!(things.task),
         Some("token_id") => json!(things.spare_token),
         Some("binding_id") => json!(things.binding),
         Some("device_id") => json!(palyra_common::DeviceId::from_u128(7)),
@@ -210,12 +216,15 @@ async fn every_command_against_every_caller() {
         let refused = unix(&daemon, &format!("POST /api/v1/approvals/{approval}/decide"), answer.as_bytes());
         assert_eq!(refused.refusal(), (422, "request_invalid".to_owned()), "{answer}");
     }
+    let task =
+        unix(&daemon, "POST /api/v1/auxiliary", br#"{"kind":"summary","input":{"text":"Short. And more."}}"#).json();
     let bound =
         json!({"place": {"channel": "matrix", "conversation": "room"}, "session_id": run.session_id}).to_string();
     let bind = || unix(&daemon, "POST /api/v1/bindings", bound.as_bytes()).json();
     let bound_at_first = bind();
     let things = Things {
         binding: bound_at_first["binding_id"].as_str().unwrap_or_else(|| panic!("{bound_at_first}")).to_owned(),
+        task: task["task_id"].as_str().unwrap_or_else(|| panic!("{task}")).to_owned(),
         session: run.session_id.to_string(),
         run: run.run_id.to_string(),
         approval: approval.to_string(),

@@ -101,7 +101,7 @@ pub(crate) fn summary_stream(request: &ModelRequest) -> ModelStream {
     let budget = request.max_output_tokens.unwrap_or(contract).min(contract);
     let said = request.messages.iter().filter(|message| message.role != Role::System);
     let text = said.map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n\n");
-    let summary = summary::within(&text, budget);
+    let summary = summary::within(&summary::without_frames(&text), budget);
     answer_stream(request, &summary, Vec::new(), StopReason::EndTurn)
 }
 

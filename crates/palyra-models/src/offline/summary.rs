@@ -30,6 +30,36 @@ pub(super) fn of_file(text: &str) -> String {
     lines.join("\n")
 }
 
+/// A text without the frames around what anybody may have written, and with the characters that are spelled out in them as they were.
+pub(super) fn without_frames(text: &str) -> String {
+    let is_frame = |line: &&str| line.starts_with("<untrusted-data ") || line.starts_with("</untrusted-data ");
+    let lines: Vec<&str> = text.lines().filter(|line| !is_frame(line)).collect();
+    if lines.len() == text.lines().count() {
+        return text.to_owned();
+    }
+    let text = lines.join("\n");
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some((before, after)) = rest.split_once("&#x") {
+        out.push_str(before);
+        let spelled = after.split_once(';').and_then(|(code, tail)| {
+            u32::from_str_radix(code, 16).ok().and_then(char::from_u32).map(|character| (character, tail))
+        });
+        match spelled {
+            Some((character, tail)) => {
+                out.push(character);
+                rest = tail;
+            }
+            None => {
+                out.push_str("&#x");
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
 /// The first sentences of the paragraphs of a text, within a budget. When not all fit, the beginning and the end are kept:
 /// the one says what it is about, the other where things stand.
 pub(super) fn within(text: &str, budget_tokens: u32) -> String {
@@ -117,6 +147,14 @@ mod tests {
         assert_eq!(of_file(""), "there is no text in it");
         assert_eq!(counts("one two\n"), "1 line, 2 words");
         assert_eq!(counts(""), "0 lines, 0 words");
+    }
+
+    #[test]
+    fn frames_are_no_part_of_what_they_hold() {
+        let framed =
+            "<untrusted-data id=\"07\" source=\"text\">\nIf a &#x3C; b &#x26;& c. &#xZ;\n</untrusted-data id=\"07\">";
+        assert_eq!(without_frames(framed), "If a < b && c. &#xZ;");
+        assert_eq!(without_frames("a &#x3C; b\n"), "a &#x3C; b\n", "outside of a frame nothing is spelled out");
     }
 
     #[test]

@@ -95,6 +95,11 @@ pub enum SessionEventKind {
         /// How it was made.
         method: String,
     },
+    /// The newest summary was taken back.
+    CompactionReverted {
+        /// How many exchanges an earlier summary still stands for.
+        still_summarised: u64,
+    },
     /// Somebody wrote to it.
     InputGiven {
         /// The input.
@@ -248,6 +253,10 @@ fn changed(change: SessionChange) -> SessionEventKind {
         SessionChange::SettingsSet { settings } => SessionEventKind::SettingsSet { settings },
         SessionChange::Compacted(summary) => {
             SessionEventKind::Compacted { through: summary.through, replaces: summary.replaces, method: summary.method }
+        }
+        SessionChange::CompactionReverted { restored } => {
+            let still_summarised = restored.map_or(0, |summary| summary.replaces);
+            SessionEventKind::CompactionReverted { still_summarised }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Sessions: conversations that runs belong to.
 //!
 //! `create` begins and finds them, `change` renames, archives and sets them, `fork` branches off, `lineage` and `history` say what the next run knows,
-//! `compact` shortens that, `queue` takes what people write, `export`, `markdown` and `explain` tell a session's story.
+//! `compact` shortens that and `revert` takes it back, `queue` takes what people write, `export`, `markdown` and `explain` tell a session's story.
 //!
 //! INVARIANT: every record about an existing session, and every acceptance of a run in it, is committed under the session's lock
 //! (`engine/locks.rs`), so that what was checked holds when it is on the journal.
@@ -17,6 +17,7 @@ mod history;
 mod lineage;
 mod markdown;
 mod queue;
+mod revert;
 mod work_off;
 
 use palyra_common::SessionId;
@@ -29,6 +30,7 @@ pub use explain::{SessionAccount, SessionEvent, SessionEventKind};
 pub use export::SessionExport;
 pub use export_run::{ApprovalExport, CallExport, CallOutcomeExport, ExchangeExport, RunExport};
 pub use queue::{SessionInput, Submitted};
+pub use revert::CompactionReverted;
 
 pub(super) use change::check_version;
 pub(super) use history::{Known, known, unknown_label};

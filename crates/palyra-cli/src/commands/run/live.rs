@@ -8,7 +8,7 @@ use palyra_common::{RunLifecyclePhase, RunStatus, RunStreamBody, RunStreamEvent}
 use super::open_calls::OpenCalls;
 use crate::console::{Console, OutputFormat, Style, plain};
 use crate::error::CliError;
-use crate::render::calls;
+use crate::render::{calls, compaction};
 
 /// Silence after which the person is told what is being waited for.
 const QUIET: Duration = Duration::from_secs(1);
@@ -97,7 +97,13 @@ impl<'a> Live<'a> {
             RunStreamBody::ToolAttestation(_)
             | RunStreamBody::ToolApprovalRequest(_)
             | RunStreamBody::ToolApprovalResponse(_) => self.calls.observe(event),
-            RunStreamBody::ToolDecision(_) | RunStreamBody::A2uiUpdate(_) | RunStreamBody::JournalEvent(_) => {}
+            RunStreamBody::JournalEvent(record) => {
+                if let Some(line) = compaction::line(event.run_id, record) {
+                    self.end_line()?;
+                    self.console.remark(&self.console.styled(Style::Dim, &line));
+                }
+            }
+            RunStreamBody::ToolDecision(_) | RunStreamBody::A2uiUpdate(_) => {}
         }
         Ok(())
     }

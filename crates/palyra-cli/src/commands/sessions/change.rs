@@ -3,7 +3,8 @@
 use clap::Args;
 use palyra_client::Client;
 use palyra_client::api::{
-    ArchiveSessionParams, CompactionView, ForkSessionParams, NewSessionParams, RenameSessionParams, SessionView,
+    ArchiveSessionParams, CompactionView, ForkSessionParams, NewSessionParams, RenameSessionParams,
+    RevertCompactionResponse, SessionView,
 };
 use palyra_client::command::{About, Command};
 use palyra_common::{ExitCode, RunMode};
@@ -69,6 +70,9 @@ pub(crate) struct CompactArguments {
     /// Do it; without this it is only shown
     #[arg(long)]
     apply: bool,
+    /// Take the newest summary back: later runs are told again what it stood for
+    #[arg(long, conflicts_with = "apply")]
+    revert: bool,
 }
 
 pub(super) async fn new(arguments: NewArguments, client: &Client, context: &Context) -> Result<ExitCode, CliError> {
@@ -125,10 +129,20 @@ pub(super) async fn compact(
     context: &Context,
 ) -> Result<ExitCode, CliError> {
     let about = About::only(resolve::session(client, &arguments.session.session).await?);
+    let console = &context.console;
+    if arguments.revert {
+        let reverted: RevertCompactionResponse = client.execute(&Command::SessionCompactRevert(about)).await?;
+        if console.is_text() {
+            let (whole, still) = (reverted.whole_again, reverted.still_summarised);
+            console.line(&format!("later runs are told {whole} exchanges whole again; {still} stay summarised"))?;
+        } else {
+            console.document(&reverted)?;
+        }
+        return Ok(ExitCode::Ok);
+    }
     let command =
         if arguments.apply { Command::SessionCompactApply(about) } else { Command::SessionCompactPreview(about) };
     let plan: CompactionView = client.execute(&command).await?;
-    let console = &context.console;
     if !console.is_text() {
         console.document(&plan)?;
         return Ok(ExitCode::Ok);
@@ -136,7 +150,9 @@ pub(super) async fn compact(
     let (word, kept, gone) = (if plan.applied { "are" } else { "would be" }, plan.kept.len(), plan.summarised.len());
     console.line(&format!("{gone} exchanges {word} summarised, {kept} stay whole"))?;
     console.line(&format!("later runs are told {} instead of {} bytes", plan.bytes_after, plan.bytes_before))?;
-    if !plan.applied {
+    if plan.applied {
+        console.remark("everything stays on the journal; take it back with --revert");
+    } else {
         console.remark("add --apply to do it; everything stays on the journal");
     }
     Ok(ExitCode::Ok)
