@@ -210,6 +210,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/sessions/{session_id}/compaction/revert": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `session.compact.revert`; needs the scope `sessions:write`. */
+        post: operations["session.compact.revert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sessions/{session_id}/input": {
         parameters: {
             query?: never;
@@ -399,6 +416,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/context": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `run.context`; needs the scope `runs:read`. */
+        get: operations["run.context"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/replay": {
         parameters: {
             query?: never;
@@ -410,6 +444,58 @@ export interface paths {
         put?: never;
         /** `run.replay`; needs the scope `runs:read`. */
         post: operations["run.replay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/auxiliary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `auxiliary.list`; needs the scope `runs:read`. */
+        get: operations["auxiliary.list"];
+        put?: never;
+        /** `auxiliary.run`; needs the scope `models:use`. */
+        post: operations["auxiliary.run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/auxiliary/{task_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `auxiliary.get`; needs the scope `runs:read`. */
+        get: operations["auxiliary.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `usage.report`; needs the scope `runs:read`. */
+        get: operations["usage.report"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1309,6 +1395,21 @@ export interface components {
             /** @description Whether it holds from now on, or was only shown. */
             applied: boolean;
         };
+        /** @description What taking a compaction back came to. */
+        RevertCompactionResponse: {
+            /** @description The session. */
+            session: components["schemas"]["SessionView"];
+            /**
+             * Format: uint64
+             * @description Exchanges that later runs are told whole again.
+             */
+            whole_again: number;
+            /**
+             * Format: uint64
+             * @description Exchanges that an earlier summary still stands for.
+             */
+            still_summarised: number;
+        };
         /** @description What became of something written to a session. */
         SessionInputResponse: {
             /** @description In one word. */
@@ -1570,6 +1671,11 @@ export interface components {
              */
             waiting_ms: number;
         };
+        /**
+         * Format: uint64
+         * @description An amount in millionths of a US dollar. Stored and sent as that whole number; shown to people as `$0.001234`.
+         */
+        MicroUsd: number;
         /** @description What came of one call. */
         ClientResultParams: {
             /** @description The call. */
@@ -1596,6 +1702,78 @@ export interface components {
         };
         /** @enum {string} */
         UndoAction: "restored" | "removed";
+        /** @description The context of one model call, by its parts. */
+        RunContextResponse: {
+            /** @description The run. */
+            run_id: components["schemas"]["RunId"];
+            /**
+             * Format: uint32
+             * @description Which turn.
+             */
+            turn: number;
+            /**
+             * Format: uint32
+             * @description Which attempt at it.
+             */
+            attempt: number;
+            /**
+             * Format: uint32
+             * @description Turns that the run had so far.
+             */
+            turns: number;
+            /**
+             * Format: uint32
+             * @description Tokens that fit the model's window.
+             */
+            window: number;
+            /**
+             * Format: uint32
+             * @description About how many of them the parts take together.
+             */
+            tokens: number;
+            /**
+             * Format: uint32
+             * @description How many of the first messages are the same in every call of the run.
+             */
+            stable_messages: number;
+            /** @description Digest of the messages, as recorded with the call. */
+            digest: components["schemas"]["Digest"];
+            /** @description Whether the parts below are exactly what was sent. If not, an artifact or an earlier version is missing. */
+            exact: boolean;
+            /** @description The parts, in the order of the model's reading. */
+            segments: components["schemas"]["ContextSegmentView"][];
+        };
+        /** @description One part of a context. */
+        ContextSegmentView: {
+            /** @description What it is: `tools`, `instructions`, `history`, `user`, `assistant`, `tool_result` or `summary`. */
+            kind: string;
+            /** @description Where it comes from, such as a file or a tool. */
+            source: string;
+            /**
+             * Format: uint32
+             * @description About how many tokens it takes.
+             */
+            tokens: number;
+            /** @description How far it may be trusted and shown. */
+            label?: components["schemas"]["Label"] | null;
+            /** @description What the model read; empty for tools. */
+            text: string;
+        };
+        /** @description Integrity, confidentiality, permitted readers and sources of one datum. */
+        Label: {
+            /** @description How far it may be trusted. */
+            integrity: components["schemas"]["Integrity"];
+            /** @description How widely it may be shown. */
+            confidentiality: components["schemas"]["Confidentiality"];
+            /** @description Hosts, channels and principals that may receive it; `None` means "whoever the confidentiality allows". */
+            readers?: string[] | null;
+            /** @description Tool calls, URLs, files and senders it came from. */
+            sources?: string[];
+        };
+        /** @enum {string} */
+        Integrity: "system" | "operator" | "user" | "tool_trusted" | "untrusted";
+        /** @enum {string} */
+        Confidentiality: "public" | "internal" | "private" | "secret";
         /** @description Outcome of feeding a run's tape to the run machine again. */
         ReplayReport: {
             /**
@@ -1625,6 +1803,183 @@ export interface components {
             /** @description What replay gave; absent if it gave nothing. */
             replayed?: string | null;
         };
+        /** @description One task. */
+        AuxiliaryTaskView: {
+            /** @description The task. */
+            task_id: components["schemas"]["AuxiliaryTaskId"];
+            /** @description Its session. */
+            session_id: components["schemas"]["SessionId"];
+            /** @description The run it belongs to, if it belongs to one. */
+            run_id?: components["schemas"]["RunId"] | null;
+            /** @description Whose it is. */
+            owner: string;
+            /** @description What was to be done. */
+            kind: components["schemas"]["AuxiliaryTaskKind"];
+            /** @description How far it has come. */
+            state: components["schemas"]["AuxiliaryTaskState"];
+            /** @description What it gave, as the output contract of its kind describes it. A run records it itself. */
+            output?: unknown;
+            /** @description How far the output may be trusted: no further than anything that the task was given. */
+            label: components["schemas"]["Label"];
+            /** @description Why it gave nothing. */
+            error?: components["schemas"]["StableErrorEnvelope"] | null;
+            /**
+             * Format: uint32
+             * @description Output tokens that one answer may have.
+             */
+            budget_tokens: number;
+            /** @description When it was accepted. */
+            created_at: components["schemas"]["Timestamp"];
+            /** @description When it began. */
+            started_at?: components["schemas"]["Timestamp"] | null;
+            /** @description When it ended. */
+            ended_at?: components["schemas"]["Timestamp"] | null;
+            /**
+             * Format: uint32
+             * @description How often a model was asked.
+             */
+            calls: number;
+            /** @description Who answered, as provider and model. */
+            answered_by?: string | null;
+            /**
+             * Format: uint64
+             * @description Tokens of its requests.
+             */
+            input_tokens: number;
+            /**
+             * Format: uint64
+             * @description Tokens of the answers.
+             */
+            output_tokens: number;
+            /** @description What it cost. */
+            micro_usd: components["schemas"]["MicroUsd"];
+        };
+        AuxiliaryTaskId: string;
+        /** @enum {string} */
+        AuxiliaryTaskKind: "summary" | "recall_search" | "classification" | "extraction" | "objective_judge" | "vision";
+        /** @enum {string} */
+        AuxiliaryTaskState: "pending" | "running" | "succeeded" | "failed" | "cancelled";
+        /** @description The error that HTTP, gRPC, WebSocket and `--output json` all carry. */
+        StableErrorEnvelope: {
+            /** @description Stable snake_case code with a page in `docs/errors/`. */
+            code: string;
+            /** @description What happened, for a person, in one line. */
+            message: string;
+            /** @description What kind of failure it is. */
+            category: components["schemas"]["ErrorCategory"];
+            /** @description Whether the same request may succeed later. */
+            retryable: boolean;
+            /** @description What to do about it. */
+            recovery_hint?: string | null;
+            /** @description Structured facts for programs. Boxed, so that a `Result` with this error stays small. */
+            details?: unknown;
+            /** @description Fields that failed validation. */
+            validation_errors?: components["schemas"]["FieldError"][];
+        };
+        /** @enum {string} */
+        ErrorCategory: "auth" | "validation" | "policy" | "not_found" | "conflict" | "dependency" | "availability" | "internal";
+        /** @description One field that failed validation. */
+        FieldError: {
+            /** @description Path of the field, such as `run.max_turns`. */
+            field: string;
+            /** @description Stable snake_case code. */
+            code: string;
+            /** @description What is wrong, for a person. */
+            message: string;
+        };
+        /** @description A page of tasks. */
+        ListAuxiliaryResponse: {
+            /** @description The newest first. */
+            tasks: components["schemas"]["AuxiliaryTaskView"][];
+            /** @description Pass as `before` for the next page; absent on the last one. */
+            next_before?: components["schemas"]["AuxiliaryTaskId"] | null;
+        };
+        /** @description What was used, and how the budgets stand. */
+        UsageResponse: {
+            /** @description By what it is grouped. */
+            by: components["schemas"]["UsageGrouping"];
+            /** @description The groups: days in their order, everything else by cost, dearest first. */
+            groups: components["schemas"]["UsageGroup"][];
+            /** @description All of them together. */
+            total: components["schemas"]["UsageSums"];
+            /** @description The budgets that bound everybody: the day's, the month's and the one altogether. */
+            budgets: components["schemas"]["BudgetView"][];
+        };
+        /** @enum {string} */
+        UsageGrouping: "model" | "session" | "agent" | "day";
+        /** @description One line of a report. */
+        UsageGroup: {
+            /** @description What the rows have in common: a day, an agent, a session id, or `provider/model`. */
+            key: string;
+            /**
+             * Format: uint64
+             * @description Calls that were made.
+             */
+            calls: number;
+            /** @description Their tokens. */
+            tokens: components["schemas"]["TokenSums"];
+            /** @description What they cost. */
+            micro_usd: components["schemas"]["MicroUsd"];
+            /** @description How much of that is assumed, because the price or the usage of a call was not known. */
+            assumed_micro_usd: components["schemas"]["MicroUsd"];
+        };
+        /** @description Tokens, as providers count them. */
+        TokenSums: {
+            /**
+             * Format: uint64
+             * @description Tokens of requests.
+             */
+            input: number;
+            /**
+             * Format: uint64
+             * @description Tokens of answers, reasoning included.
+             */
+            output: number;
+            /**
+             * Format: uint64
+             * @description Of the requests: tokens that were read from a cache.
+             */
+            cached: number;
+            /**
+             * Format: uint64
+             * @description Of the requests: tokens that were written to a cache.
+             */
+            cache_write: number;
+            /**
+             * Format: uint64
+             * @description Of the answers: tokens of reasoning.
+             */
+            reasoning: number;
+        };
+        /** @description Calls, tokens and money. */
+        UsageSums: {
+            /**
+             * Format: uint64
+             * @description Calls that were made.
+             */
+            calls: number;
+            /** @description Their tokens. */
+            tokens: components["schemas"]["TokenSums"];
+            /** @description What they cost. */
+            micro_usd: components["schemas"]["MicroUsd"];
+            /** @description How much of that is assumed, because the price or the usage of a call was not known. */
+            assumed_micro_usd: components["schemas"]["MicroUsd"];
+        };
+        /** @description How a budget stands. */
+        BudgetView: {
+            /** @description What it bounds. */
+            scope: components["schemas"]["BudgetScope"];
+            /** @description Spending that is warned about. */
+            soft?: components["schemas"]["MicroUsd"] | null;
+            /** @description Spending that is never gone beyond. */
+            hard?: components["schemas"]["MicroUsd"] | null;
+            /** @description What is spent; absent for budgets that each run, session or agent has of its own. */
+            spent?: components["schemas"]["MicroUsd"] | null;
+            /** @description What calls under way may still spend. */
+            reserved?: components["schemas"]["MicroUsd"] | null;
+        };
+        /** @enum {string} */
+        BudgetScope: "run" | "session" | "agent" | "day" | "month" | "global";
         /** @description Approvals, oldest first. */
         ListApprovalsResponse: {
             /** @description Oldest first: that is the order in which a person should answer. */
@@ -2040,49 +2395,6 @@ export interface components {
             /** @description How far the content may be trusted and shown. */
             label: components["schemas"]["Label"];
         };
-        /** @description The error that HTTP, gRPC, WebSocket and `--output json` all carry. */
-        StableErrorEnvelope: {
-            /** @description Stable snake_case code with a page in `docs/errors/`. */
-            code: string;
-            /** @description What happened, for a person, in one line. */
-            message: string;
-            /** @description What kind of failure it is. */
-            category: components["schemas"]["ErrorCategory"];
-            /** @description Whether the same request may succeed later. */
-            retryable: boolean;
-            /** @description What to do about it. */
-            recovery_hint?: string | null;
-            /** @description Structured facts for programs. Boxed, so that a `Result` with this error stays small. */
-            details?: unknown;
-            /** @description Fields that failed validation. */
-            validation_errors?: components["schemas"]["FieldError"][];
-        };
-        /** @enum {string} */
-        ErrorCategory: "auth" | "validation" | "policy" | "not_found" | "conflict" | "dependency" | "availability" | "internal";
-        /** @description One field that failed validation. */
-        FieldError: {
-            /** @description Path of the field, such as `run.max_turns`. */
-            field: string;
-            /** @description Stable snake_case code. */
-            code: string;
-            /** @description What is wrong, for a person. */
-            message: string;
-        };
-        /** @description Integrity, confidentiality, permitted readers and sources of one datum. */
-        Label: {
-            /** @description How far it may be trusted. */
-            integrity: components["schemas"]["Integrity"];
-            /** @description How widely it may be shown. */
-            confidentiality: components["schemas"]["Confidentiality"];
-            /** @description Hosts, channels and principals that may receive it; `None` means "whoever the confidentiality allows". */
-            readers?: string[] | null;
-            /** @description Tool calls, URLs, files and senders it came from. */
-            sources?: string[];
-        };
-        /** @enum {string} */
-        Integrity: "system" | "operator" | "user" | "tool_trusted" | "untrusted";
-        /** @enum {string} */
-        Confidentiality: "public" | "internal" | "private" | "secret";
         /** @description How a call was executed: evidence that outlives the call. */
         ToolAttestation: {
             /** @description The call it is about. */
@@ -2307,7 +2619,7 @@ export interface components {
         };
         RequestId: string;
         /** @enum {string} */
-        AcpCommand: "session.new" | "session.resolve" | "session.list" | "session.load" | "session.resume" | "session.rename" | "session.archive" | "session.fork" | "session.export" | "session.replay" | "session.explain" | "session.mode.set" | "session.config.set" | "session.compact.preview" | "session.compact.apply" | "session.input" | "session.queue" | "session.input.withdraw" | "run.create" | "run.list" | "run.get" | "run.tape" | "run.abort" | "run.pause" | "run.resume" | "run.input" | "run.deliver" | "run.envelope.edit" | "run.undo" | "run.replay" | "approval.list" | "approval.get" | "approval.request" | "approval.decide" | "pattern.list" | "pattern.revoke" | "tool.list" | "policy.list" | "config.get" | "journal.tail" | "journal.export" | "journal.verify" | "journal.prove" | "journal.backup" | "token.create" | "token.list" | "token.rotate" | "token.revoke" | "device.list" | "device.revoke" | "binding.list" | "binding.get" | "binding.set" | "binding.remove" | "principal.show" | "daemon.stop" | "reconnect";
+        AcpCommand: "session.new" | "session.resolve" | "session.list" | "session.load" | "session.resume" | "session.rename" | "session.archive" | "session.fork" | "session.export" | "session.replay" | "session.explain" | "session.mode.set" | "session.config.set" | "session.compact.preview" | "session.compact.apply" | "session.compact.revert" | "session.input" | "session.queue" | "session.input.withdraw" | "run.create" | "run.list" | "run.get" | "run.tape" | "run.abort" | "run.pause" | "run.resume" | "run.input" | "run.deliver" | "run.envelope.edit" | "run.undo" | "run.replay" | "run.context" | "usage.report" | "auxiliary.run" | "auxiliary.list" | "auxiliary.get" | "approval.list" | "approval.get" | "approval.request" | "approval.decide" | "pattern.list" | "pattern.revoke" | "tool.list" | "policy.list" | "config.get" | "journal.tail" | "journal.export" | "journal.verify" | "journal.prove" | "journal.backup" | "token.create" | "token.list" | "token.rotate" | "token.revoke" | "device.list" | "device.revoke" | "binding.list" | "binding.get" | "binding.set" | "binding.remove" | "principal.show" | "daemon.stop" | "reconnect";
         /** @description The answer to one [`AcpCommandEnvelope`]. */
         AcpCommandResultEnvelope: {
             request_id: components["schemas"]["RequestId"];
@@ -2994,6 +3306,52 @@ export interface operations {
             503: components["responses"]["Refusal"];
         };
     };
+    "session.compact.revert": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevertCompactionResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
     "session.queue": {
         parameters: {
             query?: never;
@@ -3204,6 +3562,8 @@ export interface operations {
                     workspace: string;
                     /** @description Another model than the configured one. */
                     model?: string | null;
+                    /** @description The agent that carries it out, by name: models and budgets are chosen by it. */
+                    agent?: string | null;
                     /** @description How untrusted results are treated, if not as configured. */
                     mode?: components["schemas"]["RunMode"] | null;
                     /** @description Tighter limits than the configured ones. */
@@ -3392,7 +3752,10 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": {
+                    /** @description Of a run that stopped at a budget: how much it may spend beyond, in millionths of a dollar. A person is asked before it goes on. */
+                    over_budget?: components["schemas"]["MicroUsd"] | null;
+                };
             };
         };
         responses: {
@@ -3619,6 +3982,46 @@ export interface operations {
             503: components["responses"]["Refusal"];
         };
     };
+    "run.context": {
+        parameters: {
+            query?: {
+                /** @description Which turn; the newest if nothing is said. */
+                turn?: number;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunContextResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
     "run.replay": {
         parameters: {
             query?: never;
@@ -3646,6 +4049,180 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReplayReport"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "auxiliary.list": {
+        parameters: {
+            query?: {
+                /** @description Of this session only. */
+                session_id?: components["schemas"]["SessionId"];
+                /** @description Of this run only. */
+                run_id?: components["schemas"]["RunId"];
+                /** @description In this state only. */
+                state?: components["schemas"]["AuxiliaryTaskState"];
+                /** @description How many at most; the daemon has its own upper bound. */
+                limit?: number;
+                /** @description Goes on from here: `next_before` of the page before. */
+                before?: components["schemas"]["AuxiliaryTaskId"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListAuxiliaryResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "auxiliary.run": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description What is to be done. */
+                    kind: components["schemas"]["AuxiliaryTaskKind"];
+                    /** @description What it is given, as the input contract of its kind describes it. */
+                    input: unknown;
+                    /** @description The session it belongs to; the caller's session for such tasks when absent. */
+                    session_id?: components["schemas"]["SessionId"] | null;
+                    /** @description Another model than the one that fits its kind. */
+                    model?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuxiliaryTaskView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "auxiliary.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                task_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuxiliaryTaskView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "usage.report": {
+        parameters: {
+            query?: {
+                /** @description By what it is grouped; by model if nothing is said. */
+                by?: components["schemas"]["UsageGrouping"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageResponse"];
                 };
             };
             400: components["responses"]["Refusal"];
