@@ -38,7 +38,7 @@ impl ModelProvider for Eye {
     fn describe(&self) -> ProviderInfo {
         ProviderInfo { name: "eye".into(), model: "eye".into(), context_tokens: 32_000, is_language_model: false }
     }
-    fn sees_images(&self, model: &str) -> bool {
+    fn sees_images(&self, _: &str, model: &str) -> bool {
         self.sight == Sight::Own && model == "eye"
     }
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
