@@ -39,7 +39,7 @@ fn inputs() -> impl Strategy<Value = Move> {
         1 => Just(Move::Raw(Input::Recovered)),
         1 => Just(Move::Raw(Input::Tick)),
         1 => Just(Move::Raw(Input::Pause { by: "p".into() })),
-        1 => Just(Move::Raw(Input::Resume { by: "p".into() })),
+        1 => Just(Move::Raw(Input::Resume { by: "p".into(), over_budget: None })),
         1 => any::<bool>().prop_map(|now| Move::Raw(Input::UserMessage {
             text: "m".into(),
             mode: if now { palyra_common::InputMode::Interrupt } else { palyra_common::InputMode::FollowUp },

@@ -157,7 +157,7 @@ fn a_call_of_the_clients_tool_waits_for_the_client_and_not_for_time() {
     let days = AT.plus(Duration::from_secs(3 * 24 * 3600));
     assert!(machine.due(days).is_empty(), "waiting is no work");
     assert!(machine.step(Input::Recovered, days).unwrap().is_empty(), "a restart changes nothing");
-    assert!(machine.step(Input::Resume { by: "p".into() }, days).is_err());
+    assert!(machine.step(Input::Resume { by: "p".into(), over_budget: None }, days).is_err());
     let goes_on = machine.step(finished("t1c1", "answer"), days).unwrap();
     assert!(goes_on.iter().any(|action| matches!(action, Action::CallModel { turn: 2, .. })), "{goes_on:?}");
     assert!(machine.step(finished("t1c1", "again"), days).is_err());
@@ -376,7 +376,7 @@ fn a_held_run_begins_nothing_and_goes_on_where_it_was() {
     let actions = machine.step(Input::Pause { by: by() }, AT).unwrap();
     assert!(matches!(actions[..], [Action::StopModel { .. }, Action::Status(_)]));
     assert!(machine.step(turn(1, 1, "x", &[]), AT).is_err());
-    let actions = machine.step(Input::Resume { by: by() }, AT).unwrap();
+    let actions = machine.step(Input::Resume { by: by(), over_budget: None }, AT).unwrap();
     assert!(matches!(actions[..], [Action::Status(_), Action::CallModel { turn: 1, attempt: 2, .. }]));
 }
 

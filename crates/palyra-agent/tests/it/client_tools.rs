@@ -132,13 +132,13 @@ async fn in_a_guarded_run_results_of_clients_are_held_in_variables() {
 async fn people_can_hold_interrupt_and_cancel_a_run_that_waits_for_its_client() {
     let bench = Setup::script(WEATHER).start().await;
     let held = asking(&bench).await;
-    let resumed = bench.engine.resume(held.run_id, "ada").await.unwrap_err();
+    let resumed = bench.engine.resume(held.run_id, "ada", None).await.unwrap_err();
     assert_eq!(resumed.to_stable().code, "run_wrong_phase", "only results let it go on");
     bench.engine.pause(held.run_id, "ada").await.unwrap();
     let results = vec![result("t1c1", "sunny"), result("t1c3", "rain")];
     let row = bench.engine.deliver_client_results(held.run_id, results.clone(), "ada").await.unwrap();
     assert_eq!((row.phase, row.detail), (RunLifecyclePhase::Paused, None), "somebody holds it");
-    bench.engine.resume(held.run_id, "ada").await.unwrap();
+    bench.engine.resume(held.run_id, "ada", None).await.unwrap();
     assert_eq!(bench.finish(held.run_id).await.0.phase, RunLifecyclePhase::Completed);
 
     let interrupted = asking(&bench).await;

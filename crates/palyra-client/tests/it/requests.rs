@@ -26,7 +26,7 @@ async fn methods_paths_queries_and_bodies() {
     assert_eq!(client.runs(&params).await.unwrap().runs[0].run_id, id);
     client.abort_run(id, &AbortRunParams { reason: Some("enough".to_owned()) }).await.unwrap();
     client.pause_run(id).await.unwrap();
-    client.resume_run(id).await.unwrap();
+    client.resume_run(id, &palyra_client::api::ResumeRunParams::default()).await.unwrap();
     let input = RunInputParams { text: "also".to_owned(), mode: InputMode::FollowUp };
     client.send_input(id, &input).await.unwrap();
     let decision =

@@ -194,7 +194,7 @@ impl Engine {
         let held = run.phase == RunLifecyclePhase::Paused && !client_tools::is_pending(run);
         if held && given.mode == InputMode::Interrupt {
             // At once also means that a run which somebody holds goes on.
-            attempts.insert(0, vec![Input::Resume { by: given.by.clone() }, message]);
+            attempts.insert(0, vec![Input::Resume { by: given.by.clone(), over_budget: None }, message]);
         }
         for inputs in attempts {
             let beside = self.taken(given, run.run_id, Taken::Steered)?;
