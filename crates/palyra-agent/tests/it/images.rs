@@ -117,7 +117,7 @@ async fn what_nobody_can_look_at_refuses_the_run() {
     }
     for (prompt, why) in [
         ("see @file:dot.png", "no model here can see"),
-        ("see @file:noise.bin", "not text"),
+        ("see @file:noise.bin", "is a binary file"),
         ("see @file:large.png", "has more than 5242880 bytes"),
         ("see @file:0.png @file:1.png @file:2.png @file:3.png @file:4.png", "may refer to 4 images"),
     ] {
