@@ -65,9 +65,9 @@ pub trait ModelProvider: Send + Sync {
         Seller::new(provider, kind, None)
     }
 
-    /// Whether the model of this name is known to see images. Others get the words of one that does.
-    fn sees_images(&self, model: &str) -> bool {
-        let _ = model;
+    /// Whether the model that a run of this agent gets under this name is known to see images. Others get the words of one that does.
+    fn sees_images(&self, agent: &str, model: &str) -> bool {
+        let _ = (agent, model);
         false
     }
 

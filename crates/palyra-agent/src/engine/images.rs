@@ -71,7 +71,7 @@ impl Engine {
         found: Vec<Attachment>,
         onlooker: &Onlooker<'_>,
     ) -> Result<(Vec<ContextItem>, Images), AgentError> {
-        let sees = self.shared.options.provider.sees_images(onlooker.model);
+        let sees = self.shared.options.provider.sees_images(onlooker.agent, onlooker.model);
         let taken = found.into_iter().map(|attachment| async move {
             match attachment {
                 Attachment::Text(item) => Ok((item, None)),

@@ -38,7 +38,7 @@ impl ModelProvider for Eye {
     fn describe(&self) -> ProviderInfo {
         ProviderInfo { name: "eye".into(), model: "eye".into(), context_tokens: 32_000, is_language_model: false }
     }
-    fn sees_images(&self, model: &str) -> bool {
+    fn sees_images(&self, _: &str, model: &str) -> bool {
         self.sight == Sight::Own && model == "eye"
     }
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
@@ -117,7 +117,7 @@ async fn what_nobody_can_look_at_refuses_the_run() {
     }
     for (prompt, why) in [
         ("see @file:dot.png", "no model here can see"),
-        ("see @file:noise.bin", "not text"),
+        ("see @file:noise.bin", "is a binary file"),
         ("see @file:large.png", "has more than 5242880 bytes"),
         ("see @file:0.png @file:1.png @file:2.png @file:3.png @file:4.png", "may refer to 4 images"),
     ] {

@@ -20,7 +20,7 @@ use crate::accounts::{Account, Accounts, ModelName};
 use crate::attempt::Answering;
 use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::{ModelError, ModelErrorClass};
-use crate::model_entry::ModelEntry;
+use crate::model_entry::{Capability, ModelEntry};
 use crate::price::Seller;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
 use crate::request::ModelRequest;
@@ -202,6 +202,12 @@ impl ModelProvider for Router {
             Some(account) => Seller::new(provider, account.kind.as_str(), account.base_url.as_deref()),
             None => Seller::new(provider, provider, None),
         }
+    }
+
+    fn sees_images(&self, agent: &str, model: &str) -> bool {
+        let wish = Wish { agent: Some(agent), model, ..Wish::turn() };
+        let head = self.target_for(wish).ok().and_then(|chain| chain.targets.into_iter().next());
+        head.is_some_and(|head| head.capabilities.contains(&Capability::Images))
     }
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {

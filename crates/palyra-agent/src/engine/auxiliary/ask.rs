@@ -56,6 +56,7 @@ async fn call(
         tool_choice: ToolChoice::Forbidden,
         output: task.input.output_shape(),
         max_output_tokens: Some(task.input.budget_tokens()),
+        agent: task.agent.clone(),
         ..ModelRequest::new(task.payer_run(), task.turn, Purpose::Auxiliary(task.input.kind()), messages)
     };
     let payer = Payer {
