@@ -123,10 +123,10 @@ impl ToStableError for ModelError {
         let message = self.message.clone();
         let envelope = match self.class {
             ModelErrorClass::Auth => StableErrorEnvelope::new("model_auth_failed", ErrorCategory::Auth, message)
-                .hint("check OPENAI_API_KEY or `model.api_key`, and that the key belongs to the server in OPENAI_BASE_URL"),
+                .hint("check the key (`model.api_key`, models.toml or the vendor's variable such as OPENAI_API_KEY), and that it belongs to this server; `palyra models test` tries it"),
             ModelErrorClass::Permission => {
                 StableErrorEnvelope::new("model_permission_denied", ErrorCategory::Auth, message)
-                    .hint("the key is accepted but may not use this model; choose another with OPENAI_MODEL or `model.name`")
+                    .hint("the key is accepted but may not use this model; choose another with `palyra models set-default`")
             }
             ModelErrorClass::RateLimit => {
                 StableErrorEnvelope::new("model_rate_limited", ErrorCategory::Availability, message)
@@ -140,7 +140,7 @@ impl ToStableError for ModelError {
             }
             ModelErrorClass::Permanent => {
                 StableErrorEnvelope::new("model_request_rejected", ErrorCategory::Dependency, message)
-                    .hint("check that the base URL is an OpenAI-compatible endpoint and that it serves this model")
+                    .hint("check the base URL and the model's name; `palyra models list PROVIDER` asks the server which models it has")
             }
             ModelErrorClass::ContextTooLong => {
                 StableErrorEnvelope::new("model_context_too_long", ErrorCategory::Validation, message)
@@ -152,10 +152,10 @@ impl ToStableError for ModelError {
             }
             ModelErrorClass::Malformed => {
                 StableErrorEnvelope::new("model_answer_malformed", ErrorCategory::Dependency, message)
-                    .hint("the server does not speak streaming chat completions as expected; check OPENAI_BASE_URL")
+                    .hint("the server does not answer as its kind of provider should; check the base URL and the kind")
             }
             ModelErrorClass::Network => StableErrorEnvelope::new("model_unreachable", ErrorCategory::Availability, message)
-                .hint("check the network and OPENAI_BASE_URL or `model.base_url`; without them the offline planner is used"),
+                .hint("check the network and the base URL (OPENAI_BASE_URL, `model.base_url` or models.toml); `palyra models test` tries it"),
             ModelErrorClass::Timeout => StableErrorEnvelope::new("model_timeout", ErrorCategory::Availability, message)
                 .hint("raise `model.connect_timeout_seconds` or `model.idle_timeout_seconds` if the model is slow to answer"),
         };

@@ -52,6 +52,11 @@ pub trait ModelProvider: Send + Sync {
         info
     }
 
+    /// Whether failed calls are tried again in here. Whoever calls then does not.
+    fn tries_again(&self) -> bool {
+        false
+    }
+
     /// Who may answer this request, the likeliest first. What a call may cost at worst follows from it.
     fn may_answer(&self, request: &ModelRequest) -> Vec<Answering> {
         let ProviderInfo { name, model, .. } = self.describe();

@@ -25,6 +25,8 @@ use crate::spec::RunSpec;
 
 /// How long text is gathered before it is recorded.
 const GATHER: Duration = Duration::from_millis(30);
+/// What people read between an answer that broke off and the one that replaces it. The turn as it is kept holds the second alone.
+const BROKEN_OFF: &str = "\n[the answer broke off and begins anew]\n";
 /// The target of events that carry what was written. No log shows them; an operator may export them.
 pub(super) const CONTENT: &str = "palyra_content";
 
@@ -46,6 +48,7 @@ pub(super) struct ModelCall {
     safety: Safety,
     scanner: Option<StreamScanner>,
     gathered: String,
+    provider_tries_again: bool,
     gather_until: Option<tokio::time::Instant>,
 }
 
@@ -78,6 +81,7 @@ impl ModelCall {
             safety: options.safety.clone(),
             scanner: Some(options.safety.stream()),
             gathered: String::new(),
+            provider_tries_again: options.provider.tries_again(),
             gather_until: None,
         }
     }
@@ -104,8 +108,10 @@ impl ModelCall {
             };
             match news {
                 Metered::Event(event) => {
-                    if let ModelEvent::TextDelta(text) = &event {
-                        self.gather(text);
+                    match &event {
+                        ModelEvent::TextDelta(text) => self.gather(text),
+                        ModelEvent::Attempted(_) => self.begin_anew(),
+                        _ => {}
                     }
                     if let Err(error) = self.assembler.push(&event) {
                         return ModelNews::Over(self.failed(&error, Usage::default(), Cost::default()));
@@ -137,6 +143,15 @@ impl ModelCall {
         }
     }
 
+    /// A try broke off and another begins: what was not shown yet is forgotten, what was shown is marked.
+    fn begin_anew(&mut self) {
+        self.gathered.clear();
+        self.scanner = Some(self.safety.stream());
+        if !self.assembler.text().is_empty() {
+            self.gather(BROKEN_OFF);
+        }
+    }
+
     fn delta(&mut self) -> Input {
         Input::ModelDelta { turn: self.turn, text: std::mem::take(&mut self.gathered) }
     }
@@ -155,7 +170,7 @@ impl ModelCall {
         inputs.push(Input::ModelFailed(ModelFailure {
             turn: self.turn,
             attempt: self.attempt,
-            remedy: remedy(error),
+            remedy: self.remedy(error),
             error: error.to_stable(),
             answering: turn.answering,
             attempts: turn.attempts,
@@ -163,6 +178,22 @@ impl ModelCall {
             cost,
         }));
         inputs
+    }
+
+    fn remedy(&self, error: &ModelError) -> Remedy {
+        match error.class {
+            ModelErrorClass::ContextTooLong => Remedy::Compact,
+            ModelErrorClass::RateLimit
+            | ModelErrorClass::Transient
+            | ModelErrorClass::Network
+            | ModelErrorClass::Timeout
+            | ModelErrorClass::Malformed
+                if !self.provider_tries_again =>
+            {
+                Remedy::Retry
+            }
+            _ => Remedy::Nothing,
+        }
     }
 
     fn finished(&mut self, usage: Usage, cost: Cost) -> Vec<Input> {
@@ -278,21 +309,5 @@ impl Traced {
                 }
             }
         }
-    }
-}
-
-fn remedy(error: &ModelError) -> Remedy {
-    match error.class {
-        ModelErrorClass::ContextTooLong => Remedy::Compact,
-        ModelErrorClass::RateLimit
-        | ModelErrorClass::Transient
-        | ModelErrorClass::Network
-        | ModelErrorClass::Timeout
-        | ModelErrorClass::Malformed => Remedy::Retry,
-        ModelErrorClass::Auth
-        | ModelErrorClass::Permission
-        | ModelErrorClass::Quota
-        | ModelErrorClass::Permanent
-        | ModelErrorClass::ContentPolicy => Remedy::Nothing,
     }
 }

@@ -15,8 +15,8 @@ use crate::dispatch::{self, Caller};
 
 /// The configured model, whatever it is called.
 const CONFIGURED: &str = "palyra";
-/// The provider that may know more models than the configured one.
-const KNOWS_OTHERS: &str = "openai_compatible";
+/// Providers that know no more models than the configured one.
+const KNOW_NO_OTHERS: [&str; 2] = ["offline", "scripted"];
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
@@ -45,7 +45,7 @@ pub(super) fn choose(app: &App, name: &str) -> dispatch::Result<Option<String>> 
     if names(app).iter().any(|known| known == name) {
         return Ok(None);
     }
-    if app.provider.name == KNOWS_OTHERS && !name.trim().is_empty() {
+    if !KNOW_NO_OTHERS.contains(&app.provider.name.as_str()) && !name.trim().is_empty() {
         return Ok(Some(name.to_owned()));
     }
     Err(unknown(name).into())

@@ -187,6 +187,10 @@ impl ModelProvider for Router {
         }
     }
 
+    fn tries_again(&self) -> bool {
+        true
+    }
+
     fn may_answer(&self, request: &ModelRequest) -> Vec<Answering> {
         let targets = self.target_for(Wish::of(request)).map(|chain| chain.targets).unwrap_or_default();
         let answering = |target: Target| Answering {
