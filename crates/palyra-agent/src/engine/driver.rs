@@ -259,7 +259,7 @@ impl Driver {
 
     async fn model_news(&mut self, news: ModelNews) -> Result<(), AgentError> {
         match news {
-            ModelNews::Text(delta) => self.apply(vec![delta]).await,
+            ModelNews::Text(delta) => self.apply(vec![*delta]).await,
             ModelNews::Over(inputs) => {
                 self.model = None;
                 self.apply(inputs).await

@@ -33,7 +33,7 @@ pub(super) const CONTENT: &str = "palyra_content";
 /// What a model call has to report.
 pub(super) enum ModelNews {
     /// Some text.
-    Text(Input),
+    Text(Box<Input>),
     /// The call is over: what is left of the text, then the turn or the failure.
     Over(Vec<Input>),
 }
@@ -101,7 +101,7 @@ impl ModelCall {
                     Ok(news) => news,
                     Err(_) => {
                         self.gather_until = None;
-                        return ModelNews::Text(self.delta());
+                        return ModelNews::Text(Box::new(self.delta()));
                     }
                 },
                 None => self.call.next().await,

@@ -30,7 +30,7 @@ impl Engine {
         for run_id in unfinished {
             match self.rebuild(run_id).await {
                 Ok((machine, workspace, images, last_seq)) => {
-                    self.take_up(machine, workspace, images, last_seq).await?
+                    self.take_up(machine, workspace, images, last_seq).await?;
                 }
                 // The run itself is at fault, today and tomorrow. Anything else may pass, so the start fails instead.
                 Err(error @ (AgentError::BadTape { .. } | AgentError::Tool(_))) => {

@@ -244,7 +244,7 @@ pub(crate) fn spent(connection: &Connection) -> rusqlite::Result<Vec<SpendRow>> 
 pub(crate) fn open_reservations(connection: &Connection) -> rusqlite::Result<Vec<Charge>> {
     connection
         .prepare_cached("SELECT charge FROM reservations")?
-        .query_map([], |row| Ok(super::from_json(row, 0)?))?
+        .query_map([], |row| super::from_json(row, 0))?
         .filter_map(|charge: rusqlite::Result<Option<Charge>>| charge.transpose())
         .collect()
 }

@@ -75,7 +75,7 @@ async fn a_model_that_sees_gets_the_image_itself() {
     let (bench, eye) = bench(Sight::Own).await;
     let (run, _) = bench.run("what is on @file:dot.png?").await;
     assert_eq!(run.phase, RunLifecyclePhase::Completed);
-    let asked = eye.asked.lock().unwrap();
+    let asked = eye.asked.lock().unwrap().clone();
     let task = asked[0].messages.iter().find(|message| message.content.contains("what is on")).unwrap();
     assert_eq!(task.parts.len(), 1);
     assert_eq!((task.parts[0].media_type.as_str(), task.parts[0].name.as_deref()), ("image/png", Some("dot.png")));

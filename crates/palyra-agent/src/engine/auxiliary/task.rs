@@ -119,7 +119,7 @@ pub(in crate::engine) fn carry_out(
         shared.drivers.spawn(
             async move {
                 // Whoever waited may be gone; the records are written all the same.
-                let _ = sender.send(work.to_the_end().await);
+                let _ = sender.send(work.finish().await);
             }
             .instrument(span),
         );
@@ -135,7 +135,7 @@ struct Work {
 }
 
 impl Work {
-    async fn to_the_end(mut self) -> Result<AuxiliaryDone, AgentError> {
+    async fn finish(mut self) -> Result<AuxiliaryDone, AgentError> {
         self.task.input.check()?;
         if self.shared.stopping.is_cancelled() {
             return Err(AgentError::Stopping);
