@@ -136,6 +136,11 @@ impl Cursor {
             return Err(error);
         }
         self.fruitless += 1;
+        if self.over {
+            // The run was over when the stream broke. One more look tells whether it was taken up again; without an answer it was not.
+            self.ended = self.fruitless > 1;
+            return Ok(());
+        }
         if self.fruitless >= self.reconnect.attempts {
             self.ended = true;
             return Err(error);

@@ -128,7 +128,7 @@ async fn open_question(bench: &Bench) -> ApprovalId {
     let open = bench.engine.approvals(ApprovalFilter { run_id: None, open: Some(true) }).await.unwrap();
     assert_eq!(open.len(), 1);
     assert_eq!(open[0].subject, ApprovalSubject::BudgetOverride);
-    assert_eq!(open[0].summary, "spend up to $0.020000 beyond the budgets");
+    assert_eq!(open[0].summary, "spend up to $0.02 beyond the budgets");
     open[0].approval_id
 }
 
