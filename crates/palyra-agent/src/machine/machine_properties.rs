@@ -10,6 +10,7 @@ use super::*;
 
 /// An input that may or may not fit: half of the calls and approvals it names exist.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are the large one")]
 enum Move {
     Raw(Input),
     /// Answers the n-th open approval, if there is one.
@@ -40,6 +41,17 @@ fn inputs() -> impl Strategy<Value = Move> {
         1 => Just(Move::Raw(Input::Tick)),
         1 => Just(Move::Raw(Input::Pause { by: "p".into() })),
         1 => Just(Move::Raw(Input::Resume { by: "p".into(), over_budget: None })),
+        1 => Just(Move::Raw(Input::Resume { by: "p".into(), over_budget: Some(palyra_budget::MicroUsd(7)) })),
+        2 => (1_u32..5, 1_u32..4).prop_map(|(turn, attempt)| Move::Raw(Input::BudgetRefused {
+            turn,
+            attempt,
+            error: Box::new(palyra_common::StableErrorEnvelope::new(
+                "budget_exceeded",
+                palyra_common::ErrorCategory::Policy,
+                "no money",
+            )),
+            cost: Cost::default(),
+        })),
         1 => any::<bool>().prop_map(|now| Move::Raw(Input::UserMessage {
             text: "m".into(),
             mode: if now { palyra_common::InputMode::Interrupt } else { palyra_common::InputMode::FollowUp },
@@ -53,6 +65,9 @@ fn inputs() -> impl Strategy<Value = Move> {
 }
 
 fn open_approvals(machine: &Machine) -> Vec<palyra_common::ApprovalId> {
+    if let Phase::AskingForMoney(question) = machine.state() {
+        return vec![question.approval_id];
+    }
     let calls = machine.round().map(|round| round.calls.clone()).unwrap_or_default();
     calls
         .iter()

@@ -45,8 +45,6 @@ runtime_contract_enum! {
         RunsWrite = "runs:write",
         /// See what waits for an answer.
         ApprovalsRead = "approvals:read",
-        /// Put questions of a client's own to its person.
-        ApprovalsRequest = "approvals:request",
         /// Answer what waits.
         ApprovalsDecide = "approvals:decide",
         /// Read and verify the journal.
@@ -67,6 +65,8 @@ runtime_contract_enum! {
         ModelsUse = "models:use",
         /// Read measurements.
         MetricsRead = "metrics:read",
+        /// Put questions of a client's own to its person.
+        ApprovalsRequest = "approvals:request",
     }
 }
 

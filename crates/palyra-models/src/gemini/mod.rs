@@ -30,6 +30,8 @@ use crate::wire::{Ask, Auth, BaseUrl, HttpProviderOptions, ToolNames, Transport,
 
 /// Where the vendor's own server is.
 const USUAL_BASE_URL: &str = "https://generativelanguage.googleapis.com";
+/// What the names of models begin with.
+const MODELS: &str = "models";
 /// Marks the reasoning that goes back to this wire.
 const ORIGIN: &str = "gemini";
 
@@ -73,8 +75,8 @@ impl Gemini {
 /// The model's name with its kind before it. It becomes part of the path, so it may hold nothing that leads elsewhere.
 fn full_name(model: &str) -> Result<String, ModelError> {
     let (kind, name) = match model.split_once('/') {
-        None => ("models", model),
-        Some((kind @ ("models" | "tunedModels"), name)) => (kind, name),
+        None => (MODELS, model),
+        Some((kind @ (MODELS | "tunedModels"), name)) => (kind, name),
         Some(_) => return Err(no_name(model)),
     };
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');

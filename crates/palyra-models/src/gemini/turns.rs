@@ -15,6 +15,10 @@ use crate::message::Message;
 use crate::part::{Part, PartKind};
 use crate::wire::ToolNames;
 
+/// Where the result of a call stands that went well.
+const OUTPUT: &str = "output";
+/// Where it stands otherwise.
+const ERROR: &str = "error";
 /// Stands for the signature of a call that was never signed.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 /// Media types that the API reads besides text.
@@ -68,9 +72,9 @@ fn part(part: &Part) -> Value {
 
 fn function_response(result: &CallResult<'_>, names: &ToolNames) -> Value {
     let (key, said) = match result.message {
-        Some(Message { failed: false, content, .. }) => ("output", content.as_str()),
-        Some(Message { failed: true, content, .. }) => ("error", content.as_str()),
-        None => ("error", NO_RESULT),
+        Some(Message { failed: false, content, .. }) => (OUTPUT, content.as_str()),
+        Some(Message { failed: true, content, .. }) => (ERROR, content.as_str()),
+        None => (ERROR, NO_RESULT),
     };
     let mut response = Map::new();
     response.extend(wire_id(result.given_id, &result.id));
