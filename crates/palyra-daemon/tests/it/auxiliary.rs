@@ -29,7 +29,8 @@ fn get(daemon: &Daemon, path: &str) -> Value {
 
 #[tokio::test]
 async fn a_task_is_carried_out_listed_and_read_again() {
-    let daemon = Place::new().with_script(SCRIPT).start().await;
+    let place = Place::new().with_script(SCRIPT);
+    let daemon = place.start().await;
     let asked = json!({"kind": "classification", "input": {"text": "late again", "labels": ["glad", "cross"]}});
     let task = post(&daemon, "/api/v1/auxiliary", &asked);
     assert_eq!(task["output"], json!({"label": "cross"}), "{task}");
@@ -58,7 +59,8 @@ async fn a_task_is_carried_out_listed_and_read_again() {
 
 #[tokio::test]
 async fn wrong_input_is_refused_before_anything_is_recorded() {
-    let daemon = Place::new().with_script(SCRIPT).start().await;
+    let place = Place::new().with_script(SCRIPT);
+    let daemon = place.start().await;
     for (body, code) in [
         (json!({"kind": "classification", "input": {"text": "x", "labels": []}}), "auxiliary_input_invalid"),
         (
@@ -81,7 +83,8 @@ async fn wrong_input_is_refused_before_anything_is_recorded() {
 
 #[tokio::test]
 async fn a_compaction_is_taken_back() {
-    let daemon = Place::new().with_script(SCRIPT).start().await;
+    let place = Place::new().with_script(SCRIPT);
+    let daemon = place.start().await;
     let first = daemon.create("One. And more.").await;
     let session = first.session_id;
     daemon.follow(first.run_id, 1).await;
