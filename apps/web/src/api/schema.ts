@@ -2135,7 +2135,7 @@ export interface components {
         /** @enum {string} */
         PrincipalRole: "owner" | "operator" | "viewer";
         /** @enum {string} */
-        TokenScope: "sessions:read" | "sessions:write" | "runs:read" | "runs:write" | "approvals:read" | "approvals:request" | "approvals:decide" | "journal:read" | "journal:admin" | "config:read" | "policy:read" | "tools:read" | "tokens:manage" | "daemon:control" | "models:use" | "metrics:read";
+        TokenScope: "sessions:read" | "sessions:write" | "runs:read" | "runs:write" | "approvals:read" | "approvals:decide" | "journal:read" | "journal:admin" | "config:read" | "policy:read" | "tools:read" | "tokens:manage" | "daemon:control" | "models:use" | "metrics:read" | "approvals:request";
         /** @description All tokens. */
         ListTokensResponse: {
             /** @description Newest first. */
