@@ -195,9 +195,9 @@ fn the_documented_values_have_not_moved() {
         (values::<PrincipalRole>(), "owner, operator, viewer"),
         (
             values::<TokenScope>(),
-            "sessions:read, sessions:write, runs:read, runs:write, approvals:read, approvals:request, \
+            "sessions:read, sessions:write, runs:read, runs:write, approvals:read, \
              approvals:decide, journal:read, journal:admin, config:read, policy:read, tools:read, tokens:manage, daemon:control, models:use, \
-             metrics:read",
+             metrics:read, approvals:request",
         ),
         (values::<ToolVerdict>(), "permit, needs_approval, deny"),
         (values::<HealthStatus>(), "ok, degraded, failing"),
