@@ -7,14 +7,13 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 use_build_cache
 export PALYRA_FIGURES_DIR=${PALYRA_FIGURES_DIR:-$root/target/figures}
 
-# Prints `name<TAB>command` for each measuring program: every file crates/<crate>/benches/<name>.rs is one.
+# Prints `name<TAB>command` for each measuring program: every file <crate>/benches/<name>.rs is one.
 programs() {
-  local file crate name
-  for file in crates/*/benches/*.rs; do
+  local file name
+  for file in crates/*/benches/*.rs crates/*/*/benches/*.rs; do
     [ -e "$file" ] || continue
-    crate=$(basename "${file%/benches/*}")
     name=$(basename "$file" .rs)
-    printf '%s\tcargo bench --quiet -p %s --bench %s\n' "$name" "$crate" "$name"
+    printf '%s\tcargo bench --quiet --workspace --bench %s\n' "$name" "$name"
   done
 }
 
@@ -25,9 +24,10 @@ if [ -n "$only" ] && ! grep -qw -- "$only" <<<"$names"; then
   fail "no measuring program is called \`$only\`" "choose one of: $names"
 fi
 
-# Programs that start the daemon measure the shipped build.
+# Programs that start the daemon measure the shipped build. Everything is built in one go and for the whole workspace: a program built
+# alone would choose other features of shared dependencies, and build those once more.
 say "building the release profile"
-cargo build --release --workspace --bins --quiet
+cargo build --release --workspace --bins --benches --quiet
 
 failed=()
 while IFS=$'\t' read -r name command; do

@@ -1,0 +1,1 @@
+//! Runs WebAssembly plugins: limits, grants, host interfaces, compiled code kept on disk.
