@@ -216,6 +216,12 @@ impl Ledger {
         }
     }
 
+    /// Whether the past of an account is known, so that there is nothing to [`Ledger::remember`].
+    #[must_use]
+    pub fn remembers(&self, account: &Account) -> bool {
+        self.0.books().entries.get(account).is_some_and(|entry| entry.seeded)
+    }
+
     /// Drops an account that nothing is under way on, so that finished runs take no memory. Whoever takes it up again has to
     /// [`Ledger::remember`] it first. Nobody may do that at the same time: what they say would be without what was dropped.
     pub fn forget(&self, account: &Account) {

@@ -10,7 +10,7 @@ use crate::{ErrorCategory, StableErrorEnvelope, ToStableError};
 
 /// A text that is no value of a contract enum.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{value}` is not a {contract}; expected one of {expected}")]
+#[error("`{value}` is not one of {expected}")]
 pub struct UnknownContractValue {
     /// The contract's stable name, such as `run_lifecycle_phase`.
     pub contract: &'static str,

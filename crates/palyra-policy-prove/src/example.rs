@@ -224,8 +224,9 @@ impl Reader<'_> {
     }
 
     fn tool(&self, uid: &EntityUid) -> ToolFacts {
-        let server = self.attribute(uid, "server").and_then(|value| entity(&value).map(named));
-        let skill = || self.above(uid, "Skill").into_iter().next().map(Origin::Skill);
+        let offered_by = |part: &str| self.attribute(uid, part).and_then(|value| entity(&value).map(named));
+        let server = offered_by("server");
+        let skill = || offered_by("skill").or_else(|| self.above(uid, "Skill").into_iter().next()).map(Origin::Skill);
         ToolFacts {
             name: named(uid),
             origin: server.map(Origin::Server).or_else(skill),

@@ -58,7 +58,7 @@ pub(crate) fn facts<'a>(
             known.push(format!("if context.sinks has {kind} then {} else true", joined(&inside)));
         }
     }
-    // A run has one owner, one agent and one session, and a tool at most one server: being in one is being its.
+    // A run has one owner, one agent and one session, and a tool at most one server or skill: being in one is being its.
     let runs = if action == ActionKind::DecideApproval { "resource" } else { "principal" };
     let has_run = runs == "principal" || resource == "Run";
     for (kind, id) in &literals {
@@ -69,10 +69,11 @@ pub(crate) fn facts<'a>(
                 known.push(format!("(if {runs} in {literal} then {runs}.{part} == {literal} else true)"));
                 known.push(format!("(if {runs}.{part} == {literal} then {runs} in {literal} else true)"));
             }
-            "Server" if resource == "Tool" => {
-                let of_server = format!("resource has server && resource.server == {literal}");
-                known.push(format!("(if resource in {literal} then {of_server} else true)"));
-                known.push(format!("(if {of_server} then resource in {literal} else true)"));
+            "Server" | "Skill" if resource == "Tool" => {
+                let part = kind.to_ascii_lowercase();
+                let offered = format!("resource has {part} && resource.{part} == {literal}");
+                known.push(format!("(if resource in {literal} then {offered} else true)"));
+                known.push(format!("(if {offered} then resource in {literal} else true)"));
             }
             _ => {}
         }

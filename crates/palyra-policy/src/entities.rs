@@ -70,19 +70,19 @@ pub(crate) fn tool(names: &Names, tool: &ToolFacts) -> Result<Entity, PolicyErro
     let clearance = tool.clearance.rank();
     match &tool.origin {
         None => destination(&names.tool, &tool.name, clearance, HashSet::new()),
-        Some(Origin::Skill(skill)) => {
-            destination(&names.tool, &tool.name, clearance, HashSet::from([named(&names.skill, skill)?]))
-        }
-        Some(Origin::Server(server)) => {
-            let server = named(&names.server, server)?;
-            let attributes = [
-                ("name", text(&tool.name)),
-                ("clearance", RestrictedExpression::new_long(clearance)),
-                ("server", RestrictedExpression::new_entity_uid(server.clone())),
-            ];
-            entity(named(&names.tool, &tool.name)?, attributes, HashSet::from([server]))
-        }
+        Some(Origin::Skill(skill)) => offered(names, tool, "skill", named(&names.skill, skill)?),
+        Some(Origin::Server(server)) => offered(names, tool, "server", named(&names.server, server)?),
     }
+}
+
+/// A tool that somebody else offers stands in whoever offers it, and names it.
+fn offered(names: &Names, tool: &ToolFacts, kind: &'static str, by: EntityUid) -> Result<Entity, PolicyError> {
+    let attributes = [
+        ("name", text(&tool.name)),
+        ("clearance", RestrictedExpression::new_long(tool.clearance.rank())),
+        (kind, RestrictedExpression::new_entity_uid(by.clone())),
+    ];
+    entity(named(&names.tool, &tool.name)?, attributes, HashSet::from([by]))
 }
 
 /// A host stands in its parent domains: `api.example.org` in `example.org` and `org`. An address stands alone.

@@ -27,6 +27,7 @@ pub const SHIPPED_POLICIES: &[ShippedFile] = shipped![
     "people.cedar",
     "servers.cedar",
     "sinks.cedar",
+    "skills.cedar",
     "workspace.cedar"
 ];
 
@@ -40,5 +41,6 @@ pub const SHIPPED_TESTS: &[ShippedFile] = shipped![
     "servers.policy-test.toml",
     "signals.policy-test.toml",
     "sinks.policy-test.toml",
+    "skills.policy-test.toml",
     "workspace.policy-test.toml",
 ];

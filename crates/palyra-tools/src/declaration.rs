@@ -64,6 +64,8 @@ pub struct ToolDeclaration {
     pub consequence: Consequence,
     /// The outside server that offers it; built-in tools have none.
     pub server: Option<String>,
+    /// The skill that it belongs to.
+    pub skill: Option<String>,
     /// Whether it may run beside others.
     pub concurrency: Concurrency,
     /// Whether it may run again after a crash.
@@ -98,6 +100,7 @@ impl ToolDeclaration {
             scope: EffectScope::External,
             consequence: Consequence::Consequential,
             server: None,
+            skill: None,
             concurrency: Concurrency::Exclusive,
             repeatability: Repeatability::NonRepeatable,
             risk: Risk::High,

@@ -193,7 +193,7 @@ fn facts(proposal: &Proposal<'_>, ask_before: &BTreeSet<String>) -> EffectFacts 
     EffectFacts {
         tool: ToolFacts {
             name: tool.name.to_string(),
-            origin: tool.server.clone().map(Origin::Server),
+            origin: tool.server.clone().map(Origin::Server).or_else(|| tool.skill.clone().map(Origin::Skill)),
             clearance: proposal.flow.clearance,
         },
         scope: tool.scope,

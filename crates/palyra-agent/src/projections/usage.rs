@@ -22,10 +22,10 @@ impl Projection for UsageTables {
         "usage"
     }
     fn version(&self) -> u32 {
-        2
+        3
     }
     fn tables(&self) -> &'static [&'static str] {
-        &["usage", "usage_runs", "reservations"]
+        &["usage", "usage_runs", "spent", "reservations"]
     }
     fn create(&self, connection: &Connection) -> rusqlite::Result<()> {
         connection.execute_batch(
@@ -37,8 +37,10 @@ impl Projection for UsageTables {
             ) STRICT, WITHOUT ROWID;
             CREATE TABLE usage_runs (
                 run_id TEXT PRIMARY KEY NOT NULL, agent TEXT NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL,
-                micro_usd INTEGER NOT NULL DEFAULT 0, granted INTEGER NOT NULL DEFAULT 0
+                granted INTEGER NOT NULL DEFAULT 0
             ) STRICT, WITHOUT ROWID;
+            CREATE INDEX usage_granted ON usage_runs (run_id) WHERE granted > 0;
+            CREATE TABLE spent (account TEXT PRIMARY KEY NOT NULL, micro_usd INTEGER NOT NULL) STRICT, WITHOUT ROWID;
             CREATE TABLE reservations (
                 reservation TEXT PRIMARY KEY NOT NULL, charge TEXT NOT NULL
             ) STRICT, WITHOUT ROWID",
@@ -156,7 +158,7 @@ fn bill(connection: &Connection, bill: &Bill) -> Result<(), ProjectionError> {
             provider,
             model,
             session_id.to_string(),
-            agent,
+            &agent,
             whole(usage.input_tokens),
             whole(usage.output_tokens),
             whole(usage.cached_tokens),
@@ -166,10 +168,42 @@ fn bill(connection: &Connection, bill: &Bill) -> Result<(), ProjectionError> {
             assumed,
             calls,
         ])?;
-    connection
-        .prepare_cached("UPDATE usage_runs SET micro_usd = micro_usd + ?2 WHERE run_id = ?1")?
-        .execute(params![run_id.to_string(), micro_usd])?;
+    if !cost.micro_usd.is_zero() {
+        let day = Day::of(*at);
+        let accounts = [
+            Account::Run(*run_id),
+            Account::Session(*session_id),
+            Account::Agent(agent),
+            Account::Day(day),
+            Account::Month(day.month()),
+            Account::Global,
+        ];
+        spend(connection, &accounts, micro_usd)?;
+    }
     Ok(())
+}
+
+/// Enters an amount into every account. Only what costs something is entered, so models that cost nothing leave no trace here.
+fn spend(connection: &Connection, accounts: &[Account], micro_usd: i64) -> Result<(), ProjectionError> {
+    let mut add = connection.prepare_cached(
+        "INSERT INTO spent VALUES (?1, ?2) ON CONFLICT DO UPDATE SET micro_usd = micro_usd + excluded.micro_usd",
+    )?;
+    for account in accounts {
+        add.execute(params![account_key(account), micro_usd])?;
+    }
+    Ok(())
+}
+
+/// The text an account is found by.
+fn account_key(account: &Account) -> String {
+    match account {
+        Account::Run(id) => format!("run:{id}"),
+        Account::Session(id) => format!("session:{id}"),
+        Account::Agent(agent) => format!("agent:{agent}"),
+        Account::Day(day) => format!("day:{day}"),
+        Account::Month(month) => format!("month:{month}"),
+        Account::Global => "global:".to_owned(),
+    }
 }
 
 /// SQLite has no unsigned numbers; nothing real comes near the end of the signed ones.
@@ -215,29 +249,38 @@ pub(crate) fn usage_rows(connection: &Connection, owner: Option<&str>) -> rusqli
         .collect()
 }
 
-/// What all accounts have spent, for the books of a new process.
+/// What the accounts that every call touches have spent, for the books of a new process. Runs and sessions are many and are looked up when one of them
+/// is taken up again, see [`spent_by`].
 pub(crate) fn spent(connection: &Connection) -> rusqlite::Result<Vec<SpendRow>> {
     let mut rows = Vec::new();
-    let mut sums = |sql: &str, account: &dyn Fn(String) -> Option<Account>| -> rusqlite::Result<()> {
-        let mut statement = connection.prepare_cached(sql)?;
-        let found = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
+    let mut add = |prefix: &str, account: &dyn Fn(&str) -> Option<Account>| -> rusqlite::Result<()> {
+        let mut statement =
+            connection.prepare_cached("SELECT account, micro_usd FROM spent WHERE account >= ?1 AND account < ?2")?;
+        // The character after `:` ends the range of keys that begin with the prefix.
+        let range = params![format!("{prefix}:"), format!("{prefix};")];
+        let found = statement.query_map(range, |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
         for pair in found {
-            let (name, micro_usd) = pair?;
+            let (key, micro_usd) = pair?;
+            let name = key.split_once(':').map_or("", |(_, name)| name);
             rows.extend(account(name).map(|account| SpendRow { account, spent: MicroUsd(unsigned(micro_usd)) }));
         }
         Ok(())
     };
-    sums("SELECT day, sum(micro_usd) FROM usage GROUP BY day", &|day| day.parse().ok().map(Account::Day))?;
-    sums("SELECT substr(day, 1, 7), sum(micro_usd) FROM usage GROUP BY 1", &|month| {
-        month.parse::<Month>().ok().map(Account::Month)
-    })?;
-    sums("SELECT session_id, sum(micro_usd) FROM usage GROUP BY session_id", &|id| {
-        id.parse().ok().map(Account::Session)
-    })?;
-    sums("SELECT agent, sum(micro_usd) FROM usage GROUP BY agent", &|agent| Some(Account::Agent(agent)))?;
-    sums("SELECT '', coalesce(sum(micro_usd), 0) FROM usage", &|_| Some(Account::Global))?;
-    sums("SELECT run_id, micro_usd FROM usage_runs WHERE micro_usd > 0", &|id| id.parse().ok().map(Account::Run))?;
+    add("agent", &|agent| Some(Account::Agent(agent.to_owned())))?;
+    add("day", &|day| day.parse().ok().map(Account::Day))?;
+    add("month", &|month| month.parse::<Month>().ok().map(Account::Month))?;
+    add("global", &|_| Some(Account::Global))?;
     Ok(rows)
+}
+
+/// What these accounts have spent.
+pub(crate) fn spent_by(connection: &Connection, accounts: Vec<Account>) -> rusqlite::Result<Vec<SpendRow>> {
+    let mut query = connection.prepare_cached("SELECT micro_usd FROM spent WHERE account = ?1")?;
+    let look_up = |account: Account| {
+        let micro_usd: Option<i64> = query.query_row([account_key(&account)], |row| row.get(0)).optional()?;
+        Ok(SpendRow { account, spent: MicroUsd(unsigned(micro_usd.unwrap_or(0))) })
+    };
+    accounts.into_iter().map(look_up).collect()
 }
 
 /// Calls that were under way when the last process died.

@@ -74,7 +74,7 @@ fn each_mistake_is_named_by_its_line() {
         ("version = 1\n[provider.x]".to_owned(), 2, "unknown key `provider`; did you mean `providers`?"),
         (format!("{local}base_ulr = 'x'"), 4, "unknown key `providers.local.base_ulr`; did you mean `base_url`?"),
         (format!("{local}context_tokens = 'many'"), 4, "must be a whole number of at least 1024"),
-        (format!("{local}capabilities = ['magic']"), 4, "`magic` is not a model_capability"),
+        (format!("{local}capabilities = ['magic']"), 4, "`magic` is not one of "),
         (format!("{local}base_url = 'ftp://x'"), 4, "is not an address such as"),
         (format!("{local}base_url = 'http://me:hunter2@x'"), 4, "may not carry a user name or a password"),
         ("version = 1\n[providers.x]\nkind = 'antropic'".to_owned(), 3, "did you mean `anthropic`?"),

@@ -241,7 +241,7 @@ impl Walk {
     /// The error that ends the call, with what was tried before.
     fn last_word(&self, mut error: ModelError) -> ModelError {
         if self.trail.len() > 1 {
-            let all = ModelError::new(error.class, format!("{error} (tried: {})", self.trail.join(", ")));
+            let all = ModelError::new(error.class, format!("{error} (tried: {})", in_short(&self.trail)));
             error.message = all.message;
         }
         error
@@ -257,4 +257,16 @@ fn told(asked: &Answering, error: &ModelError) -> String {
     let model = crate::accounts::ModelName::new(asked.provider.as_str(), asked.model.as_str());
     let key = asked.credential.as_ref().map(|key| format!(" with key {key}")).unwrap_or_default();
     format!("{model}{key}: {}", error.class)
+}
+
+/// The tries in order, those that repeat themselves with how often.
+fn in_short(trail: &[String]) -> String {
+    let parts: Vec<String> = trail
+        .chunk_by(|one, next| one == next)
+        .filter_map(|same| {
+            let one = same.first()?;
+            Some(if same.len() == 1 { one.clone() } else { format!("{one}, {} times", same.len()) })
+        })
+        .collect();
+    parts.join("; ")
 }

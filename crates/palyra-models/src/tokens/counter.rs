@@ -4,10 +4,12 @@
 //! only the wrapping is an upper guess; elsewhere the larger of the scaled count and the rule of thumb is taken.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::{BuildHasher as _, Hash as _, Hasher, RandomState};
+use std::sync::{PoisonError, RwLock};
 
 use palyra_common::runtime_contract_enum;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::estimate::estimate_tokens;
 use super::family::TokenFamily;
@@ -48,14 +50,15 @@ pub struct TokenCount {
     pub method: CountMethod,
 }
 
-/// Counts requests for one model. Kept for the length of a run it counts each message once, since requests repeat what was said.
+/// Counts requests for one model. Requests repeat what was said and offer the same tools, so a counter that is kept counts each of them once; it may be
+/// used from several threads.
 #[derive(Debug)]
 pub struct TokenCounter {
     family: TokenFamily,
     model: String,
     hasher: RandomState,
     /// Counts of texts by their hash. The hash is keyed anew in each process, so nobody can choose texts that collide.
-    seen: HashMap<u64, u64>,
+    seen: RwLock<HashMap<u64, u64>>,
 }
 
 impl TokenCounter {
@@ -66,7 +69,7 @@ impl TokenCounter {
             family: TokenFamily::of(model),
             model: model.to_owned(),
             hasher: RandomState::new(),
-            seen: HashMap::new(),
+            seen: RwLock::default(),
         }
     }
 
@@ -78,14 +81,14 @@ impl TokenCounter {
 
     /// How many tokens this request is at most, as well as can be told beforehand.
     #[must_use]
-    pub fn request(&mut self, request: &ModelRequest) -> TokenCount {
+    pub fn request(&self, request: &ModelRequest) -> TokenCount {
         let mut open = None;
         let messages: u64 = request.messages.iter().map(|message| self.message_with(&mut open, message)).sum();
         let tools: u64 = request.tools.iter().map(|tool| self.tool_with(&mut open, tool)).sum();
         let shape = match &request.output {
             OutputShape::Text => 0,
             OutputShape::Json { name, schema } => {
-                PER_TOOL + self.text_with(&mut open, name) + self.text_with(&mut open, &schema.to_string())
+                PER_TOOL + self.text_with(&mut open, name) + self.json_with(&mut open, schema)
             }
         };
         let added =
@@ -95,21 +98,21 @@ impl TokenCounter {
 
     /// How many tokens this message is within a request.
     #[must_use]
-    pub fn message(&mut self, message: &Message) -> TokenCount {
+    pub fn message(&self, message: &Message) -> TokenCount {
         let tokens = self.message_with(&mut None, message);
         self.as_count(tokens)
     }
 
     /// How many tokens the description of this tool is.
     #[must_use]
-    pub fn tool(&mut self, tool: &ToolSpec) -> TokenCount {
+    pub fn tool(&self, tool: &ToolSpec) -> TokenCount {
         let tokens = self.tool_with(&mut None, tool);
         self.as_count(tokens)
     }
 
     /// How many tokens this text is.
     #[must_use]
-    pub fn text(&mut self, text: &str) -> TokenCount {
+    pub fn text(&self, text: &str) -> TokenCount {
         let tokens = self.text_with(&mut None, text);
         self.as_count(tokens)
     }
@@ -120,7 +123,7 @@ impl TokenCounter {
         TokenCount { tokens, method }
     }
 
-    fn message_with(&mut self, open: &mut Option<Tokenizer>, message: &Message) -> u64 {
+    fn message_with(&self, open: &mut Option<Tokenizer>, message: &Message) -> u64 {
         let mut tokens = PER_MESSAGE + self.text_with(open, &message.content);
         for call in &message.tool_calls {
             tokens += PER_TOOL + self.text_with(open, &call.name) + self.text_with(open, &call.arguments);
@@ -142,36 +145,73 @@ impl TokenCounter {
         tokens + name + id
     }
 
-    fn tool_with(&mut self, open: &mut Option<Tokenizer>, tool: &ToolSpec) -> u64 {
+    fn tool_with(&self, open: &mut Option<Tokenizer>, tool: &ToolSpec) -> u64 {
         PER_TOOL
             + self.text_with(open, &tool.name)
             + self.text_with(open, &tool.description)
-            + self.text_with(open, &tool.input_schema.to_string())
+            + self.json_with(open, &tool.input_schema)
     }
 
     /// Counts a text. The tokenizer is opened by the first text that needs it and serves all others of the same request.
-    fn text_with(&mut self, open: &mut Option<Tokenizer>, text: &str) -> u64 {
+    fn text_with(&self, open: &mut Option<Tokenizer>, text: &str) -> u64 {
         if text.is_empty() {
             return 0;
         }
-        let key = (text.len() >= WORTH_REMEMBERING).then(|| self.hasher.hash_one(text));
-        if let Some(tokens) = key.and_then(|key| self.seen.get(&key)) {
+        if text.len() < WORTH_REMEMBERING {
+            return self.count(open, text);
+        }
+        self.remembered(self.hasher.hash_one(text), || self.count(open, text))
+    }
+
+    /// Counts a document as the text it is sent as. It is written down only if it was not seen before.
+    fn json_with(&self, open: &mut Option<Tokenizer>, document: &Value) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hash_json(document, &mut hasher);
+        self.remembered(hasher.finish(), || self.count(open, &document.to_string()))
+    }
+
+    /// The count that is known for a key, or a new one. Counting holds no lock.
+    fn remembered(&self, key: u64, count: impl FnOnce() -> u64) -> u64 {
+        if let Some(tokens) = self.seen.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return *tokens;
         }
+        let tokens = count();
+        let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() >= MOST_REMEMBERED {
+            seen.clear();
+        }
+        seen.insert(key, tokens);
+        tokens
+    }
+
+    fn count(&self, open: &mut Option<Tokenizer>, text: &str) -> u64 {
         let (encoding, factor) = self.family.counted_by();
         let counted = open.get_or_insert_with(|| encoding.tokenizer()).count(text);
-        let tokens = if factor == 1_000 {
-            counted
-        } else {
-            counted.saturating_mul(factor).div_ceil(1_000).max(u64::from(estimate_tokens(text)))
-        };
-        if let Some(key) = key {
-            if self.seen.len() >= MOST_REMEMBERED {
-                self.seen.clear();
-            }
-            self.seen.insert(key, tokens);
+        if factor == 1_000 {
+            return counted;
         }
-        tokens
+        counted.saturating_mul(factor).div_ceil(1_000).max(u64::from(estimate_tokens(text)))
+    }
+}
+
+/// Hashes a document without writing it down. A kind comes before each value, so that no two documents are taken for each other.
+fn hash_json(document: &Value, hasher: &mut impl Hasher) {
+    match document {
+        Value::Null => hasher.write_u8(0),
+        Value::Bool(truth) => (1_u8, truth).hash(hasher),
+        Value::Number(number) => (2_u8, number).hash(hasher),
+        Value::String(text) => (3_u8, text).hash(hasher),
+        Value::Array(items) => {
+            (4_u8, items.len()).hash(hasher);
+            items.iter().for_each(|item| hash_json(item, hasher));
+        }
+        Value::Object(members) => {
+            (5_u8, members.len()).hash(hasher);
+            for (name, member) in members {
+                name.hash(hasher);
+                hash_json(member, hasher);
+            }
+        }
     }
 }
 

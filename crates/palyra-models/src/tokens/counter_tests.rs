@@ -84,7 +84,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn a_counter_that_is_kept_counts_as_a_new_one(texts in prop::collection::vec("[a-z ]{0,300}", 1..12)) {
-        let mut kept = TokenCounter::new("gpt-5");
+        let kept = TokenCounter::new("gpt-5");
         let mut messages = Vec::new();
         for text in texts {
             messages.push(Message::user(text));

@@ -1,7 +1,7 @@
 //! Amounts: the worst case before a call, the bill after it.
 
 use palyra_budget::{MicroUsd, Settlement};
-use palyra_models::{Answering, ModelRequest, Priced, TokenCounter, Usage, estimate_tokens};
+use palyra_models::{Answering, ModelRequest, Priced, Usage, estimate_tokens};
 
 use super::{EngineOptions, Meter};
 use crate::machine::Cost;
@@ -39,7 +39,7 @@ impl Answered {
 /// Tokens of the request, counted as the model that is most likely to answer counts them.
 pub(super) fn input_tokens(options: &EngineOptions, request: &ModelRequest) -> u64 {
     let asked = options.provider.may_answer(request);
-    let counts = asked.iter().map(|one| TokenCounter::new(&one.model).request(request).tokens);
+    let counts = asked.iter().map(|one| options.spending.counter(&one.model).request(request).tokens);
     counts.max().unwrap_or_default()
 }
 

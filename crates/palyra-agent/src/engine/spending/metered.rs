@@ -1,6 +1,7 @@
 //! One model call with its bill.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -51,7 +52,7 @@ type Reserving = Pin<Box<dyn Future<Output = Result<Meter, NotMade>> + Send>>;
 pub(in crate::engine) struct MeteredCall {
     options: EngineOptions,
     payer: Payer,
-    request: ModelRequest,
+    request: Arc<ModelRequest>,
     /// Money is being reserved, for the call or for another try at it.
     reserving: Option<Reserving>,
     meter: Option<Meter>,
@@ -75,7 +76,7 @@ impl MeteredCall {
             options: options.clone(),
             stream: open(options, request.clone()),
             payer,
-            request,
+            request: Arc::new(request),
             reserving: None,
             meter: None,
             answered: Answered::default(),
@@ -89,7 +90,7 @@ impl MeteredCall {
 
     fn reserve(&mut self, delay: Duration) {
         self.tries += 1;
-        let (options, request) = (self.options.clone(), self.request.clone());
+        let (options, request) = (self.options.clone(), Arc::clone(&self.request));
         let payer = Payer { call: format!("{}.{}", self.payer.call, self.tries), ..self.payer.clone() };
         self.reserving = Some(Box::pin(async move {
             if !delay.is_zero() {

@@ -11,21 +11,25 @@ mod books;
 mod metered;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use palyra_budget::{Charge, Exceeded, Ledger, Limits, MicroUsd, Reservation};
+use palyra_budget::{Account, Charge, Exceeded, Ledger, Limits, MicroUsd, Reservation};
 use palyra_common::{RunId, SessionId, Timestamp};
 use palyra_journal::NewRecord;
-use palyra_models::{ModelRequest, PriceTable};
+use palyra_models::{ModelRequest, PriceTable, TokenCounter};
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::metered::{Metered, MeteredCall};
 use super::EngineOptions;
 use crate::error::AgentError;
+use crate::projections;
 use crate::spec::RunSpec;
 
 /// Kind of the record of a reservation.
 pub(crate) const RESERVED: &str = "budget.reserved";
+/// Models whose counters are kept.
+const MOST_COUNTERS: usize = 32;
+
 /// Prices, limits and the books.
 #[derive(Debug, Default)]
 pub struct Spending {
@@ -33,6 +37,7 @@ pub struct Spending {
     limits: Limits,
     ledger: Ledger,
     granted: Mutex<HashMap<RunId, MicroUsd>>,
+    counters: Mutex<HashMap<String, Arc<TokenCounter>>>,
 }
 
 /// Money held for a call, as recorded before the call is made.
@@ -80,6 +85,21 @@ impl Spending {
         &self.ledger
     }
 
+    /// The counter of a model's tokens; it remembers what it has counted.
+    fn counter(&self, model: &str) -> Arc<TokenCounter> {
+        let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(counter) = counters.get(model) {
+            return Arc::clone(counter);
+        }
+        // A daemon has a handful of models; names that come from clients must not make it more.
+        if counters.len() >= MOST_COUNTERS {
+            counters.clear();
+        }
+        let counter = Arc::new(TokenCounter::new(model));
+        counters.insert(model.to_owned(), Arc::clone(&counter));
+        counter
+    }
+
     /// What is granted to a run on top of the budgets.
     pub(super) fn granted(&self, run_id: RunId) -> Option<MicroUsd> {
         self.granted.lock().unwrap_or_else(PoisonError::into_inner).get(&run_id).copied()
@@ -113,12 +133,28 @@ enum NotMade {
     NotRecorded(AgentError),
 }
 
+/// Enters into the books what a run and its session spent before this process began. Before their first reservation, so nothing is counted twice.
+async fn remember(options: &EngineOptions, payer: &Payer) -> Result<(), AgentError> {
+    let ledger = &options.spending.ledger;
+    let mut accounts = vec![Account::Run(payer.run_id), Account::Session(payer.session_id)];
+    accounts.retain(|account| !ledger.remembers(account));
+    if accounts.is_empty() {
+        return Ok(());
+    }
+    let rows = options.journal.read(move |reader| Ok(projections::spent_by(reader.connection(), accounts)?)).await?;
+    for row in &rows {
+        ledger.remember(row);
+    }
+    Ok(())
+}
+
 /// Reserves what a call may cost at worst; waits while calls under way hold what it needs.
 async fn reserve(options: &EngineOptions, payer: &Payer, request: &ModelRequest) -> Result<Meter, NotMade> {
     let spending = &options.spending;
     if !spending.is_limited() {
         return Ok(Meter { reservation: None, input_tokens: None });
     }
+    remember(options, payer).await.map_err(NotMade::NotRecorded)?;
     let counted = bill::input_tokens(options, request);
     let input_tokens = Some(counted);
     let worst = bill::worst(options, request, counted);
