@@ -123,6 +123,20 @@ pub enum AgentError {
         /// Why not.
         why: &'static str,
     },
+    /// No such binding of a hook.
+    #[error("there is no hook binding `{0}`")]
+    HookBindingNotFound(String),
+    /// A binding that makes no sense.
+    #[error("`{field}` of the hook binding does not fit: {why}")]
+    HookBindingInvalid {
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An event that only runs themselves dispatch.
+    #[error("`{0}` belongs to a run, which dispatches it itself")]
+    HookEventInvalid(palyra_common::HookEvent),
     /// The task has no text.
     #[error("the task is empty")]
     EmptyPrompt,
@@ -252,6 +266,18 @@ impl ToStableError for AgentError {
             Self::WrongPhase { run_id, .. } => {
                 StableErrorEnvelope::new("run_wrong_phase", ErrorCategory::Conflict, message)
                     .hint(format!("`palyra runs show {run_id}` shows where it stands"))
+            }
+            Self::HookBindingNotFound(_) => {
+                StableErrorEnvelope::new("hook_binding_not_found", ErrorCategory::NotFound, message)
+                    .hint("list the bindings to see which there are")
+            }
+            Self::HookBindingInvalid { .. } => {
+                StableErrorEnvelope::new("hook_binding_invalid", ErrorCategory::Validation, message)
+                    .hint("docs/hooks.md says what each field may be")
+            }
+            Self::HookEventInvalid(_) => {
+                StableErrorEnvelope::new("hook_event_invalid", ErrorCategory::Validation, message)
+                    .hint("only events of the gateway and of skills are dispatched from outside")
             }
             Self::EmptyPrompt => StableErrorEnvelope::new("prompt_empty", ErrorCategory::Validation, message)
                 .hint("say what is to be done, for example: palyra run \"list the files here\""),

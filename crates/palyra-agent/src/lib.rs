@@ -6,6 +6,7 @@
 //! - [`replay`](mod@replay): feeding a tape again, for recovery and for proof.
 //! - [`Decide`]: the one port every effect passes.
 //! - [`context`]: what the model gets to see.
+//! - [`HookRunner`]: the port behind which hooks look at runs, and the bindings that name them.
 //! - [`AuxiliaryInput`]: small jobs for a model without tools, each with a fixed contract.
 
 pub mod context;
@@ -18,6 +19,7 @@ mod canonical;
 mod decide;
 mod engine;
 mod error;
+mod hooks;
 mod own_tools;
 mod projections;
 mod prompt;
@@ -34,16 +36,20 @@ pub use decide::{AnswerProposal, Decide, PolicyDecider, Proposal, Verdict};
 pub use engine::{
     Answer, ApprovalExport, AuxiliaryDone, CallExport, CallOutcomeExport, ClientCall, ClientResult, CompactionPlan,
     CompactionReverted, ContextSegment, ContextView, Engine, EngineOptions, ExchangeExport, ExchangeOutline, Followed,
-    GivenExchange, NewAuxiliaryTask, NewRun, NewSession, PatternFilter, Resolved, RunDetails, RunEnded, RunExport,
-    Safety, SegmentKind, SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput, Spending,
-    Submitted, TapeFollower, Timings, UndoneRun,
+    GivenExchange, HookDispatch, NewAuxiliaryTask, NewRun, NewSession, PatternFilter, Resolved, RunDetails, RunEnded,
+    RunExport, Safety, SegmentKind, SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput,
+    Spending, Submitted, TapeFollower, Timings, UndoneRun,
 };
 pub use error::AgentError;
+pub use hooks::{
+    HookAnswer, HookBindingRecord, HookFailure, HookFailureMode, HookOccurrence, HookResult, HookRunner, HookSaid,
+    HookSwitch, HooksAnswered, NoHooks, allows as hook_event_allows,
+};
 pub use own_tools::engine_tools;
 pub use palyra_flow::Intent;
 pub use projections::{
-    ApprovalFilter, ApprovalRow, Archived, AuxiliaryFilter, AuxiliaryRow, PatternRow, QueuedInput, RunFilter, RunRow,
-    SessionFilter, SessionRow, projections,
+    ApprovalFilter, ApprovalRow, Archived, AuxiliaryFilter, AuxiliaryRow, HookBindingRow, PatternRow, QueuedInput,
+    RunFilter, RunRow, SessionFilter, SessionRow, projections,
 };
 pub use session::{ArchiveState, Compaction, ForkPoint, ForkedFrom, SessionSettings, Taken};
 pub use spec::{

@@ -12,6 +12,7 @@ use palyra_tools::FileChange;
 use serde::{Deserialize, Serialize};
 
 use crate::error::AgentError;
+use crate::hooks::HooksAnswered;
 use crate::machine::{Action, Input, Question};
 
 /// One record of a tape.
@@ -42,6 +43,8 @@ pub enum Note {
         /// Why.
         message: String,
     },
+    /// Hooks were asked after it was over.
+    HooksAnswered(HooksAnswered),
 }
 
 /// A borrowed [`TapeEntry`] with the same JSON.
@@ -110,6 +113,8 @@ impl EntryRef<'_> {
                 Input::Resume { .. } => "run.resume",
                 Input::Tick => "run.tick",
                 Input::Recovered => "run.recovered",
+                Input::HooksBound { .. } => "hooks.bound",
+                Input::HooksAnswered(_) => "hooks.answered",
             },
             Self::Action(action) => match action {
                 Action::CallModel { .. } => kind::MODEL_CALL,
@@ -124,10 +129,13 @@ impl EntryRef<'_> {
                 Action::Attest(_) => "tool.attested",
                 Action::Compact { .. } => kind::CONTEXT_COMPACT,
                 Action::Status(_) => kind::RUN_STATUS,
+                Action::RunHooks { .. } => kind::HOOKS_RUN,
+                Action::StopHooks { .. } => "hooks.stop",
             },
             Self::Note(note) => match note {
                 Note::Undone { .. } => kind::RUN_UNDONE,
                 Note::Unrecoverable { .. } => kind::RUN_UNRECOVERABLE,
+                Note::HooksAnswered(_) => kind::HOOKS_NOTED,
             },
         }
     }
@@ -151,6 +159,8 @@ pub(crate) mod kind {
     pub(crate) const MODEL_TURN_FINISHED: &str = "model.turn_finished";
     pub(crate) const TOOL_HANDED_BACK: &str = "tool.handed_back";
     pub(crate) const TOOL_FINISHED: &str = "tool.finished";
+    pub(crate) const HOOKS_RUN: &str = "hooks.run";
+    pub(crate) const HOOKS_NOTED: &str = "hooks.noted";
     pub(crate) const APPROVAL_REQUESTED: &str = "approval.requested";
     pub(crate) const APPROVAL_DECIDED: &str = "approval.decided";
     pub(crate) const APPROVAL_REVOKED: &str = "approval.revoked";
@@ -210,7 +220,9 @@ fn body(entry: EntryRef<'_>) -> RunStreamBody {
         }),
         EntryRef::Action(Action::RequestApproval(request)) => {
             let summary = match request.question {
-                Question::MayItRun | Question::SpendMore => request.summary.clone(),
+                Question::MayItRun | Question::SpendMore | Question::MayGoOn | Question::ReplaceAnswer => {
+                    request.summary.clone()
+                }
                 Question::RunAgain => format!("run again? {}", request.summary),
             };
             RunStreamBody::ToolApprovalRequest(ToolApprovalRequest {

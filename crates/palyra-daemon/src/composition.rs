@@ -7,7 +7,7 @@ use std::process::ExitCode as ProcessCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use palyra_agent::{Decide, Engine, EngineOptions, PolicyDecider, RunEnded, Safety, engine_tools};
+use palyra_agent::{Decide, Engine, EngineOptions, NoHooks, PolicyDecider, RunEnded, Safety, engine_tools};
 use palyra_common::config::{self, LoadedConfig};
 use palyra_common::{BuildInfo, Clock, Environment, SystemClock, ToStableError as _, paths};
 use palyra_executors::Processes;
@@ -216,6 +216,7 @@ impl Composition {
             max_output_tokens: Some(config.model.max_output_tokens),
             protected,
             project_files: config.context.project_files.clone(),
+            hooks: Arc::new(NoHooks),
             run_ended: Some(ended(&reach.processes)),
         };
         runtime.block_on(serve(Parts {

@@ -11,7 +11,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use palyra_common::{ErrorCategory, RunId, RunStreamEvent, Timestamp, ToStableError as _, ToolVerdict};
+use palyra_common::{
+    ErrorCategory, RunId, RunLifecycleHookPhase, RunStreamEvent, Timestamp, ToStableError as _, ToolVerdict,
+};
 use palyra_journal::NewRecord;
 use palyra_tools::Workspace;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
@@ -20,6 +22,7 @@ use tracing::{Instrument as _, Span};
 
 use super::compaction::Compaction;
 use super::flow::Flow;
+use super::hooks::{AfterRun, HookCalls, Request};
 use super::images::Images;
 use super::live_tape::{LiveTape, Weighed};
 use super::model_call::{ModelCall, ModelNews};
@@ -32,7 +35,7 @@ use crate::projections::RunRow;
 use crate::tape::{self, EntryRef};
 
 /// Pause between attempts to append to a journal that cannot take records now.
-const APPEND_RETRY: Duration = Duration::from_millis(250);
+pub(super) const APPEND_RETRY: Duration = Duration::from_millis(250);
 
 /// Something that somebody wants to happen to a run.
 pub(super) struct Command {
@@ -55,6 +58,11 @@ pub(super) struct Driver {
     staged_events: Vec<Weighed>,
     model: Option<ModelCall>,
     tools: ToolCalls,
+    hooks: HookCalls,
+    /// Which bindings the machine was told of last.
+    hooks_told: Option<u64>,
+    /// Whom to tell that the run is over.
+    after_run: Option<Request>,
     compaction: Option<Compaction>,
     images: Images,
     flow: Flow,
@@ -76,6 +84,9 @@ impl Driver {
             staged: Vec::new(),
             staged_events: Vec::new(),
             model: None,
+            hooks: HookCalls::default(),
+            hooks_told: None,
+            after_run: None,
             compaction: None,
             images: Images::default(),
             flow: Flow::default(),
@@ -91,7 +102,7 @@ impl Driver {
     }
 
     /// Registers the run and drives it to its end in a task of its own.
-    pub(super) fn spawn(self, run_id: RunId, actions: Vec<Action>) {
+    pub(super) fn spawn(mut self, run_id: RunId, actions: Vec<Action>) {
         let (sender, inbox) = mpsc::channel(INBOX);
         let shared = Arc::clone(&self.shared);
         let session_id = self.machine.spec().session_id;
@@ -105,8 +116,22 @@ impl Driver {
             if let Some(ended) = &shared.options.run_ended {
                 ended(run_id);
             }
-            shared.lock_live().remove(&run_id);
-            Engine { shared }.run_left(session_id).await;
+            let after_run = self.into_after_run();
+            let engine = Engine { shared: Arc::clone(&shared) };
+            match after_run {
+                None => {
+                    shared.lock_live().remove(&run_id);
+                    engine.run_left(session_id).await;
+                }
+                // What waits in the session does not wait for hooks; whoever writes to the tape of this run does.
+                Some(after_run) => {
+                    let telling = async {
+                        after_run.carry_out().await;
+                        shared.lock_live().remove(&run_id);
+                    };
+                    tokio::join!(telling, engine.run_left(session_id));
+                }
+            }
         };
         tracker.spawn(driven.instrument(span));
     }
@@ -167,7 +192,13 @@ impl Driver {
         self.feed(vec![Input::Started], at).await.map(|(actions, _)| actions)
     }
 
-    async fn drive(mut self, mut inbox: mpsc::Receiver<Command>, actions: Vec<Action>) -> Result<(), AgentError> {
+    /// What is left to do for a run that is over. Everything else of it, its slot among it, is given back.
+    fn into_after_run(self) -> Option<AfterRun> {
+        let request = self.after_run.filter(|_| self.machine.is_over())?;
+        Some(AfterRun { shared: self.shared, machine: self.machine, request, tape: self.tape, next_seq: self.next_seq })
+    }
+
+    async fn drive(&mut self, mut inbox: mpsc::Receiver<Command>, actions: Vec<Action>) -> Result<(), AgentError> {
         self.carry_out(actions);
         let stopping = self.shared.stopping.clone();
         while !self.machine.is_over() {
@@ -186,6 +217,7 @@ impl Driver {
                     None => return Ok(()),
                 },
                 finished = self.tools.next() => self.apply(vec![finished]).await?,
+                answered = self.hooks.next() => self.apply(vec![answered]).await?,
                 news = ModelCall::next(&mut self.model) => self.model_news(news).await?,
                 summary = Compaction::next(&mut self.compaction) => self.apply(vec![summary]).await?,
                 slot = slots.acquire_owned(), if queued => {
@@ -208,9 +240,11 @@ impl Driver {
 
     /// The daemon is stopping: no model is asked any more, but a round of calls that is under way is brought to its end, because a call
     /// that was asked for and not begun would look like one whose outcome is unknown.
-    async fn drain(mut self) -> Result<(), AgentError> {
+    async fn drain(&mut self) -> Result<(), AgentError> {
         self.model = None;
         self.compaction = None;
+        // Hooks are asked again after the restart.
+        self.hooks = HookCalls::default();
         while !self.tools.is_empty() {
             let finished = self.tools.next().await;
             let at = self.shared.options.clock.now();
@@ -282,6 +316,9 @@ impl Driver {
     /// Feeds inputs and the decisions they ask for; stages the records; returns what is to be carried out after the commit.
     async fn feed(&mut self, inputs: Vec<Input>, at: Timestamp) -> Result<(Vec<Action>, Option<Rejected>), AgentError> {
         let mut queue = VecDeque::from(inputs);
+        if let Some(bound) = self.hooks_bound() {
+            queue.push_front(bound);
+        }
         let mut to_do = Vec::new();
         let mut refused = None;
         while let Some(input) = queue.pop_front() {
@@ -321,6 +358,16 @@ impl Driver {
         Ok((to_do, refused))
     }
 
+    /// What the machine has to be told about bindings first, if they changed since it was told last.
+    fn hooks_bound(&mut self) -> Option<Input> {
+        let bound = self.shared.hooks.current();
+        if self.hooks_told == Some(bound.generation) || self.machine.is_over() {
+            return None;
+        }
+        self.hooks_told = Some(bound.generation);
+        (self.machine.hooks() != bound.of_runs).then(|| Input::HooksBound { bindings: bound.of_runs.clone() })
+    }
+
     fn carry_out(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
@@ -356,6 +403,15 @@ impl Driver {
                 Action::GrantBudget { micro_usd } => {
                     self.shared.options.spending.grant(self.machine.spec().run_id, micro_usd);
                 }
+                Action::RunHooks { occurrence_id, phase, call_id, hooks } => {
+                    let request = Request { occurrence_id, phase, call_id, hooks };
+                    if phase == RunLifecycleHookPhase::AfterRun {
+                        self.after_run = Some(request);
+                    } else {
+                        self.hooks.begin(&self.shared, &self.machine, request);
+                    }
+                }
+                Action::StopHooks { occurrence_id } => self.hooks.stop(&occurrence_id),
                 // Recorded; nothing to carry out.
                 Action::Decide { .. }
                 | Action::HandBack { .. }

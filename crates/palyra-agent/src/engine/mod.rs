@@ -5,7 +5,7 @@
 //!
 //! `create` accepts runs, `driver` drives them (`model_call`, `tool_call` and `compaction` carry out what its machine asks for), `recover` takes them up
 //! again after a restart, `query` and `follow` read, `control` steers, `approvals` takes answers, `undo` takes changes back, `client_tools` hands calls back
-//! to clients, `sessions` holds what runs belong to, `auxiliary` does
+//! to clients, `hooks` lets plugins look at what happens, `sessions` holds what runs belong to, `auxiliary` does
 //! small jobs with models that have no tools.
 
 mod approvals;
@@ -22,6 +22,7 @@ mod flow;
 mod follow;
 mod give_back;
 mod given_history;
+mod hooks;
 mod images;
 mod inspect_call;
 mod live_tape;
@@ -55,6 +56,7 @@ pub use context_view::{ContextSegment, ContextView, SegmentKind};
 pub use create::NewRun;
 pub use follow::{Followed, TapeFollower};
 pub use given_history::GivenExchange;
+pub use hooks::HookDispatch;
 pub use options::{EngineOptions, RunEnded};
 pub use query::{RunDetails, Timings};
 pub use safety::Safety;
@@ -67,12 +69,15 @@ pub use spending::Spending;
 pub use undo::UndoneRun;
 
 use self::driver::Command;
+use self::hooks::HookBook;
 use self::live_tape::LiveTape;
 use self::locks::Locks;
 use crate::error::AgentError;
 
 /// Commands a run's inbox holds before senders wait.
 const INBOX: usize = 32;
+/// Pause between looks whether a driver is gone.
+const LEAVING: Duration = Duration::from_millis(5);
 
 /// All runs of one daemon.
 #[derive(Clone)]
@@ -87,6 +92,8 @@ struct Shared {
     slots: Arc<Semaphore>,
     live: Mutex<HashMap<RunId, LiveRun>>,
     locks: Locks,
+    /// Which hooks are bound to what.
+    hooks: HookBook,
     /// Where auxiliary tasks wait.
     auxiliary: Arc<auxiliary::Line>,
     /// Sessions in which something may wait for its turn, so that the end of an ordinary run costs no look at the journal.
@@ -114,6 +121,7 @@ impl Engine {
             auxiliary: auxiliary::Line::new(options.auxiliary_concurrent),
             live: Mutex::default(),
             locks: Locks::default(),
+            hooks: HookBook::default(),
             waiting: Mutex::default(),
             drivers: TaskTracker::new(),
             stopping: CancellationToken::new(),
@@ -123,7 +131,9 @@ impl Engine {
         engine.open_books().await?;
         engine.cancel_orphaned_tasks().await?;
         engine.put_patterns_in_force().await?;
+        engine.open_hook_book().await?;
         engine.recover().await?;
+        engine.tell_hooks_of_ended_runs().await?;
         engine.work_off_all().await?;
         Ok(engine)
     }
@@ -162,6 +172,13 @@ impl Engine {
 
     fn live(&self, run_id: RunId) -> Option<LiveRun> {
         self.shared.lock_live().get(&run_id).cloned()
+    }
+
+    /// Waits until the last driver of a run that is over is on its way out, which may still write to its tape.
+    async fn wait_until_left(&self, run_id: RunId) {
+        while self.live(run_id).is_some() {
+            tokio::time::sleep(LEAVING).await;
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use palyra_tools::{EffectStore, SharedRegistry, ToolLimits};
 use super::safety::Safety;
 use super::spending::Spending;
 use crate::decide::Decide;
+use crate::hooks::HookRunner;
 use crate::spec::RunLimits;
 
 /// Parts and settings of an engine, resolved.
@@ -51,6 +52,8 @@ pub struct EngineOptions {
     pub protected: Vec<PathBuf>,
     /// Files of the workspace whose text goes into every context.
     pub project_files: Vec<String>,
+    /// What runs hooks; [`NoHooks`](crate::NoHooks) where there are no plugins.
+    pub hooks: Arc<dyn HookRunner>,
     /// Told when a run is over or given up by this process, so that what runs beside it can end. Must not block.
     pub run_ended: Option<RunEnded>,
 }

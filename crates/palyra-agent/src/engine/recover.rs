@@ -4,7 +4,6 @@
 //! whose tape does not replay, or whose workspace is gone, is ended with a note instead of being driven by guesswork.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use palyra_common::RunId;
 use palyra_journal::NewRecord;
@@ -89,10 +88,7 @@ impl Engine {
         if self.shared.options.journal.read(move |reader| at_work(reader.connection()).map_err(Into::into)).await? {
             return Err(wrong("another run of its session is at work"));
         }
-        // Its last driver may still be on its way out.
-        while self.live(run_id).is_some() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        self.wait_until_left(run_id).await;
         let (machine, workspace, images, last_seq) = self.rebuild(run_id).await?;
         if !machine.may_be_taken_up() {
             return Err(wrong("it is over"));

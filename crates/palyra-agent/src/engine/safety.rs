@@ -135,7 +135,8 @@ impl Safety {
         decide(SafetyPhase::Export, &self.0.scan(text.as_bytes())).action >= SafetyAction::Redact
     }
 
-    fn clean(&self, value: &mut Value) {
+    /// A value that changes hands: secrets are cut out of every text in it.
+    pub(super) fn clean(&self, value: &mut Value) {
         match value {
             Value::String(text) => self.before_model(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.clean(item)),

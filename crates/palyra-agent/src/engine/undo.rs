@@ -23,6 +23,9 @@ impl Engine {
     /// # Errors
     /// When the run is not over, changed nothing, was undone before, or a file was changed since.
     pub async fn undo(&self, run_id: RunId, by: &str) -> Result<UndoneRun, AgentError> {
+        if self.run(run_id).await?.phase.is_terminal() {
+            self.wait_until_left(run_id).await;
+        }
         let details = self.run_details(run_id).await?;
         let refuse = |why| Err(AgentError::CannotUndo { run_id, why });
         if !RunLifecyclePhase::is_terminal(details.row.phase) {

@@ -5,8 +5,8 @@
 
 use palyra_budget::MicroUsd;
 use palyra_common::{
-    ApprovalEvidence, ApprovalId, ApprovalSubject, Digest, Label, Risk, RunLifecyclePhase, StatusDetail,
-    TerminationReason, Timestamp, ToolAttestation,
+    ApprovalEvidence, ApprovalId, ApprovalSubject, Digest, Label, Risk, RunLifecycleHookPhase, RunLifecyclePhase,
+    StatusDetail, TerminationReason, Timestamp, ToolAttestation,
 };
 use serde::{Deserialize, Serialize};
 
@@ -89,6 +89,23 @@ pub enum Action {
     },
     /// The run's phase changed.
     Status(StatusChange),
+    /// Ask hooks, one after the other.
+    RunHooks {
+        /// The same when they are asked again after a crash.
+        occurrence_id: String,
+        /// Where in the run.
+        phase: RunLifecycleHookPhase,
+        /// The call it is about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_id: Option<String>,
+        /// The bindings, in the order in which they are asked.
+        hooks: Vec<String>,
+    },
+    /// Stop asking hooks: nobody wants their answer any more.
+    StopHooks {
+        /// The occurrence.
+        occurrence_id: String,
+    },
 }
 
 /// A question put to a person.
@@ -136,6 +153,10 @@ palyra_common::runtime_contract_enum! {
         RunAgain = "run_again",
         /// A budget is spent. May the run spend more?
         SpendMore = "spend_more",
+        /// A hook wants a person to agree. May the run begin, or its answer be delivered?
+        MayGoOn = "may_go_on",
+        /// A hook proposes another text. Is it delivered instead of the answer?
+        ReplaceAnswer = "replace_answer",
     }
 }
 

@@ -7,7 +7,7 @@
 use palyra_common::{ApprovalDecision, ApprovalId, ApprovalSubject, Digest, RunId, TerminationReason, Timestamp};
 
 use super::action::{Action, ApprovalRequest, Question};
-use super::input::{CallFacts, Decided};
+use super::input::CallFacts;
 use super::round::not_run;
 use super::state::{Call, CallState, Ending, MoneyQuestion, Phase, ToolRound};
 use super::turns::detail;
@@ -20,12 +20,13 @@ impl Machine {
         &mut self,
         index: usize,
         question: Question,
-        decided: Decided,
+        reasons: Vec<String>,
+        facts: CallFacts,
         at: Timestamp,
         out: &mut Vec<Action>,
     ) -> CallState {
         match self.round().and_then(|round| round.calls.get(index)).cloned() {
-            Some(call) => self.ask(&call, question, decided.reasons, decided.facts, 0, at, out),
+            Some(call) => self.ask(&call, question, reasons, facts, 0, at, out),
             None => not_run("internal", "the call disappeared".to_owned()),
         }
     }
@@ -92,14 +93,17 @@ impl Machine {
         at: Timestamp,
         out: &mut Vec<Action>,
     ) -> Result<(), Rejected> {
-        if self.on_money_decided(approval_id, decision, at, out).is_some() {
+        if self.on_money_decided(approval_id, decision, at, out).is_some()
+            || self.on_hook_question_decided(approval_id, decision, at, out).is_some()
+        {
             return Ok(());
         }
         let asked = |call: &Call| matches!(&call.state, CallState::AwaitingApproval { approval_id: id, .. } if *id == approval_id);
-        let Some(call) = self.round_mut().and_then(|round| round.calls.iter_mut().find(|call| asked(call))) else {
-            return Err(self.reject("no such approval is open"));
-        };
-        let CallState::AwaitingApproval { question, binding, facts, attempts, .. } = call.state.clone() else {
+        let found = self.round().and_then(|round| {
+            let index = round.calls.iter().position(asked)?;
+            round.calls.get(index).map(|call| (index, call.state.clone()))
+        });
+        let Some((index, CallState::AwaitingApproval { question, binding, facts, attempts, .. })) = found else {
             return Err(self.reject("no such approval is open"));
         };
         let approved = match decision {
@@ -107,10 +111,13 @@ impl Machine {
             ApprovalDecision::Allow => facts.evidence.iter().map(|shown| shown.value.clone()).collect(),
             _ => Vec::new(),
         };
-        call.state = match (decision, question) {
-            (ApprovalDecision::Allow, _) => CallState::Ready { facts, attempts },
+        let state = match (decision, question) {
+            (ApprovalDecision::Allow, Question::RunAgain) => CallState::Ready { facts, attempts },
+            (ApprovalDecision::Allow, _) => self.permitted(index, facts, out),
             // Never asked about a call.
-            (_, Question::SpendMore) => not_run("internal", "the question was not about a call".to_owned()),
+            (_, Question::SpendMore | Question::MayGoOn | Question::ReplaceAnswer) => {
+                not_run("internal", "the question was not about a call".to_owned())
+            }
             (_, Question::RunAgain) => not_run(
                 "outcome_unknown",
                 "outcome unknown: the daemon stopped while this ran; a person decided not to run it again".to_owned(),
@@ -125,6 +132,9 @@ impl Machine {
                 not_run("approval_error", "the approval could not be asked for".to_owned())
             }
         };
+        if let Some(call) = self.round_mut().and_then(|round| round.calls.get_mut(index)) {
+            call.state = state;
+        }
         self.trusted.extend(approved);
         if decision != ApprovalDecision::Allow && question == Question::MayItRun {
             if self.refused.contains(&binding) {
@@ -169,6 +179,11 @@ impl Machine {
             && *expires <= at
         {
             return vec![*approval_id];
+        }
+        if let Phase::AskingForHook(question) = &self.phase
+            && question.expires_at.is_some_and(|expires| expires <= at)
+        {
+            return vec![question.approval_id];
         }
         self.round().map(|round| round.calls.iter().filter_map(lapsed).collect()).unwrap_or_default()
     }

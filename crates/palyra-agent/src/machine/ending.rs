@@ -88,6 +88,13 @@ impl Machine {
                 self.enter(Phase::Running(Activity::Compacting { replaces }), at, out);
                 out.push(Action::Compact { replaces, tokens: crate::context::tokens(&self.spec, &self.items) });
             }
+            Activity::Hooks(wait) => {
+                let answered = wait.answered.is_some();
+                self.enter(Phase::Running(Activity::Hooks(wait.clone())), at, out);
+                if answered {
+                    self.settle_step(wait, at, out);
+                }
+            }
             Activity::HandedBack(_) => return Err(self.reject("it waits for the results of its client's tools")),
             Activity::Tools(round) => {
                 self.enter(Phase::Running(Activity::Tools(round)), at, out);
@@ -141,6 +148,24 @@ impl Machine {
                 let round = self.recover_round(round, at, out);
                 self.phase = Phase::Paused(Activity::Tools(round));
             }
+            Phase::Running(Activity::Hooks(wait)) => {
+                let mut wait = self.recover_step(wait, out);
+                let nobody_left = wait.hooks.is_empty();
+                if nobody_left {
+                    wait.answered = Some(Vec::new());
+                }
+                self.phase = Phase::Running(Activity::Hooks(wait.clone()));
+                if nobody_left {
+                    self.settle_step(wait, at, out);
+                }
+            }
+            Phase::Paused(Activity::Hooks(wait)) => {
+                let mut wait = self.recover_step(wait, out);
+                if wait.hooks.is_empty() {
+                    wait.answered = Some(Vec::new());
+                }
+                self.phase = Phase::Paused(Activity::Hooks(wait));
+            }
             _ => {}
         }
     }
@@ -160,13 +185,14 @@ impl Machine {
         self.end_as(phase, ending, at, out);
     }
 
-    fn end_as(&mut self, phase: RunLifecyclePhase, ending: Ending, at: Timestamp, out: &mut Vec<Action>) {
+    pub(super) fn end_as(&mut self, phase: RunLifecyclePhase, ending: Ending, at: Timestamp, out: &mut Vec<Action>) {
         let model_is_speaking = matches!(self.phase, Phase::Running(Activity::Model { .. }));
         // A finished or failed call needs no stop; only cancellation and deadlines cut into a turn.
         if model_is_speaking && matches!(ending.reason, TerminationReason::Cancellation | TerminationReason::WallClock)
         {
             out.push(Action::StopModel { turn: self.counters.turns });
         }
+        self.abandon_step(out);
         let round = self.round().cloned().unwrap_or_default();
         let round = self.abandon_pending(round, "run_ending", "not run: the run is ending", out);
         if round.is_executing() {

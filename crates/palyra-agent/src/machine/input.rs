@@ -11,6 +11,7 @@ use palyra_policy::Signals;
 use palyra_tools::{Concurrency, FileChange, Repeatability};
 use serde::{Deserialize, Serialize};
 
+use crate::hooks::{HookBindingRecord, HooksAnswered};
 use crate::spec::RunSpec;
 
 /// One thing that happened to a run. Inputs are journaled; feeding them again rebuilds the run.
@@ -124,6 +125,13 @@ pub enum Input {
     Tick,
     /// The daemon was restarted: whatever was under way is gone.
     Recovered,
+    /// These hooks count from now on, and no others.
+    HooksBound {
+        /// All bindings to phases of runs.
+        bindings: Vec<HookBindingRecord>,
+    },
+    /// Hooks were asked.
+    HooksAnswered(Box<HooksAnswered>),
 }
 
 /// A finished model turn.

@@ -14,11 +14,13 @@
 //! `HandedBack` from its `HandBack` action to its `ToolFinished` input, over restarts too.
 //!
 //! The files: `input`, `action`, `state` are the vocabulary; `turns` begins and ends model turns; `round` schedules calls; `approvals` asks
-//! people, `money` asks them for more; `ending` ends runs; `looping` notices circles; `readings` keeps what was read, with its labels.
+//! people, `money` asks them for more; `hooks` lets plugins look at steps and calls; `ending` ends runs; `looping` notices circles; `readings` keeps what
+//! was read, with its labels.
 
 mod action;
 mod approvals;
 mod ending;
+mod hooks;
 mod input;
 mod looping;
 mod money;
@@ -28,6 +30,8 @@ mod state;
 mod turns;
 
 pub use action::{Action, ApprovalRequest, Question, StatusChange};
+pub(crate) use hooks::said_by;
+pub use hooks::{HookQuestion, HookStep, HookWait, Reviewing, Screening};
 pub use input::{
     CallFacts, CallResult, CompactionAccount, Cost, Decided, Input, ModelFailure, ModelTurn, Offer, Remedy, Showing,
 };
@@ -44,6 +48,7 @@ use thiserror::Error;
 
 use self::state::{QueuedMessage, SeenCalls, Transcript};
 use crate::context::Item;
+use crate::hooks::HookBindingRecord;
 use crate::spec::RunSpec;
 
 /// Detail code of a run that waits for the results of its client's tools.
@@ -85,6 +90,17 @@ pub struct Machine {
     created_at: Timestamp,
     /// When the present phase began.
     phase_since: Timestamp,
+    /// Whom to ask at the steps of the run, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    hooks: Vec<HookBindingRecord>,
+    /// How often hooks were asked: what makes the ids of occurrences differ.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    hook_occurrences: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde calls")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Machine {
@@ -115,6 +131,8 @@ impl Machine {
             spec,
             created_at: at,
             phase_since: at,
+            hooks: Vec::new(),
+            hook_occurrences: 0,
         }
     }
 
@@ -149,6 +167,8 @@ impl Machine {
             Input::Resume { over_budget, .. } => self.on_resume(over_budget, at, &mut out)?,
             Input::Tick => self.on_tick(at, &mut out)?,
             Input::Recovered => self.on_recovered(at, &mut out),
+            Input::HooksBound { bindings } => self.on_hooks_bound(bindings),
+            Input::HooksAnswered(answered) => self.on_hooks_answered(&answered, at, &mut out)?,
         }
         Ok(out)
     }
@@ -158,6 +178,7 @@ impl Machine {
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let approval = match &self.phase {
             Phase::AskingForMoney(question) => question.expires_at,
+            Phase::AskingForHook(question) => question.expires_at,
             _ => self.round().and_then(Self::earliest_expiry),
         };
         self.work_deadline().into_iter().chain(approval).min()
@@ -188,9 +209,11 @@ impl Machine {
         let limits = &self.spec.limits;
         let after = |millis: u64| self.phase_since.plus(Duration::from_millis(millis));
         match &self.phase {
-            Phase::Queued | Phase::Paused(_) | Phase::WaitingForApproval(_) | Phase::AskingForMoney(_) => {
-                (limits.expire_after_ms > 0).then(|| after(limits.expire_after_ms))
-            }
+            Phase::Queued
+            | Phase::Paused(_)
+            | Phase::WaitingForApproval(_)
+            | Phase::AskingForMoney(_)
+            | Phase::AskingForHook(_) => (limits.expire_after_ms > 0).then(|| after(limits.expire_after_ms)),
             Phase::Running(Activity::Stopping { .. }) => None,
             Phase::Running(_) => Some(after(limits.wall_clock_ms.saturating_sub(self.counters.active_ms))),
             Phase::Completed(_) | Phase::Failed(_) | Phase::Aborted(_) | Phase::Expired(_) => None,
@@ -269,6 +292,10 @@ impl Machine {
             self.counters.active_ms = self.counters.active_ms.saturating_add(worked);
         }
         self.phase_since = at;
+        if after.is_terminal() {
+            // Before the news, which stays the last record of its commit; carried out after it, like everything.
+            self.ask_after_run(out);
+        }
         // The `started` record is itself the news that the run is running.
         if before != RunLifecyclePhase::Queued || after != RunLifecyclePhase::Running {
             out.push(Action::Status(self.status()));

@@ -144,7 +144,9 @@ impl Machine {
             variable: None,
         };
         if reading.is_untrusted() {
-            self.show(&mut reading, result);
+            let (shown, integrity) = self.presented(&mut reading, &result.showing, &result.attestation.call_id);
+            result.content = shown;
+            result.label.integrity = integrity;
         }
         self.readings.push(reading);
     }
@@ -161,15 +163,16 @@ impl Machine {
         }
     }
 
-    fn show(&mut self, reading: &mut Reading, result: &mut CallResult) {
-        let withheld = match (&result.showing, self.spec.mode) {
+    /// What the planner sees of an untrusted text, and how far that may be trusted. What it does not see is held in a variable.
+    pub(super) fn presented(&self, reading: &mut Reading, showing: &Showing, call_id: &str) -> (String, Integrity) {
+        let withheld = match (showing, self.spec.mode) {
             (Showing::Revealed, _) | (Showing::ByMode, RunMode::Open) => None,
             (Showing::Values(values), _) => Some(Some(values.clone())),
             (Showing::ByMode, RunMode::Guarded | RunMode::Strict) => Some(None),
         };
         let Some(values) = withheld else {
-            result.content = frame(&result.content, &reading.described(), self.nonce(&result.attestation.call_id));
-            return;
+            let framed = frame(&reading.text, &reading.described(), self.nonce(call_id));
+            return (framed, reading.label.integrity);
         };
         let variable = self.readings.iter().filter_map(|known| known.variable).max().unwrap_or(0) + 1;
         reading.variable = Some(variable);
@@ -177,12 +180,12 @@ impl Machine {
             RunMode::Strict => PreviewDetail::Shape,
             RunMode::Open | RunMode::Guarded => PreviewDetail::Lengths,
         };
-        result.content = match values {
+        let shown = match values {
             Some(values) => format!("{{\"variable\":\"$v{variable}\",\"values\":{values}}}"),
             None => preview(reading, variable, detail),
         };
         // The planner sees nothing that an attacker could write; how private it is does not change.
-        result.label.integrity = Integrity::ToolTrusted;
+        (shown, Integrity::ToolTrusted)
     }
 
     /// A nonce that untrusted text cannot know: it depends on the run's own random seed.

@@ -6,7 +6,7 @@
 use palyra_common::{Digest, Label, TerminationReason, Timestamp, ToolVerdict};
 use palyra_tools::{Concurrency, Repeatability};
 
-use super::action::{Action, Question};
+use super::action::Action;
 use super::input::{CallFacts, CallResult, Decided};
 use super::looping::{self, FinishedCall};
 use super::state::{Activity, Call, CallOutcome, CallState, Ending, Phase, ToolRound};
@@ -28,12 +28,11 @@ impl Machine {
             })
             .ok_or_else(|| self.reject("no such proposal waits for a decision"))?;
         let state = match decided.verdict {
-            ToolVerdict::Permit => self.permitted(index, decided.facts, out),
             ToolVerdict::Deny => {
                 let told = if decided.told.is_empty() { &decided.reasons } else { &decided.told };
                 not_run("denied", format!("denied: {}", told.join("; ")))
             }
-            ToolVerdict::NeedsApproval => self.ask_person(index, Question::MayItRun, decided, at, out),
+            ToolVerdict::Permit | ToolVerdict::NeedsApproval => self.screen(index, decided, at, out),
         };
         if let Some(call) = self.round_mut().and_then(|round| round.calls.get_mut(index)) {
             call.state = state;
@@ -43,7 +42,7 @@ impl Machine {
     }
 
     /// A permitted call is ready; one of the client's tools is handed back.
-    fn permitted(&self, index: usize, facts: CallFacts, out: &mut Vec<Action>) -> CallState {
+    pub(super) fn permitted(&self, index: usize, facts: CallFacts, out: &mut Vec<Action>) -> CallState {
         let call = self.round().and_then(|round| round.calls.get(index));
         match call.and_then(|call| self.spec.client_tool(&call.tool).map(|tool| (call, tool))) {
             Some((call, tool)) => {
@@ -75,7 +74,7 @@ impl Machine {
         };
         out.push(Action::Attest(result.attestation.clone()));
         let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
-        let content = result.content.clone();
+        let (content, label) = (result.content.clone(), result.label.clone());
         let finished = call.clone();
         self.absorb(&finished, &facts, &mut result);
         if let Some(call) = self.round_mut().and_then(|round| round.call_mut(call_id)) {
@@ -97,6 +96,10 @@ impl Machine {
                 out,
             );
             return Ok(());
+        }
+        // A run that is ending waits for nobody but its calls.
+        if !self.is_stopping() {
+            self.review(call_id, facts, &content, label, out);
         }
         self.advance(at, out);
         Ok(())
@@ -172,7 +175,7 @@ impl Machine {
             let (content, failed, label) = match call.state {
                 CallState::Done(outcome) => match outcome {
                     CallOutcome::Finished(result) => (result.content, result.error.is_some(), result.label),
-                    CallOutcome::NotRun { message, .. } => (message, true, Label::system()),
+                    CallOutcome::NotRun { message, label, .. } => (message, true, label),
                 },
                 _ => ("not run: the run is ending".to_owned(), true, Label::system()),
             };
@@ -198,7 +201,7 @@ impl Machine {
                     });
                     CallState::Proposed
                 }
-                other => other,
+                other => self.recover_call(index, &call.call_id, &call.tool, other, at, out),
             };
             if let Some(call) = round.calls.get_mut(index) {
                 call.state = state;
@@ -224,6 +227,15 @@ impl Machine {
                 }
                 CallState::Proposed | CallState::Ready { .. } | CallState::HandedBack { .. } => {
                     call.state = not_run(code, message.to_owned());
+                }
+                CallState::Screening(screening) => {
+                    out.push(Action::StopHooks { occurrence_id: screening.occurrence_id.clone() });
+                    call.state = not_run(code, message.to_owned());
+                }
+                // It ran: what came of it stays, whatever hooks would have said.
+                CallState::Reviewing(reviewing) => {
+                    out.push(Action::StopHooks { occurrence_id: reviewing.occurrence_id.clone() });
+                    call.state = CallState::Done(CallOutcome::Finished(reviewing.result.clone()));
                 }
                 CallState::Done(_) => {}
             }
@@ -256,11 +268,14 @@ impl Machine {
 
 /// A call is over without having run.
 pub(super) fn not_run(code: &str, message: String) -> CallState {
-    CallState::Done(CallOutcome::NotRun { code: code.to_owned(), message })
+    CallState::Done(CallOutcome::NotRun { code: code.to_owned(), message, label: Label::system() })
 }
 
+/// Whether a decision is awaited that no person makes: of policy or of hooks.
 fn has_undecided(round: &ToolRound) -> bool {
-    round.calls.iter().any(|call| call.state == CallState::Proposed)
+    let undecided =
+        |state: &CallState| matches!(state, CallState::Proposed | CallState::Screening(_) | CallState::Reviewing(_));
+    round.calls.iter().any(|call| undecided(&call.state))
 }
 
 /// Whether the call at `index` may begin now; see the rule in the file's first lines.
@@ -287,6 +302,8 @@ fn facts(call: &Call) -> Option<&CallFacts> {
         | CallState::Ready { facts, .. }
         | CallState::HandedBack { facts }
         | CallState::Executing { facts, .. } => Some(facts),
+        CallState::Screening(screening) => Some(&screening.facts),
+        CallState::Reviewing(reviewing) => Some(&reviewing.facts),
         CallState::Proposed | CallState::Done(_) => None,
     }
 }

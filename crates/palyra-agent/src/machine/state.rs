@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::action::Question;
+use super::hooks::{HookQuestion, HookWait, Reviewing, Screening};
 use super::input::{CallFacts, CallResult};
 use crate::context::Item;
 
@@ -25,6 +26,8 @@ pub enum Phase {
     WaitingForApproval(ToolRound),
     /// A person is asked whether it may spend more than its budgets allow.
     AskingForMoney(MoneyQuestion),
+    /// A person is asked because a hook wants it.
+    AskingForHook(Box<HookQuestion>),
     /// Held; what was under way is kept.
     Paused(Activity),
     /// Over, with an answer.
@@ -43,7 +46,9 @@ impl Phase {
         match self {
             Self::Queued => RunLifecyclePhase::Queued,
             Self::Running(_) => RunLifecyclePhase::Running,
-            Self::WaitingForApproval(_) | Self::AskingForMoney(_) => RunLifecyclePhase::WaitingForApproval,
+            Self::WaitingForApproval(_) | Self::AskingForMoney(_) | Self::AskingForHook(_) => {
+                RunLifecyclePhase::WaitingForApproval
+            }
             Self::Paused(_) => RunLifecyclePhase::Paused,
             Self::Completed(_) => RunLifecyclePhase::Completed,
             Self::Failed(_) => RunLifecyclePhase::Failed,
@@ -81,6 +86,8 @@ pub enum Activity {
     },
     /// Working through the calls of a turn.
     Tools(ToolRound),
+    /// Waiting for what hooks say about a step of the run.
+    Hooks(HookWait),
     /// All calls of the turn that are left were handed back to the client; only ever held.
     HandedBack(ToolRound),
     /// About to end as soon as the calls under way have reported.
@@ -185,6 +192,10 @@ pub enum CallState {
         /// About the call.
         facts: CallFacts,
     },
+    /// Let pass by policy; hooks look at it.
+    Screening(Box<Screening>),
+    /// Finished; hooks look at what came of it.
+    Reviewing(Box<Reviewing>),
     /// Over.
     Done(CallOutcome),
 }
@@ -200,6 +211,9 @@ pub enum CallOutcome {
         code: String,
         /// What the model reads.
         message: String,
+        /// How far that may be trusted.
+        #[serde(default = "Label::system")]
+        label: Label,
     },
 }
 

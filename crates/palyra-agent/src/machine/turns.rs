@@ -4,8 +4,9 @@ use palyra_common::{InputMode, Label, StableErrorEnvelope, StatusDetail, Termina
 use palyra_models::{StopReason, ToolCallRequest};
 
 use super::action::Action;
+use super::hooks::HookStep;
 use super::input::{ModelFailure, ModelTurn, Remedy};
-use super::state::{Activity, Call, CallOutcome, CallState, Ending, Phase, QueuedMessage, ToolRound};
+use super::state::{Activity, Call, CallState, Ending, Phase, QueuedMessage, ToolRound};
 use super::{Machine, Rejected};
 use crate::canonical::sorted;
 use crate::context::{self, Item};
@@ -20,7 +21,7 @@ impl Machine {
         if !matches!(self.phase, Phase::Queued) {
             return Err(self.reject("it was started before"));
         }
-        self.next_turn(at, out);
+        self.begin_step(HookStep::BeforeRun, at, out);
         Ok(())
     }
 
@@ -157,7 +158,17 @@ impl Machine {
                 self.phase = Phase::Paused(Activity::HandedBack(round));
                 self.advance(at, out);
             }
-            // Queued, paused or summarising: the message is read at the next turn anyway.
+            Phase::Running(Activity::Hooks(wait)) if matches!(wait.step, HookStep::BeforeDelivery(_)) => {
+                self.phase = Phase::Running(Activity::Hooks(wait));
+                self.abandon_step(out);
+                self.next_turn(at, out);
+            }
+            Phase::AskingForHook(question) if matches!(question.step, HookStep::BeforeDelivery(_)) => {
+                self.phase = Phase::AskingForHook(question);
+                self.abandon_step(out);
+                self.next_turn(at, out);
+            }
+            // Queued, paused, summarising or not yet begun: the message is read at the next turn anyway.
             other => self.phase = other,
         }
     }
@@ -257,7 +268,7 @@ impl Machine {
             reasoning: turn.reasoning.clone(),
         });
         let ending = Ending { reason: TerminationReason::FinalAnswer, detail, answer: Some(self.answer(&turn.text)) };
-        self.enter(Phase::Completed(ending), at, out);
+        self.begin_step(HookStep::BeforeDelivery(ending), at, out);
     }
 
     /// Turns the model's calls into a round, under ids of our own: models repeat theirs.
@@ -318,7 +329,7 @@ impl Machine {
 }
 
 fn not_run(message: String) -> CallState {
-    CallState::Done(CallOutcome::NotRun { code: "tool_arguments_invalid".to_owned(), message })
+    super::round::not_run("tool_arguments_invalid", message)
 }
 
 pub(super) fn detail(code: &str, message: String) -> StatusDetail {

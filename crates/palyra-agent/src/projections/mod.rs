@@ -1,9 +1,10 @@
-//! Tables that answer "what is there?" without reading the log: sessions and what was written to them, runs, approvals and agreed patterns.
+//! Tables that answer "what is there?" without reading the log: sessions and what was written to them, runs, approvals and agreed patterns, hooks.
 //!
 //! They are functions of the records alone (see [`palyra_journal::Projection`]) and can be dropped at any time.
 
 mod approvals;
 mod auxiliary;
+mod hooks;
 mod inputs;
 mod past;
 mod patterns;
@@ -19,6 +20,7 @@ use serde::de::DeserializeOwned;
 
 pub use approvals::{ApprovalFilter, ApprovalRow};
 pub use auxiliary::{AuxiliaryFilter, AuxiliaryRow};
+pub use hooks::HookBindingRow;
 pub use inputs::QueuedInput;
 pub use patterns::PatternRow;
 pub use runs::{RunFilter, RunRow};
@@ -26,6 +28,9 @@ pub use sessions::{Archived, SessionFilter, SessionRow};
 
 pub(crate) use approvals::{approval, approvals, approved_calls};
 pub(crate) use auxiliary::{auxiliary_task, auxiliary_tasks, unfinished_auxiliary};
+pub(crate) use hooks::{
+    BindingRemoved, BindingSet, BindingSwitched, hook_binding, hook_bindings, hooks_due, kind as hook_kind,
+};
 pub(crate) use inputs::{Fate, input, sessions_with_waiting_inputs, steered_inputs, waiting_inputs};
 pub(crate) use past::{Past, answer_labels, count_runs_through, past_runs, run_place};
 pub(crate) use patterns::{Revoked, pattern, patterns};
@@ -46,6 +51,7 @@ pub fn projections() -> Vec<Arc<dyn Projection>> {
         Arc::new(patterns::Patterns),
         Arc::new(usage::UsageTables),
         Arc::new(auxiliary::AuxiliaryTasks),
+        Arc::new(hooks::Hooks),
     ]
 }
 

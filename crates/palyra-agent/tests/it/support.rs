@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use palyra_agent::{
-    Answer, AnswerProposal, Decide, Engine, EngineOptions, NewRun, PolicyDecider, Proposal, RunLimits, RunRow, Safety,
-    Spending, Verdict, engine_tools, projections,
+    Answer, AnswerProposal, Decide, Engine, EngineOptions, HookRunner, NewRun, NoHooks, PolicyDecider, Proposal,
+    RunLimits, RunRow, Safety, Spending, Verdict, engine_tools, projections,
 };
 use palyra_common::{
     ApprovalDecision, ApprovalScope, Label, RunId, RunLifecyclePhase, RunMode, RunStreamBody, RunStreamEvent,
@@ -40,6 +40,7 @@ pub(crate) struct Setup {
     pub(crate) policies: &'static str,
     pub(crate) spending: Spending,
     pub(crate) max_output_tokens: Option<u32>,
+    pub(crate) hooks: Arc<dyn HookRunner>,
 }
 
 impl Setup {
@@ -56,6 +57,7 @@ impl Setup {
             policies: "",
             spending: Spending::default(),
             max_output_tokens: None,
+            hooks: Arc::new(NoHooks),
         }
     }
 
@@ -98,6 +100,7 @@ impl Setup {
             max_output_tokens: self.max_output_tokens,
             protected: vec![directory.path().join("work/.palyra")],
             project_files: vec!["PALYRA.md".into()],
+            hooks: self.hooks,
             run_ended: None,
         })
         .await
