@@ -1,0 +1,30 @@
+//! Skills: what people install to extend an agent.
+//!
+//! An archive is read strictly ([`SkillArchive`]), its signature says who it is from ([`verify`]), an audit says what to think of it
+//! ([`audit_skill_artifact_security`]), and the index decides, from its own events alone, what may be installed and what may run ([`SkillIndex`]). Registries
+//! bring archives with freshness and rollback protection; folders with a `SKILL.md` bring instructions.
+//!
+//! Everything that decides is a pure function. The crate runs nothing, opens no connection (registries are fetched through a port) and journals nothing: the daemon
+//! journals the [`SkillEvent`]s that plans return, and applies them after that.
+
+mod archive;
+mod error;
+mod files;
+mod key;
+mod manifest;
+mod names;
+mod provenance;
+mod sbom;
+mod signature;
+
+pub use archive::{ArchiveInput, ArchiveLimits, SkillArchive, pack, pack_with};
+pub use error::SkillError;
+pub use key::{KeyId, PublicKey, PublisherKey};
+pub use manifest::{
+    Capabilities, Compat, ConfigEntry, HookEntrypoint, HostPattern, HttpRule, HttpScheme, IntegrityFile,
+    MANIFEST_VERSION, Quotas, SchemaValidator, SecretRequest, SecretUse, SkillManifest, StorageRequest, ToolEntrypoint,
+    ToolLabels, ToolRisk,
+};
+pub use names::{PublisherName, RegistryName, SkillId, SkillVersion};
+pub use provenance::{BuiltModule, Provenance};
+pub use signature::{SignatureFile, SignedFile, Verified, sign, sign_with, verify};
