@@ -17,6 +17,7 @@ mod key;
 mod manifest;
 mod names;
 mod provenance;
+mod registry;
 mod sbom;
 mod signature;
 mod statements;
@@ -41,6 +42,10 @@ pub use manifest::{
 };
 pub use names::{PublisherName, RegistryName, SkillId, SkillVersion};
 pub use provenance::{BuiltModule, Provenance};
+pub use registry::{
+    DirectoryRegistry, Fetched, RegistryArtifact, RegistryFetch, RegistryIndex, RegistryLifetimes, RegistryLocation,
+    RegistryRole, RegistryRoles, RegistryState, RegistryWriter, RootPin, download,
+};
 pub use signature::{SignatureFile, SignedFile, Verified, sign, sign_with, verify};
 pub use statements::{KeyRotation, RevocationList, RevokedArtifact, RevokedKey};
 pub use store::{LoadedSkill, SkillStore};
