@@ -266,6 +266,14 @@ pub enum SkillError {
         /// Why.
         reason: String,
     },
+    /// Switched off by a person.
+    #[error("the skill `{skill}` is disabled: {reason}")]
+    Disabled {
+        /// The skill.
+        skill: SkillId,
+        /// Why.
+        reason: String,
+    },
     /// A setting the manifest does not know.
     #[error("the skill `{skill}` has no setting `{key}`")]
     ConfigUnknown {
@@ -448,6 +456,7 @@ impl SkillError {
             Self::Incompatible { .. } => "skill_incompatible",
             Self::ReasonMissing { .. } => "skill_reason_missing",
             Self::Quarantined { .. } => "skill_quarantined",
+            Self::Disabled { .. } => "skill_disabled",
             Self::ConfigUnknown { .. } => "skill_config_unknown",
             Self::GrantRefused { .. } => "skill_grant_refused",
             Self::Tampered { .. } => "skill_tampered",
@@ -505,9 +514,10 @@ impl SkillError {
             | Self::PublisherNotFound { .. }
             | Self::NotStored { .. }
             | Self::RegistryArtifactNotFound { .. } => ErrorCategory::NotFound,
-            Self::AlreadyInstalled { .. } | Self::VersionConflict { .. } | Self::Incompatible { .. } => {
-                ErrorCategory::Conflict
-            }
+            Self::AlreadyInstalled { .. }
+            | Self::VersionConflict { .. }
+            | Self::Incompatible { .. }
+            | Self::Disabled { .. } => ErrorCategory::Conflict,
             Self::RegistryUnreachable { .. } => ErrorCategory::Availability,
             Self::File { .. } | Self::Randomness(_) => ErrorCategory::Dependency,
         }
@@ -553,6 +563,7 @@ impl SkillError {
             Self::Incompatible { .. } => "update Palyra, or install a version made for this one",
             Self::ReasonMissing { .. } => "add `--reason`",
             Self::Quarantined { .. } => "read `palyra skills info`, then enable it with `--reason` or remove it",
+            Self::Disabled { .. } => "enable it with `palyra skills enable`",
             Self::ConfigUnknown { .. } => "see the settings in `palyra skills info`",
             Self::GrantRefused { .. } => "see what the skill asks for in `palyra skills info`",
             Self::Tampered { .. } => "remove the skill and install it again from its publisher",

@@ -8,17 +8,32 @@
 //! journals the [`SkillEvent`]s that plans return, and applies them after that.
 
 mod archive;
+mod audit;
+mod envelope;
 mod error;
 mod files;
+mod index;
 mod key;
 mod manifest;
 mod names;
 mod provenance;
+mod registry;
 mod sbom;
 mod signature;
+mod statements;
+mod store;
 
 pub use archive::{ArchiveInput, ArchiveLimits, SkillArchive, pack, pack_with};
+pub use audit::{
+    AuditCode, AuditFinding, AuditPolicy, AuditReport, AuditSeverity, AuditVerdict, Examined,
+    audit_skill_artifact_security, examine,
+};
+pub use envelope::Envelope;
 pub use error::SkillError;
+pub use index::{
+    InitialStatus, InstallRequest, InstalledArtifact, KeyRecord, KeyState, Origin, PublisherRecord, RevocationSource,
+    SkillEvent, SkillIndex, SkillRecord, Tofu, UpdateRequest,
+};
 pub use key::{KeyId, PublicKey, PublisherKey};
 pub use manifest::{
     Capabilities, Compat, ConfigEntry, HookEntrypoint, HostPattern, HttpRule, HttpScheme, IntegrityFile,
@@ -27,4 +42,10 @@ pub use manifest::{
 };
 pub use names::{PublisherName, RegistryName, SkillId, SkillVersion};
 pub use provenance::{BuiltModule, Provenance};
+pub use registry::{
+    DirectoryRegistry, Fetched, RegistryArtifact, RegistryFetch, RegistryIndex, RegistryLifetimes, RegistryLocation,
+    RegistryRole, RegistryRoles, RegistryState, RegistryWriter, RootPin, download,
+};
 pub use signature::{SignatureFile, SignedFile, Verified, sign, sign_with, verify};
+pub use statements::{KeyRotation, RevocationList, RevokedArtifact, RevokedKey};
+pub use store::{LoadedSkill, SkillStore};
