@@ -1,0 +1,75 @@
+//! From a folder of sources to the bytes of its modules, one file per language.
+//!
+//! All of them work on a copy of the sources: what is compiled is what the source digest stands for, and the skill's folder stays as it was.
+
+mod c;
+mod javascript;
+mod python;
+mod rust;
+mod wat;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use crate::source::Sources;
+use crate::toolchain::{Program, Toolchain};
+use crate::{BuildError, GuestTools};
+
+/// What is compiled.
+pub(crate) struct Job<'a> {
+    /// The skill's id, which the module is called after.
+    pub(crate) skill_id: &'a str,
+    pub(crate) sources: &'a Sources,
+    pub(crate) tools: &'a GuestTools,
+}
+
+/// Bytes by the name of the module.
+pub(crate) type Modules = BTreeMap<String, Vec<u8>>;
+
+/// Compiles with whatever the language needs.
+pub(crate) fn compile(job: &Job<'_>, toolchain: &Toolchain) -> Result<Modules, BuildError> {
+    match &toolchain.program {
+        Program::Rust(cargo) => rust::compile(job, cargo),
+        Program::JavaScript(componentizer) => javascript::compile(job, componentizer),
+        Program::Python(componentizer) => python::compile(job, componentizer),
+        Program::C(compiler) => c::compile(job, compiler),
+        Program::Wat => wat::compile(job),
+    }
+}
+
+/// The lock file of Rust's dependencies, when the sources have none yet.
+pub(crate) fn missing_lock_file(job: &Job<'_>, toolchain: &Toolchain) -> Result<Option<Vec<u8>>, BuildError> {
+    match &toolchain.program {
+        Program::Rust(_) => rust::missing_lock_file(job),
+        _ => Ok(None),
+    }
+}
+
+/// A copy of a skill's sources at a path that is the same for every build of it, so that paths which end up in a module do too. One build at a time.
+struct Workplace {
+    folder: PathBuf,
+    _turn: File,
+}
+
+impl Workplace {
+    fn new(job: &Job<'_>, kind: &str) -> Result<Self, BuildError> {
+        let root = job.tools.root().join("work").join(kind);
+        fs::create_dir_all(&root).map_err(BuildError::io(&root))?;
+        let lock = root.join("lock");
+        let turn = File::create(&lock).map_err(BuildError::io(&lock))?;
+        turn.lock().map_err(BuildError::io(&lock))?;
+        let folder = root.join("skill");
+        if folder.exists() {
+            fs::remove_dir_all(&folder).map_err(BuildError::io(&folder))?;
+        }
+        fs::create_dir_all(&folder).map_err(BuildError::io(&folder))?;
+        job.sources.copy_to(&folder)?;
+        Ok(Self { folder, _turn: turn })
+    }
+}
+
+/// Reads what a compiler left.
+fn read_output(path: &Path) -> Result<Vec<u8>, BuildError> {
+    fs::read(path).map_err(BuildError::io(path))
+}
