@@ -10,5 +10,12 @@
 )]
 
 mod capabilities;
+mod concurrency;
+mod core_modules;
+mod determinism;
+mod disk_cache;
 mod harness;
+mod hooks;
+mod hostile;
+mod malformed;
 mod wit;

@@ -129,8 +129,10 @@ pub(crate) fn hook(body: &str) -> Vec<u8> {
 pub(crate) fn core_of(imports: &str, items: &str) -> String {
     let mut text = String::from("(module\n");
     for wanted in imports.split_ascii_whitespace() {
-        let (interface, name, signature) =
-            IMPORTS.iter().find(|(interface, name, _)| format!("{interface}.{name}") == wanted).expect("a known import");
+        let (interface, name, signature) = IMPORTS
+            .iter()
+            .find(|(interface, name, _)| format!("{interface}.{name}") == wanted)
+            .expect("a known import");
         text.push_str(&format!(
             "(import \"palyra:host/{interface}@1.0.0\" \"{name}\" (func ${interface}.{name} {signature}))\n"
         ));
