@@ -17,12 +17,41 @@ pub(crate) enum Existing {
     Refuse,
 }
 
+/// Who may read a file that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// The user alone.
+    User,
+    /// Everybody: files of a registry are there to be served.
+    Everybody,
+}
+
+impl Readers {
+    const fn file_mode(self) -> u32 {
+        match self {
+            Self::User => 0o600,
+            Self::Everybody => 0o644,
+        }
+    }
+
+    const fn directory_mode(self) -> u32 {
+        match self {
+            Self::User => 0o700,
+            Self::Everybody => 0o755,
+        }
+    }
+}
+
 /// Keeps the copies of several threads apart.
 static COPIES: AtomicU64 = AtomicU64::new(0);
 
-/// Makes a directory that is private to the user, with its parents.
-pub(crate) fn make_directory(path: &Path) -> Result<(), SkillError> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|source| SkillError::file("make", path, source))
+/// Makes a directory, with its parents.
+pub(crate) fn make_directory(path: &Path, readers: Readers) -> Result<(), SkillError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(readers.directory_mode())
+        .create(path)
+        .map_err(|source| SkillError::file("make", path, source))
 }
 
 /// A regular file of at most `limit` bytes, or nothing where there is no file.
@@ -44,8 +73,8 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, SkillErro
     Ok(Some(bytes))
 }
 
-/// Writes a whole file that is private from its first byte on; readers see the old file or the new one.
-pub(crate) fn write(path: &Path, bytes: &[u8], existing: Existing) -> Result<(), SkillError> {
+/// Writes a whole file that has its mode from its first byte on; readers see the old file or the new one.
+pub(crate) fn write(path: &Path, bytes: &[u8], existing: Existing, readers: Readers) -> Result<(), SkillError> {
     let failed = |source| SkillError::file("write", path, source);
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -55,7 +84,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8], existing: Existing) -> Result<(),
     let number = COPIES.fetch_add(1, Ordering::Relaxed);
     let copy = directory.join(format!(".{name}.{}.{number}.new", std::process::id()));
     let attempt = || -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(readers.file_mode()).open(&copy)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         match existing {

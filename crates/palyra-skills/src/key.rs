@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 
 use crate::SkillError;
 use crate::error::shown;
-use crate::files::{self, Existing};
+use crate::files::{self, Existing, Readers};
 
 /// A private key is a few lines; more is the wrong file.
 const MAX_KEY_FILE: u64 = 16 << 10;
@@ -167,7 +167,7 @@ impl PublisherKey {
 
     /// Writes the private key to a new file of mode 0600; an existing file is left alone.
     pub fn save(&self, path: &Path) -> Result<(), SkillError> {
-        files::write(path, self.to_pem()?.as_bytes(), Existing::Refuse)
+        files::write(path, self.to_pem()?.as_bytes(), Existing::Refuse, Readers::User)
     }
 
     /// The public half.

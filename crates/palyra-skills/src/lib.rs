@@ -7,6 +7,7 @@
 //! Everything that decides is a pure function. The crate runs nothing, opens no connection (registries are fetched through a port) and journals nothing: the daemon
 //! journals the [`SkillEvent`]s that plans return, and applies them after that.
 
+mod agent_skill;
 mod archive;
 mod audit;
 mod envelope;
@@ -23,6 +24,7 @@ mod signature;
 mod statements;
 mod store;
 
+pub use agent_skill::{AgentSkill, AgentSkillMetadata, Resource, ResourceKind, discover_agent_skills};
 pub use archive::{ArchiveInput, ArchiveLimits, SkillArchive, pack, pack_with};
 pub use audit::{
     AuditCode, AuditFinding, AuditPolicy, AuditReport, AuditSeverity, AuditVerdict, Examined,

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use palyra_common::Digest;
 
-use crate::files::{self, Existing};
+use crate::files::{self, Existing, Readers};
 use crate::{ArchiveLimits, AuditPolicy, Examined, SkillArchive, SkillError, SkillRecord, examine};
 
 const ARCHIVE: &str = "palyra-skill";
@@ -42,8 +42,8 @@ impl SkillStore {
     /// Opens the store in a directory and makes it if need be.
     pub fn open(directory: &Path, limits: ArchiveLimits) -> Result<Self, SkillError> {
         let store = Self { archives: directory.join("archives"), modules: directory.join("modules"), limits };
-        files::make_directory(&store.archives)?;
-        files::make_directory(&store.modules)?;
+        files::make_directory(&store.archives, Readers::User)?;
+        files::make_directory(&store.modules, Readers::User)?;
         Ok(store)
     }
 
@@ -73,7 +73,7 @@ impl SkillStore {
     fn put_file(&self, path: &Path, bytes: &[u8]) -> Result<(), SkillError> {
         match files::read(path, bytes.len() as u64) {
             Ok(Some(kept)) if kept == bytes => Ok(()),
-            _ => files::write(path, bytes, Existing::Replace),
+            _ => files::write(path, bytes, Existing::Replace, Readers::User),
         }
     }
 

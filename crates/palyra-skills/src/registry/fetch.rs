@@ -86,7 +86,7 @@ impl FromStr for RegistryLocation {
                 _ => return invalid("a `file:` address looks like `file:///path`"),
             },
             Some(("http", _)) => {
-                return invalid("plain `http` is not used; files would be readable and slow to be missed on the way");
+                return invalid("plain `http` is not used");
             }
             Some((scheme, _)) if !scheme.contains('/') => return invalid("its scheme is not known"),
             _ => text,

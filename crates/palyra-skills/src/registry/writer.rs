@@ -13,7 +13,7 @@ use super::metadata::{
     CurrentIndex, RegistryArtifact, RegistryIndex, RegistryRole, RegistryRoles, Root, TimestampFile, paths,
 };
 use crate::envelope::{Envelope, Statement};
-use crate::files::{self, Existing};
+use crate::files::{self, Existing, Readers};
 use crate::{ArchiveLimits, PublisherKey, RevokedArtifact, SkillArchive, SkillError, SkillId, SkillVersion, verify};
 
 /// Largest file of a registry other than an artifact.
@@ -73,7 +73,7 @@ impl RegistryWriter {
         }
         threshold(&path, first_root, &root.roles.root)?;
         for part in ["root", "index", "artifacts"] {
-            files::make_directory(&directory.join(part))?;
+            files::make_directory(&directory.join(part), Readers::Everybody)?;
         }
         let bytes = first_root.to_bytes()?;
         let index =
@@ -88,7 +88,7 @@ impl RegistryWriter {
         };
         // Signed before anything is written: a registry without an index is none.
         let signed = writer.next_index(signers, now)?;
-        files::write(&directory.join(path), &bytes, Existing::Refuse)?;
+        files::write(&directory.join(path), &bytes, Existing::Refuse, Readers::Everybody)?;
         writer.write_index(signed, signers, now)?;
         Ok(writer)
     }
@@ -182,7 +182,12 @@ impl RegistryWriter {
             sha256: archive.digest(),
             content: archive.content(),
         };
-        files::write(&self.directory.join(paths::artifact(&artifact.sha256)), bytes, Existing::Replace)?;
+        files::write(
+            &self.directory.join(paths::artifact(&artifact.sha256)),
+            bytes,
+            Existing::Replace,
+            Readers::Everybody,
+        )?;
         let before = self.index.clone();
         self.index.artifacts.push(artifact.clone());
         self.commit(before, signers, now)?;
@@ -253,7 +258,7 @@ impl RegistryWriter {
                 return Err(error);
             }
         };
-        files::write(&self.directory.join(path), &envelope.to_bytes()?, Existing::Refuse)?;
+        files::write(&self.directory.join(path), &envelope.to_bytes()?, Existing::Refuse, Readers::Everybody)?;
         self.write_index(signed, signers, now)
     }
 
@@ -291,7 +296,7 @@ impl RegistryWriter {
         signers: &[&PublisherKey],
         now: Timestamp,
     ) -> Result<(), SkillError> {
-        files::write(&self.directory.join(paths::index(next.version)), &bytes, Existing::Replace)?;
+        files::write(&self.directory.join(paths::index(next.version)), &bytes, Existing::Replace, Readers::Everybody)?;
         let current = CurrentIndex { version: next.version, length: bytes.len() as u64, sha256: Digest::of(&bytes) };
         self.write_timestamp(current, signers, now)?;
         self.index = next;
@@ -314,7 +319,7 @@ impl RegistryWriter {
     ) -> Result<(), SkillError> {
         let timestamp = self.timestamp(index, now);
         let bytes = signed(paths::TIMESTAMP, &timestamp, &self.root.roles.timestamp, signers)?;
-        files::write(&self.directory.join(paths::TIMESTAMP), &bytes, Existing::Replace)?;
+        files::write(&self.directory.join(paths::TIMESTAMP), &bytes, Existing::Replace, Readers::Everybody)?;
         self.timestamp_version = timestamp.version;
         Ok(())
     }
