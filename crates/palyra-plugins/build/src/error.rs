@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use palyra_common::{ErrorCategory, StableErrorEnvelope, ToStableError};
+use palyra_common::{ErrorCategory, Retry, StableErrorEnvelope, ToStableError};
 use thiserror::Error;
 
 use crate::{Language, MissingToolchain};
@@ -143,7 +143,7 @@ impl ToStableError for BuildError {
         match self {
             Self::FolderInUse { .. } => StableErrorEnvelope::new("skill_folder_in_use", Conflict, message)
                 .hint("name a folder that does not exist yet, or an empty one"),
-            Self::NameInvalid { .. } => StableErrorEnvelope::new("skill_name_invalid", Validation, message)
+            Self::NameInvalid { .. } => StableErrorEnvelope::new("new_skill_name_invalid", Validation, message)
                 .hint("use up to 64 characters: words of a-z, 0-9 and `-`, joined by dots, beginning with a letter"),
             Self::LanguageName { .. } => StableErrorEnvelope::new("guest_language_unknown", Validation, message)
                 .hint("use rust, javascript, python, c or wat"),
@@ -156,7 +156,8 @@ impl ToStableError for BuildError {
             Self::CompileFailed { .. } => StableErrorEnvelope::new("guest_compile_failed", Validation, message)
                 .hint("correct the sources and build again"),
             Self::CompileTimedOut { .. } => StableErrorEnvelope::new("guest_compile_timeout", Dependency, message)
-                .hint("build again; the first build on a machine is the slowest"),
+                .hint("build again; the first build on a machine is the slowest")
+                .retryable(Retry::MayHelp),
             Self::NotAPlugin { .. } => StableErrorEnvelope::new("guest_component_invalid", Validation, message)
                 .hint("export what `wit/world.wit` names, and import only `palyra:host`"),
             Self::ImportRefused { .. } => StableErrorEnvelope::new("guest_import_refused", Policy, message)
@@ -164,10 +165,10 @@ impl ToStableError for BuildError {
             Self::CasesInvalid { .. } => StableErrorEnvelope::new("skill_cases_invalid", Validation, message)
                 .hint("docs/writing-skills.md shows a file of cases"),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                StableErrorEnvelope::new("skill_file_missing", NotFound, message).hint("check the path")
+                StableErrorEnvelope::new("guest_file_missing", NotFound, message).hint("check the path")
             }
             Self::Io { source, .. } => {
-                StableErrorEnvelope::new("skill_file_unusable", Dependency, format!("{message}: {source}"))
+                StableErrorEnvelope::new("guest_file_unusable", Dependency, format!("{message}: {source}"))
                     .hint("check the permissions and the room on the disk")
             }
             Self::NoCache => {

@@ -75,7 +75,7 @@ impl Sources {
     }
 
     /// Files whose path begins and ends so.
-    pub(crate) fn under<'a>(&'a self, folder: &'a str, suffix: &'a str) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn under<'a>(&'a self, folder: &'a str, suffix: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
         self.files.keys().map(String::as_str).filter(move |path| path.starts_with(folder) && path.ends_with(suffix))
     }
 

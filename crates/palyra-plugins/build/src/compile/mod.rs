@@ -60,13 +60,30 @@ impl Workplace {
         let turn = File::create(&lock).map_err(BuildError::io(&lock))?;
         turn.lock().map_err(BuildError::io(&lock))?;
         let folder = root.join("skill");
-        if folder.exists() {
-            fs::remove_dir_all(&folder).map_err(BuildError::io(&folder))?;
-        }
         fs::create_dir_all(&folder).map_err(BuildError::io(&folder))?;
+        // What is the same as in the last build keeps its time, so that compilers see which parts changed.
+        clear(job.sources, &folder, "")?;
         job.sources.copy_to(&folder)?;
         Ok(Self { folder, _turn: turn })
     }
+}
+
+/// Removes everything below a folder that is not one of the sources.
+fn clear(sources: &Sources, folder: &Path, prefix: &str) -> Result<(), BuildError> {
+    for entry in fs::read_dir(folder).map_err(BuildError::io(folder))? {
+        let entry = entry.map_err(BuildError::io(folder))?;
+        let path = entry.path();
+        let inside = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        let kind = entry.file_type().map_err(BuildError::io(&path))?;
+        if kind.is_dir() && sources.under(&format!("{inside}/"), "").next().is_some() {
+            clear(sources, &path, &format!("{inside}/"))?;
+        } else if kind.is_dir() {
+            fs::remove_dir_all(&path).map_err(BuildError::io(&path))?;
+        } else if !kind.is_file() || sources.get(&inside).is_none() {
+            fs::remove_file(&path).map_err(BuildError::io(&path))?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads what a compiler left.
