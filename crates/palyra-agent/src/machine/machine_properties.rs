@@ -222,8 +222,9 @@ proptest! {
                         let taken_up = before.may_be_taken_up() && matches!(input, Input::Resume { .. });
                         prop_assert!(!before.is_over() || taken_up, "a run that is over takes no input");
                         if machine.is_over() {
-                            let news = actions.iter().filter(|action| matches!(action, Action::Status(_))).count();
-                            prop_assert_eq!(news, 1, "the end is told once");
+                            let end = |action: &Action| matches!(action, Action::Status(change) if change.phase.is_terminal());
+                            prop_assert_eq!(actions.iter().filter(|action| end(action)).count(), 1, "the end is told once");
+                            prop_assert!(actions.last().is_some_and(end), "and it is the last that is told");
                             prop_assert!(!actions.iter().any(|action| matches!(
                                 action, Action::Execute { .. } | Action::CallModel { .. } | Action::Compact { .. }
                             )), "a run that is over begins nothing");

@@ -182,6 +182,9 @@ async fn a_refused_call_is_told_to_the_model_and_the_reason_to_the_person() {
     assert_eq!(calls.load(Ordering::SeqCst), 0);
     assert_eq!(hooks.told().len(), 2, "a stronger answer could still have come");
     assert!(results(&events).iter().any(|result| format!("{result:?}").contains("guard says so")));
+    let export = bench.engine.export_session(run.session_id).await.unwrap();
+    let reasons = serde_json::to_string(&export).unwrap();
+    assert!(reasons.contains("hook `guard`: block: guard says so"), "{reasons}");
 }
 
 #[tokio::test]
@@ -322,4 +325,26 @@ async fn bindings_are_kept_changed_and_removed() {
     ] {
         assert_eq!(error.to_stable().code, "hook_binding_not_found");
     }
+}
+
+#[tokio::test]
+async fn undoing_waits_until_hooks_were_told_of_the_end() {
+    let hooks = Hooks::doing(&[("slow", Does::Hang)]);
+    let script = "[[turn]]\n[[turn.call]]\ntool = \"palyra.fs.write\"\narguments = { path = \"a.txt\", content = \"x\" }\n\
+                  [[turn]]\ntext = \"done\"";
+    let bench = Setup::script(script).hooks(&hooks).start().await;
+    let mut slow = binding("slow", HookEvent::RunAfterRun);
+    slow.deadline_ms = 200;
+    bench.bind(vec![slow]).await;
+    let (run, _) = bench.run("write").await;
+    assert!(bench.file("a.txt").exists());
+    bench.engine.undo(run.run_id, "me").await.unwrap();
+    assert!(!bench.file("a.txt").exists());
+    let events = bench.engine.tape(run.run_id, 1, usize::MAX).await.unwrap();
+    let place = |kind: &str| {
+        let of_kind = |event: &palyra_common::RunStreamEvent| matches!(&event.body, RunStreamBody::JournalEvent(event) if event.kind == kind);
+        events.iter().position(of_kind).unwrap()
+    };
+    assert!(place("hooks.noted") < place("run.undone"));
+    assert_eq!(bench.engine.replay(run.run_id).await.unwrap().difference, None);
 }
