@@ -408,7 +408,7 @@ impl Driver {
                     if phase == RunLifecycleHookPhase::AfterRun {
                         self.after_run = Some(request);
                     } else {
-                        self.hooks.begin(&self.shared, &self.machine, request);
+                        self.hooks.begin(&self.shared, &self.machine, &request);
                     }
                 }
                 Action::StopHooks { occurrence_id } => self.hooks.stop(&occurrence_id),

@@ -132,8 +132,9 @@ impl Engine {
         engine.cancel_orphaned_tasks().await?;
         engine.put_patterns_in_force().await?;
         engine.open_hook_book().await?;
-        engine.recover().await?;
+        // Before anything is driven: whoever ends from now on tells its hooks itself.
         engine.tell_hooks_of_ended_runs().await?;
+        engine.recover().await?;
         engine.work_off_all().await?;
         Ok(engine)
     }
@@ -174,7 +175,7 @@ impl Engine {
         self.shared.lock_live().get(&run_id).cloned()
     }
 
-    /// Waits until the last driver of a run that is over is on its way out, which may still write to its tape.
+    /// Waits until the last driver of a run that is over has left: on its way out it may still write to the tape.
     async fn wait_until_left(&self, run_id: RunId) {
         while self.live(run_id).is_some() {
             tokio::time::sleep(LEAVING).await;

@@ -23,13 +23,16 @@ const MAX_TEXT: usize = 256 << 10;
 /// Whether a hook of this event may answer so.
 #[must_use]
 pub const fn allows(event: HookEvent, decision: HookDecision) -> bool {
-    use HookDecision::{Annotate, Block, Continue, FailRun, RequestApproval, TransformPreview};
-    match (event, decision) {
-        (_, Continue | Annotate) => true,
-        (HookEvent::RunBeforeRun | HookEvent::RunBeforeTool, RequestApproval | Block | FailRun) => true,
-        (HookEvent::RunAfterTool, FailRun) => true,
-        (HookEvent::RunBeforeDelivery, TransformPreview | RequestApproval | Block | FailRun) => true,
-        _ => false,
+    use HookDecision::{Annotate, Continue, FailRun, TransformPreview};
+    match event {
+        HookEvent::RunBeforeRun | HookEvent::RunBeforeTool => !matches!(decision, TransformPreview),
+        HookEvent::RunBeforeDelivery => true,
+        HookEvent::RunAfterTool => matches!(decision, Continue | Annotate | FailRun),
+        HookEvent::RunAfterRun
+        | HookEvent::GatewayStartup
+        | HookEvent::SkillEnabled
+        | HookEvent::SkillDisabled
+        | HookEvent::SkillQuarantined => matches!(decision, Continue | Annotate),
     }
 }
 

@@ -115,7 +115,8 @@ fn bindings_that_make_no_sense_are_refused() {
     let good = HookBindingRecord::new("guard", HookEvent::RunBeforeTool, "acme.guard#writes");
     good.check().unwrap();
     assert_eq!(good.on_failure, HookFailureMode::FailClosed);
-    let wrong: Vec<Box<dyn Fn(&mut HookBindingRecord)>> = vec![
+    type Change = Box<dyn Fn(&mut HookBindingRecord)>;
+    let wrong: Vec<Change> = vec![
         Box::new(|binding| binding.id = String::new()),
         Box::new(|binding| binding.id = "Not this".into()),
         Box::new(|binding| binding.plugin_id = "a#b#c".into()),

@@ -130,6 +130,23 @@ pub struct HookResult {
     pub duration_ms: u64,
 }
 
+impl HookResult {
+    /// What it said in one line; nothing if it had nothing to say.
+    #[must_use]
+    pub fn in_words(&self) -> Option<String> {
+        match &self.said {
+            HookSaid::Answered(answer) if answer.decision == HookDecision::Continue && answer.reason.is_empty() => None,
+            HookSaid::Answered(HookAnswer { decision, reason, .. }) if reason.is_empty() => {
+                Some(format!("hook `{}`: {decision}", self.hook))
+            }
+            HookSaid::Answered(HookAnswer { decision, reason, .. }) => {
+                Some(format!("hook `{}`: {decision}: {reason}", self.hook))
+            }
+            HookSaid::Failed(failure) => Some(format!("hook `{}`: {failure}", self.hook)),
+        }
+    }
+}
+
 /// An answer, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

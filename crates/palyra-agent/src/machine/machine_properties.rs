@@ -1,12 +1,13 @@
 //! What holds for every sequence of inputs, however senseless.
 
-use palyra_common::ToolVerdict;
+use palyra_common::{HookDecision, HookEvent, RunLifecycleHookPhase, ToolVerdict};
 use palyra_tools::{Concurrency, Repeatability};
 use proptest::prelude::{Just, Strategy, any, proptest};
 use proptest::{prop_assert, prop_assert_eq, prop_oneof};
 
 use super::tests::{decided, finished, spec, turn};
 use super::*;
+use crate::hooks::{HookAnswer, HookFailure, HookFailureMode, HookResult, HookSaid, HooksAnswered};
 
 /// An input that may or may not fit: half of the calls and approvals it names exist.
 #[derive(Debug, Clone)]
@@ -15,8 +16,77 @@ enum Move {
     Raw(Input),
     /// Answers the n-th open approval, if there is one.
     Answer(usize, ApprovalDecision),
+    /// Hooks of the n-th occurrence that is open say this, one after the other.
+    Hooks(usize, Vec<HookSaid>),
     /// Whatever time makes due.
     Time(u64),
+}
+
+/// Bindings for phases in any combination, some of them for one tool only.
+fn bindings() -> impl Strategy<Value = Vec<HookBindingRecord>> {
+    let phases = proptest::collection::vec((0..RunLifecycleHookPhase::ALL.len(), -1..2, any::<bool>()), 0..6);
+    phases.prop_map(|chosen| {
+        let bind = |(number, (phase, order, narrow)): (usize, (usize, i32, bool))| {
+            let phase = RunLifecycleHookPhase::ALL[phase];
+            let event: HookEvent = format!("run:{phase}").parse().unwrap();
+            let mut binding = HookBindingRecord::new(format!("h{number}"), event, "p");
+            binding.order = order;
+            let about_tools = matches!(phase, RunLifecycleHookPhase::BeforeTool | RunLifecycleHookPhase::AfterTool);
+            binding.tools = if narrow && about_tools { vec!["client.*".into()] } else { Vec::new() };
+            binding
+        };
+        chosen.into_iter().enumerate().map(bind).collect()
+    })
+}
+
+fn said() -> impl Strategy<Value = HookSaid> {
+    let answer = (0..HookDecision::ALL.len(), any::<bool>()).prop_map(|(decision, text)| {
+        HookSaid::Answered(HookAnswer {
+            decision: HookDecision::ALL[decision],
+            reason: "because".into(),
+            text: text.then(|| "other".to_owned()),
+        })
+    });
+    prop_oneof![4 => answer, 1 => Just(HookSaid::Failed(HookFailure::TimedOut))]
+}
+
+/// Occurrences whose hooks have not answered, and who is asked.
+fn open_occurrences(machine: &Machine) -> Vec<(String, RunLifecycleHookPhase, Option<String>, Vec<String>)> {
+    if let Phase::Running(Activity::Hooks(wait)) | Phase::Paused(Activity::Hooks(wait)) = machine.state() {
+        let phase = match wait.step {
+            HookStep::BeforeRun => RunLifecycleHookPhase::BeforeRun,
+            HookStep::BeforeDelivery(_) => RunLifecycleHookPhase::BeforeDelivery,
+        };
+        let open = (wait.occurrence_id.clone(), phase, None, wait.hooks.clone());
+        return wait.answered.is_none().then_some(open).into_iter().collect();
+    }
+    let calls = machine.round().map(|round| round.calls.clone()).unwrap_or_default();
+    calls
+        .into_iter()
+        .filter_map(|call| match call.state {
+            CallState::Screening(screening) => {
+                Some((screening.occurrence_id, RunLifecycleHookPhase::BeforeTool, Some(call.call_id), screening.hooks))
+            }
+            CallState::Reviewing(reviewing) => {
+                Some((reviewing.occurrence_id, RunLifecycleHookPhase::AfterTool, Some(call.call_id), reviewing.hooks))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+fn answering(machine: &Machine, index: usize, said: &[HookSaid]) -> Option<Input> {
+    let (occurrence_id, phase, call_id, hooks) = open_occurrences(machine).into_iter().nth(index)?;
+    let result = |(hook, said): (String, &HookSaid)| HookResult {
+        hook,
+        plugin: "p".into(),
+        on_failure: HookFailureMode::FailClosed,
+        said: said.clone(),
+        duration_ms: 1,
+    };
+    let results = hooks.into_iter().zip(said).map(result).collect();
+    let label = Label::system();
+    Some(Input::HooksAnswered(Box::new(HooksAnswered { occurrence_id, phase, call_id, results, label })))
 }
 
 fn inputs() -> impl Strategy<Value = Move> {
@@ -36,6 +106,8 @@ fn inputs() -> impl Strategy<Value = Move> {
         }),
         5 => (call, "[ab]").prop_map(|(id, content)| Move::Raw(finished(&id, &content))),
         3 => (0_usize..3, decision).prop_map(|(index, decision)| Move::Answer(index, decision)),
+        6 => (0_usize..2, proptest::collection::vec(said(), 1..6)).prop_map(|(index, said)| Move::Hooks(index, said)),
+        2 => bindings().prop_map(|bindings| Move::Raw(Input::HooksBound { bindings })),
         1 => (0_u64..40_000_000).prop_map(Move::Time),
         1 => Just(Move::Raw(Input::Recovered)),
         1 => Just(Move::Raw(Input::Tick)),
@@ -64,8 +136,42 @@ fn inputs() -> impl Strategy<Value = Move> {
     ]
 }
 
+/// Occurrences that were asked about on the tape and neither answered nor given up; a restart gives all up.
+fn hooks_under_way(
+    tape: &[(Input, Timestamp, Vec<Action>)],
+    input: &Input,
+    actions: &[Action],
+) -> std::collections::BTreeSet<String> {
+    let mut open = std::collections::BTreeSet::new();
+    let steps = tape.iter().map(|(input, _, actions)| (input, actions.as_slice())).chain([(input, actions)]);
+    for (input, actions) in steps {
+        match input {
+            Input::HooksAnswered(answered) => {
+                open.remove(&answered.occurrence_id);
+            }
+            Input::Recovered => open.clear(),
+            _ => {}
+        }
+        for action in actions {
+            match action {
+                Action::RunHooks { occurrence_id, phase, .. } if *phase != RunLifecycleHookPhase::AfterRun => {
+                    open.insert(occurrence_id.clone());
+                }
+                Action::StopHooks { occurrence_id } => {
+                    open.remove(occurrence_id);
+                }
+                _ => {}
+            }
+        }
+    }
+    open
+}
+
 fn open_approvals(machine: &Machine) -> Vec<palyra_common::ApprovalId> {
     if let Phase::AskingForMoney(question) = machine.state() {
+        return vec![question.approval_id];
+    }
+    if let Phase::AskingForHook(question) = machine.state() {
         return vec![question.approval_id];
     }
     let calls = machine.round().map(|round| round.calls.clone()).unwrap_or_default();
@@ -93,12 +199,16 @@ proptest! {
         let mut machine = Machine::accept(spec.clone(), at);
         let mut tape: Vec<(Input, Timestamp, Vec<Action>)> = Vec::new();
         let mut executing: Vec<String> = Vec::new();
+        // Calls whose hooks were asked and have not answered, and calls that a hook refused.
+        let mut screening: Vec<String> = Vec::new();
+        let mut refused: Vec<String> = Vec::new();
         for step in moves {
             let wanted = match step {
                 Move::Raw(input) => vec![input],
                 Move::Answer(index, decision) => open_approvals(&machine).get(index).map(|approval_id| {
                     Input::ApprovalDecided { approval_id: *approval_id, decision, scope: ApprovalScope::Once, until: None, by: "p".into(), via: None }
                 }).into_iter().collect(),
+                Move::Hooks(index, said) => answering(&machine, index, &said).into_iter().collect(),
                 Move::Time(millis) => {
                     at = at.plus(Duration::from_millis(millis));
                     machine.due(at)
@@ -112,12 +222,44 @@ proptest! {
                         let taken_up = before.may_be_taken_up() && matches!(input, Input::Resume { .. });
                         prop_assert!(!before.is_over() || taken_up, "a run that is over takes no input");
                         if machine.is_over() {
-                            let news = actions.iter().filter(|action| matches!(action, Action::Status(_))).count();
-                            prop_assert_eq!(news, 1, "the end is told once");
+                            let end = |action: &Action| matches!(action, Action::Status(change) if change.phase.is_terminal());
+                            prop_assert_eq!(actions.iter().filter(|action| end(action)).count(), 1, "the end is told once");
+                            prop_assert!(actions.last().is_some_and(end), "and it is the last that is told");
                             prop_assert!(!actions.iter().any(|action| matches!(
                                 action, Action::Execute { .. } | Action::CallModel { .. } | Action::Compact { .. }
                             )), "a run that is over begins nothing");
+                            prop_assert!(actions.iter().all(|action| !matches!(
+                                action, Action::RunHooks { phase, .. } if *phase != RunLifecycleHookPhase::AfterRun
+                            )), "only the end itself is told to hooks");
+                            prop_assert!(open_occurrences(&machine).is_empty());
                         }
+                        prop_assert_eq!(
+                            hooks_under_way(&tape, &input, &actions),
+                            open_occurrences(&machine).into_iter().map(|(id, ..)| id).collect::<std::collections::BTreeSet<_>>(),
+                            "hooks are asked exactly while something waits for them"
+                        );
+                        if let Input::HooksAnswered(answered) = &input {
+                            screening.retain(|id| Some(id) != answered.call_id.as_ref());
+                        }
+                        if matches!(input, Input::Recovered) {
+                            // Those that still have hooks are asked again below.
+                            screening.clear();
+                        }
+                        for action in &actions {
+                            match action {
+                                Action::RunHooks { phase: RunLifecycleHookPhase::BeforeTool, call_id: Some(id), .. } => screening.push(id.clone()),
+                                Action::Execute { call_id, .. } | Action::HandBack { call_id, .. } => {
+                                    prop_assert!(!screening.contains(call_id), "nothing happens while hooks look at it");
+                                    prop_assert!(!refused.contains(call_id), "nothing happens that a hook refused");
+                                }
+                                _ => {}
+                            }
+                        }
+                        let calls = machine.round().map(|round| round.calls.clone()).unwrap_or_default();
+                        refused.extend(calls.into_iter().filter_map(|call| match call.state {
+                            CallState::Done(CallOutcome::NotRun { code, .. }) if code == "hook_blocked" => Some(call.call_id),
+                            _ => None,
+                        }));
                         if let Input::ToolFinished { call_id, .. } = &input {
                             executing.retain(|id| id != call_id);
                         }

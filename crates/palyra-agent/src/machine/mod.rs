@@ -14,28 +14,32 @@
 //! `HandedBack` from its `HandBack` action to its `ToolFinished` input, over restarts too.
 //!
 //! The files: `input`, `action`, `state` are the vocabulary; `turns` begins and ends model turns; `round` schedules calls; `approvals` asks
-//! people, `money` asks them for more; `hooks` lets plugins look at steps and calls; `ending` ends runs; `looping` notices circles; `readings` keeps what
+//! people, `money` asks them for more; `hooks`, `screening` and `hook_questions` let plugins look at steps and calls; `ending` ends runs; `looping` notices circles; `readings` keeps what
 //! was read, with its labels.
 
 mod action;
 mod approvals;
 mod ending;
+mod hook_questions;
 mod hooks;
 mod input;
 mod looping;
 mod money;
 mod readings;
 mod round;
+mod screening;
 mod state;
 mod turns;
 
 pub use action::{Action, ApprovalRequest, Question, StatusChange};
+pub use hook_questions::HookQuestion;
 pub(crate) use hooks::said_by;
-pub use hooks::{HookQuestion, HookStep, HookWait, Reviewing, Screening};
+pub use hooks::{HookStep, HookWait};
 pub use input::{
     CallFacts, CallResult, CompactionAccount, Cost, Decided, Input, ModelFailure, ModelTurn, Offer, Remedy, Showing,
 };
 pub(crate) use readings::withheld_answer;
+pub use screening::{Reviewing, Screening};
 pub use state::{Activity, Call, CallOutcome, CallState, Counters, Ending, MoneyQuestion, Phase, ToolRound};
 
 use std::time::Duration;
@@ -329,6 +333,10 @@ impl Machine {
 #[cfg(test)]
 #[path = "machine_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "hooks_tests.rs"]
+mod hooks_tests;
 
 #[cfg(test)]
 #[path = "machine_properties.rs"]

@@ -11,8 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::action::Question;
-use super::hooks::{HookQuestion, HookWait, Reviewing, Screening};
+use super::hook_questions::HookQuestion;
+use super::hooks::HookWait;
 use super::input::{CallFacts, CallResult};
+use super::screening::{Reviewing, Screening};
 use crate::context::Item;
 
 /// Where a run stands.

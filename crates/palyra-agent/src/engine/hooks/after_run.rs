@@ -31,7 +31,7 @@ pub(in crate::engine) struct AfterRun {
 impl AfterRun {
     /// Asks the hooks and notes what they said. If the daemon stops first, the next start does it.
     pub(in crate::engine) async fn carry_out(self) {
-        let asking = ask(&self.shared, &self.machine, self.request.clone());
+        let asking = ask(&self.shared, &self.machine, &self.request);
         let results = tokio::select! {
             biased;
             () = self.shared.stopping.cancelled() => return,

@@ -74,3 +74,56 @@ async fn one(
         Err(other) => HookSaid::Failed(other),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use palyra_common::{HookEvent, Timestamp};
+    use palyra_safety::{Scanner, VaultEntry};
+    use serde_json::json;
+
+    use super::*;
+
+    const SECRET: &str = "correct-horse-battery-staple";
+
+    /// Repeats what it is told, and shouts the secret.
+    #[derive(Default)]
+    struct Parrot(Mutex<Vec<HookOccurrence>>);
+
+    #[async_trait]
+    impl HookRunner for Parrot {
+        async fn run(
+            &self,
+            binding: &HookBindingRecord,
+            occurrence: &HookOccurrence,
+            _: Duration,
+        ) -> Result<HookAnswer, HookFailure> {
+            self.0.lock().unwrap().push(occurrence.clone());
+            match binding.id.as_str() {
+                "fails" => Err(HookFailure::Failed(format!("cannot use {SECRET}"))),
+                _ => Ok(HookAnswer {
+                    decision: HookDecision::TransformPreview,
+                    reason: format!("found {SECRET}"),
+                    text: Some(format!("text with {SECRET}")),
+                }),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn secrets_neither_reach_hooks_nor_come_back_from_them() {
+        let vault = [VaultEntry { name: "token".to_owned(), value: SECRET.to_owned().into() }];
+        let safety = Safety::new(Scanner::new(&vault).unwrap());
+        let event = HookEvent::RunBeforeDelivery;
+        let bindings = ["answers", "fails"].map(|id| HookBindingRecord::new(id, event, "p")).to_vec();
+        let payload = json!({ "answer": format!("it is {SECRET}"), "deep": [{ "er": SECRET }] });
+        let runner = Parrot::default();
+        let results = all(&runner, &safety, bindings, HookOccurrence::new(event, Timestamp(0), payload)).await;
+        let told = format!("{:?}", runner.0.lock().unwrap());
+        assert!(!told.contains(SECRET) && told.contains("redacted"), "{told}");
+        let said = format!("{results:?}");
+        assert!(!said.contains(SECRET) && said.contains("text with") && said.contains("cannot use"), "{said}");
+    }
+}

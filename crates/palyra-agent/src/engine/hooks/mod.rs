@@ -44,7 +44,7 @@ pub(super) struct HookCalls {
 
 impl HookCalls {
     /// Begins to ask. Whatever cannot be asked is missing in the answer, which the machine takes for a failure.
-    pub(super) fn begin(&mut self, shared: &Arc<Shared>, machine: &Machine, request: Request) {
+    pub(super) fn begin(&mut self, shared: &Arc<Shared>, machine: &Machine, request: &Request) {
         let unanswered = request.answered(machine, Vec::new());
         let asking = ask(shared, machine, request);
         let span = tracing::error_span!(
@@ -107,14 +107,14 @@ impl Request {
 fn ask(
     shared: &Arc<Shared>,
     machine: &Machine,
-    request: Request,
+    request: &Request,
 ) -> impl Future<Output = Vec<HookResult>> + Send + use<> {
     let bindings = request
         .hooks
         .iter()
         .filter_map(|id| machine.hooks().iter().find(|binding| binding.id == *id).cloned())
         .collect();
-    let occurrence = payload::occurrence(machine, &request, shared.options.clock.now());
+    let occurrence = payload::occurrence(machine, request, shared.options.clock.now());
     let options = &shared.options;
     let (runner, safety) = (Arc::clone(&options.hooks), options.safety.clone());
     async move {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::AgentError;
+use crate::hooks::HookResult;
 use crate::machine::{Action, Input};
 use crate::projections::{ApprovalRow, RunRow};
 use crate::tape::{Note, TapeEntry};
@@ -193,6 +194,12 @@ impl RunExport {
                     call.verdict = Some(decided.verdict);
                     call.reasons = decided.reasons;
                     call.policies = decided.policies;
+                }
+            }
+            // Why a call did not run, or a person was asked, may be a matter of hooks.
+            TapeEntry::Input(Input::HooksAnswered(answered)) => {
+                if let Some(call) = answered.call_id.as_ref().and_then(|call_id| self.call(call_id)) {
+                    call.reasons.extend(answered.results.iter().filter_map(HookResult::in_words));
                 }
             }
             TapeEntry::Input(Input::ToolFinished { call_id, result, .. }) => {

@@ -1,0 +1,129 @@
+//! Questions that hooks want a person to answer about a step of the run: may it begin, may its answer be delivered, is another text delivered instead?
+//!
+//! Questions about calls take the ordinary way; see `approvals`.
+
+use std::time::Duration;
+
+use palyra_common::{
+    ApprovalDecision, ApprovalId, ApprovalSubject, Digest, HookDecision, Label, Risk, RunLifecyclePhase,
+    TerminationReason, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::Machine;
+use super::action::{Action, ApprovalRequest, Question};
+use super::approvals::approval_id;
+use super::hooks::{HookStep, said_by};
+use super::state::{Ending, Phase};
+use super::turns::detail;
+use crate::canonical::canonical_json;
+use crate::hooks::Ruling;
+
+/// A question that a hook wants a person to answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HookQuestion {
+    /// The question.
+    pub approval_id: ApprovalId,
+    /// What is asked: whether to go on, or which text is delivered.
+    pub question: Question,
+    /// When it lapses.
+    pub expires_at: Option<Timestamp>,
+    /// What waits for the answer.
+    pub step: HookStep,
+    /// The answer that hooks propose instead.
+    pub proposed: Option<(String, Label)>,
+}
+
+impl Machine {
+    /// Asks a person about a step.
+    pub(super) fn ask_about_step(&mut self, step: HookStep, ruling: Ruling, at: Timestamp, out: &mut Vec<Action>) {
+        let (question, tool, call_id, summary) = match (&step, ruling.decision) {
+            (HookStep::BeforeRun, _) => (Question::MayGoOn, "palyra.run", "run", "begin this run"),
+            (HookStep::BeforeDelivery(_), HookDecision::TransformPreview) => {
+                (Question::ReplaceAnswer, "palyra.delivery", "delivery", "deliver another text instead of the answer")
+            }
+            (HookStep::BeforeDelivery(_), _) => {
+                (Question::MayGoOn, "palyra.delivery", "delivery", "deliver the answer")
+            }
+        };
+        let (arguments, proposed) = match &step {
+            HookStep::BeforeRun => (json!({ "prompt": self.spec.prompt }), None),
+            HookStep::BeforeDelivery(ending) => about_delivery(ending, &ruling),
+        };
+        let approval_id = approval_id(self.spec.run_id, call_id, self.counters.approvals, at);
+        self.counters.approvals += 1;
+        let timeout = self.spec.limits.approval_timeout_ms;
+        let expires_at = (timeout > 0).then(|| at.plus(Duration::from_millis(timeout)));
+        let canonical = canonical_json(&arguments);
+        out.push(Action::RequestApproval(Box::new(ApprovalRequest {
+            approval_id,
+            owner: self.spec.owner.clone(),
+            call_id: call_id.to_owned(),
+            subject: ApprovalSubject::Tool,
+            risk: Risk::Medium,
+            question,
+            tool: tool.to_owned(),
+            arguments,
+            summary: summary.to_owned(),
+            reasons: ruling.reasons,
+            evidence: Vec::new(),
+            offer: None,
+            binding: Digest::of_parts(&[tool.as_bytes(), canonical.as_bytes()]),
+            expires_at,
+        })));
+        let question = HookQuestion { approval_id, question, expires_at, step, proposed };
+        self.enter(Phase::AskingForHook(Box::new(question)), at, out);
+    }
+
+    /// What a person said to it, if this is the question that is open.
+    pub(super) fn on_hook_question_decided(
+        &mut self,
+        id: ApprovalId,
+        decision: ApprovalDecision,
+        at: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> Option<()> {
+        let Phase::AskingForHook(question) = &self.phase else { return None };
+        if question.approval_id != id {
+            return None;
+        }
+        let HookQuestion { question, step, proposed, .. } = *question.clone();
+        let allowed = decision == ApprovalDecision::Allow;
+        // Refusing another text is not refusing the answer: it is delivered as the model wrote it.
+        if !allowed && question != Question::ReplaceAnswer {
+            let message = match decision {
+                ApprovalDecision::Timeout => "a hook wanted a person to agree, and nobody did in time",
+                ApprovalDecision::Error => "a hook wanted a person to agree, and nobody could be asked",
+                ApprovalDecision::Allow | ApprovalDecision::Deny => "a person refused what a hook had them asked about",
+            };
+            let ending = Ending {
+                reason: TerminationReason::ApprovalDenied,
+                detail: Some(detail("approval_denied", message.to_owned())),
+                answer: None,
+            };
+            self.enter_terminal(RunLifecyclePhase::Aborted, ending, at, out);
+            return Some(());
+        }
+        let step = match (step, proposed) {
+            (HookStep::BeforeDelivery(ending), Some(proposed)) if allowed => {
+                HookStep::BeforeDelivery(Ending { answer: Some(proposed), ..ending })
+            }
+            (step, _) => step,
+        };
+        self.take_step(step, at, out);
+        Some(())
+    }
+}
+
+/// The question about a delivery, and the answer that would be delivered instead.
+fn about_delivery(ending: &Ending, ruling: &Ruling) -> (Value, Option<(String, Label)>) {
+    let (answer, label) = ending.answer.clone().unwrap_or_else(|| (String::new(), Label::system()));
+    match &ruling.text {
+        None => (json!({ "answer": answer }), None),
+        Some(text) => {
+            let label = said_by(&ruling.hooks, &label);
+            (json!({ "answer": answer, "proposed": text }), Some((text.clone(), label)))
+        }
+    }
+}
