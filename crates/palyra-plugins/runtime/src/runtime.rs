@@ -160,6 +160,12 @@ impl PluginRuntime {
         self.inner.cache.as_ref().map(Cache::stats).unwrap_or_default()
     }
 
+    /// The engine itself, to measure and test what its settings mean.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.inner.engine
+    }
+
     /// Where memory for guests comes from on this machine.
     #[must_use]
     pub fn allocation(&self) -> Allocation {
