@@ -28,7 +28,7 @@ pub use agent_skill::{AgentSkill, AgentSkillMetadata, Resource, ResourceKind, di
 pub use archive::{ArchiveInput, ArchiveLimits, SkillArchive, pack, pack_with};
 pub use audit::{
     AuditCode, AuditFinding, AuditPolicy, AuditReport, AuditSeverity, AuditVerdict, Examined,
-    audit_skill_artifact_security, examine,
+    audit_skill_artifact_security, examine, inspect,
 };
 pub use envelope::Envelope;
 pub use error::SkillError;

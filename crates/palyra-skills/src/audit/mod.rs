@@ -110,3 +110,8 @@ pub fn examine(archive: &SkillArchive, policy: &AuditPolicy) -> Result<Examined,
         content: archive.content(),
     })
 }
+
+/// Reads and audits an archive in one pure step: what `palyra skills audit` shows, and what a fuzzer feeds.
+pub fn inspect(bytes: &[u8], policy: &AuditPolicy) -> Result<AuditReport, SkillError> {
+    Ok(audit_skill_artifact_security(&SkillArchive::read(bytes)?, policy))
+}
