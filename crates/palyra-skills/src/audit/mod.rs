@@ -4,6 +4,7 @@
 //! ([`AuditCode`]) and a sentence each.
 
 mod declared;
+mod described;
 mod documents;
 mod module;
 mod modules;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::{SkillArchive, SkillError, Verified, verify};
 use report::Findings;
 
+pub use described::{DescribedTool, audit_described_tools};
 pub use report::{AuditCode, AuditFinding, AuditReport, AuditSeverity, AuditVerdict};
 
 /// What an operator demands of skills.

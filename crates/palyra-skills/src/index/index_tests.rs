@@ -433,7 +433,7 @@ fn plan(index: &SkillIndex, attempt: &Attempt) -> Result<Vec<SkillEvent>, SkillE
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     /// The index is the fold of its events, also after they went through the journal.
     #[test]

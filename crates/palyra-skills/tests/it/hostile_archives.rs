@@ -1,6 +1,6 @@
 //! Archives that mean harm, each with the error that it ends in.
 
-use palyra_skills::{SkillArchive, SkillError};
+use palyra_skills::{ArchiveLimits, SkillArchive, SkillError};
 
 use crate::raw_zip::{RawEntry, build, crc};
 use crate::skill::Skill;
@@ -207,17 +207,19 @@ fn overlapping_entries_gaps_and_bytes_around() {
 
 #[test]
 fn bombs() {
-    too_large(&with(RawEntry::deflated("assets/bomb", &vec![0; 15 << 20])), "ratio");
+    too_large(&with(RawEntry::deflated("assets/bomb", &vec![0; 2 << 20])), "ratio");
     let mut declared = RawEntry::stored("assets/x", "x");
     declared.unpacked = 17 << 20;
     too_large(&with(declared), "assets/x");
-    // Five files of 15 MiB that each keep their limit.
-    let noise: Vec<u8> = (0..15_u32 << 20).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    // Many files that each keep their limit; the limit is lowered so that the test need not pack 64 MiB.
+    let entry = RawEntry::deflated("assets/x", &b"some words ".repeat(1_000));
     let mut entries = good();
-    entries.extend((0..5).map(|n| RawEntry::deflated(format!("assets/{n}"), &noise)));
-    let bytes = build(&entries);
-    assert!(bytes.len() < 64 << 20, "{}", bytes.len());
-    too_large(&bytes, "everything unpacked");
+    entries.extend((0..200).map(|n| RawEntry { name: format!("assets/{n}").into_bytes(), ..entry.clone() }));
+    let limits = ArchiveLimits { unpacked_bytes: 1 << 20, ..ArchiveLimits::default() };
+    match SkillArchive::read_with(&build(&entries), &limits).unwrap_err() {
+        SkillError::ArchiveTooLarge { what, .. } => assert_eq!(what, "everything unpacked"),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -250,19 +252,14 @@ fn manifest_and_files_that_do_not_fit() {
     assert_eq!(error(&build(&several)).code(), "skill_module_missing");
     // The manifest lists a file with another digest, a file that is not there, or not all files.
     let archive = SkillArchive::read(&Skill::default().packed()).unwrap();
-    let entries_of = |spoil: &dyn Fn(&str, &[u8]) -> Option<Vec<u8>>| {
-        let entries: Vec<RawEntry> = archive
-            .files()
-            .iter()
-            .filter_map(|(path, bytes)| spoil(path, bytes).map(|bytes| RawEntry::stored(path.as_str(), bytes)))
-            .collect();
-        build(&entries)
-    };
-    let swapped =
-        entries_of(&|path, bytes| Some(if path.ends_with(".wasm") { b"\0asm".to_vec() } else { bytes.to_vec() }));
-    assert_eq!(error(&swapped).code(), "skill_integrity_mismatch");
-    let missing = entries_of(&|path, bytes| (path != "provenance.json").then(|| bytes.to_vec()));
-    assert_eq!(error(&missing).code(), "skill_integrity_mismatch");
+    let mut files: Vec<RawEntry> =
+        archive.files().iter().map(|(path, bytes)| RawEntry::stored(path.as_str(), bytes.clone())).collect();
+    let module = files.iter().position(|file| file.name.ends_with(b".wasm")).unwrap();
+    let original = std::mem::replace(&mut files[module], RawEntry::stored("modules/echo.wasm", b"\0asm".to_vec()));
+    assert_eq!(error(&build(&files)).code(), "skill_integrity_mismatch");
+    files[module] = original;
+    files.retain(|file| file.name != b"provenance.json");
+    assert_eq!(error(&build(&files)).code(), "skill_integrity_mismatch");
     let mut more: Vec<RawEntry> =
         archive.files().iter().map(|(path, bytes)| RawEntry::stored(path.as_str(), bytes.clone())).collect();
     more.push(RawEntry::stored("assets/extra", "x"));
