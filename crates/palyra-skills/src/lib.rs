@@ -27,8 +27,8 @@ mod store;
 pub use agent_skill::{AgentSkill, AgentSkillMetadata, Resource, ResourceKind, discover_agent_skills};
 pub use archive::{ArchiveInput, ArchiveLimits, SkillArchive, pack, pack_with};
 pub use audit::{
-    AuditCode, AuditFinding, AuditPolicy, AuditReport, AuditSeverity, AuditVerdict, Examined,
-    audit_skill_artifact_security, examine,
+    AuditCode, AuditFinding, AuditPolicy, AuditReport, AuditSeverity, AuditVerdict, DescribedTool, Examined,
+    audit_described_tools, audit_skill_artifact_security, examine, inspect,
 };
 pub use envelope::Envelope;
 pub use error::SkillError;

@@ -4,6 +4,7 @@
 //! ([`AuditCode`]) and a sentence each.
 
 mod declared;
+mod described;
 mod documents;
 mod module;
 mod modules;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::{SkillArchive, SkillError, Verified, verify};
 use report::Findings;
 
+pub use described::{DescribedTool, audit_described_tools};
 pub use report::{AuditCode, AuditFinding, AuditReport, AuditSeverity, AuditVerdict};
 
 /// What an operator demands of skills.
@@ -109,4 +111,9 @@ pub fn examine(archive: &SkillArchive, policy: &AuditPolicy) -> Result<Examined,
         archive: archive.digest(),
         content: archive.content(),
     })
+}
+
+/// Reads and audits an archive in one pure step: what `palyra skills audit` shows, and what a fuzzer feeds.
+pub fn inspect(bytes: &[u8], policy: &AuditPolicy) -> Result<AuditReport, SkillError> {
+    Ok(audit_skill_artifact_security(&SkillArchive::read(bytes)?, policy))
 }

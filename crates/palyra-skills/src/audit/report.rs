@@ -97,6 +97,8 @@ runtime_contract_enum! {
         SecretEmbedded = "secret_embedded",
         /// Text for the model that tries to steer it.
         InstructionsSuspicious = "instructions_suspicious",
+        /// A module describes other tools than the manifest.
+        DescriptionMismatch = "description_mismatch",
         /// More was found than is listed, or not everything could be looked at.
         Incomplete = "incomplete",
     }

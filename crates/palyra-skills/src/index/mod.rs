@@ -30,6 +30,8 @@ pub enum KeyState {
     Active,
     /// No, it was replaced; what it signed before and is installed stays.
     Retired,
+    /// No, and what it signed does not run either: trust in the publisher was taken back and given anew to another key.
+    Dropped,
 }
 
 /// A key of a publisher.
@@ -143,7 +145,8 @@ impl SkillIndex {
     pub fn key_trust(&self, publisher: &PublisherName, key: &KeyId) -> SkillTrust {
         match self.publishers.get(publisher) {
             Some(record) if record.distrusted.is_none() && self.key_revoked(publisher, key).is_none() => {
-                record.keys.get(key).map_or(SkillTrust::Quarantine, |key| key.trust)
+                let known = record.keys.get(key).filter(|key| key.state != KeyState::Dropped);
+                known.map_or(SkillTrust::Quarantine, |key| key.trust)
             }
             _ => SkillTrust::Quarantine,
         }
@@ -282,7 +285,7 @@ impl SkillIndex {
                 let record = self.publishers.entry(publisher.clone()).or_default();
                 // Trust that was taken back comes back for the one key that is named, not for all that were known before.
                 if record.distrusted.take().is_some() {
-                    record.keys.clear();
+                    record.keys.values_mut().for_each(|key| key.state = KeyState::Dropped);
                 }
                 record.keys.insert(key.id(), key_record(key, SkillTrust::Trusted));
             }

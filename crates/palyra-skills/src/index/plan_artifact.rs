@@ -179,8 +179,9 @@ impl SkillIndex {
         match record.keys.get(&key).map(|key| key.state) {
             Some(KeyState::Active) => Ok(()),
             Some(KeyState::Retired) => Err(SkillError::KeyRetired { publisher: publisher.clone(), key }),
-            None => {
-                let known: Vec<String> = record.keys.keys().map(ToString::to_string).collect();
+            Some(KeyState::Dropped) | None => {
+                let active = record.keys.iter().filter(|(_, key)| key.state == KeyState::Active);
+                let known: Vec<String> = active.map(|(id, _)| id.to_string()).collect();
                 Err(SkillError::KeyChanged { publisher: publisher.clone(), known: known.join(", "), found: key })
             }
         }

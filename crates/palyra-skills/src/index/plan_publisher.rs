@@ -68,7 +68,9 @@ impl SkillIndex {
         match record.keys.get(&from).map(|key| key.state) {
             Some(KeyState::Active) => {}
             Some(KeyState::Retired) => return Err(refused(format!("the key {from} was replaced before"))),
-            None => return Err(refused(format!("{from} is no key of the publisher `{}`", rotation.publisher))),
+            Some(KeyState::Dropped) | None => {
+                return Err(refused(format!("{from} is no key of the publisher `{}`", rotation.publisher)));
+            }
         }
         if let Some(owner) = self.owner_of(&to) {
             return Err(SkillError::KeyTaken { key: to, owner: owner.clone() });
@@ -100,7 +102,7 @@ impl SkillIndex {
         let keys: Vec<PublicKey> = record
             .keys
             .iter()
-            .filter(|(id, _)| self.key_revoked(&publisher, id).is_none())
+            .filter(|(id, key)| key.state != KeyState::Dropped && self.key_revoked(&publisher, id).is_none())
             .map(|(_, key)| key.public_key)
             .collect();
         let list = RevocationList::open(envelope, &keys)?;
