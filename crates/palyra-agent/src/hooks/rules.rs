@@ -75,6 +75,8 @@ pub(crate) struct Ruling {
     pub(crate) reasons: Vec<String>,
     /// The last text that was proposed.
     pub(crate) text: Option<String>,
+    /// Who proposed one; each saw what those before it proposed.
+    pub(crate) proposers: Vec<String>,
 }
 
 impl Ruling {
@@ -92,7 +94,7 @@ impl Ruling {
 pub(crate) fn judge(phase: RunLifecycleHookPhase, asked: &[String], results: &[HookResult]) -> Ruling {
     let event = event_of(phase);
     let mut votes: Vec<(HookDecision, String, String)> = Vec::new();
-    let mut text = None;
+    let (mut text, mut proposers) = (None, Vec::new());
     for hook in asked {
         let Some(result) = results.iter().find(|result| result.hook == *hook) else {
             votes.push((failed(event, HookFailureMode::FailClosed), hook.clone(), HookFailure::Unanswered.to_string()));
@@ -104,7 +106,10 @@ pub(crate) fn judge(phase: RunLifecycleHookPhase, asked: &[String], results: &[H
         };
         match said {
             HookSaid::Answered(answer) => {
-                text = answer.text.or(text);
+                if let Some(proposed) = answer.text {
+                    text = Some(proposed);
+                    proposers.push(hook.clone());
+                }
                 votes.push((answer.decision, hook.clone(), answer.reason));
             }
             HookSaid::Failed(failure) => {
@@ -112,21 +117,19 @@ pub(crate) fn judge(phase: RunLifecycleHookPhase, asked: &[String], results: &[H
             }
         }
     }
-    // Nobody is asked after a hook that ends the run, so whoever is missing then says nothing.
+    // Nobody is asked after a hook that ends the run; whoever is missing then is outvoted anyway.
     let decision = HookDecision::strongest(votes.iter().map(|(decision, ..)| *decision));
-    let deciding: Vec<&(HookDecision, String, String)> = votes.iter().filter(|(vote, ..)| *vote == decision).collect();
+    votes.retain(|(vote, ..)| *vote == decision);
+    let in_words = |hook: &String, reason: &String| match reason.as_str() {
+        "" => format!("hook `{hook}`"),
+        reason => format!("hook `{hook}`: {reason}"),
+    };
     Ruling {
         decision,
-        hooks: deciding.iter().map(|(_, hook, _)| hook.clone()).collect(),
-        reasons: deciding
-            .iter()
-            .map(
-                |(_, hook, reason)| {
-                    if reason.is_empty() { format!("hook `{hook}`") } else { format!("hook `{hook}`: {reason}") }
-                },
-            )
-            .collect(),
+        reasons: votes.iter().map(|(_, hook, reason)| in_words(hook, reason)).collect(),
+        hooks: votes.into_iter().map(|(_, hook, _)| hook).collect(),
         text,
+        proposers,
     }
 }
 

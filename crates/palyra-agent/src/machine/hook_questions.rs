@@ -20,6 +20,9 @@ use super::turns::detail;
 use crate::canonical::canonical_json;
 use crate::hooks::Ruling;
 
+/// What is asked where a hook proposes another text.
+const REPLACE: &str = "deliver another text instead of the answer";
+
 /// A question that a hook wants a person to answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HookQuestion {
@@ -41,7 +44,10 @@ impl Machine {
         let (question, tool, call_id, summary) = match (&step, ruling.decision) {
             (HookStep::BeforeRun, _) => (Question::MayGoOn, "palyra.run", "run", "begin this run"),
             (HookStep::BeforeDelivery(_), HookDecision::TransformPreview) => {
-                (Question::ReplaceAnswer, "palyra.delivery", "delivery", "deliver another text instead of the answer")
+                (Question::ReplaceAnswer, "palyra.delivery", "delivery", REPLACE)
+            }
+            (HookStep::BeforeDelivery(_), _) if ruling.text.is_some() => {
+                (Question::MayGoOn, "palyra.delivery", "delivery", REPLACE)
             }
             (HookStep::BeforeDelivery(_), _) => {
                 (Question::MayGoOn, "palyra.delivery", "delivery", "deliver the answer")
@@ -122,7 +128,7 @@ fn about_delivery(ending: &Ending, ruling: &Ruling) -> (Value, Option<(String, L
     match &ruling.text {
         None => (json!({ "answer": answer }), None),
         Some(text) => {
-            let label = said_by(&ruling.hooks, &label);
+            let label = said_by(&ruling.proposers, &label);
             (json!({ "answer": answer, "proposed": text }), Some((text.clone(), label)))
         }
     }

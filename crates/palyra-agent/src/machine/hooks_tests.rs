@@ -336,6 +336,23 @@ fn another_text_is_delivered_only_if_a_person_saw_it_and_agreed() {
 }
 
 #[test]
+fn a_text_that_one_hook_proposes_and_another_has_asked_about_is_delivered_or_nothing_is() {
+    for (decision, expected) in [(ApprovalDecision::Allow, Some("another text")), (ApprovalDecision::Deny, None)] {
+        let delivery = HookEvent::RunBeforeDelivery;
+        let (mut machine, actions) = delivering(vec![hook("asks", delivery), hook("writes", delivery)]);
+        let results = vec![said("asks", HookDecision::RequestApproval), said("writes", HookDecision::TransformPreview)];
+        let asks = machine.step(answers(&actions, results), AT).unwrap();
+        assert_eq!(request(&asks).question, Question::MayGoOn);
+        assert_eq!(request(&asks).reasons, ["hook `asks`: asks wants it"]);
+        machine.step(answered(request(&asks).approval_id, decision), AT).unwrap();
+        assert_eq!(delivered(&machine).as_deref(), expected);
+        if let Phase::Completed(Ending { answer: Some((_, label)), .. }) = machine.state() {
+            assert!(label.sources.contains("hook:writes"), "{label:?}");
+        }
+    }
+}
+
+#[test]
 fn what_a_person_writes_meanwhile_goes_before_the_answer() {
     let follow_up = |mode| Input::UserMessage { text: "and more".into(), mode };
     let (mut machine, actions) = delivering(vec![hook("h", HookEvent::RunBeforeDelivery)]);

@@ -10,7 +10,7 @@ use palyra_common::{
 };
 
 use crate::hooks_support::{Does, Hooks, binding, failure, hasty, of_kind, results};
-use crate::support::{Bench, Hang, Setup, TestTool, answer, is_phase};
+use crate::support::{Bench, Gate, Hang, Setup, TestTool, answer, is_phase};
 
 const CALL: &str = "[[turn]]\n[[turn.call]]\ntool = \"test.once\"\narguments = {}\n[[turn]]\ntext = \"done\"";
 const ANSWER: &str = "[[turn]]\ntext = \"done\"";
@@ -113,7 +113,7 @@ async fn whoever_fails_before_an_effect_refuses_it_unless_bound_otherwise() {
                 }
                 let hooks = Hooks::doing(&[("h", does.clone())]);
                 let (bench, calls) = calling(&hooks).await;
-                let mut bound = hasty("h", event);
+                let mut bound = if matches!(does, Does::Hang) { hasty("h", event) } else { binding("h", event) };
                 bound.on_failure = mode;
                 bench.bind(vec![bound]).await;
                 let (run, events) = bench.run("go").await;
@@ -288,15 +288,17 @@ async fn cancelling_does_not_wait_for_hooks() {
 #[tokio::test]
 async fn a_binding_made_while_a_run_is_at_work_counts_from_then_on() {
     let hooks = Hooks::doing(&[("late", Does::Say(HookDecision::Block))]);
-    let script =
-        "[[turn]]\ndelay_ms = 300\n[[turn.call]]\ntool = \"test.once\"\narguments = {}\n[[turn]]\ntext = \"done\"";
-    let tool = TestTool::new("test.once", Hang::No);
+    let script = "[[turn]]\n[[turn.call]]\ntool = \"test.slow\"\narguments = {}\n[[turn]]\n[[turn.call]]\n\
+                  tool = \"test.once\"\narguments = {}\n[[turn]]\ntext = \"done\"";
+    let (gate, tool) = (Gate::reading("test.slow"), TestTool::new("test.once", Hang::No));
     let calls = Arc::clone(&tool.calls);
     let mut setup = Setup::script(script).hooks(&hooks);
-    setup.tools = vec![Arc::new(tool)];
+    setup.tools = vec![Arc::new(gate.clone()), Arc::new(tool)];
     let bench = setup.start().await;
     let run = bench.engine.create_run(bench.task("go")).await.unwrap();
+    gate.reached(1).await;
     bench.bind(vec![binding("late", HookEvent::RunBeforeTool)]).await;
+    gate.open();
     let (row, events) = bench.finish(run.run_id).await;
     assert_eq!((row.phase, calls.load(Ordering::SeqCst)), (RunLifecyclePhase::Completed, 0));
     assert_eq!(of_kind(&events, "hooks.bound").len(), 1);
@@ -346,5 +348,56 @@ async fn undoing_waits_until_hooks_were_told_of_the_end() {
         events.iter().position(of_kind).unwrap()
     };
     assert!(place("hooks.noted") < place("run.undone"));
+    assert_eq!(bench.engine.replay(run.run_id).await.unwrap().difference, None);
+}
+
+#[tokio::test]
+async fn working_time_is_limited_while_hooks_are_asked() {
+    let hooks = Hooks::doing(&[("slow", Does::Hang)]);
+    let mut setup = Setup::script(ANSWER).hooks(&hooks);
+    setup.limits.wall_clock_ms = 100;
+    let bench = setup.start().await;
+    bench.bind(vec![binding("slow", HookEvent::RunBeforeRun)]).await;
+    let (row, events) = bench.run("go").await;
+    assert_eq!((row.phase, row.reason), (RunLifecyclePhase::Failed, Some(TerminationReason::WallClock)));
+    assert_eq!(of_kind(&events, "hooks.stop").len(), 1);
+}
+
+#[tokio::test]
+async fn what_hooks_say_while_a_run_is_paused_is_heard_when_it_goes_on() {
+    let hooks = Hooks::doing(&[("slow", Does::Wait)]);
+    let bench = Setup::script(ANSWER).hooks(&hooks).start().await;
+    let mut slow = binding("slow", HookEvent::RunBeforeRun);
+    slow.deadline_ms = 30_000;
+    bench.bind(vec![slow]).await;
+    let run = bench.engine.create_run(bench.task("go")).await.unwrap();
+    hooks.reached(1).await;
+    bench.engine.pause(run.run_id, "me").await.unwrap();
+    hooks.open();
+    let answered = |event: &palyra_common::RunStreamEvent| matches!(&event.body, RunStreamBody::JournalEvent(event) if event.kind == "hooks.answered");
+    bench.follow_until(run.run_id, answered).await;
+    assert_eq!(bench.engine.run(run.run_id).await.unwrap().phase, RunLifecyclePhase::Paused);
+    bench.engine.resume(run.run_id, "me", None).await.unwrap();
+    assert_eq!(bench.finish(run.run_id).await.0.phase, RunLifecyclePhase::Completed);
+}
+
+#[tokio::test]
+async fn a_run_that_is_resumed_tells_its_hooks_of_each_end() {
+    let hooks = Hooks::doing(&[("over", Does::Say(HookDecision::Annotate))]);
+    let script = "[[turn]]\nerror = { class = \"auth\", message = \"no\" }";
+    let bench = Setup::script(script).hooks(&hooks).start().await;
+    bench.bind(vec![binding("over", HookEvent::RunAfterRun)]).await;
+    let (run, _) = bench.run("go").await;
+    assert_eq!(run.reason, Some(TerminationReason::ProviderError));
+    bench.engine.resume(run.run_id, "local", None).await.unwrap();
+    hooks.reached(2).await;
+    let told = hooks.told();
+    assert_ne!(told[0].1.id, told[1].1.id, "two ends are two occurrences");
+    let noted = async {
+        while of_kind(&bench.engine.tape(run.run_id, 1, usize::MAX).await.unwrap(), "hooks.noted").len() < 2 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), noted).await.expect("both are noted");
     assert_eq!(bench.engine.replay(run.run_id).await.unwrap().difference, None);
 }

@@ -20,6 +20,8 @@ pub(crate) enum Does {
     Fail(HookFailure),
     Panic,
     Hang,
+    /// Says nothing until [`Hooks::open`].
+    Wait,
 }
 
 /// Hooks by the ids of their bindings; whoever is not named has nothing to say.
@@ -28,6 +30,7 @@ pub(crate) struct Hooks {
     does: HashMap<String, Does>,
     told: Mutex<Vec<(String, HookOccurrence)>>,
     calls: tokio::sync::watch::Sender<usize>,
+    open: tokio::sync::watch::Sender<bool>,
 }
 
 impl Hooks {
@@ -39,6 +42,11 @@ impl Hooks {
     /// Who was asked about what, in order.
     pub(crate) fn told(&self) -> Vec<(String, HookOccurrence)> {
         self.told.lock().unwrap().clone()
+    }
+
+    /// Lets those that wait go on.
+    pub(crate) fn open(&self) {
+        self.open.send_replace(true);
     }
 
     /// Waits until so many were asked.
@@ -69,6 +77,10 @@ impl HookRunner for Hooks {
             Some(Does::Fail(failure)) => Err(failure.clone()),
             Some(Does::Panic) => panic!("on purpose"),
             Some(Does::Hang) => std::future::pending().await,
+            Some(Does::Wait) => {
+                self.open.subscribe().wait_for(|open| *open).await.unwrap();
+                Ok(HookAnswer::new(HookDecision::Continue, reason))
+            }
         }
     }
 }
