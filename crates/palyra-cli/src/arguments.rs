@@ -7,7 +7,7 @@ use palyra_common::SecretRef;
 
 use crate::commands::{
     approvals, auxiliary, completions, config, daemon, devices, journal, mcp, models, policy, run, runs, sandbox,
-    sessions, tokens, usage,
+    sessions, skills, tokens, usage,
 };
 use crate::console::OutputFormat;
 
@@ -98,6 +98,9 @@ pub(crate) enum Command {
     /// Find, choose, list and test models, and see which would be asked for what
     #[command(subcommand)]
     Models(models::ModelsCommand),
+    /// Write, build, sign, install and watch over skills: tools in WebAssembly
+    #[command(subcommand)]
+    Skills(skills::SkillsCommand),
     /// See what confines programs on this machine, and try to break out of it
     #[command(subcommand)]
     Sandbox(sandbox::SandboxCommand),

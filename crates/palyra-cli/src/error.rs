@@ -9,9 +9,11 @@ use palyra_common::{ErrorCategory, SecretError, StableErrorEnvelope, ToStableErr
 use palyra_journal::JournalError;
 use palyra_mcp::McpError;
 use palyra_models::{AccountsError, ModelError};
+use palyra_plugins_build::BuildError;
 use palyra_policy::PolicyError;
 use palyra_policy_prove::ProveError;
 use palyra_sandbox::SandboxError;
+use palyra_skills::SkillError;
 use thiserror::Error;
 
 /// A command that failed.
@@ -47,6 +49,15 @@ pub(crate) enum CliError {
     /// A sandbox could not be looked at or does not hold.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
+    /// A skill, its archive or its key is wrong.
+    #[error(transparent)]
+    Skill(#[from] SkillError),
+    /// A skill could not be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A plugin could not be run here.
+    #[error("{}", .0.message)]
+    Plugin(Box<StableErrorEnvelope>),
     /// Standard output cannot be written.
     #[error("cannot write the output: {source}")]
     Output {
@@ -163,6 +174,9 @@ impl CliError {
             Self::Accounts(error) => error.to_stable(),
             Self::Model(envelope) => *envelope,
             Self::Sandbox(error) => error.to_stable(),
+            Self::Skill(error) => error.to_stable(),
+            Self::Build(error) => error.to_stable(),
+            Self::Plugin(envelope) => *envelope,
             Self::Policy(error) => error.to_stable(),
             Self::Prove(error) => error.to_stable(),
             Self::Output { .. } => StableErrorEnvelope::new("output_failed", ErrorCategory::Conflict, message)

@@ -19,6 +19,7 @@ use crate::http::RecentHealth;
 use crate::keys::Keys;
 use crate::outside::OutsideTools;
 use crate::quic::QuicHealth;
+use crate::skills::Skills;
 
 /// The daemon as its handlers see it.
 pub(crate) struct App {
@@ -27,6 +28,8 @@ pub(crate) struct App {
     pub(crate) policies: Arc<PolicyStore>,
     /// The tools of outside servers.
     pub(crate) outside: OutsideTools,
+    /// Installed skills.
+    pub(crate) skills: Arc<Skills>,
     pub(crate) journal: Journal,
     pub(crate) state_root: PathBuf,
     pub(crate) config: LoadedConfig,

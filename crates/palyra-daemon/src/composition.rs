@@ -7,9 +7,9 @@ use std::process::ExitCode as ProcessCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use palyra_agent::{Decide, Engine, EngineOptions, NoHooks, PolicyDecider, RunEnded, Safety, engine_tools};
+use palyra_agent::{Decide, Engine, EngineOptions, HookOccurrence, PolicyDecider, RunEnded, Safety, engine_tools};
 use palyra_common::config::{self, LoadedConfig};
-use palyra_common::{BuildInfo, Clock, Environment, SystemClock, ToStableError as _, paths};
+use palyra_common::{BuildInfo, Clock, Environment, HookEvent, SystemClock, ToStableError as _, paths};
 use palyra_executors::Processes;
 use palyra_journal::{FaultInjector, Journal};
 use palyra_mcp::{McpOptions, McpRegistry};
@@ -32,6 +32,7 @@ use crate::provider::Chosen;
 use crate::reach::Reach;
 use crate::rules::Rules;
 use crate::serve::Server;
+use crate::skills::{SkillHooks, SkillParts, Skills, keep_audited};
 use crate::state::StateRoot;
 use crate::tls::Identity;
 use crate::token::Token;
@@ -183,13 +184,22 @@ impl Composition {
         let journal =
             Journal::open(options::journal(config, root.path(), Arc::clone(&self.clock), self.faults.clone()))?;
         let reach = Reach::new(config, &self.environment, root.path(), protected.clone(), &journal, &self.clock)?;
+        let skills = Arc::new(Skills::open(SkillParts {
+            config,
+            state_root: root.path(),
+            journal: journal.clone(),
+            clock: Arc::clone(&self.clock),
+            egress: reach.egress.clone(),
+            secrets: Arc::clone(&reach.secrets),
+            private_hosts: reach.private_hosts.clone(),
+        })?);
         let mut tools = self.tools;
         tools.extend(engine_tools()?);
         tools.extend(reach.tools);
         let registry = SharedRegistry::new(Registry::builder().with_all(tools.iter().cloned()).build()?);
         let servers =
             McpRegistry::open(McpRegistry::directory_in(root.path()), self.environment.clone(), McpOptions::default())?;
-        let outside = OutsideTools::new(servers, tools, registry.clone());
+        let outside = OutsideTools::new(servers, tools, Arc::clone(&skills), registry.clone());
         let tokens = Tokens::load(&journal).map_err(|refusal| DaemonError::Kept(Box::new(refusal.into_envelope())))?;
         let effects = Arc::new(EffectStore::open(root.effects())?);
         let token = if config.daemon.http_enabled || config.grpc.enabled { Some(Token::of(root)?) } else { None };
@@ -216,7 +226,7 @@ impl Composition {
             max_output_tokens: Some(config.model.max_output_tokens),
             protected,
             project_files: config.context.project_files.clone(),
-            hooks: Arc::new(NoHooks),
+            hooks: Arc::new(SkillHooks(Arc::clone(&skills))),
             run_ended: Some(ended(&reach.processes)),
         };
         runtime.block_on(serve(Parts {
@@ -229,6 +239,7 @@ impl Composition {
             engine,
             policies,
             outside,
+            skills,
             processes: reach.processes,
             clock: self.clock,
             notify,
@@ -255,6 +266,7 @@ struct Parts<'a> {
     engine: EngineOptions,
     policies: Arc<PolicyStore>,
     outside: OutsideTools,
+    skills: Arc<Skills>,
     processes: Arc<Processes>,
     clock: Arc<dyn Clock>,
     notify: Notify,
@@ -272,6 +284,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         engine,
         policies,
         outside,
+        skills,
         processes,
         clock,
         notify,
@@ -297,6 +310,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         engine: engine.clone(),
         policies,
         outside,
+        skills,
         journal: journal.clone(),
         state_root: root.path().to_owned(),
         config: loaded,
@@ -340,6 +354,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     }
     server.spawn(identity.keep_fresh(closing.clone()));
     server.spawn(tokens.keep_noted(closing.clone()));
+    server.spawn(keep_audited(Arc::clone(&app), closing.clone()));
     tracing::info!(
         version = BuildInfo::current().version,
         state_root = %root.path().display(),
@@ -349,6 +364,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         "ready"
     );
     notify.ready(&format!("serving; {} unfinished runs", engine.unfinished()));
+    server.spawn(tell_of_startup(Arc::clone(&app)));
     // Until the very end: a daemon that is stopping is alive too.
     let watched = tokio::spawn(notify.clone().keep_alive({
         let journal = journal.clone();
@@ -399,6 +415,15 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Hooks hear that the daemon is up; what they answer changes nothing.
+async fn tell_of_startup(app: Arc<App>) {
+    let payload = serde_json::json!({"version": BuildInfo::current().version});
+    let occurrence = HookOccurrence::new(HookEvent::GatewayStartup, SystemClock.now(), payload);
+    if let Err(error) = app.engine.dispatch_event(occurrence).await {
+        tracing::warn!(%error, "hooks were not told of the start");
+    }
 }
 
 /// A collector asks nobody; it is told what a scrape would look up.

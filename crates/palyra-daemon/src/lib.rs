@@ -35,6 +35,7 @@ mod reach;
 mod rules;
 mod serve;
 mod shutdown;
+mod skills;
 mod spending;
 mod state;
 mod telemetry;

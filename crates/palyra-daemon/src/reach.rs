@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use palyra_common::config::Config;
 use palyra_common::{Clock, Environment, MissingIsolation, SandboxTier, ToStableError as _};
-use palyra_egress::{ConnectionLog, ConnectionRecord, Egress, EgressError, EgressOptions, PrivateHost, Rule, Trust};
+use palyra_egress::{
+    ConnectionLog, ConnectionRecord, Egress, EgressError, EgressOptions, PrivateHost, Rule, SecretSource, Trust,
+};
 use palyra_executors::{FetchOptions, HttpFetch, ProcessOptions, Processes, process_tools};
 use palyra_journal::{Journal, NewRecord};
 use palyra_sandbox::Fallback;
@@ -23,6 +25,10 @@ const CONNECTION: &str = "egress.connection";
 pub(crate) struct Reach {
     pub(crate) processes: Arc<Processes>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) egress: Egress,
+    pub(crate) secrets: Arc<dyn SecretSource>,
+    /// Hosts with private addresses that may be reached.
+    pub(crate) private_hosts: Vec<PrivateHost>,
 }
 
 impl Reach {
@@ -36,9 +42,10 @@ impl Reach {
         clock: &Arc<dyn Clock>,
     ) -> Result<Self, DaemonError> {
         let private_hosts = parsed("egress.private_hosts", &config.egress.private_hosts, PrivateHost::parse)?;
+        let secrets: Arc<dyn SecretSource> = Arc::new(Secrets(DaemonSecrets::new(environment.clone())));
         let egress = Egress::new(EgressOptions {
             log: Arc::new(JournalLog(journal.clone())),
-            secrets: Arc::new(Secrets(DaemonSecrets::new(environment.clone()))),
+            secrets: Arc::clone(&secrets),
             trust: config.egress.ca_file.clone().map_or(Trust::System, Trust::SystemAnd),
             clock: Arc::clone(clock),
             ..EgressOptions::default()
@@ -64,12 +71,12 @@ impl Reach {
             max_bytes: config.fetch.max_bytes,
             timeout: Duration::from_secs(config.fetch.timeout_seconds),
             max_redirects: config.fetch.max_redirects as usize,
-            private_hosts,
+            private_hosts: private_hosts.clone(),
         };
         let processes = Processes::new(process, egress.clone())?;
         let mut tools = process_tools(&processes);
         tools.push(Arc::new(HttpFetch::new(&egress, fetch)));
-        Ok(Self { processes, tools })
+        Ok(Self { processes, tools, egress, secrets, private_hosts })
     }
 }
 

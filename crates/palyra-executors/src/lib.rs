@@ -1,16 +1,21 @@
 //! The tools that reach beyond the workspace.
 //!
-//! `palyra.process.*` start programs in sandboxes ([`Processes`]), `palyra.http.fetch` reads from the network ([`HttpFetch`]). Mechanisms do
+//! `palyra.process.*` start programs in sandboxes ([`Processes`]), `palyra.http.fetch` reads from the network ([`HttpFetch`]), tools of skills are WebAssembly plugins ([`SkillTool`]). Mechanisms do
 //! not know each other; here the sandbox, the egress proxy and the workspace meet behind the tool trait. Whether a call may happen was decided before
 //! it gets here: this crate turns what was permitted into the narrowest grant and carries it out.
 
 mod fetch;
 mod process;
+mod skills;
 
 use palyra_tools::ToolDeclaration;
 
 pub use fetch::{FetchOptions, HttpFetch};
 pub use process::{ProcessOptions, Processes, process_tools};
+pub use skills::{
+    BoundPlugin, ChannelFailure, NoChannels, SECRET_SETTING, SkillChannels, SkillHost, SkillRuntime, SkillServices,
+    SkillSettings, SkillStorage, SkillTool, Space, StorageError, ToolSchemas, grant_set, skill_settings,
+};
 
 /// What all tools of this crate say about themselves, for the reference page.
 #[must_use]

@@ -15,6 +15,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod sandbox;
 pub(crate) mod sessions;
+pub(crate) mod skills;
 pub(crate) mod tokens;
 pub(crate) mod usage;
 mod version;
@@ -42,6 +43,7 @@ pub(crate) async fn dispatch(command: Command, context: &Context) -> Result<Exit
         Command::Sandbox(command) => sandbox::execute(&command, context),
         Command::Daemon(command) => daemon::execute(command, context).await,
         Command::Mcp(command) => mcp::execute(command, context).await,
+        Command::Skills(command) => skills::execute(command, context).await,
         Command::Models(command) => models::execute(command, context).await,
         Command::Config(command) => config::execute(command, context),
         Command::Version => version::execute(context),

@@ -15,12 +15,14 @@ mod daemon;
 mod devices;
 mod error;
 mod health;
+mod hooks;
 mod inventory;
 mod journal;
 mod principal;
 mod run_control;
 mod runs;
 mod sessions;
+mod skills;
 mod tokens;
 mod usage;
 
@@ -39,6 +41,7 @@ pub use daemon::StopDaemonResponse;
 pub use devices::{CertificateView, DeviceView, ListDevicesResponse};
 pub use error::ErrorResponse;
 pub use health::{HealthResponse, ProviderView, ReadyResponse};
+pub use hooks::{HookView, ListHooksResponse, SetHookParams};
 pub use inventory::{ListPoliciesResponse, ListToolsResponse, PolicyView, ToolView};
 pub use journal::{
     BackupJournalParams, BackupJournalResponse, ExportJournalParams, JournalRecordView, ProblemView, TailJournalParams,
@@ -59,6 +62,11 @@ pub use sessions::{
     QueuedInputView, RenameSessionParams, ResolveSessionParams, ResolveSessionResponse, ResumeSessionResponse,
     RevertCompactionResponse, SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse,
     SessionSettingsView, SessionStepView, SessionView, SetSessionModeParams, WithdrawInputParams,
+};
+pub use skills::{
+    CallSkillParams, CallSkillResponse, ChangeSkillParams, ConfigureSkillParams, InstallSkillParams,
+    ListPublishersResponse, ListSkillsResponse, PublisherView, SkillDetail, SkillFindingView, SkillPowersView,
+    SkillSecretView, SkillView, TrustPublisherParams, UploadSkillParams, UploadSkillResponse,
 };
 pub use tokens::{CreateTokenParams, ListTokensResponse, RotateTokenParams, TokenSecretResponse, TokenView};
 pub use usage::{BudgetView, UsageParams, UsageResponse};

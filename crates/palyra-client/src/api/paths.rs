@@ -105,6 +105,34 @@ pub const BINDINGS: &str = "/api/v1/bindings";
 pub const BINDING: &str = "/api/v1/bindings/{binding_id}";
 /// Unties a place.
 pub const BINDING_REMOVE: &str = "/api/v1/bindings/{binding_id}/remove";
+/// Skills: list and install.
+pub const SKILLS: &str = "/api/v1/skills";
+/// Takes a piece of a skill archive.
+pub const SKILL_UPLOAD: &str = "/api/v1/skill-uploads";
+/// One skill.
+pub const SKILL: &str = "/api/v1/skills/{skill_id}";
+/// Removes a skill.
+pub const SKILL_REMOVE: &str = "/api/v1/skills/{skill_id}/remove";
+/// Lets a skill run.
+pub const SKILL_ENABLE: &str = "/api/v1/skills/{skill_id}/enable";
+/// Switches a skill off.
+pub const SKILL_DISABLE: &str = "/api/v1/skills/{skill_id}/disable";
+/// Holds a skill back.
+pub const SKILL_QUARANTINE: &str = "/api/v1/skills/{skill_id}/quarantine";
+/// Audits a skill again.
+pub const SKILL_AUDIT: &str = "/api/v1/skills/{skill_id}/audit";
+/// Sets what a skill may use.
+pub const SKILL_CONFIGURE: &str = "/api/v1/skills/{skill_id}/configure";
+/// Calls a skill's tool outside a run.
+pub const SKILL_CALL: &str = "/api/v1/skills/{skill_id}/call";
+/// Publishers of skills and their keys: list and trust.
+pub const PUBLISHERS: &str = "/api/v1/publishers";
+/// Takes trust back from a publisher.
+pub const PUBLISHER_UNTRUST: &str = "/api/v1/publishers/{publisher}/untrust";
+/// Which plugins are told of which events: list and set.
+pub const HOOKS: &str = "/api/v1/hooks";
+/// Takes a binding of a hook back.
+pub const HOOK_REMOVE: &str = "/api/v1/hooks/{hook_id}/remove";
 /// Who the caller is.
 pub const PRINCIPAL: &str = "/api/v1/principal";
 /// What a client whose connection broke needs.

@@ -34,6 +34,9 @@ targets! {
     AuxiliaryTaskId => "task_id",
     BindingId => "binding_id",
     DeviceId => "device_id",
+    SkillName => "skill_id",
+    PublisherName => "publisher",
+    HookName => "hook_id",
     TokenName => "token_id",
     RecordSeq => "seq",
 }
@@ -55,6 +58,39 @@ impl Display for TokenName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+macro_rules! plain_names {
+    ($($(#[$doc:meta])+ $name:ident),+ $(,)?) => {$(
+        $(#[$doc])+
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[serde(transparent)]
+        pub struct $name(pub String);
+
+        impl FromStr for $name {
+            type Err = &'static str;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
+                let fits = !text.is_empty() && text.len() <= 64 && text.bytes().all(plain);
+                if fits { Ok(Self(text.to_owned())) } else { Err("it must be 1 to 64 small letters, digits, `.`, `_` and `-`") }
+            }
+        }
+
+        impl Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    )+};
+}
+
+plain_names! {
+    /// A skill, such as `kv-notes`.
+    SkillName,
+    /// Who signs skills.
+    PublisherName,
+    /// A binding of an event to a plugin.
+    HookName,
 }
 
 /// Position of a record in the journal.

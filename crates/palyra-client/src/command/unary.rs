@@ -7,23 +7,26 @@ use palyra_common::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::about::{NoParams, RecordSeq, TokenName};
+use super::about::{HookName, NoParams, PublisherName, RecordSeq, SkillName, TokenName};
 use super::catalogue::{catalogue, params_type, parse_body, parse_query, parse_value, target_field, target_of};
 use super::{CommandSpec, HttpMethod};
 use crate::api::{
     AbortRunParams, ApprovalView, ArchiveSessionParams, AuxiliaryTaskView, BackupJournalParams, BackupJournalResponse,
-    BindingView, CompactionView, ConfigResponse, CreateRunParams, CreateTokenParams, DecideApprovalParams,
-    DecideApprovalResponse, DeliverResultsParams, DeviceView, EditEnvelopeParams, ExplainSessionResponse,
-    ExportSessionParams, ExportSessionResponse, ForkSessionParams, GetApprovalParams, ListApprovalsParams,
+    BindingView, CallSkillParams, CallSkillResponse, ChangeSkillParams, CompactionView, ConfigResponse,
+    ConfigureSkillParams, CreateRunParams, CreateTokenParams, DecideApprovalParams, DecideApprovalResponse,
+    DeliverResultsParams, DeviceView, EditEnvelopeParams, ExplainSessionResponse, ExportSessionParams,
+    ExportSessionResponse, ForkSessionParams, GetApprovalParams, HookView, InstallSkillParams, ListApprovalsParams,
     ListApprovalsResponse, ListAuxiliaryParams, ListAuxiliaryResponse, ListBindingsParams, ListBindingsResponse,
-    ListDevicesResponse, ListPatternsParams, ListPatternsResponse, ListPoliciesResponse, ListRunsParams,
-    ListRunsResponse, ListSessionsParams, ListSessionsResponse, ListTokensResponse, ListToolsResponse,
-    NewSessionParams, PrincipalView, ReconnectResponse, RenameSessionParams, ReplayReport, RequestApprovalParams,
-    ResolveSessionParams, ResolveSessionResponse, ResumeRunParams, ResumeSessionResponse, RevertCompactionResponse,
-    RotateTokenParams, RunAuxiliaryParams, RunContextParams, RunContextResponse, RunDetail, RunInputParams, RunView,
-    SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse, SessionSettingsView, SessionView,
-    SetBindingParams, SetSessionModeParams, StopDaemonResponse, TokenSecretResponse, TokenView, UndoResponse,
-    UsageParams, UsageResponse, WithdrawInputParams, paths,
+    ListDevicesResponse, ListHooksResponse, ListPatternsParams, ListPatternsResponse, ListPoliciesResponse,
+    ListPublishersResponse, ListRunsParams, ListRunsResponse, ListSessionsParams, ListSessionsResponse,
+    ListSkillsResponse, ListTokensResponse, ListToolsResponse, NewSessionParams, PrincipalView, PublisherView,
+    ReconnectResponse, RenameSessionParams, ReplayReport, RequestApprovalParams, ResolveSessionParams,
+    ResolveSessionResponse, ResumeRunParams, ResumeSessionResponse, RevertCompactionResponse, RotateTokenParams,
+    RunAuxiliaryParams, RunContextParams, RunContextResponse, RunDetail, RunInputParams, RunView, SessionDetail,
+    SessionInputParams, SessionInputResponse, SessionQueueResponse, SessionSettingsView, SessionView, SetBindingParams,
+    SetHookParams, SetSessionModeParams, SkillDetail, SkillView, StopDaemonResponse, TokenSecretResponse, TokenView,
+    TrustPublisherParams, UndoResponse, UploadSkillParams, UploadSkillResponse, UsageParams, UsageResponse,
+    WithdrawInputParams, paths,
 };
 
 catalogue! {
@@ -96,6 +99,24 @@ catalogue! {
     BindingGet [BindingId] NoParams => BindingView, Read, SessionsRead, Get paths::BINDING;
     BindingSet [] SetBindingParams => BindingView, Change, SessionsWrite, Post paths::BINDINGS;
     BindingRemove [BindingId] NoParams => BindingView, Change, SessionsWrite, Post paths::BINDING_REMOVE;
+
+    SkillList [] NoParams => ListSkillsResponse, Read, SkillsRead, Get paths::SKILLS;
+    SkillGet [SkillName] NoParams => SkillDetail, Read, SkillsRead, Get paths::SKILL;
+    SkillUpload [] UploadSkillParams => UploadSkillResponse, Administer, SkillsManage, Post paths::SKILL_UPLOAD;
+    SkillInstall [] InstallSkillParams => SkillDetail, Administer, SkillsManage, Post paths::SKILLS;
+    SkillRemove [SkillName] NoParams => SkillView, Administer, SkillsManage, Post paths::SKILL_REMOVE;
+    SkillEnable [SkillName] ChangeSkillParams => SkillView, Administer, SkillsManage, Post paths::SKILL_ENABLE;
+    SkillDisable [SkillName] ChangeSkillParams => SkillView, Administer, SkillsManage, Post paths::SKILL_DISABLE;
+    SkillQuarantine [SkillName] ChangeSkillParams => SkillView, Administer, SkillsManage, Post paths::SKILL_QUARANTINE;
+    SkillAudit [SkillName] NoParams => SkillDetail, Administer, SkillsManage, Post paths::SKILL_AUDIT;
+    SkillConfigure [SkillName] ConfigureSkillParams => SkillDetail, Administer, SkillsManage, Post paths::SKILL_CONFIGURE;
+    SkillCall [SkillName] CallSkillParams => CallSkillResponse, Administer, SkillsManage, Post paths::SKILL_CALL;
+    PublisherList [] NoParams => ListPublishersResponse, Read, SkillsRead, Get paths::PUBLISHERS;
+    PublisherTrust [] TrustPublisherParams => PublisherView, Administer, SkillsManage, Post paths::PUBLISHERS;
+    PublisherUntrust [PublisherName] ChangeSkillParams => PublisherView, Administer, SkillsManage, Post paths::PUBLISHER_UNTRUST;
+    HookList [] NoParams => ListHooksResponse, Read, SkillsRead, Get paths::HOOKS;
+    HookSet [] SetHookParams => HookView, Administer, SkillsManage, Post paths::HOOKS;
+    HookRemove [HookName] NoParams => HookView, Administer, SkillsManage, Post paths::HOOK_REMOVE;
 
     PrincipalShow [] NoParams => PrincipalView, Read, SessionsRead, Get paths::PRINCIPAL;
     DaemonStop [] NoParams => StopDaemonResponse, Administer, DaemonControl, Post paths::DAEMON_STOP;

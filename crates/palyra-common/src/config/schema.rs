@@ -375,6 +375,34 @@ config_schema! {
         /// Redirects that are followed, each checked like the first address.
         max_redirects: u32 = 5, ValueType::integer(0, 20), EnvNames::Standard;
     }
+    /// Ceilings for WebAssembly plugins; a skill's manifest may ask for less, never for more.
+    plugins: PluginsConfig {
+        /// Whether `skill.call` may bring a module of its own along instead of naming an installed skill.
+        allow_inline_modules: bool = false, ValueType::Bool, EnvNames::FileOnly;
+        /// Largest module in bytes.
+        max_module_bytes: u64 = 33_554_432, ValueType::integer(1_024, 268_435_456), EnvNames::Standard;
+        /// Units of work that one call may use; about one per instruction.
+        fuel_budget: u64 = 1_000_000_000, ValueType::integer(1_000, MAX), EnvNames::Standard;
+        /// Bytes of memory that one call may use.
+        max_memory_bytes: u64 = 268_435_456, ValueType::integer(65_536, 4_294_967_296), EnvNames::Standard;
+        /// Milliseconds that one call may take, what it waits for included.
+        wall_clock_ms: u64 = 120_000, ValueType::integer(10, 600_000), EnvNames::Standard;
+        /// Bytes that one call may return.
+        max_output_bytes: u64 = 1_048_576, ValueType::integer(1_024, 67_108_864), EnvNames::Standard;
+        /// Calls that work at the same time; more wait.
+        max_concurrent: u32 = 64, ValueType::integer(1, 1_000), EnvNames::Standard;
+    }
+    /// Skills: where they come from and how they are kept in check.
+    skills: SkillsConfig {
+        /// Whether a person who installs a skill may accept a publisher that nobody has trusted before.
+        trust_on_first_use: bool = true, ValueType::Bool, EnvNames::Standard;
+        /// Hours after which installed skills are audited again.
+        audit_hours: u64 = 24, ValueType::integer(1, 8_760), EnvNames::Standard;
+        /// Directories of `SKILL.md` folders whose instructions runs may read. `~/` is the home directory.
+        directories: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
+        /// Registries that skills are installed from, each as `NAME ADDRESS`, such as `team https://skills.example.org/` or `local file:/srv/skills`.
+        registries: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
+    }
     /// The OpenAI-compatible interface.
     openai: OpenaiConfig {
         /// Directory in which its runs work unless a request names another; without one each conversation gets an empty directory of its own.

@@ -127,6 +127,40 @@ runtime_contract_enum! {
         BindingSet = "binding.set",
         /// Remove a binding.
         BindingRemove = "binding.remove",
+        /// List installed skills.
+        SkillList = "skill.list",
+        /// Read one skill: its tools, powers, trust and audit.
+        SkillGet = "skill.get",
+        /// Hand over a piece of a skill archive.
+        SkillUpload = "skill.upload",
+        /// Install a skill, or another version of it.
+        SkillInstall = "skill.install",
+        /// Remove a skill and what it stored.
+        SkillRemove = "skill.remove",
+        /// Let a skill run.
+        SkillEnable = "skill.enable",
+        /// Switch a skill off.
+        SkillDisable = "skill.disable",
+        /// Hold a skill back until a person enables it with a reason.
+        SkillQuarantine = "skill.quarantine",
+        /// Audit an installed skill again.
+        SkillAudit = "skill.audit",
+        /// Set what a skill may use: its settings, secrets and grants.
+        SkillConfigure = "skill.configure",
+        /// Call a skill's tool outside a run.
+        SkillCall = "skill.call",
+        /// List publishers and their keys.
+        PublisherList = "publisher.list",
+        /// Trust a publisher's key.
+        PublisherTrust = "publisher.trust",
+        /// Take trust back from a publisher.
+        PublisherUntrust = "publisher.untrust",
+        /// List which plugins are told of which events.
+        HookList = "hook.list",
+        /// Bind an event to a plugin.
+        HookSet = "hook.set",
+        /// Take such a binding back.
+        HookRemove = "hook.remove",
         /// Say who the caller is and what it may do.
         PrincipalShow = "principal.show",
         /// Stop the daemon in good order.

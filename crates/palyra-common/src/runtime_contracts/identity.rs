@@ -67,6 +67,10 @@ runtime_contract_enum! {
         MetricsRead = "metrics:read",
         /// Put questions of a client's own to its person.
         ApprovalsRequest = "approvals:request",
+        /// List skills, their publishers and hooks.
+        SkillsRead = "skills:read",
+        /// Install, enable, configure and remove skills and hooks.
+        SkillsManage = "skills:manage",
     }
 }
 
@@ -79,6 +83,7 @@ const VIEWER: &[TokenScope] = &[
     TokenScope::PolicyRead,
     TokenScope::ToolsRead,
     TokenScope::MetricsRead,
+    TokenScope::SkillsRead,
 ];
 
 const OPERATOR: &[TokenScope] = &[
@@ -95,6 +100,7 @@ const OPERATOR: &[TokenScope] = &[
     TokenScope::ToolsRead,
     TokenScope::ModelsUse,
     TokenScope::MetricsRead,
+    TokenScope::SkillsRead,
 ];
 
 #[cfg(test)]
@@ -124,7 +130,7 @@ mod tests {
             .filter(|scope| !PrincipalRole::Operator.reaches(**scope))
             .map(|scope| scope.as_str())
             .collect();
-        assert_eq!(beyond, ["journal:admin", "tokens:manage", "daemon:control"]);
+        assert_eq!(beyond, ["journal:admin", "tokens:manage", "daemon:control", "skills:manage"]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod auxiliary;
 mod bindings;
 mod caller;
 mod devices;
+mod hooks;
 mod idempotency;
 mod inventory;
 mod journal;
@@ -18,6 +19,7 @@ mod refusal;
 mod requests;
 mod runs;
 mod sessions;
+mod skills;
 mod streams;
 mod tokens;
 mod usage;
@@ -32,6 +34,7 @@ use tracing::Instrument as _;
 pub(crate) use caller::{Caller, Transport};
 pub(crate) use records::projections;
 pub(crate) use refusal::{Refusal, Result};
+pub(crate) use skills::tell_hooks;
 pub(crate) use streams::{Documents, Page};
 pub(crate) use tokens::Tokens;
 
@@ -218,6 +221,36 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         Command::BindingRemove(about) => {
             Outcome::BindingRemove(bindings::remove(app, caller, about.target, version).await?.into())
         }
+        Command::SkillList(_) => Outcome::SkillList(skills::list(app).into()),
+        Command::SkillGet(about) => Outcome::SkillGet(skills::get(app, &about.target.0).await?.into()),
+        Command::SkillUpload(params) => Outcome::SkillUpload(skills::upload(app, params).await?.into()),
+        Command::SkillInstall(params) => Outcome::SkillInstall(skills::install(app, by, params).await?.into()),
+        Command::SkillRemove(about) => Outcome::SkillRemove(skills::remove(app, by, &about.target.0).await?.into()),
+        Command::SkillEnable(about) => {
+            let to = skills::To::Enabled;
+            Outcome::SkillEnable(skills::switch(app, by, &about.target.0, to, about.params).await?.into())
+        }
+        Command::SkillDisable(about) => {
+            let to = skills::To::Disabled;
+            Outcome::SkillDisable(skills::switch(app, by, &about.target.0, to, about.params).await?.into())
+        }
+        Command::SkillQuarantine(about) => {
+            let to = skills::To::Quarantined;
+            Outcome::SkillQuarantine(skills::switch(app, by, &about.target.0, to, about.params).await?.into())
+        }
+        Command::SkillAudit(about) => Outcome::SkillAudit(skills::audit(app, by, &about.target.0).await?.into()),
+        Command::SkillConfigure(about) => {
+            Outcome::SkillConfigure(skills::configure(app, by, &about.target.0, about.params).await?.into())
+        }
+        Command::SkillCall(about) => Outcome::SkillCall(skills::call(app, &about.target.0, about.params).await?.into()),
+        Command::PublisherList(_) => Outcome::PublisherList(skills::publishers(app).into()),
+        Command::PublisherTrust(params) => Outcome::PublisherTrust(skills::trust(app, by, params).await?.into()),
+        Command::PublisherUntrust(about) => {
+            Outcome::PublisherUntrust(skills::untrust(app, by, &about.target.0, about.params).await?.into())
+        }
+        Command::HookList(_) => Outcome::HookList(hooks::list(app).await?.into()),
+        Command::HookSet(params) => Outcome::HookSet(hooks::set(app, by, params).await?.into()),
+        Command::HookRemove(about) => Outcome::HookRemove(hooks::remove(app, by, &about.target.0).await?.into()),
         Command::PrincipalShow(_) => Outcome::PrincipalShow(caller.view().into()),
         Command::DaemonStop(_) => Outcome::DaemonStop(inventory::stop(app, caller).into()),
         Command::Reconnect(_) => Outcome::Reconnect(inventory::reconnect(app, caller).await?.into()),

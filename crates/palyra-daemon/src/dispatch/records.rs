@@ -61,6 +61,7 @@ pub(crate) fn projections() -> Vec<Arc<dyn Projection>> {
     all.push(Arc::new(super::bindings::Bindings));
     all.push(Arc::new(super::requests::Requests));
     all.push(crate::openai::projection());
+    all.push(Arc::new(crate::skills::SkillLog));
     all
 }
 

@@ -1,4 +1,4 @@
-//! Outside servers as tools of the engine: which ones there are now.
+//! Tools beside the built-in ones: those of outside servers and of skills, as they are now.
 //!
 //! The operator edits files; before a run begins they are looked at again, servers that are new are asked for their tools, and a whole new
 //! registry takes the place of the old one. A server that is slow or dead delays a run by a bounded time and is then simply not there.
@@ -13,22 +13,37 @@ use palyra_tools::{Registry, SharedRegistry, Tool};
 use tokio::sync::Mutex;
 
 use self::tool::OutsideTool;
+use crate::skills::Skills;
 
 /// How long a run waits for servers that have not listed their tools yet.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The tools of this daemon: those it is built with, and those of outside servers.
+/// The tools of this daemon: those it is built with, those of outside servers and those of skills.
 pub(crate) struct OutsideTools {
     servers: McpRegistry,
     own: Vec<Arc<dyn Tool>>,
+    skills: Arc<Skills>,
     registry: SharedRegistry,
     /// What the registry in force was made from.
-    offered: Mutex<Vec<Arc<ToolSet>>>,
+    offered: Mutex<Offered>,
+}
+
+/// What outside servers and skills offered.
+#[derive(Default)]
+struct Offered {
+    servers: Vec<Arc<ToolSet>>,
+    /// Changes whenever a skill is bound anew.
+    skills: u64,
 }
 
 impl OutsideTools {
-    pub(crate) fn new(servers: McpRegistry, own: Vec<Arc<dyn Tool>>, registry: SharedRegistry) -> Self {
-        Self { servers, own, registry, offered: Mutex::default() }
+    pub(crate) fn new(
+        servers: McpRegistry,
+        own: Vec<Arc<dyn Tool>>,
+        skills: Arc<Skills>,
+        registry: SharedRegistry,
+    ) -> Self {
+        Self { servers, own, skills, registry, offered: Mutex::default() }
     }
 
     /// The tools there are now.
@@ -46,17 +61,19 @@ impl OutsideTools {
         let servers = self.servers.servers();
         let asked = futures::future::join_all(servers.into_iter().map(list)).await;
         let sets: Vec<(Arc<McpServer>, Arc<ToolSet>)> = asked.into_iter().flatten().collect();
-        let unchanged =
-            sets.len() == offered.len() && sets.iter().zip(&*offered).all(|((_, set), known)| Arc::ptr_eq(set, known));
+        let (generation, skills) = self.skills.tools().await;
+        let unchanged = generation == offered.skills
+            && sets.len() == offered.servers.len()
+            && sets.iter().zip(&offered.servers).all(|((_, set), known)| Arc::ptr_eq(set, known));
         if unchanged {
             return;
         }
-        match self.registry_of(&sets) {
+        match self.registry_of(&sets, skills) {
             Ok(registry) => {
                 self.registry.replace(registry);
-                *offered = sets.into_iter().map(|(_, set)| set).collect();
+                *offered = Offered { servers: sets.into_iter().map(|(_, set)| set).collect(), skills: generation };
             }
-            Err(error) => tracing::error!(%error, "the tools of outside servers cannot be offered"),
+            Err(error) => tracing::error!(%error, "the tools of outside servers and skills cannot be offered"),
         }
     }
 
@@ -65,8 +82,12 @@ impl OutsideTools {
         self.servers.shutdown().await;
     }
 
-    fn registry_of(&self, sets: &[(Arc<McpServer>, Arc<ToolSet>)]) -> Result<Registry, palyra_tools::ToolError> {
-        let mut builder = Registry::builder().with_all(self.own.iter().cloned());
+    fn registry_of(
+        &self,
+        sets: &[(Arc<McpServer>, Arc<ToolSet>)],
+        skills: Vec<Arc<dyn Tool>>,
+    ) -> Result<Registry, palyra_tools::ToolError> {
+        let mut builder = Registry::builder().with_all(self.own.iter().cloned()).with_all(skills);
         for (server, set) in sets {
             for offered in &set.offered {
                 builder = builder.with(Arc::new(OutsideTool::new(Arc::clone(server), offered)?));

@@ -58,6 +58,8 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
         | C::Reconnect
         | C::PrincipalShow => LIST,
         C::ToolList | C::PolicyList | C::ConfigGet | C::BindingList => LIST,
+        // What is installed belongs to the daemon; everybody may look at it.
+        C::SkillList | C::SkillGet | C::PublisherList | C::HookList => LIST,
         C::SessionLoad
         | C::SessionResume
         | C::SessionExport
@@ -103,6 +105,19 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
         | C::TokenRevoke
         | C::DeviceList
         | C::DeviceRevoke
+        | C::SkillUpload
+        | C::SkillInstall
+        | C::SkillRemove
+        | C::SkillEnable
+        | C::SkillDisable
+        | C::SkillQuarantine
+        | C::SkillAudit
+        | C::SkillConfigure
+        | C::SkillCall
+        | C::PublisherTrust
+        | C::PublisherUntrust
+        | C::HookSet
+        | C::HookRemove
         | C::DaemonStop => ADMINISTER,
     }
 }
@@ -143,11 +158,19 @@ fn params(command: AcpCommand, things: &Things) -> Value {
         AcpCommand::ApprovalRequest => json!({"subject": "tool", "summary": "may I?"}),
         AcpCommand::BindingSet => json!({"place": {"channel": "editor"}, "session_id": things.session}),
         AcpCommand::JournalBackup => json!({"dest": "/nonexistent/backup"}),
+        AcpCommand::SkillUpload => {
+            json!({"digest": format!("sha256:{}", "00".repeat(32)), "size": 1, "offset": 0, "data": ""})
+        }
+        AcpCommand::SkillInstall => json!({"archive": format!("sha256:{}", "00".repeat(32))}),
+        AcpCommand::SkillCall => json!({"tool": "t"}),
+        AcpCommand::PublisherTrust => json!({"publisher": "nobody", "public_key": "none"}),
+        AcpCommand::HookSet => json!({"event": "gateway:startup", "plugin_id": "none"}),
         AcpCommand::TokenCreate => json!({"name": "n", "role": "viewer"}),
         _ => json!({}),
     };
     let target = match command::spec(command).and_then(|spec| spec.target) {
         Some("session_id") => json!(things.session),
+        Some("skill_id" | "publisher" | "hook_id") => json!("none"),
         Some("run_id") => json!(things.run),
         Some("approval_id") => json!(things.approval),
         Some("task_id") => json!(things.task),

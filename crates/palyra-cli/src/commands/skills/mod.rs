@@ -1,0 +1,154 @@
+//! `palyra skills …`: write, build, sign, install and watch over skills.
+//!
+//! What needs no daemon (new, build, run, test, keygen, pack, sign, verify, audit of a file) works without one.
+
+mod call;
+mod cases;
+mod change;
+mod configure;
+mod hooks;
+mod info;
+mod install;
+mod keys;
+mod list;
+mod local;
+mod make;
+mod pack;
+mod publishers;
+mod registry;
+mod shown;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use palyra_client::command::{About, Command, SkillName};
+use palyra_common::ExitCode;
+
+use crate::context::Context;
+use crate::error::CliError;
+
+const EXAMPLES: &str = "\
+From nothing to a tool that runs use:
+  palyra skills new hello --lang rust
+  palyra skills build hello
+  palyra skills test hello
+  palyra skills keygen publisher.key
+  palyra skills pack hello --key publisher.key
+  palyra skills trust hello publisher.key.pub
+  palyra skills install hello-0.1.0.palyra-skill
+  palyra run \"use hello.greet to greet Ada\"";
+
+/// What to do with skills.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum SkillsCommand {
+    /// Begin a skill in a new folder
+    New(make::NewArguments),
+    /// Compile a skill's folder into WebAssembly
+    Build(make::BuildArguments),
+    /// Call a tool of a folder or an archive here and now, without a daemon
+    Run(local::RunArguments),
+    /// Run the cases in a skill's `tests` folder
+    Test(local::TestArguments),
+    /// Make a key to sign skills with
+    Keygen(keys::KeygenArguments),
+    /// Pack a built folder into an archive
+    Pack(pack::PackArguments),
+    /// Sign an archive
+    Sign(pack::SignArguments),
+    /// Check that an archive is whole, and say who signed it
+    Verify {
+        /// The archive
+        archive: PathBuf,
+    },
+    /// Say what is to be thought of an archive or an installed skill
+    Audit {
+        /// The archive, or the id of an installed skill
+        #[arg(value_name = "ARCHIVE|SKILL")]
+        subject: String,
+    },
+    /// Install a skill, or a newer version of it
+    Install(install::InstallArguments),
+    /// Bring an installed skill to a newer version
+    Update(install::InstallArguments),
+    /// Remove a skill and what it stored
+    Remove(change::SkillArgument),
+    /// List installed skills
+    List,
+    /// Show a skill with its powers, settings and audit
+    Info(change::SkillArgument),
+    /// Set what a skill may use: settings, secrets, grants
+    Set(configure::ConfigureArguments),
+    /// Let a skill run
+    Enable(change::ChangeArguments),
+    /// Switch a skill off
+    Disable(change::ChangeArguments),
+    /// Hold a skill back until somebody enables it with a reason
+    Quarantine(change::ChangeArguments),
+    /// Trust a publisher's key
+    Trust(publishers::TrustArguments),
+    /// Trust a publisher no more
+    Untrust(publishers::UntrustArguments),
+    /// List publishers and their keys
+    Publishers,
+    /// Call a tool of an installed skill outside any run
+    Call(call::CallArguments),
+    /// Look at and change which skills are told of which events
+    #[command(subcommand)]
+    Hooks(hooks::HooksCommand),
+    /// Keep a registry of skills in a directory that others install from
+    #[command(subcommand)]
+    Registry(registry::RegistryCommand),
+}
+
+pub(super) async fn execute(command: SkillsCommand, context: &Context) -> Result<ExitCode, CliError> {
+    match command {
+        SkillsCommand::New(given) => make::begin(&given, context),
+        SkillsCommand::Build(given) => make::build(&given, context),
+        SkillsCommand::Run(given) => local::run(given, context).await,
+        SkillsCommand::Test(given) => local::test(&given, context).await,
+        SkillsCommand::Keygen(given) => keys::execute(&given, context),
+        SkillsCommand::Pack(given) => pack::pack_folder(&given, context),
+        SkillsCommand::Sign(given) => pack::sign_archive(&given, context),
+        SkillsCommand::Verify { archive } => pack::verify_archive(&archive, context),
+        SkillsCommand::Audit { subject } if install::is_archive(&subject) => {
+            pack::audit_archive(Path::new(&subject), context)
+        }
+        SkillsCommand::Registry(command) => registry::execute(command, context),
+        command => in_daemon(command, context).await,
+    }
+}
+
+async fn in_daemon(command: SkillsCommand, context: &Context) -> Result<ExitCode, CliError> {
+    let client = context.client()?;
+    match command {
+        SkillsCommand::Audit { subject } => {
+            let detail = client.execute(&Command::SkillAudit(About::only(SkillName(subject)))).await?;
+            info::show(&detail, context)?;
+            Ok(ExitCode::Ok)
+        }
+        SkillsCommand::Install(given) | SkillsCommand::Update(given) => install::execute(&client, given, context).await,
+        SkillsCommand::Remove(given) => {
+            change::execute(&client, Command::SkillRemove(About::only(SkillName(given.skill))), context).await
+        }
+        SkillsCommand::Info(given) => info::execute(&client, given.skill, context).await,
+        SkillsCommand::Set(given) => configure::execute(&client, given, context).await,
+        SkillsCommand::Enable(given) => change::execute(&client, Command::SkillEnable(given.about()), context).await,
+        SkillsCommand::Disable(given) => change::execute(&client, Command::SkillDisable(given.about()), context).await,
+        SkillsCommand::Quarantine(given) => {
+            change::execute(&client, Command::SkillQuarantine(given.about()), context).await
+        }
+        SkillsCommand::Trust(given) => publishers::trust(&client, given, context).await,
+        SkillsCommand::Untrust(given) => publishers::untrust(&client, given, context).await,
+        SkillsCommand::Publishers => publishers::list(&client, context).await,
+        SkillsCommand::Call(given) => call::execute(&client, given, context).await,
+        SkillsCommand::Hooks(command) => hooks::execute(&client, command, context).await,
+        _ => list::execute(&client, context).await,
+    }
+}
+
+/// Says which file could not be used.
+fn file<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> CliError + 'a {
+    move |source| CliError::File { doing: action, path: path.to_owned(), source }
+}

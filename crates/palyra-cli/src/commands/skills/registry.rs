@@ -1,0 +1,120 @@
+//! `palyra skills registry …`: a directory that others install skills from.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use palyra_common::{Clock as _, ExitCode, SystemClock};
+use palyra_skills::{
+    ArchiveLimits, PublisherKey, RegistryLifetimes, RegistryRoles, RegistryWriter, SkillId, SkillVersion,
+};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::error::CliError;
+
+/// What to do with a registry.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RegistryCommand {
+    /// Begin a registry in a directory
+    Create(RegistryArguments),
+    /// Add a signed archive
+    Publish {
+        #[command(flatten)]
+        registry: RegistryArguments,
+        /// The archive
+        archive: PathBuf,
+    },
+    /// Say that a version must not be used any more
+    Revoke {
+        #[command(flatten)]
+        registry: RegistryArguments,
+        /// The skill
+        skill: SkillId,
+        /// Its version
+        version: SkillVersion,
+        /// Why
+        #[arg(long)]
+        reason: String,
+    },
+    /// Sign index and timestamp anew before they expire
+    Renew(RegistryArguments),
+    /// List what a registry has
+    List {
+        /// The directory
+        directory: PathBuf,
+    },
+}
+
+/// Which registry, and the key that speaks for it.
+#[derive(Debug, Args)]
+pub(crate) struct RegistryArguments {
+    /// The directory
+    directory: PathBuf,
+    /// The registry's private key (`palyra skills keygen` makes one)
+    #[arg(long, value_name = "KEY")]
+    key: PathBuf,
+}
+
+pub(super) fn execute(command: RegistryCommand, context: &Context) -> Result<ExitCode, CliError> {
+    let now = SystemClock.now();
+    match command {
+        RegistryCommand::Create(given) => {
+            let key = PublisherKey::load(&given.key)?;
+            let lifetimes = RegistryLifetimes::default();
+            let mut root = RegistryWriter::draft_first_root(RegistryRoles::of_one(key.public()), lifetimes, now)?;
+            root.countersign(&key)?;
+            let writer = RegistryWriter::create(&given.directory, &root, lifetimes, &[&key], now)?;
+            let digest = writer.first_root_digest();
+            let text = format!("{} is a registry; its first root is {digest}", given.directory.display());
+            tell(context, &text, &json!({"directory": given.directory, "first_root": digest}))
+        }
+        RegistryCommand::Publish { registry, archive } => {
+            let (mut writer, key) = open(&registry)?;
+            let bytes = std::fs::read(&archive).map_err(super::file("read", &archive))?;
+            let artifact = writer.publish(&bytes, &ArchiveLimits::default(), &[&key], now)?;
+            let text = format!("{} {} is published", artifact.skill_id, artifact.version);
+            tell(context, &text, &json!(artifact))
+        }
+        RegistryCommand::Revoke { registry, skill, version, reason } => {
+            let (mut writer, key) = open(&registry)?;
+            writer.revoke(&skill, &version, &reason, &[&key], now)?;
+            let text = format!("{skill} {version} is revoked");
+            tell(context, &text, &json!({"skill_id": skill, "version": version, "reason": reason}))
+        }
+        RegistryCommand::Renew(given) => {
+            let (mut writer, key) = open(&given)?;
+            writer.renew(&[&key], now)?;
+            let text = format!("{} is signed anew", given.directory.display());
+            tell(context, &text, &json!({"directory": given.directory, "version": writer.index().version}))
+        }
+        RegistryCommand::List { directory } => list(&directory, context),
+    }
+}
+
+fn open(given: &RegistryArguments) -> Result<(RegistryWriter, PublisherKey), CliError> {
+    let writer = RegistryWriter::open(&given.directory, RegistryLifetimes::default())?;
+    Ok((writer, PublisherKey::load(&given.key)?))
+}
+
+fn list(directory: &Path, context: &Context) -> Result<ExitCode, CliError> {
+    let writer = RegistryWriter::open(directory, RegistryLifetimes::default())?;
+    let artifacts = &writer.index().artifacts;
+    if !context.console.is_text() {
+        context.console.list(&json!({"artifacts": artifacts}), artifacts)?;
+        return Ok(ExitCode::Ok);
+    }
+    for artifact in artifacts {
+        let line = format!("{} {}  {}  {}", artifact.skill_id, artifact.version, artifact.publisher, artifact.name);
+        context.console.line(&line)?;
+    }
+    Ok(ExitCode::Ok)
+}
+
+fn tell(context: &Context, text: &str, document: &serde_json::Value) -> Result<ExitCode, CliError> {
+    if context.console.is_text() {
+        context.console.line(text)?
+    } else {
+        context.console.document(document)?
+    }
+    Ok(ExitCode::Ok)
+}
