@@ -1,10 +1,11 @@
-//! What a call of a plugin costs: against the bare engine, against compiling, many at once, and next to validating its texts.
+//! What a call of a plugin costs: against the bare engine, against compiling, and many at once.
 //!
 //! - `wasm.warm`: a call of a tool that gives its input back, against the same component called with the bare engine under the same limits (fresh store and
 //!   instance, fuel, epoch, memory limiter). The difference is ours: grants, counters, turns, the deadline, the report of what was used.
 //! - `wasm.first_cached`: from the bytes of a large component to its first answer after a restart, compiling against loading compiled code from disk.
 //! - `wasm.concurrent1000`: a thousand calls at once on two threads: calls per second and memory.
-//! - `wasm.schema`: validating input and output by JSON Schema, which happens around a call and not in it.
+//!
+//! Left out: validating input and output by JSON Schema, which happens around a call and is measured where it happens.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a measuring program stops at the first surprise")]
 
@@ -17,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use palyra_figures::{Aim, Report, Samples, measure, measure_against};
+use palyra_figures::{Aim, Report, Samples, measure_against};
 use palyra_plugins_runtime::{CacheKey, CallOptions, Plugin, PluginRuntime, RuntimeLimits, RuntimeOptions, ToolCall};
 use tokio::runtime::Runtime;
 use wasmtime::component::{Component, Linker, TypedFunc};
@@ -37,10 +38,6 @@ const FUNCTIONS: usize = 4_000;
 const CROWD: usize = 1_000;
 
 const INPUT: &str = r#"{"text":"a line of text that goes in and comes out","count":3,"tags":["one","two"]}"#;
-const SCHEMA: &str = r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","required":["text","count"],
-    "properties":{"text":{"type":"string","maxLength":4096},"count":{"type":"integer","minimum":0},
-    "tags":{"type":"array","items":{"type":"string"},"maxItems":16}},"additionalProperties":false}"#;
-
 fn main() -> Result<(), Failure> {
     let mut report = Report::new("plugins");
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -49,7 +46,6 @@ fn main() -> Result<(), Failure> {
     warm(&mut report, &tokio, &runtime, &echo)?;
     restart(&mut report, &tokio)?;
     crowd(&mut report, &tokio, &runtime, &echo)?;
-    schema(&mut report)?;
     report.note(
         "the guest is made of text, so its own work is next to nothing; left out: authorising a call and journaling it",
     );
@@ -232,22 +228,6 @@ fn crowd(report: &mut Report, tokio: &Runtime, runtime: &PluginRuntime, wasm: &[
     let n = rates.n() as u64;
     report.figure("wasm.concurrent1000", rates.median(), "calls/s", None, Aim::None, n, Some(rates.spread()));
     report.figure("wasm.concurrent1000.memory", largest - before, "MiB more", None, Aim::AtMost(64.0), n, None);
-    Ok(())
-}
-
-fn schema(report: &mut Report) -> Result<(), Failure> {
-    let validator = jsonschema::draft202012::new(&serde_json::from_str(SCHEMA)?)?;
-    let samples = measure(WARMUP, REPEATS, || {
-        for _ in 0..BATCH {
-            for _ in ["input", "output"] {
-                let value: serde_json::Value = serde_json::from_str(black_box(INPUT)).expect("JSON");
-                assert!(validator.is_valid(&value));
-            }
-        }
-    });
-    let micros = samples.median() / BATCH as f64 * 1e6;
-    report.figure("wasm.schema", micros, "µs", None, Aim::None, u64::from(REPEATS), Some(samples.spread()));
-    report.note("wasm.schema is parsing and validating a text of 80 bytes twice, as before and after a call");
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use palyra_plugins_runtime::{CallOptions, CapabilityGrantSet, HostCallLimits, Revocation, RuntimeLimits};
+use palyra_plugins_runtime::{CallOptions, CapabilityGrantSet, HostCallLimits, PluginError, Revocation, RuntimeLimits};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
@@ -78,6 +78,11 @@ package wasi:http@0.2.6 {
 
 /// Asks for `https://<input>` once and answers with the body, or with the number of the error.
 fn guest() -> Vec<u8> {
+    guest_that("")
+}
+
+/// The same, after it did something else.
+fn guest_that(first: &str) -> Vec<u8> {
     let imports = r#"
         (import "wasi:http/types@0.2.6" "[constructor]fields" (func $fields (result i32)))
         (import "wasi:http/types@0.2.6" "[constructor]outgoing-request" (func $request (param i32) (result i32)))
@@ -92,10 +97,11 @@ fn guest() -> Vec<u8> {
         (import "wasi:http/types@0.2.6" "[method]incoming-response.consume" (func $consume (param i32 i32)))
         (import "wasi:http/types@0.2.6" "[method]incoming-body.stream" (func $stream (param i32 i32)))
         (import "wasi:io/streams@0.2.6" "[method]input-stream.blocking-read" (func $read (param i32 i64 i32)))"#;
-    let items = r#"
+    let items = &r#"
         (func (export "palyra:plugin/tool@1.0.0#describe") (result i32) (i64.store (i32.const 1040) (i64.const 0)) (i32.const 1040))
         (func (export "palyra:plugin/tool@1.0.0#call") (param $tool i32) (param $tool_len i32) (param $input i32) (param $input_len i32) (result i32)
             (local $request i32) (local $future i32) (local $response i32)
+            FIRST
             (local.set $request (call $request (call $fields)))
             (drop (call $scheme (local.get $request) (i32.const 1) (i32.const 1) (i32.const 0) (i32.const 0)))
             (if (call $authority (local.get $request) (i32.const 1) (local.get $input) (local.get $input_len))
@@ -113,7 +119,8 @@ fn guest() -> Vec<u8> {
             (call $consume (local.get $response) (i32.const 256))
             (call $stream (i32.load (i32.const 260)) (i32.const 256))
             (call $read (i32.load (i32.const 260)) (i64.const 4096) (i32.const 256))
-            (call $answer (i32.load (i32.const 260)) (i32.load (i32.const 264))))"#;
+            (call $answer (i32.load (i32.const 260)) (i32.load (i32.const 264))))"#
+        .replace("FIRST", first);
     let core = core_of("", items).replacen("(module\n", &format!("(module\n{imports}"), 1);
     let mut resolve = Resolve::default();
     resolve.push_str("palyra-sdk.wit", palyra_plugins::SDK_WIT).unwrap();
@@ -161,4 +168,12 @@ async fn taken_back_and_used_up() {
     let none = CallOptions { limits, ..options(&desk, all_grants()) };
     assert_eq!(call_with(&plugin, "api.example", none).await.unwrap().value, "11", "connection-limit-reached");
     assert!(desk.http.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn resources_of_the_host_are_not_hoarded() {
+    let plugin = prepare(&guest_that("(loop $again (drop (call $fields)) (br $again))"));
+    let desk = Arc::new(Desk::default());
+    let failed = call_with(&plugin, "api.example", options(&desk, all_grants())).await.unwrap_err();
+    assert!(matches!(failed.error, PluginError::HostCallsExhausted { limit: 512, .. }), "{:?}", failed.error);
 }
