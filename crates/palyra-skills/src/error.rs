@@ -518,8 +518,8 @@ impl SkillError {
             | Self::VersionConflict { .. }
             | Self::Incompatible { .. }
             | Self::Disabled { .. } => ErrorCategory::Conflict,
-            Self::RegistryUnreachable { .. } => ErrorCategory::Availability,
-            Self::File { .. } | Self::Randomness(_) => ErrorCategory::Dependency,
+            Self::RegistryUnreachable { .. } | Self::Randomness(_) => ErrorCategory::Availability,
+            Self::File { .. } => ErrorCategory::Dependency,
         }
     }
 

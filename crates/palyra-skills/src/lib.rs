@@ -45,8 +45,8 @@ pub use manifest::{
 pub use names::{PublisherName, RegistryName, SkillId, SkillVersion};
 pub use provenance::{BuiltModule, Provenance};
 pub use registry::{
-    DirectoryRegistry, Fetched, RegistryArtifact, RegistryFetch, RegistryIndex, RegistryLifetimes, RegistryLocation,
-    RegistryRole, RegistryRoles, RegistryState, RegistryWriter, RootPin, download,
+    DirectoryRegistry, Fetched, FollowedRegistry, RegistryArtifact, RegistryBook, RegistryFetch, RegistryIndex,
+    RegistryLifetimes, RegistryLocation, RegistryRole, RegistryRoles, RegistryState, RegistryWriter, RootPin, download,
 };
 pub use signature::{SignatureFile, SignedFile, Verified, sign, sign_with, verify};
 pub use statements::{KeyRotation, RevocationList, RevokedArtifact, RevokedKey};

@@ -17,6 +17,8 @@ use crate::{SkillArchive, SkillManifest};
 const MIN_RUN: usize = 8;
 /// Most text of one file that is looked at; an interpreter in a module has several megabytes.
 const MAX_TEXT: usize = 4 << 20;
+/// Most text of all files together: searching takes time, and an audit is made at every load.
+const MAX_TOTAL: usize = 8 << 20;
 /// Hosts that are listed for one file.
 const MAX_HOSTS: usize = 8;
 /// Names of formats that look like addresses.
@@ -45,6 +47,7 @@ pub(super) fn check(archive: &SkillArchive, used: &Used, found: &mut Findings) {
         found.fail(AuditCode::Incomplete, None, "the search for credentials is not available");
         return;
     };
+    let mut searched = 0;
     for (path, bytes) in archive.files() {
         if path == path::SIGNATURE {
             continue;
@@ -52,7 +55,13 @@ pub(super) fn check(archive: &SkillArchive, used: &Used, found: &mut Findings) {
         if path.starts_with(path::ASSETS) {
             check_kind(path, bytes, found);
         }
+        if searched > MAX_TOTAL {
+            let message = "there is more text than is searched for credentials and hosts";
+            found.warn(AuditCode::Incomplete, None, message);
+            continue;
+        }
         let text = printable(bytes);
+        searched += text.len();
         check_secrets(path, &text, scanner, found);
         if path::is_module(path) {
             check_hosts(path, &text, archive.manifest(), used, found);

@@ -15,7 +15,9 @@ const MAX_DEPTH: usize = 32;
 /// Complaints that are told about one value.
 const MAX_COMPLAINTS: usize = 8;
 /// Largest compiled pattern.
-const MAX_PATTERN: usize = 1 << 20;
+const MAX_PATTERN: usize = 256 << 10;
+/// Most patterns of one schema: a few letters may stand for a large automaton.
+const MAX_PATTERNS: usize = 32;
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// A compiled schema.
@@ -36,7 +38,11 @@ impl SchemaValidator {
         if schema.to_string().len() > MAX_SCHEMA {
             return Err("it is larger than 64 KiB".to_owned());
         }
-        check_shape(schema, 0)?;
+        let mut patterns = 0;
+        check_shape(schema, 0, &mut patterns)?;
+        if patterns > MAX_PATTERNS {
+            return Err("it has more than 32 patterns".to_owned());
+        }
         jsonschema::draft202012::meta::validate(schema)
             .map_err(|error| format!("it is not a JSON Schema of 2020-12: {error} at `{}`", error.instance_path()))?;
         jsonschema::draft202012::options()
@@ -65,13 +71,13 @@ impl SchemaValidator {
     }
 }
 
-/// Depth, and references: only to places inside the schema itself.
-fn check_shape(value: &Value, depth: usize) -> Result<(), String> {
+/// Depth, patterns, and references: only to places inside the schema itself.
+fn check_shape(value: &Value, depth: usize, patterns: &mut usize) -> Result<(), String> {
     if depth > MAX_DEPTH {
         return Err("it is nested deeper than 32 levels".to_owned());
     }
     match value {
-        Value::Array(values) => values.iter().try_for_each(|value| check_shape(value, depth + 1)),
+        Value::Array(values) => values.iter().try_for_each(|value| check_shape(value, depth + 1, patterns)),
         Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
             match (key.as_str(), value.as_str()) {
                 ("$ref" | "$dynamicRef", Some(target)) if !target.starts_with('#') => {
@@ -83,7 +89,12 @@ fn check_shape(value: &Value, depth: usize) -> Result<(), String> {
                 ("$id", Some(_)) => return Err("`$id` is not used here".to_owned()),
                 _ => {}
             }
-            check_shape(value, depth + 1)
+            *patterns += match key.as_str() {
+                "pattern" => 1,
+                "patternProperties" => value.as_object().map_or(0, serde_json::Map::len),
+                _ => 0,
+            };
+            check_shape(value, depth + 1, patterns)
         }),
         _ => Ok(()),
     }
@@ -157,6 +168,7 @@ mod tests {
             json!({"pattern": "(?=a)(b"}),
             json!({"pattern": "(a{1000}){1000}"}),
             json!({"description": "x".repeat(70_000)}),
+            json!({"allOf": vec![json!({"pattern": "a{9}"}); 40]}),
             deep,
         ] {
             assert!(SchemaValidator::compile(&bad).is_err(), "{}", &bad.to_string()[..bad.to_string().len().min(100)]);

@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use palyra_common::Timestamp;
 use palyra_skills::{
-    ArchiveLimits, DirectoryRegistry, Fetched, PublisherKey, RegistryFetch, RegistryLifetimes, RegistryRole,
-    RegistryRoles, RegistryState, RegistryWriter, RootPin, SkillError, download,
+    ArchiveLimits, DirectoryRegistry, Fetched, FollowedRegistry, PublisherKey, RegistryBook, RegistryFetch,
+    RegistryLifetimes, RegistryRole, RegistryRoles, RegistryState, RegistryWriter, RootPin, SkillError, download,
 };
 
 use crate::skill::{NOW, Skill, key};
@@ -378,4 +378,25 @@ async fn two_timestamps_of_one_version_are_noticed() {
     state.refresh(&scene.attacked, NOW).await.unwrap();
     scene.attacked.serve(scene.files());
     assert_eq!(code(state.refresh(&scene.attacked, NOW).await), "registry_mismatch");
+}
+
+#[tokio::test]
+async fn what_is_remembered_is_kept_and_never_begun_anew_in_silence() {
+    let scene = scene();
+    let fetch = DirectoryRegistry::new(scene.directory.path());
+    let place = tempfile::tempdir().unwrap();
+    let book = RegistryBook::open(&place.path().join("registries")).unwrap();
+    let name: palyra_skills::RegistryName = "main".parse().unwrap();
+    let location = scene.directory.path().to_str().unwrap().parse().unwrap();
+    let mut followed = FollowedRegistry { name: name.clone(), location, state: begin(&fetch).await };
+    book.add(&followed).unwrap();
+    assert_eq!(code(book.add(&followed)), "skill_file_unusable");
+    followed.state.refresh(&fetch, NOW).await.unwrap();
+    book.save(&followed).unwrap();
+    assert_eq!(book.list().unwrap(), [followed]);
+    std::fs::write(place.path().join("registries/main.json"), "{}").unwrap();
+    assert_eq!(code(book.get(&name)), "skill_statement_invalid");
+    assert_eq!(code(book.list()), "skill_statement_invalid");
+    book.remove(&name).unwrap();
+    assert!(book.list().unwrap().is_empty());
 }
