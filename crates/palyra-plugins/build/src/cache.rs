@@ -1,7 +1,7 @@
 //! What was built before: bytes of modules by everything that they depend on.
 //!
-//! An interpreter takes half a minute to wrap; the same sources with the same compiler give the same component, or one that does the same. A cached file carries its own
-//! digest in its name's neighbour, so that one which was cut off is built anew. The cache belongs to the user, who could as well change the sources.
+//! An interpreter takes half a minute to wrap; the same sources with the same compiler give the same component, or one that does the same. A file is called
+//! after its digest, so that one which was cut off is built anew. The cache belongs to the user, who could as well change the sources.
 
 use std::fs;
 use std::io::Write;

@@ -7,7 +7,7 @@ use crate::world::World;
 use crate::{BuildError, Language, component};
 
 /// A reactor has no `main`; names and unused code go; warnings are for the author to see as errors where they are always mistakes.
-const FLAGS: [&str; 14] = [
+const FLAGS: [&str; 16] = [
     "-mexec-model=reactor",
     "-std=c11",
     "-O2",
@@ -22,6 +22,9 @@ const FLAGS: [&str; 14] = [
     "-fdata-sections",
     "-Wl,--gc-sections",
     "-Wl,--strip-all",
+    // The stack lies below everything else, so that an overflow traps instead of writing over data; zig's own choice would be 16 MiB.
+    "-Wl,--stack-first",
+    "-Wl,-z,stack-size=1048576",
 ];
 
 pub(super) fn compile(job: &Job<'_>, compiler: &CCompiler) -> Result<Modules, BuildError> {
