@@ -9,12 +9,12 @@ use std::path::PathBuf;
 
 use palyra_common::Digest;
 
-use crate::compile::Modules;
+use crate::compile::{Modules, recipe};
 use crate::toolchain::Toolchain;
-use crate::{BuildError, GuestTools};
+use crate::{BuildError, GuestTools, component};
 
-/// Part of every key; grows when the same inputs are compiled in another way.
-const GENERATION: &str = "1";
+/// Part of every key; grows when what comes out of a compiler is treated in another way.
+const GENERATION: &str = "2";
 
 /// Where the modules of one build are.
 pub(crate) struct Slot {
@@ -25,6 +25,7 @@ impl Slot {
     pub(crate) fn of(tools: &GuestTools, toolchain: &Toolchain, source: Digest) -> Self {
         let mut key =
             format!("{GENERATION} {} {} {}\n", env!("CARGO_PKG_VERSION"), toolchain.language(), source.to_hex());
+        key.push_str(&format!("{}\n{}\n", recipe(toolchain.language()), component::REFUSING_WASI));
         for (name, version) in toolchain.versions() {
             key.push_str(&format!("{name} {version}\n"));
         }

@@ -7,7 +7,7 @@ use crate::world::World;
 use crate::{BuildError, Language, component};
 
 /// A reactor has no `main`; names and unused code go; warnings are for the author to see as errors where they are always mistakes.
-const FLAGS: [&str; 16] = [
+pub(super) const FLAGS: [&str; 15] = [
     "-mexec-model=reactor",
     "-std=c11",
     "-O2",
@@ -22,8 +22,7 @@ const FLAGS: [&str; 16] = [
     "-fdata-sections",
     "-Wl,--gc-sections",
     "-Wl,--strip-all",
-    // The stack lies below everything else, so that an overflow traps instead of writing over data; zig's own choice would be 16 MiB.
-    "-Wl,--stack-first",
+    // As in Rust; zig's own choice would be 16 MiB.
     "-Wl,-z,stack-size=1048576",
 ];
 
