@@ -20,17 +20,19 @@ skipped() {
   say "guest language $1: not available ($(tail -n 1 "$log"))"
 }
 
-# Installs into a fresh folder and moves it into place, so that a broken attempt is not taken for a whole one.
-# Usage: install NAME COMMAND…, where the command finds the folder in $fresh.
+# Installs one compiler into its folder; a broken attempt leaves nothing behind that the next one would take for whole.
+# Usage: install NAME COMMAND PACKAGE, where the command takes the package and the folder.
 install() {
-  local name=$1
-  shift
-  [ ! -d "$cache/$name" ] || return 0
+  local name=$1 command=$2 package=$3
+  [ ! -f "$cache/$name/.whole" ] || return 0
   say "installing $name"
-  "$@" "$cache/$name" >"$log" 2>&1 || {
+  rm -rf "${cache:?}/$name"
+  if "$command" "$package" "$cache/$name" >"$log" 2>&1; then
+    : >"$cache/$name/.whole"
+  else
     rm -rf "${cache:?}/$name"
     return 1
-  }
+  fi
 }
 
 # An environment of Python with one package. Its scripts hold its path, so it is made where it stays.

@@ -89,3 +89,8 @@ if [ "$purpose" = test ]; then
     rustup --quiet component add "$package" || fail "could not install $package" "type: rustup component add $package"
   done
 fi
+
+# Skills are built with guest compilers; a language whose compiler cannot be had is left out.
+if [ "$purpose" = test ]; then
+  bash scripts/guests.sh
+fi

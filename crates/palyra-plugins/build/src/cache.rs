@@ -1,7 +1,7 @@
 //! What was built before: bytes of modules by everything that they depend on.
 //!
-//! An interpreter takes half a minute to wrap; the same sources with the same compiler give the same component, or one that does the same. A cached file carries its own
-//! digest in its name's neighbour, so that one which was cut off is built anew. The cache belongs to the user, who could as well change the sources.
+//! An interpreter takes half a minute to wrap; the same sources with the same compiler give the same component, or one that does the same. A file is called
+//! after its digest, so that one which was cut off is built anew. The cache belongs to the user, who could as well change the sources.
 
 use std::fs;
 use std::io::Write;
@@ -9,12 +9,12 @@ use std::path::PathBuf;
 
 use palyra_common::Digest;
 
-use crate::compile::Modules;
+use crate::compile::{Modules, recipe};
 use crate::toolchain::Toolchain;
-use crate::{BuildError, GuestTools};
+use crate::{BuildError, GuestTools, component};
 
-/// Part of every key; grows when the same inputs are compiled in another way.
-const GENERATION: &str = "1";
+/// Part of every key; grows when what comes out of a compiler is treated in another way.
+const GENERATION: &str = "2";
 
 /// Where the modules of one build are.
 pub(crate) struct Slot {
@@ -25,6 +25,7 @@ impl Slot {
     pub(crate) fn of(tools: &GuestTools, toolchain: &Toolchain, source: Digest) -> Self {
         let mut key =
             format!("{GENERATION} {} {} {}\n", env!("CARGO_PKG_VERSION"), toolchain.language(), source.to_hex());
+        key.push_str(&format!("{}\n{}\n", recipe(toolchain.language()), component::REFUSING_WASI));
         for (name, version) in toolchain.versions() {
             key.push_str(&format!("{name} {version}\n"));
         }

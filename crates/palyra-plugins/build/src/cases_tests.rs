@@ -47,7 +47,7 @@ fn outputs_are_compared_as_json_and_errors_by_a_part() {
 fn of_a_decision_only_the_given_fields_count() {
     let blocks = case(r#"{"name": "x", "hook": {"event": "run:before_tool"}, "expect": {"verdict": "block"}}"#);
     assert_eq!(blocks.check(Ok(r#"{"verdict": "block", "reason": "no"}"#), 0, &Spaces::new()), Ok(()));
-    assert!(blocks.check(Ok(r#"{"verdict": "proceed"}"#), 0, &Spaces::new()).is_err());
+    assert!(blocks.check(Ok(r#"{"verdict": "continue"}"#), 0, &Spaces::new()).is_err());
 }
 
 #[test]

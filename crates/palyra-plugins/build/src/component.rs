@@ -6,7 +6,7 @@ use crate::BuildError;
 use crate::world::World;
 
 /// WASI that refuses everything, for compilers whose libc wants one.
-const REFUSING_WASI: &str = include_str!("../assets/refusing-wasi.wat");
+pub(crate) const REFUSING_WASI: &str = include_str!("../assets/refusing-wasi.wat");
 
 /// Where such a libc looks for WASI.
 const WASI_MODULE: &str = "wasi_snapshot_preview1";

@@ -100,11 +100,24 @@ pub fn build_skill(folder: &Path, options: &BuildOptions) -> Result<BuiltSkill, 
             for (name, bytes) in compile(&job, &toolchain)? {
                 modules.insert(name, strip(&bytes)?);
             }
-            slot.store(&modules)?;
             (modules, Origin::Compiled)
         }
     };
-    let modules = look_at(folder, modules)?;
+    let shapes = modules.values().map(|bytes| look_at(bytes)).collect::<Result<Vec<_>, _>>()?;
+    if modules.is_empty() {
+        return Err(BuildError::not_a_plugin("the build left no module"));
+    }
+    if origin == Origin::Compiled {
+        slot.store(&modules)?;
+    }
+    let modules: Vec<BuiltModule> = modules
+        .into_iter()
+        .zip(shapes)
+        .map(|((name, bytes), shape)| {
+            let path = format!("modules/{name}.wasm");
+            BuiltModule { file: folder.join(&path), digest: Digest::of(&bytes), path, bytes, shape }
+        })
+        .collect();
     let digests: Vec<ModuleDigest> =
         modules.iter().map(|module| ModuleDigest { path: module.path.clone(), sha256: module.digest }).collect();
     let sbom = sbom::sbom(&skill, &sources, &toolchain, &digests)?;
@@ -113,35 +126,27 @@ pub fn build_skill(folder: &Path, options: &BuildOptions) -> Result<BuiltSkill, 
     Ok(BuiltSkill { skill, language, modules, provenance, origin })
 }
 
-/// Refuses what Palyra would not run, before anything is signed or shipped.
-fn look_at(folder: &Path, modules: Modules) -> Result<Vec<BuiltModule>, BuildError> {
-    let mut built = Vec::new();
-    for (name, bytes) in modules {
-        let shape = inspect_module(&bytes)?;
-        match shape.kind {
-            ModuleKind::Component => {
-                for import in &shape.imports {
-                    classify_import(import).map_err(|foreign| BuildError::ImportRefused { import: foreign.0 })?;
-                }
-                if !shape.exports.iter().any(|export| export == TOOL_EXPORT || export == HOOK_EXPORT) {
-                    return Err(BuildError::not_a_plugin(format!(
-                        "it exports neither `{TOOL_EXPORT}` nor `{HOOK_EXPORT}`"
-                    )));
-                }
+/// Refuses what Palyra would not run, before anything is kept, signed or shipped.
+fn look_at(wasm: &[u8]) -> Result<ModuleShape, BuildError> {
+    let shape = inspect_module(wasm)?;
+    match shape.kind {
+        ModuleKind::Component => {
+            for import in &shape.imports {
+                classify_import(import).map_err(|foreign| BuildError::ImportRefused { import: foreign.0 })?;
             }
-            ModuleKind::CoreModule => {
-                if !shape.exports.iter().any(|export| export == "run") {
-                    return Err(BuildError::not_a_plugin("it is a core module without the export `run`"));
-                }
+            if !shape.exports.iter().any(|export| export == TOOL_EXPORT || export == HOOK_EXPORT) {
+                return Err(BuildError::not_a_plugin(format!(
+                    "it exports neither `{TOOL_EXPORT}` nor `{HOOK_EXPORT}`"
+                )));
             }
         }
-        let path = format!("modules/{name}.wasm");
-        built.push(BuiltModule { file: folder.join(&path), digest: Digest::of(&bytes), path, bytes, shape });
+        ModuleKind::CoreModule => {
+            if !shape.exports.iter().any(|export| export == "run") {
+                return Err(BuildError::not_a_plugin("it is a core module without the export `run`"));
+            }
+        }
     }
-    if built.is_empty() {
-        return Err(BuildError::not_a_plugin("the build left no module"));
-    }
-    Ok(built)
+    Ok(shape)
 }
 
 fn write_outputs(

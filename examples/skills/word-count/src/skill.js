@@ -6,7 +6,8 @@ import { tools } from './tools.js';
 const failure = (tag, why) => ({ tag, val: why });
 
 function count({ text, top = 3 }) {
-  const words = text.toLowerCase().match(/[\p{L}\p{N}'’-]+/gu) ?? [];
+  // The engine has no tables of Unicode properties, so words are what stands between spaces and punctuation.
+  const words = text.toLowerCase().split(/[\s.,;:!?"“”…()[\]{}]+/).filter((word) => word !== '');
   const times = new Map();
   for (const word of words) times.set(word, (times.get(word) ?? 0) + 1);
   const ranked = [...times].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));

@@ -7,7 +7,7 @@ use crate::world::World;
 use crate::{BuildError, Language, component};
 
 /// A reactor has no `main`; names and unused code go; warnings are for the author to see as errors where they are always mistakes.
-const FLAGS: [&str; 14] = [
+pub(super) const FLAGS: [&str; 15] = [
     "-mexec-model=reactor",
     "-std=c11",
     "-O2",
@@ -22,6 +22,8 @@ const FLAGS: [&str; 14] = [
     "-fdata-sections",
     "-Wl,--gc-sections",
     "-Wl,--strip-all",
+    // As in Rust; zig's own choice would be 16 MiB.
+    "-Wl,-z,stack-size=1048576",
 ];
 
 pub(super) fn compile(job: &Job<'_>, compiler: &CCompiler) -> Result<Modules, BuildError> {

@@ -11,7 +11,7 @@ use crate::world::{World, write_packages};
 use crate::{BuildError, Language};
 
 /// The script that calls the library.
-const SCRIPT: &str = include_str!("../../assets/componentize.mjs");
+pub(super) const SCRIPT: &str = include_str!("../../assets/componentize.mjs");
 
 pub(super) fn compile(job: &Job<'_>, componentizer: &JavaScriptComponentizer) -> Result<Modules, BuildError> {
     let world = World::of(job.sources)?.name()?;

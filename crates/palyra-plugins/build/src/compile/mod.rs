@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::source::Sources;
 use crate::toolchain::{Program, Toolchain};
-use crate::{BuildError, GuestTools};
+use crate::{BuildError, GuestTools, Language};
 
 /// What is compiled.
 pub(crate) struct Job<'a> {
@@ -35,6 +35,17 @@ pub(crate) fn compile(job: &Job<'_>, toolchain: &Toolchain) -> Result<Modules, B
         Program::Python(componentizer) => python::compile(job, componentizer),
         Program::C(compiler) => c::compile(job, compiler),
         Program::Wat => wat::compile(job),
+    }
+}
+
+/// How a language is compiled, as a text: what was compiled in another way is not used again.
+pub(crate) fn recipe(language: Language) -> String {
+    match language {
+        Language::Rust => rust::ARGUMENTS.join(" "),
+        Language::JavaScript => javascript::SCRIPT.to_owned(),
+        Language::Python => python::ARGUMENTS.join(" "),
+        Language::C => c::FLAGS.join(" "),
+        Language::Wat => String::new(),
     }
 }
 

@@ -13,10 +13,13 @@ use crate::{BuildError, Language, component};
 /// The file that pins dependencies.
 const LOCK_FILE: &str = "Cargo.lock";
 
+/// How the module is made; its `Cargo.toml` says the rest.
+pub(super) const ARGUMENTS: [&str; 6] = ["build", "--release", "--locked", "--quiet", "--target", RUST_TARGET];
+
 pub(super) fn compile(job: &Job<'_>, cargo: &Cargo) -> Result<Modules, BuildError> {
     let place = Workplace::new(job, "rust")?;
     let mut command = cargo_command(job, &place.folder);
-    command.args(["build", "--release", "--locked", "--quiet", "--target", RUST_TARGET]);
+    command.args(ARGUMENTS);
     if cargo.library == RustLibrary::Source {
         // Debian's compiler has the library only as source, and a linker that is not on the path.
         command.args(["-Zbuild-std=std,panic_abort"]).env("RUSTC_BOOTSTRAP", "1");

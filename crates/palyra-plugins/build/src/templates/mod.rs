@@ -7,10 +7,6 @@ use crate::manifest::{SkillSummary, check_skill_id};
 use crate::source::write;
 use crate::{BuildError, Language, sdk};
 
-/// Interpreters need more room and work than compiled code: their heap alone is larger than the usual limit of memory.
-const INTERPRETER_QUOTAS: &str = "\n# The component carries an interpreter, which needs more than the usual limits.\n\
-                                  [capabilities.quotas]\nfuel_budget = 1_000_000_000\nmax_memory_bytes = 134_217_728\n";
-
 const MANIFEST: &str = include_str!("../../templates/common/skill.toml");
 const README: &str = include_str!("../../templates/common/README.md");
 const GITIGNORE: &str = include_str!("../../templates/common/gitignore");
@@ -96,17 +92,12 @@ fn fill(template: &str, new: &NewSkill<'_>, publisher: &str) -> String {
         Language::C => ("C", "needs zig, or clang with wasi-libc", "src/skill.c"),
         Language::Wat => ("WebAssembly text", "needs nothing", "src/skill.wat"),
     };
-    let quotas = match new.language {
-        Language::JavaScript | Language::Python => INTERPRETER_QUOTAS,
-        Language::Rust | Language::C | Language::Wat => "",
-    };
     let (tool, input) = match new.language {
         Language::Wat => ("echo", r#"{"text": "Hello"}"#),
         _ => ("greet", r#"{"name": "Ada"}"#),
     };
     template
         .replace("greet '{\"name\": \"Ada\"}'", &format!("{tool} '{input}'"))
-        .replace("@quotas@\n", &format!("{quotas}\n"))
         .replace("@skill_id@", new.skill_id)
         .replace("@package@", &new.skill_id.replace('.', "-"))
         .replace("@publisher@", publisher)
@@ -141,7 +132,7 @@ mod tests {
             for path in &written {
                 let text = std::fs::read_to_string(place.join(path)).unwrap();
                 let left: Vec<&str> = text.split('@').skip(1).step_by(2).collect();
-                let filled = ["skill_id", "title", "package", "publisher", "quotas", "language", "toolchain", "source"];
+                let filled = ["skill_id", "title", "package", "publisher", "language", "toolchain", "source"];
                 assert!(!left.iter().any(|word| filled.contains(word)), "{path}: {left:?}");
             }
             assert_eq!(Language::of(&place).unwrap(), language);

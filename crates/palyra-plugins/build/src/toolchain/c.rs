@@ -63,7 +63,8 @@ impl Compiler {
             }
             Self::Clang => {
                 let mut command = Command::new("clang");
-                command.arg("--target=wasm32-wasi");
+                // The stack below everything else, as zig does it: an overflow then traps instead of writing over data.
+                command.args(["--target=wasm32-wasi", "-Wl,--stack-first"]);
                 command
             }
         }

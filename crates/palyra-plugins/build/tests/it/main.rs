@@ -9,6 +9,8 @@
 )]
 
 mod examples;
+mod host;
 mod imports;
+mod run;
 mod support;
 mod templates;
