@@ -42,7 +42,7 @@ impl Default for RuntimeOptions {
             cache: None,
             allocation: Allocation::default(),
             max_module_bytes: 16 << 20,
-            compile_deadline: Duration::from_secs(120),
+            compile_deadline: Duration::from_secs(300),
             max_waiting: 4096,
             ceiling: engine::ceiling(),
         }
