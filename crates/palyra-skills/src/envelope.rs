@@ -124,3 +124,39 @@ impl Envelope {
         Ok(message)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct One(u8);
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Other(u8);
+
+    impl Statement for One {
+        const TYPE: &'static str = "one";
+        const KIND: &'static str = "one";
+    }
+    impl Statement for Other {
+        const TYPE: &'static str = "other";
+        const KIND: &'static str = "another";
+    }
+
+    #[test]
+    fn a_statement_is_of_one_kind_and_a_key_counts_once() {
+        let keys = [PublisherKey::from_seed(&[1; 32]), PublisherKey::from_seed(&[2; 32])];
+        let mut envelope = Envelope::sign(&One(7), &[&keys[0]]).unwrap();
+        assert_eq!(envelope.unverified::<One>().unwrap(), One(7));
+        assert_eq!(envelope.unverified::<Other>().unwrap_err().code(), "skill_statement_invalid");
+        let publics = [keys[0].public(), keys[0].public(), keys[1].public()];
+        assert_eq!(envelope.signers(&publics).unwrap(), 1);
+        envelope.countersign(&keys[1]).unwrap();
+        envelope.countersign(&keys[1]).unwrap();
+        assert_eq!(envelope.signers(&publics).unwrap(), 2);
+        // The type is signed along.
+        envelope.payload_type = Other::TYPE.to_owned();
+        assert_eq!(envelope.unverified::<Other>().unwrap(), Other(7));
+        assert_eq!(envelope.signers(&publics).unwrap(), 0);
+    }
+}

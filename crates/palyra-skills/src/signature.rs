@@ -195,3 +195,7 @@ fn message(archive: &SkillArchive, publisher: &PublisherName, key: &PublicKey, a
     }
     message
 }
+
+#[cfg(test)]
+#[path = "signature_tests.rs"]
+mod tests;

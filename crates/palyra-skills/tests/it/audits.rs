@@ -90,6 +90,15 @@ fn foreign_imports_fail() {
 }
 
 #[test]
+fn what_nested_parts_import_is_the_components_own_affair() {
+    let nested = wat::parse_str(
+        "(component (component $inner (import \"inner:part/api@1.0.0\" (instance))) (component $c) (instance $i (instantiate $c))
+         (export \"palyra:plugin/tool@1.0.0\" (instance $i)))",
+    );
+    assert_eq!(audit(&with_module(nested.unwrap())).verdict, AuditVerdict::Pass);
+}
+
+#[test]
 fn core_modules_have_a_run_and_nothing_but_counters() {
     let core = |text: &str| audit(&with_module(wat::parse_str(text).unwrap()));
     assert_eq!(core("(module (func (export \"run\")))").verdict, AuditVerdict::Pass);

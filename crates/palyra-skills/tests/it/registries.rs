@@ -400,3 +400,35 @@ async fn what_is_remembered_is_kept_and_never_begun_anew_in_silence() {
     book.remove(&name).unwrap();
     assert!(book.list().unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn a_new_root_needs_the_word_of_its_own_keys() {
+    let mut scene = scene();
+    // Whoever may name new keys has to show that somebody holds them, or the registry would be lost.
+    let next = roles(&[70, 71], INDEX_KEY, TIMESTAMP_KEY);
+    assert_eq!(code(scene.rotate(next.clone(), &[10, 11], [INDEX_KEY, TIMESTAMP_KEY])), "registry_untrusted");
+    let mut root = scene.writer.draft_next_root(next.clone(), NOW).unwrap();
+    for signer in [10, 11, 70] {
+        root.countersign(&key(signer)).unwrap();
+    }
+    let mut state = begin(&scene.attacked).await;
+    scene.attacked.change("root/2.json", Some(root.to_bytes().unwrap()));
+    assert_eq!(code(state.refresh(&scene.attacked, NOW).await), "registry_untrusted");
+    scene.rotate(next, &[10, 11, 70, 71], [INDEX_KEY, TIMESTAMP_KEY]).unwrap();
+    scene.attacked.serve(scene.files());
+    state.refresh(&scene.attacked, NOW).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_old_index_expires_under_a_new_timestamp() {
+    let mut scene = scene();
+    let later = NOW.plus(100 * DAY);
+    let [_, timestamp] = online();
+    scene.writer.renew_timestamp(&[&timestamp], later).unwrap();
+    scene.attacked.serve(scene.files());
+    let mut state = begin(&scene.attacked).await;
+    match state.refresh(&scene.attacked, later).await.unwrap_err() {
+        SkillError::RegistryExpired { path, .. } => assert_eq!(path, "index/2.json"),
+        other => panic!("{other:?}"),
+    }
+}
