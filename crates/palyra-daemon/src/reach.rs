@@ -9,7 +9,7 @@ use palyra_common::{Clock, Environment, MissingIsolation, SandboxTier, ToStableE
 use palyra_egress::{
     ConnectionLog, ConnectionRecord, Egress, EgressError, EgressOptions, PrivateHost, Rule, SecretSource, Trust,
 };
-use palyra_executors::{FetchOptions, HttpFetch, ProcessOptions, Processes, process_tools};
+use palyra_executors::{FetchOptions, HttpFetch, ProcessOptions, Processes, SkillInstructions, process_tools};
 use palyra_journal::{Journal, NewRecord};
 use palyra_sandbox::Fallback;
 use palyra_secrets::DaemonSecrets;
@@ -60,7 +60,14 @@ impl Reach {
             memory_bytes: config.process.memory_bytes,
             processes: config.process.max_processes,
             output_bytes: usize::try_from(config.process.output_bytes).unwrap_or(usize::MAX),
-            read_only: config.process.read_only.iter().filter_map(|path| expanded(path, environment)).collect(),
+            // Scripts of instructions may be run like any other program, so processes may read them.
+            read_only: config
+                .process
+                .read_only
+                .iter()
+                .chain(&config.skills.directories)
+                .filter_map(|path| expanded(path, environment))
+                .collect(),
             environment: inherited(config, environment),
             protected,
             network: parsed("process.network", &config.process.network, Rule::parse)?,
@@ -76,6 +83,11 @@ impl Reach {
         let processes = Processes::new(process, egress.clone())?;
         let mut tools = process_tools(&processes);
         tools.push(Arc::new(HttpFetch::new(&egress, fetch)));
+        let instructions: Vec<PathBuf> =
+            config.skills.directories.iter().filter_map(|path| expanded(path, environment)).collect();
+        if let Some(tool) = SkillInstructions::find(&instructions) {
+            tools.push(Arc::new(tool));
+        }
         Ok(Self { processes, tools, egress, secrets, private_hosts })
     }
 }

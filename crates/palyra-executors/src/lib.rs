@@ -13,7 +13,7 @@ use palyra_tools::ToolDeclaration;
 pub use fetch::{FetchOptions, HttpFetch};
 pub use process::{ProcessOptions, Processes, process_tools};
 pub use skills::{
-    BoundPlugin, ChannelFailure, NoChannels, SECRET_SETTING, SkillChannels, SkillHost, SkillRuntime, SkillServices,
+    BoundPlugin, ChannelFailure, NoChannels, SECRET_SETTING, SkillChannels, SkillHost, SkillInstructions, SkillRuntime, SkillServices,
     SkillSettings, SkillStorage, SkillTool, Space, StorageError, ToolSchemas, grant_set, skill_settings,
 };
 

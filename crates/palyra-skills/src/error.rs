@@ -555,7 +555,7 @@ impl SkillError {
             Self::RevocationRefused { .. } => "get the newest list from the publisher",
             Self::ArtifactRevoked { .. } => "install another version",
             Self::NotFound { .. } => "see `palyra skills list`",
-            Self::PublisherNotFound { .. } => "see `palyra skills list --publishers`",
+            Self::PublisherNotFound { .. } => "see `palyra skills publishers`",
             Self::AlreadyInstalled { .. } => "use `palyra skills update` for a newer version",
             Self::DowngradeRefused { .. } => "remove the skill first if you really want the older version",
             Self::VersionConflict { .. } => "ask the publisher for a new version number",
@@ -575,7 +575,7 @@ impl SkillError {
             Self::RegistryRollback { .. } => "try another mirror; report it to the owner of the registry",
             Self::RegistryExpired { .. } => "check this machine's clock; then ask the owner to sign the registry anew",
             Self::RegistryMismatch { .. } => "try again; if it stays, report it to the owner of the registry",
-            Self::RegistryArtifactNotFound { .. } => "see `palyra skills search`",
+            Self::RegistryArtifactNotFound { .. } => "see `palyra skills registry list DIRECTORY`",
             Self::AgentSkillInvalid { .. } => "correct the folder; docs/skills.md says what is read",
         }
     }

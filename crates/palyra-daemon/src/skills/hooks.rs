@@ -44,11 +44,16 @@ impl HookRunner for SkillHooks {
         let _stop = cancel.clone().drop_guard();
         let mut options = hook.plugin.options(host, cancel);
         options.limits.wall_clock = options.limits.wall_clock.min(deadline);
+        let mut payload = occurrence.payload.clone();
+        if let Some(members) = payload.as_object_mut() {
+            // The same when it is told again after a crash, so that a hook can recognise it.
+            members.insert("occurrence_id".to_owned(), occurrence.id.clone().into());
+        }
         let asked = HookCall {
             event: occurrence.event,
             at: occurrence.at,
             run_id: occurrence.run_id.map(|id| id.to_string()),
-            payload: occurrence.payload.to_string(),
+            payload: payload.to_string(),
             options,
         };
         let runtime = skills.runtime().map_err(|error| unavailable(error.to_string()))?;

@@ -270,3 +270,7 @@ fn failure(error: &EgressError) -> HostFailure {
         other => HostFailure::Unreachable(other.to_string()),
     }
 }
+
+#[cfg(test)]
+#[path = "host_tests.rs"]
+mod tests;

@@ -6,11 +6,13 @@
 mod channels;
 mod grants;
 mod host;
+mod instructions;
 mod storage;
 mod tool;
 
 pub use channels::{ChannelFailure, NoChannels, SkillChannels};
 pub use grants::{SECRET_SETTING, grant_set, skill_settings};
 pub use host::{SkillHost, SkillServices, SkillSettings};
+pub use instructions::SkillInstructions;
 pub use storage::{SkillStorage, Space, StorageError};
 pub use tool::{BoundPlugin, SkillRuntime, SkillTool, ToolSchemas};

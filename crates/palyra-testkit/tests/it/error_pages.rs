@@ -87,14 +87,20 @@ fn chosen_codes(text: &str) -> Vec<&str> {
         .collect()
 }
 
-fn codes_of_the_workspace() -> Codes {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(workspace().join("crates")).unwrap() {
-        let source = entry.unwrap().path().join("src");
-        if source.is_dir() {
-            sources(&source, &mut files);
+/// The sources of every crate; some lie in a folder that they share.
+fn crates_below(directory: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.join("Cargo.toml").is_file() {
+            sources(&path.join("src"), files);
+            crates_below(&path, files);
         }
     }
+}
+
+fn codes_of_the_workspace() -> Codes {
+    let mut files = Vec::new();
+    crates_below(&workspace().join("crates"), &mut files);
     let mut found = Codes::new();
     let mut unseen = Vec::new();
     for file in files {

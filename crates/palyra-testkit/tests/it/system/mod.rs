@@ -13,6 +13,7 @@ mod processes;
 mod replay;
 mod resume;
 mod secrets;
+mod skills;
 mod steering;
 
 use std::path::Path;
