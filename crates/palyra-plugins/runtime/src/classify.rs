@@ -3,6 +3,7 @@
 //! The engine knows one kind of error; notes that were kept during the call say more: whether memory was refused, whether the host refused something. Two facts
 //! reach us as words only (limits on instances and on copied bytes); tests pin those words.
 
+use wasmtime::component::ResourceTableError;
 use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
 
 use crate::error::PluginError;
@@ -10,6 +11,7 @@ use crate::limits::RuntimeLimits;
 use crate::shared::Stop;
 use crate::state::CallState;
 use crate::text::one_line;
+use crate::wasi_http::MAX_RESOURCES;
 
 /// What wasmtime says when a store's limit on instances, memories or tables is reached.
 const RESOURCE_LIMIT: &str = "resource limit exceeded: ";
@@ -24,12 +26,15 @@ pub(crate) fn classify(error: &wasmtime::Error, state: &CallState, limits: &Runt
     if error.is::<PoolConcurrencyLimitError>() {
         return PluginError::Overloaded;
     }
+    if matches!(error.downcast_ref::<ResourceTableError>(), Some(ResourceTableError::Full)) {
+        return PluginError::HostCallsExhausted { what: "resources held at once", limit: MAX_RESOURCES as u64 };
+    }
     let trap = error.downcast_ref::<Trap>().copied();
     let text = error.root_cause().to_string();
     if trap == Some(Trap::OutOfFuel) {
         return PluginError::FuelExhausted { limit: limits.fuel_budget };
     }
-    if text.ends_with(COPY_LIMIT) || text.contains(COPY_LIMIT) {
+    if text.contains(COPY_LIMIT) {
         // Results are copied after the last frame of the guest has gone, arguments while it stands.
         return if error.downcast_ref::<WasmBacktrace>().is_some() {
             PluginError::HostCallsExhausted {

@@ -24,8 +24,8 @@ pub struct Failed {
     /// Why.
     #[source]
     pub error: PluginError,
-    /// What it used until then.
-    pub usage: PluginUsage,
+    /// What it used until then. Boxed, so that a `Result` with this error stays small.
+    pub usage: Box<PluginUsage>,
 }
 
 impl ToStableError for Failed {

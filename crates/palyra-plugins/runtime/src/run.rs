@@ -45,7 +45,7 @@ impl PluginRuntime {
                         Body::Component { pre, tool: Some(exports), .. } => {
                             let instance = pre.instantiate_async(&mut *store).await?;
                             let function: TypedFunc<(&str, &str), Called> =
-                                instance.get_typed_func(&mut *store, &exports.call)?;
+                                instance.get_typed_func(&mut *store, exports.call)?;
                             let (answer,) = function.call_async(&mut *store, (&tool, &input)).await?;
                             Ok(answer.map_err(guest_error))
                         }
@@ -71,7 +71,7 @@ impl PluginRuntime {
                         Body::Component { pre, tool: Some(exports), .. } => {
                             let instance = pre.instantiate_async(&mut *store).await?;
                             let function: TypedFunc<(), Described> =
-                                instance.get_typed_func(&mut *store, &exports.describe)?;
+                                instance.get_typed_func(&mut *store, exports.describe)?;
                             let (tools,) = function.call_async(&mut *store, ()).await?;
                             Ok(Ok(tools.into_iter().map(description).collect()))
                         }
@@ -127,7 +127,7 @@ impl PluginRuntime {
     ) -> Result<Measured<T>, Failed> {
         let inner = &*self.inner;
         let limits = options.limits.within(&inner.ceiling);
-        let unused = |error| Failed { error, usage: PluginUsage::default() };
+        let unused = |error| Failed { error, usage: Box::default() };
         if input_bytes > limits.max_input_bytes {
             return Err(unused(PluginError::InputTooLarge { size: input_bytes, limit: limits.max_input_bytes }));
         }
@@ -160,7 +160,7 @@ impl PluginRuntime {
             None => deadline_exceeded(&limits),
         };
         usage.wall = started.elapsed();
-        Err(Failed { error, usage })
+        Err(Failed { error, usage: Box::new(usage) })
     }
 }
 
@@ -176,7 +176,10 @@ fn bounded<T>(measured: Measured<T>, size: impl FnOnce(&T) -> usize) -> Result<F
     let size = size(&value);
     usage.output_bytes = size as u64;
     if size > limits.max_output_bytes {
-        return Err(Failed { error: PluginError::OutputTooLarge { limit: limits.max_output_bytes }, usage });
+        return Err(Failed {
+            error: PluginError::OutputTooLarge { limit: limits.max_output_bytes },
+            usage: Box::new(usage),
+        });
     }
     Ok(Finished { value, usage })
 }

@@ -16,7 +16,7 @@ use crate::error::PluginError;
 use crate::limits::RuntimeLimits;
 use crate::linkers::Linkers;
 use crate::plugin::Plugin;
-use crate::scan::scan;
+use crate::scan::{scan, validate};
 use crate::ticker::Ticker;
 
 /// How the runtime is set up.
@@ -42,7 +42,7 @@ impl Default for RuntimeOptions {
             cache: None,
             allocation: Allocation::default(),
             max_module_bytes: 16 << 20,
-            compile_deadline: Duration::from_secs(120),
+            compile_deadline: Duration::from_secs(300),
             max_waiting: 4096,
             ceiling: engine::ceiling(),
         }
@@ -122,11 +122,12 @@ impl PluginRuntime {
         if let Some(plugin) = self.loaded(digest) {
             return Ok(plugin);
         }
-        let scan = scan(wasm, inner.engine.get_wasm_features())?;
+        let scan = scan(wasm)?;
         let kept = inner.cache.as_ref().and_then(|cache| cache.load(&inner.engine, digest, scan.kind));
         let code = match kept {
             Some(code) => code,
             None => {
+                validate(wasm, inner.engine.get_wasm_features())?;
                 let (code, bytes) = compile(&inner.engine, &inner.slots, wasm, scan.kind, inner.compile_deadline)?;
                 if let Some(cache) = &inner.cache {
                     cache.store(digest, scan.kind, &bytes);
@@ -158,6 +159,12 @@ impl PluginRuntime {
     #[must_use]
     pub fn cache_stats(&self) -> CacheStats {
         self.inner.cache.as_ref().map(Cache::stats).unwrap_or_default()
+    }
+
+    /// The engine itself, to measure and test what its settings mean.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.inner.engine
     }
 
     /// Where memory for guests comes from on this machine.

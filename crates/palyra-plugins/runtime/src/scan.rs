@@ -36,8 +36,14 @@ pub(crate) struct Scan {
     pub(crate) uses_wasi_http: bool,
 }
 
-/// Reads a module; refuses what is not valid, not offered or out of bounds.
-pub(crate) fn scan(wasm: &[u8], features: WasmFeatures) -> Result<Scan, PluginError> {
+/// Whether all of a module is valid. What was compiled before was valid then, so this is left out for it.
+pub(crate) fn validate(wasm: &[u8], features: WasmFeatures) -> Result<(), PluginError> {
+    let valid = Validator::new_with_features(features).validate_all(wasm);
+    valid.map(|_| ()).map_err(|error| malformed(&error))
+}
+
+/// Reads a module; refuses what is not offered or out of bounds.
+pub(crate) fn scan(wasm: &[u8]) -> Result<Scan, PluginError> {
     let kind = if Parser::is_component(wasm) {
         PluginKind::Component
     } else if Parser::is_core_wasm(wasm) {
@@ -46,7 +52,6 @@ pub(crate) fn scan(wasm: &[u8], features: WasmFeatures) -> Result<Scan, PluginEr
         return Err(PluginError::Malformed("it does not begin like WebAssembly".to_owned()));
     };
     let imports = read(wasm, kind)?;
-    Validator::new_with_features(features).validate_all(wasm).map_err(|error| malformed(&error))?;
     let mut uses_wasi_http = false;
     for import in &imports {
         match kind {

@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -23,8 +24,14 @@ use crate::shared::Shared;
 use crate::state::{CallClock, CallState};
 use crate::usage::HostCall;
 
-/// Requests, answers, streams and waits that a guest may hold at once.
-const MAX_RESOURCES: usize = 4096;
+/// Requests, answers, streams and waits that a guest may hold at once. They are memory of the host, as the next three are.
+pub(crate) const MAX_RESOURCES: usize = 512;
+/// Bytes of one set of headers.
+const MAX_FIELDS_BYTES: usize = 32 << 10;
+/// Bytes of a request's body that wait to be sent on.
+const MAX_CHUNK_BYTES: usize = 64 << 10;
+/// Bytes of all answers of a call: a guest can keep them without having them in its own memory.
+const MAX_ANSWER_BYTES: u64 = 32 << 20;
 
 /// What a guest that uses `wasi:http` holds.
 pub(crate) struct WasiState {
@@ -62,10 +69,12 @@ impl CallState {
         self.wasi.get_or_insert_with(|| {
             let mut table = ResourceTable::new();
             table.set_max_capacity(MAX_RESOURCES);
+            let mut http = WasiHttpCtx::new();
+            http.set_field_size_limit(MAX_FIELDS_BYTES);
             Box::new(WasiState {
                 table,
-                http: WasiHttpCtx::new(),
-                hooks: Hooks { shared: Arc::clone(shared) },
+                http,
+                hooks: Hooks { shared: Arc::clone(shared), answered: Arc::default() },
                 context: WasiCtx::builder().monotonic_clock(GuestClock(Mutex::new(clock.clone()))).build(),
             })
         })
@@ -93,6 +102,8 @@ impl HostMonotonicClock for GuestClock {
 /// Sends requests through the port.
 struct Hooks {
     shared: Arc<Shared>,
+    /// Bytes of all answers so far.
+    answered: Arc<AtomicU64>,
 }
 
 type Answer = Result<(http::Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
@@ -104,13 +115,23 @@ impl WasiHttpHooks for Hooks {
         _options: Option<RequestOptions>,
         _processed: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Answer> + Send> {
-        let shared = Arc::clone(&self.shared);
+        let (shared, answered) = (Arc::clone(&self.shared), Arc::clone(&self.answered));
         Box::new(async move {
-            let result = send(&shared, request).await;
+            let result = send(&shared, request).await.and_then(|response| {
+                let size = response.body.len() as u64;
+                if answered.fetch_add(size, Ordering::Relaxed).saturating_add(size) > MAX_ANSWER_BYTES {
+                    return Err(HostFailure::Exhausted("the answers of a call are too large together".to_owned()));
+                }
+                Ok(response)
+            });
             let response = shared.note(HostCall::WasiHttp, result).map_err(error)?;
             let done: Box<dyn Future<Output = Result<(), Error>> + Send> = Box::new(async { Ok(()) });
             Ok((answer(response)?, done))
         })
+    }
+
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        MAX_CHUNK_BYTES
     }
 
     /// The way out writes it.

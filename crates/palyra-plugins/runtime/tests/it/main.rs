@@ -18,4 +18,6 @@ mod harness;
 mod hooks;
 mod hostile;
 mod malformed;
+mod suite;
+mod wasi_http;
 mod wit;

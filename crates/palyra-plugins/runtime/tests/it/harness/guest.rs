@@ -148,7 +148,7 @@ pub(crate) fn component(world: &str, core: &str) -> Vec<u8> {
     let mut resolve = Resolve::default();
     let package = resolve.push_str("palyra-sdk.wit", palyra_plugins::SDK_WIT).expect("the WIT is sound");
     let world = resolve.select_world(&[package], Some(world)).expect("the world exists");
-    let mut module = wat::parse_str(core).unwrap_or_else(|error| panic!("{error}\n{core}"));
+    let mut module = wat::parse_str(core).expect("the text is sound");
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
     ComponentEncoder::default().module(&module).unwrap().validate(true).encode().unwrap()
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use palyra_common::ToStableError;
-use palyra_plugins_runtime::{Allocation, CallOptions, PluginError, PluginRuntime, RuntimeLimits, RuntimeOptions};
+use palyra_plugins_runtime::{
+    Allocation, CallOptions, PluginError, PluginRuntime, PoolSizes, RuntimeLimits, RuntimeOptions,
+};
 
 use super::{Hostile, all_end_as_they_should, hostile, limited};
 use crate::harness::{RUNTIME, call, component, prepare, tool, tool_with};
@@ -64,6 +66,31 @@ async fn imports_that_are_not_offered() {
     all_end_as_they_should(guests).await;
     let error = RUNTIME.prepare(&importing("wasi:sockets/tcp@0.2.6")).unwrap_err();
     assert!(error.to_string().contains("`wasi:sockets/tcp@0.2.6`"), "{error}");
+}
+
+/// A module of so many functions that do nothing.
+fn many_functions(count: u32) -> Vec<u8> {
+    let number = |mut value: u32| {
+        let mut bytes = Vec::new();
+        loop {
+            let low = u8::try_from(value & 0x7f).unwrap();
+            value >>= 7;
+            bytes.push(if value == 0 { low } else { low | 0x80 });
+            if value == 0 {
+                return bytes;
+            }
+        }
+    };
+    let section =
+        |id: u8, content: Vec<u8>| [vec![id], number(u32::try_from(content.len()).unwrap()), content].concat();
+    let times = |bytes: &[u8]| [number(count), bytes.repeat(count as usize)].concat();
+    [
+        b"\0asm\x01\0\0\0".to_vec(),
+        section(1, vec![1, 0x60, 0, 0]),
+        section(3, times(&[0])),
+        section(10, times(&[2, 0, 0x0b])),
+    ]
+    .concat()
 }
 
 #[tokio::test]
@@ -136,6 +163,8 @@ async fn modules_that_are_none_or_too_much() {
             )),
             "plugin_too_large",
         ),
+        hostile("a quarter of a million functions", many_functions(250_000), "plugin_too_large"),
+        hostile("a sound module of that make", many_functions(1000), "plugin_export_missing"),
         hostile("more bytes than allowed", vec![0; (16 << 20) + 1], "plugin_too_large"),
         hostile(
             "threads",
@@ -166,6 +195,15 @@ fn a_module_that_takes_too_long_to_compile_is_given_up() {
     let wasm = tool_with("", &functions, "unreachable");
     let error = impatient.prepare(&wasm).unwrap_err();
     assert_eq!(error.to_stable().code, "plugin_compile_too_slow");
+}
+
+#[test]
+fn where_no_pool_can_be_reserved_memory_comes_on_demand() {
+    // More address space than there is.
+    let sizes = PoolSizes { memories: 100_000, ..PoolSizes::default() };
+    let options = RuntimeOptions { allocation: Allocation::Pool(sizes), ..RuntimeOptions::default() };
+    let runtime = PluginRuntime::new(options).unwrap();
+    assert_eq!(runtime.allocation(), Allocation::OnDemand { calls: sizes.calls });
 }
 
 #[tokio::test]
