@@ -16,6 +16,9 @@ use crate::{BuildError, GuestTools, component};
 /// Part of every key; grows when what comes out of a compiler is treated in another way.
 const GENERATION: &str = "2";
 
+/// Builds that are kept; an interpreter's component is a dozen megabytes.
+const KEPT: usize = 64;
+
 /// Where the modules of one build are.
 pub(crate) struct Slot {
     folder: PathBuf,
@@ -56,7 +59,21 @@ impl Slot {
             self.put(&digest, bytes)?;
             index.push_str(&format!("{digest} {name}\n"));
         }
-        self.put("index", index.as_bytes())
+        self.put("index", index.as_bytes())?;
+        self.forget_oldest();
+        Ok(())
+    }
+
+    /// Makes room. That something could not be removed is no reason to fail a build that is done.
+    fn forget_oldest(&self) {
+        let Some(Ok(entries)) = self.folder.parent().map(fs::read_dir) else { return };
+        let age = |path: &PathBuf| fs::metadata(path.join("index")).and_then(|data| data.modified()).ok();
+        let mut slots: Vec<_> = entries.flatten().map(|entry| entry.path()).map(|path| (age(&path), path)).collect();
+        slots.sort();
+        let surplus = slots.len().saturating_sub(KEPT);
+        for (_, path) in slots.into_iter().take(surplus).filter(|(_, path)| *path != self.folder) {
+            let _ = fs::remove_dir_all(path);
+        }
     }
 
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), BuildError> {
@@ -86,5 +103,20 @@ mod tests {
         assert!(Slot::of(&tools, &toolchain, Digest::of(b"other")).load().is_none());
         fs::write(slot.folder.join(Digest::of(b"one").to_hex()), "on").unwrap();
         assert!(slot.load().is_none());
+    }
+
+    #[test]
+    fn only_the_newest_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let tools = GuestTools::at(folder.path());
+        let toolchain = tools.find(Language::Wat).unwrap();
+        let modules = Modules::from([("a".to_owned(), b"one".to_vec())]);
+        let slot = |number: usize| Slot::of(&tools, &toolchain, Digest::of(&number.to_le_bytes()));
+        for number in 0..KEPT + 3 {
+            slot(number).store(&modules).unwrap();
+        }
+        let kept = folder.path().join("built").read_dir().unwrap().count();
+        assert_eq!(kept, KEPT);
+        assert!(slot(KEPT + 2).load().is_some(), "the newest is among them");
     }
 }

@@ -9,7 +9,7 @@ use palyra_common::Digest;
 use palyra_plugins::{HOOK_EXPORT, TOOL_EXPORT, classify_import};
 
 use crate::cache::Slot;
-use crate::compile::{Job, Modules, compile, missing_lock_file};
+use crate::compile::{Job, Modules, compile, new_lock_file};
 use crate::descriptions::tool_list;
 use crate::inspect::{ModuleKind, ModuleShape, inspect_module};
 use crate::manifest::SkillSummary;
@@ -85,7 +85,7 @@ pub fn build_skill(folder: &Path, options: &BuildOptions) -> Result<BuiltSkill, 
     }
     let mut sources = Sources::read(folder)?;
     let job = Job { skill_id: &skill.skill_id, sources: &sources, tools: &options.tools };
-    if let Some(lock) = missing_lock_file(&job, &toolchain)? {
+    if let Some(lock) = new_lock_file(&job, &toolchain)? {
         write(&folder.join("Cargo.lock"), &lock)?;
         sources = Sources::read(folder)?;
     }

@@ -86,8 +86,8 @@ fn complaints(edges: &Edges) -> Vec<String> {
                 continue; // Named above, as a crate of its own.
             };
             let edge = (from.as_str(), to.as_str());
-            let meant = WITHIN_GROUP.contains(&edge)
-                || (*purpose == Use::TestsOnly && WITHIN_GROUP_IN_TESTS.contains(&edge));
+            let meant =
+                WITHIN_GROUP.contains(&edge) || (*purpose == Use::TestsOnly && WITHIN_GROUP_IN_TESTS.contains(&edge));
             if to_group >= from_group && !meant {
                 let (from_name, to_name) = (GROUPS[from_group].0, GROUPS[to_group].0);
                 found.push(format!("{from} ({from_name}) → {to} ({to_name}): only groups further left are allowed"));

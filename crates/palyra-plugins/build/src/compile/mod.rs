@@ -49,10 +49,10 @@ pub(crate) fn recipe(language: Language) -> String {
     }
 }
 
-/// The lock file of Rust's dependencies, when the sources have none yet.
-pub(crate) fn missing_lock_file(job: &Job<'_>, toolchain: &Toolchain) -> Result<Option<Vec<u8>>, BuildError> {
+/// The lock file of Rust's dependencies, when the sources have none that fits.
+pub(crate) fn new_lock_file(job: &Job<'_>, toolchain: &Toolchain) -> Result<Option<Vec<u8>>, BuildError> {
     match &toolchain.program {
-        Program::Rust(_) => rust::missing_lock_file(job),
+        Program::Rust(_) => rust::new_lock_file(job),
         _ => Ok(None),
     }
 }

@@ -33,20 +33,20 @@ pub(super) fn compile(job: &Job<'_>, cargo: &Cargo) -> Result<Modules, BuildErro
     Ok(Modules::from([(job.skill_id.to_owned(), component::encode(&module)?)]))
 }
 
-/// Has cargo choose versions of dependencies; from what is on the disk when the registry cannot be reached.
-pub(super) fn missing_lock_file(job: &Job<'_>) -> Result<Option<Vec<u8>>, BuildError> {
-    if job.sources.get(LOCK_FILE).is_some() {
-        return Ok(None);
-    }
+/// The lock file that fits the sources, if it is not the one they have: there is none yet, or the kit came with another version. Versions that are pinned stay; the
+/// others are chosen from what is on the disk when the registry cannot be reached.
+pub(super) fn new_lock_file(job: &Job<'_>) -> Result<Option<Vec<u8>>, BuildError> {
     let place = Workplace::new(job, "rust")?;
-    let generate = |offline: &[&str]| {
-        run(Language::Rust, cargo_command(job, &place.folder).args(["generate-lockfile", "--quiet"]).args(offline))
+    let settle = |offline: &[&str]| {
+        let mut command = cargo_command(job, &place.folder);
+        run(Language::Rust, command.args(["metadata", "--format-version", "1", "--quiet"]).args(offline))
     };
-    let said = generate(&[])?;
-    if !said.success && !generate(&["--offline"])?.success {
+    let said = settle(&[])?;
+    if !said.success && !settle(&["--offline"])?.success {
         return Err(BuildError::compiler(Language::Rust, &said.all));
     }
-    read_output(&place.folder.join(LOCK_FILE)).map(Some)
+    let settled = read_output(&place.folder.join(LOCK_FILE))?;
+    Ok((job.sources.get(LOCK_FILE) != Some(settled.as_slice())).then_some(settled))
 }
 
 fn cargo_command(job: &Job<'_>, folder: &Path) -> Command {

@@ -92,12 +92,10 @@ fn fill(template: &str, new: &NewSkill<'_>, publisher: &str) -> String {
         Language::C => ("C", "needs zig, or clang with wasi-libc", "src/skill.c"),
         Language::Wat => ("WebAssembly text", "needs nothing", "src/skill.wat"),
     };
-    let (tool, input) = match new.language {
-        Language::Wat => ("echo", r#"{"text": "Hello"}"#),
-        _ => ("greet", r#"{"name": "Ada"}"#),
-    };
+    let example =
+        if new.language == Language::Wat { r#"echo '{"text": "Hello"}'"# } else { r#"greet '{"name": "Ada"}'"# };
     template
-        .replace("greet '{\"name\": \"Ada\"}'", &format!("{tool} '{input}'"))
+        .replace("@example@", example)
         .replace("@skill_id@", new.skill_id)
         .replace("@package@", &new.skill_id.replace('.', "-"))
         .replace("@publisher@", publisher)
@@ -132,7 +130,8 @@ mod tests {
             for path in &written {
                 let text = std::fs::read_to_string(place.join(path)).unwrap();
                 let left: Vec<&str> = text.split('@').skip(1).step_by(2).collect();
-                let filled = ["skill_id", "title", "package", "publisher", "language", "toolchain", "source"];
+                let filled =
+                    ["skill_id", "title", "package", "publisher", "language", "toolchain", "source", "example"];
                 assert!(!left.iter().any(|word| filled.contains(word)), "{path}: {left:?}");
             }
             assert_eq!(Language::of(&place).unwrap(), language);

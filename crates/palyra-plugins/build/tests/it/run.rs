@@ -64,8 +64,8 @@ async fn call(
 ) -> (Result<String, String>, PluginUsage) {
     let options = options(folder, host);
     let words = |failed: Failed| match failed.error {
-        PluginError::InvalidInput(why) | PluginError::GuestFailed(why) => (Err(why), failed.usage),
-        error => (Err(error.to_string()), failed.usage),
+        PluginError::InvalidInput(why) | PluginError::GuestFailed(why) => (Err(why), *failed.usage),
+        error => (Err(error.to_string()), *failed.usage),
     };
     match (&case.tool, &case.hook) {
         (Some(tool), _) => {

@@ -115,6 +115,25 @@ fn text_builds_are_reproducible() {
 }
 
 #[test]
+fn a_lock_file_of_an_older_kit_is_brought_up_to_date() {
+    if !available(Language::Rust) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    template(Language::Rust, folder.path());
+    let first = build(folder.path(), Reuse::Cached);
+    let path = folder.path().join("Cargo.lock");
+    let fitting = std::fs::read_to_string(&path).unwrap();
+    let own = format!("name = \"palyra-plugins-sdk\"\nversion = \"{}\"", env!("CARGO_PKG_VERSION"));
+    let older = fitting.replace(&own, "name = \"palyra-plugins-sdk\"\nversion = \"0.0.1\"");
+    assert_ne!(older, fitting);
+    std::fs::write(&path, older).unwrap();
+    let second = build(folder.path(), Reuse::Cached);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), fitting);
+    assert_eq!(second.provenance, first.provenance);
+}
+
+#[test]
 fn a_mistake_in_the_sources_is_reported_with_the_compilers_words() {
     for (language, file, mistake, word) in [
         (Language::C, "src/skill.c", "int broken( {", "skill.c"),
