@@ -811,6 +811,247 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/skills": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `skill.list`; needs the scope `skills:read`. */
+        get: operations["skill.list"];
+        put?: never;
+        /** `skill.install`; needs the scope `skills:manage`. */
+        post: operations["skill.install"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/skills/{skill_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `skill.get`; needs the scope `skills:read`. */
+        get: operations["skill.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/skill-uploads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `skill.upload`; needs the scope `skills:manage`. */
+        post: operations["skill.upload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/skills/{skill_id}/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `skill.remove`; needs the scope `skills:manage`. */
+        post: operations["skill.remove"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/skills/{skill_id}/enable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `skill.enable`; needs the scope `skills:manage`. */
+        post: operations["skill.enable"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/skills/{skill_id}/disable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `skill.disable`; needs the scope `skills:manage`. */
+        post: operations["skill.disable"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/skills/{skill_id}/quarantine": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `skill.quarantine`; needs the scope `skills:manage`. */
+        post: operations["skill.quarantine"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/skills/{skill_id}/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `skill.audit`; needs the scope `skills:manage`. */
+        post: operations["skill.audit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/skills/{skill_id}/configure": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `skill.configure`; needs the scope `skills:manage`. */
+        post: operations["skill.configure"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/skills/{skill_id}/call": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `skill.call`; needs the scope `skills:manage`. */
+        post: operations["skill.call"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/publishers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `publisher.list`; needs the scope `skills:read`. */
+        get: operations["publisher.list"];
+        put?: never;
+        /** `publisher.trust`; needs the scope `skills:manage`. */
+        post: operations["publisher.trust"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/publishers/{publisher}/untrust": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `publisher.untrust`; needs the scope `skills:manage`. */
+        post: operations["publisher.untrust"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/hooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `hook.list`; needs the scope `skills:read`. */
+        get: operations["hook.list"];
+        put?: never;
+        /** `hook.set`; needs the scope `skills:manage`. */
+        post: operations["hook.set"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/hooks/{hook_id}/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `hook.remove`; needs the scope `skills:manage`. */
+        post: operations["hook.remove"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/principal": {
         parameters: {
             query?: never;
@@ -2135,7 +2376,7 @@ export interface components {
         /** @enum {string} */
         PrincipalRole: "owner" | "operator" | "viewer";
         /** @enum {string} */
-        TokenScope: "sessions:read" | "sessions:write" | "runs:read" | "runs:write" | "approvals:read" | "approvals:decide" | "journal:read" | "journal:admin" | "config:read" | "policy:read" | "tools:read" | "tokens:manage" | "daemon:control" | "models:use" | "metrics:read" | "approvals:request";
+        TokenScope: "sessions:read" | "sessions:write" | "runs:read" | "runs:write" | "approvals:read" | "approvals:decide" | "journal:read" | "journal:admin" | "config:read" | "policy:read" | "tools:read" | "tokens:manage" | "daemon:control" | "models:use" | "metrics:read" | "approvals:request" | "skills:read" | "skills:manage";
         /** @description All tokens. */
         ListTokensResponse: {
             /** @description Newest first. */
@@ -2199,6 +2440,208 @@ export interface components {
             set_by: string;
         };
         BindingId: string;
+        /** @description All installed skills. */
+        ListSkillsResponse: {
+            /** @description By id. */
+            skills: components["schemas"]["SkillView"][];
+        };
+        /** @description One installed skill. */
+        SkillView: {
+            /** @description What it is found by; its tools are called `<skill_id>.<tool>`. */
+            skill_id: string;
+            /** @description A few words for people. */
+            name: string;
+            /** @description Installed version. */
+            version: string;
+            /** @description Who signed it. */
+            publisher: string;
+            /** @description The key it was signed with. */
+            key_id: string;
+            /** @description How far its publisher is trusted. */
+            trust: components["schemas"]["SkillTrust"];
+            /** @description Whether it may run. */
+            status: components["schemas"]["SkillStatus"];
+            /** @description Why it has that status. */
+            reason?: string;
+            /** @description What the last audit said: `pass`, `warn` or `fail`. */
+            audit: string;
+            /** @description Digest of its archive. */
+            digest: components["schemas"]["Digest"];
+            /** @description Since when it is installed. */
+            installed_at: components["schemas"]["Timestamp"];
+            /** @description Its tools, by their full names. */
+            tools: string[];
+            /** @description Ids of its hooks. */
+            hooks?: string[];
+        };
+        /** @enum {string} */
+        SkillTrust: "quarantine" | "tofu" | "trusted";
+        /** @enum {string} */
+        SkillStatus: "enabled" | "disabled" | "quarantined";
+        /** @description One skill with everything there is to know about it. */
+        SkillDetail: {
+            /** @description What it is found by; its tools are called `<skill_id>.<tool>`. */
+            skill_id: string;
+            /** @description A few words for people. */
+            name: string;
+            /** @description Installed version. */
+            version: string;
+            /** @description Who signed it. */
+            publisher: string;
+            /** @description The key it was signed with. */
+            key_id: string;
+            /** @description How far its publisher is trusted. */
+            trust: components["schemas"]["SkillTrust"];
+            /** @description Whether it may run. */
+            status: components["schemas"]["SkillStatus"];
+            /** @description Why it has that status. */
+            reason?: string;
+            /** @description What the last audit said: `pass`, `warn` or `fail`. */
+            audit: string;
+            /** @description Digest of its archive. */
+            digest: components["schemas"]["Digest"];
+            /** @description Since when it is installed. */
+            installed_at: components["schemas"]["Timestamp"];
+            /** @description Its tools, by their full names. */
+            tools: string[];
+            /** @description Ids of its hooks. */
+            hooks?: string[];
+            /** @description What it may reach at most, as its manifest says. */
+            capabilities: components["schemas"]["SkillPowersView"];
+            /** @description What it is really granted: the manifest, narrowed by the operator. */
+            granted: components["schemas"]["SkillPowersView"];
+            /** @description Settings by key. */
+            config: {
+                [key: string]: string;
+            };
+            /** @description What the last audit found. */
+            findings: components["schemas"]["SkillFindingView"][];
+            /** @description When the last audit was. */
+            audited_at?: components["schemas"]["Timestamp"] | null;
+        };
+        /** @description What a skill may reach. */
+        SkillPowersView: {
+            /**
+             * @description Rules such as `GET https://api.example.org`.
+             * @default []
+             */
+            http: string[];
+            /**
+             * @description Secrets, by name.
+             * @default []
+             */
+            secrets: components["schemas"]["SkillSecretView"][];
+            /**
+             * @description Storage spaces, by name.
+             * @default []
+             */
+            storage: string[];
+            /**
+             * @description Channels it may write to.
+             * @default []
+             */
+            channels: string[];
+        };
+        /** @description A secret that a skill may use. */
+        SkillSecretView: {
+            /** @description Its name in the manifest. */
+            name: string;
+            /** @description Whether the skill may read its value, and not only have it put into requests. */
+            reveal: boolean;
+            /** @description Where the secret is, such as `env:TOKEN`, once the operator said so. */
+            reference?: string | null;
+        };
+        /** @description One thing that an audit found. */
+        SkillFindingView: {
+            /** @description A stable name. */
+            code: string;
+            /** @description `pass`, `warn` or `fail`. */
+            severity: string;
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /** @description How much of an archive the daemon has. */
+        UploadSkillResponse: {
+            /**
+             * Format: uint64
+             * @description Bytes it has.
+             */
+            received: number;
+            /** @description Whether that is all of it, and it has the digest that was announced. */
+            complete: boolean;
+        };
+        /** @description What a call gave. */
+        CallSkillResponse: {
+            /** @description Its output. */
+            output: unknown;
+            /**
+             * Format: uint64
+             * @description Units of work it used.
+             */
+            fuel: number;
+            /**
+             * Format: uint64
+             * @description Bytes of memory it used at most.
+             */
+            memory_bytes: number;
+            /**
+             * Format: uint64
+             * @description Microseconds it took.
+             */
+            micros: number;
+            /** @description How often it asked the host for something, by interface. */
+            host_calls: {
+                [key: string]: number;
+            };
+        };
+        /** @description Everybody who signed something here, or whom the operator trusts. */
+        ListPublishersResponse: {
+            /** @description By name. */
+            publishers: components["schemas"]["PublisherView"][];
+        };
+        /** @description One publisher. */
+        PublisherView: {
+            /** @description The name that skills give. */
+            publisher: string;
+            /** @description The key that counts for it. */
+            key_id?: string | null;
+            /** @description How far it is trusted. */
+            trust: components["schemas"]["SkillTrust"];
+            /** @description Keys that count no more. */
+            revoked_keys?: string[];
+        };
+        /** @description All bindings. */
+        ListHooksResponse: {
+            /** @description In the order in which they are asked. */
+            hooks: components["schemas"]["HookView"][];
+        };
+        /** @description One binding of an event to a plugin. */
+        HookView: {
+            /** @description What it is found by. */
+            hook_id: string;
+            /** @description What it is told of. */
+            event: components["schemas"]["HookEvent"];
+            /** @description The skill, or `SKILL#HOOK` where the skill has several hooks. */
+            plugin_id: string;
+            /**
+             * Format: int32
+             * @description Lower ones are asked first.
+             */
+            order: number;
+            /**
+             * Format: uint64
+             * @description Milliseconds it may take.
+             */
+            deadline_ms: number;
+            /** @description Whether its failure lets the step go on, which a `before` phase does not unless this says so. */
+            fail_open: boolean;
+            /** @description Whether it is asked at all. */
+            enabled: boolean;
+            /** @description The only tools it is asked about, in phases of tools; all when empty. */
+            tools?: string[];
+        };
+        /** @enum {string} */
+        HookEvent: "gateway:startup" | "skill:enabled" | "skill:disabled" | "skill:quarantined" | "run:before_run" | "run:before_tool" | "run:after_tool" | "run:before_delivery" | "run:after_run";
         /** @description The caller as the daemon knows it. */
         PrincipalView: {
             /** @description Such as `uid:1000` or `user:alice`. */
@@ -2619,7 +3062,7 @@ export interface components {
         };
         RequestId: string;
         /** @enum {string} */
-        AcpCommand: "session.new" | "session.resolve" | "session.list" | "session.load" | "session.resume" | "session.rename" | "session.archive" | "session.fork" | "session.export" | "session.replay" | "session.explain" | "session.mode.set" | "session.config.set" | "session.compact.preview" | "session.compact.apply" | "session.compact.revert" | "session.input" | "session.queue" | "session.input.withdraw" | "run.create" | "run.list" | "run.get" | "run.tape" | "run.abort" | "run.pause" | "run.resume" | "run.input" | "run.deliver" | "run.envelope.edit" | "run.undo" | "run.replay" | "run.context" | "usage.report" | "auxiliary.run" | "auxiliary.list" | "auxiliary.get" | "approval.list" | "approval.get" | "approval.request" | "approval.decide" | "pattern.list" | "pattern.revoke" | "tool.list" | "policy.list" | "config.get" | "journal.tail" | "journal.export" | "journal.verify" | "journal.prove" | "journal.backup" | "token.create" | "token.list" | "token.rotate" | "token.revoke" | "device.list" | "device.revoke" | "binding.list" | "binding.get" | "binding.set" | "binding.remove" | "principal.show" | "daemon.stop" | "reconnect";
+        AcpCommand: "session.new" | "session.resolve" | "session.list" | "session.load" | "session.resume" | "session.rename" | "session.archive" | "session.fork" | "session.export" | "session.replay" | "session.explain" | "session.mode.set" | "session.config.set" | "session.compact.preview" | "session.compact.apply" | "session.compact.revert" | "session.input" | "session.queue" | "session.input.withdraw" | "run.create" | "run.list" | "run.get" | "run.tape" | "run.abort" | "run.pause" | "run.resume" | "run.input" | "run.deliver" | "run.envelope.edit" | "run.undo" | "run.replay" | "run.context" | "usage.report" | "auxiliary.run" | "auxiliary.list" | "auxiliary.get" | "approval.list" | "approval.get" | "approval.request" | "approval.decide" | "pattern.list" | "pattern.revoke" | "tool.list" | "policy.list" | "config.get" | "journal.tail" | "journal.export" | "journal.verify" | "journal.prove" | "journal.backup" | "token.create" | "token.list" | "token.rotate" | "token.revoke" | "device.list" | "device.revoke" | "binding.list" | "binding.get" | "binding.set" | "binding.remove" | "skill.list" | "skill.get" | "skill.upload" | "skill.install" | "skill.remove" | "skill.enable" | "skill.disable" | "skill.quarantine" | "skill.audit" | "skill.configure" | "skill.call" | "publisher.list" | "publisher.trust" | "publisher.untrust" | "hook.list" | "hook.set" | "hook.remove" | "principal.show" | "daemon.stop" | "reconnect";
         /** @description The answer to one [`AcpCommandEnvelope`]. */
         AcpCommandResultEnvelope: {
             request_id: components["schemas"]["RequestId"];
@@ -5151,6 +5594,830 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BindingView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "skill.list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListSkillsResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "skill.install": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description The archive, handed over before. */
+                    archive?: components["schemas"]["Digest"] | null;
+                    /** @description Or a skill of a configured registry, as `REGISTRY/SKILL` or `REGISTRY/SKILL@VERSION`. */
+                    from_registry?: string | null;
+                    /** @description Id of the publisher's key, if a person has looked at it and accepts a publisher that nobody has trusted before. */
+                    accept_key?: string | null;
+                    /** @description Whether it stays switched off for now. */
+                    keep_disabled?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillDetail"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "skill.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                skill_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillDetail"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "skill.upload": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description SHA-256 of the whole archive. */
+                    digest: components["schemas"]["Digest"];
+                    /**
+                     * Format: uint64
+                     * @description Bytes of the whole archive.
+                     */
+                    size: number;
+                    /**
+                     * Format: uint64
+                     * @description Where this piece begins.
+                     */
+                    offset: number;
+                    /** @description The piece, as base64; at most 1 MiB of bytes. */
+                    data: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UploadSkillResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "skill.remove": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path: {
+                skill_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "skill.enable": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path: {
+                skill_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description The reason, for the journal; needed where a skill leaves quarantine. */
+                    reason?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "skill.disable": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path: {
+                skill_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description The reason, for the journal; needed where a skill leaves quarantine. */
+                    reason?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "skill.quarantine": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path: {
+                skill_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description The reason, for the journal; needed where a skill leaves quarantine. */
+                    reason?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "skill.audit": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path: {
+                skill_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillDetail"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "skill.configure": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path: {
+                skill_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Settings by key; an empty text takes one back. */
+                    config?: {
+                        [key: string]: string;
+                    };
+                    /** @description Where secrets are, by their names in the manifest, such as `env:TOKEN`; an empty text takes one back. */
+                    secrets?: {
+                        [key: string]: string;
+                    };
+                    /** @description Secrets whose value the skill may read; only those for which its manifest asks that. */
+                    reveal?: string[] | null;
+                    /** @description The only rules of its manifest that hold; `[]` for none. */
+                    http?: string[] | null;
+                    /** @description The only channels of its manifest that it may write to. */
+                    channels?: string[] | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillDetail"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "skill.call": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path: {
+                skill_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Id of the tool in the skill. */
+                    tool: string;
+                    /**
+                     * @description Its input.
+                     * @default null
+                     */
+                    input?: unknown;
+                    /** @description A module to use instead of the installed one, as base64; refused unless `plugins.allow_inline_modules` is set. */
+                    module?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallSkillResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "publisher.list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListPublishersResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "publisher.trust": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The name that skills give. */
+                    publisher: string;
+                    /** @description Its public key, as `palyra skills keygen` prints it. */
+                    public_key: string;
+                    /** @description Why, for the journal. */
+                    reason?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublisherView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "publisher.untrust": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path: {
+                publisher: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description The reason, for the journal; needed where a skill leaves quarantine. */
+                    reason?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublisherView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "hook.list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListHooksResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "hook.set": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description What it is to be found by; made of skill and event when left out. */
+                    hook_id?: string | null;
+                    /** @description What it is told of. */
+                    event: components["schemas"]["HookEvent"];
+                    /** @description The skill, or `SKILL#HOOK`. */
+                    plugin_id: string;
+                    /**
+                     * Format: int32
+                     * @description Lower ones are asked first; 0 when left out.
+                     * @default 0
+                     */
+                    order?: number;
+                    /**
+                     * Format: uint64
+                     * @description Milliseconds it may take; 5,000 when left out.
+                     */
+                    deadline_ms?: number | null;
+                    /** @description Whether its failure lets the step go on; when left out, only after a step. */
+                    fail_open?: boolean | null;
+                    /** @description Whether it is asked at all; yes when left out. */
+                    enabled?: boolean | null;
+                    /** @description The only tools it is asked about; a name may end in `*`. */
+                    tools?: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HookView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "hook.remove": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path: {
+                hook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HookView"];
                 };
             };
             400: components["responses"]["Refusal"];

@@ -1,5 +1,6 @@
 //! What the operator lets plugins use at most.
 
+use std::path::Path;
 use std::time::Duration;
 
 use palyra_common::config::Config;
@@ -7,7 +8,6 @@ use palyra_plugins_runtime::{
     Allocation, CacheKey, CacheOptions, PluginError, PluginRuntime, PoolSizes, RuntimeLimits, RuntimeOptions,
 };
 use palyra_skills::{AuditPolicy, Quotas};
-use std::path::Path;
 
 /// Ceilings for all plugins of this daemon.
 #[derive(Debug, Clone)]
@@ -25,11 +25,13 @@ pub(crate) struct WasmPluginRunnerPolicy {
 impl WasmPluginRunnerPolicy {
     pub(crate) fn of(config: &Config) -> Self {
         let plugins = &config.plugins;
-        let mut ceiling = RuntimeLimits::default();
-        ceiling.fuel_budget = plugins.fuel_budget;
-        ceiling.max_memory_bytes = plugins.max_memory_bytes;
-        ceiling.wall_clock = Duration::from_millis(plugins.wall_clock_ms);
-        ceiling.max_output_bytes = usize::try_from(plugins.max_output_bytes).unwrap_or(usize::MAX);
+        let ceiling = RuntimeLimits {
+            fuel_budget: plugins.fuel_budget,
+            max_memory_bytes: plugins.max_memory_bytes,
+            wall_clock: Duration::from_millis(plugins.wall_clock_ms),
+            max_output_bytes: usize::try_from(plugins.max_output_bytes).unwrap_or(usize::MAX),
+            ..RuntimeLimits::default()
+        };
         Self {
             allow_inline_modules: plugins.allow_inline_modules,
             max_module_bytes: plugins.max_module_bytes,

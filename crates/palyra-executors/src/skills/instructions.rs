@@ -61,9 +61,10 @@ impl SkillInstructions {
             return None;
         }
         let name = ToolName::builtin("palyra.skill.read");
-        let mut declaration = ToolDeclaration::of::<SkillReadInput>(name, "Read instructions", "read instructions {name}")
-            .reads(EffectScope::Pure)
-            .output(Integrity::ToolTrusted, Confidentiality::Internal);
+        let mut declaration =
+            ToolDeclaration::of::<SkillReadInput>(name, "Read instructions", "read instructions {name}")
+                .reads(EffectScope::Pure)
+                .output(Integrity::ToolTrusted, Confidentiality::Internal);
         declaration.description.push_str("\n\nThere are:");
         for skill in skills.iter().take(LISTED) {
             let about = skill.metadata();
@@ -75,7 +76,8 @@ impl SkillInstructions {
     fn read(&self, input: &SkillReadInput) -> Result<String, ToolError> {
         let custom = |error: palyra_skills::SkillError| ToolError::Custom(Box::new(error.to_stable()));
         let skill = self.skills.iter().find(|skill| skill.metadata().name == input.name).ok_or_else(|| {
-            let message = format!("there are no instructions `{}`; the description of this tool lists them", input.name);
+            let message =
+                format!("there are no instructions `{}`; the description of this tool lists them", input.name);
             ToolError::argument(self.declaration.name.as_str(), "name", "unknown", message)
         })?;
         if let Some(file) = &input.file {
@@ -88,7 +90,9 @@ impl SkillInstructions {
             text.push_str("\n\nFiles beside these instructions:\n");
             for resource in resources {
                 let run = match resource.kind {
-                    ResourceKind::Script => format!(" (a script: run {})", skill.folder().join(&resource.path).display()),
+                    ResourceKind::Script => {
+                        format!(" (a script: run {})", skill.folder().join(&resource.path).display())
+                    }
                     _ => String::new(),
                 };
                 text.push_str(&format!("- {}, {} bytes{run}\n", resource.path, resource.bytes));
@@ -154,7 +158,9 @@ mod tests {
         let text = read(&tool, "releases", None).unwrap();
         assert!(text.contains("Tag first") && text.contains("scripts/do.sh"), "{text}");
         assert_eq!(read(&tool, "releases", Some("scripts/do.sh")).unwrap(), "echo hi\n");
-        for (name, file) in [("nothing", None), ("releases", Some("../reviews/SKILL.md")), ("releases", Some("/etc/passwd"))] {
+        for (name, file) in
+            [("nothing", None), ("releases", Some("../reviews/SKILL.md")), ("releases", Some("/etc/passwd"))]
+        {
             assert!(read(&tool, name, file).is_err(), "{name} {file:?}");
         }
     }

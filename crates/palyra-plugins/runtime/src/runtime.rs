@@ -41,7 +41,7 @@ impl Default for RuntimeOptions {
         Self {
             cache: None,
             allocation: Allocation::default(),
-            max_module_bytes: 16 << 20,
+            max_module_bytes: 32 << 20,
             compile_deadline: Duration::from_secs(300),
             max_waiting: 4096,
             ceiling: engine::ceiling(),

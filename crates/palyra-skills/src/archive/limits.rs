@@ -28,7 +28,7 @@ impl Default for ArchiveLimits {
     fn default() -> Self {
         Self {
             archive_bytes: 64 << 20,
-            entry_bytes: 16 << 20,
+            entry_bytes: 32 << 20,
             unpacked_bytes: 64 << 20,
             entries: 256,
             manifest_bytes: 256 << 10,

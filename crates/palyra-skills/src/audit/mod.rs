@@ -38,7 +38,7 @@ pub struct AuditPolicy {
 impl Default for AuditPolicy {
     fn default() -> Self {
         Self {
-            max_module_bytes: 16 << 20,
+            max_module_bytes: 32 << 20,
             max_imports: 64,
             // A core module from a C compiler exports helpers besides `run`.
             max_exports: 256,

@@ -178,10 +178,12 @@ impl LocalSkill {
     /// What the manifest asks for, as if it were all granted.
     fn options(&self, services: Arc<dyn HostServices>) -> CallOptions {
         let manifest = self.archive.manifest();
-        let mut limits = RuntimeLimits::default();
-        limits.fuel_budget = manifest.quotas.fuel_budget;
-        limits.max_memory_bytes = manifest.quotas.max_memory_bytes;
-        limits.wall_clock = std::time::Duration::from_millis(manifest.quotas.wall_clock_timeout_ms);
+        let limits = RuntimeLimits {
+            fuel_budget: manifest.quotas.fuel_budget,
+            max_memory_bytes: manifest.quotas.max_memory_bytes,
+            wall_clock: std::time::Duration::from_millis(manifest.quotas.wall_clock_timeout_ms),
+            ..RuntimeLimits::default()
+        };
         CallOptions { limits, grants: grant_set(&manifest.capabilities), services, ..CallOptions::default() }
     }
 

@@ -27,6 +27,7 @@ use palyra_common::ExitCode;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::launcher;
 
 const EXAMPLES: &str = "\
 From nothing to a tool that runs use:
@@ -121,7 +122,8 @@ pub(super) async fn execute(command: SkillsCommand, context: &Context) -> Result
 }
 
 async fn in_daemon(command: SkillsCommand, context: &Context) -> Result<ExitCode, CliError> {
-    let client = context.client()?;
+    // A newcomer has no daemon yet; it starts like for `palyra run`.
+    let (client, _, _) = launcher::ensure(context).await?;
     match command {
         SkillsCommand::Audit { subject } => {
             let detail = client.execute(&Command::SkillAudit(About::only(SkillName(subject)))).await?;

@@ -112,9 +112,9 @@ fn list(directory: &Path, context: &Context) -> Result<ExitCode, CliError> {
 
 fn tell(context: &Context, text: &str, document: &serde_json::Value) -> Result<ExitCode, CliError> {
     if context.console.is_text() {
-        context.console.line(text)?
+        context.console.line(text)?;
     } else {
-        context.console.document(document)?
+        context.console.document(document)?;
     }
     Ok(ExitCode::Ok)
 }

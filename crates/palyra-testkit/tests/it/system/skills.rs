@@ -34,9 +34,14 @@ fn refused(context: &TestContext, arguments: &[&str], code: &str) -> Run {
     run
 }
 
-/// The documented sequence; says whether the compiler of the language is there.
+/// The documented sequence; says whether the compiler of the language is there. Text has another first tool.
 fn from_nothing(language: &str) -> bool {
-    let context = context("hello.greet", json!({"name": "Ada"}));
+    let (tool, input) = match language {
+        "wat" => ("echo", json!({"text": "Ada"})),
+        _ => ("greet", json!({"name": "Ada"})),
+    };
+    let (name, text) = (format!("hello.{tool}"), input.to_string());
+    let context = context(&name, input);
     done(&context, &["skills", "new", "hello", "--lang", language]);
     let built = context.run(["skills", "build", "hello"]).unwrap();
     if built.stderr.contains("is not installed") {
@@ -46,7 +51,7 @@ fn from_nothing(language: &str) -> bool {
     assert_eq!(built.code, 0, "{language}: {built}");
     let tested = done(&context, &["skills", "test", "hello"]);
     assert!(tested.stdout.contains(" 0 failed") && !tested.stdout.contains("\n0 passed"), "{tested}");
-    let local = done(&context, &["skills", "run", "--local", "hello", "greet", r#"{"name": "Ada"}"#]);
+    let local = done(&context, &["skills", "run", "--local", "hello", tool, &text]);
     assert!(local.stdout.contains("Ada"), "{local}");
     assert!(local.stderr.contains(" fuel"), "{local}");
 
@@ -56,10 +61,10 @@ fn from_nothing(language: &str) -> bool {
     done(&context, &["skills", "audit", "hello-0.1.0.palyra-skill"]);
     done(&context, &["skills", "trust", "hello", "publisher.key.pub"]);
     let installed = done(&context, &["skills", "install", "hello-0.1.0.palyra-skill"]);
-    assert!(installed.stdout.contains("enabled") && installed.stdout.contains("hello.greet"), "{installed}");
+    assert!(installed.stdout.contains("enabled") && installed.stdout.contains(&name), "{installed}");
 
-    let run = done(&context, &["run", "use hello.greet to greet Ada"]);
-    assert!(run.stderr.contains("• hello.greet"), "the tool was not used: {run}");
+    let run = done(&context, &["run", &format!("use {name} with Ada")]);
+    assert!(run.stderr.contains(&format!("• {name}")), "the tool was not used: {run}");
     assert!(run.stdout.contains("Ada"), "{run}");
     let tape = done(&context, &["runs", "tape", "last", "--output", "ndjson"]);
     assert!(tape.stdout.contains("skills.look"), "no policy of skills decided it: {tape}");
@@ -102,7 +107,7 @@ fn key_id(context: &TestContext, file: &str) -> String {
 
 #[test]
 fn a_new_publisher_is_accepted_once_and_then_held_to_its_key() {
-    let context = context("hello.greet", json!({"name": "Ada"}));
+    let context = context("hello.echo", json!({"text": "Ada"}));
     for key in ["one.key", "two.key"] {
         done(&context, &["skills", "keygen", key]);
     }
@@ -120,15 +125,15 @@ fn a_new_publisher_is_accepted_once_and_then_held_to_its_key() {
     let swapped = context.run(["skills", "install", strange.as_str(), "--accept-key", other.as_str()]).unwrap();
     assert_ne!(swapped.code, 0, "another key was taken: {swapped}");
     assert!(swapped.stderr.contains("key"), "{swapped}");
-    done(&context, &["run", "use hello.greet"]);
+    done(&context, &["run", "use hello.echo"]);
 
     // Trust taken back takes the tool with it.
     done(&context, &["skills", "untrust", "hello", "--reason", "it was sold"]);
     let listed = done(&context, &["skills", "list"]);
     assert!(listed.stdout.contains("quarantined"), "{listed}");
-    let run = context.run(["run", "use hello.greet"]).unwrap();
-    assert!(!run.stderr.contains("• hello.greet ✓"), "{run}");
-    let called = context.run(["skills", "call", "hello.greet", r#"{"name": "Ada"}"#]).unwrap();
+    let run = context.run(["run", "use hello.echo"]).unwrap();
+    assert!(!run.stderr.contains("• hello.echo ✓"), "{run}");
+    let called = context.run(["skills", "call", "hello.echo", r#"{"text": "Ada"}"#]).unwrap();
     assert_ne!(called.code, 0, "{called}");
     context.finish().unwrap();
 }
@@ -152,13 +157,13 @@ fn stored_archive(context: &TestContext) -> PathBuf {
 
 #[test]
 fn a_tampered_skill_goes_to_quarantine_and_comes_back_with_a_reason_alone() {
-    let context = context("hello.greet", json!({"name": "Ada"}));
+    let context = context("hello.echo", json!({"text": "Ada"}));
     done(&context, &["skills", "keygen", "one.key"]);
     let file = packed(&context, "0.1.0", "one.key");
     done(&context, &["skills", "trust", "hello", "one.key.pub"]);
     done(&context, &["skills", "install", &file]);
-    done(&context, &["skills", "call", "hello.greet", r#"{"name": "Ada"}"#]);
-    refused(&context, &["skills", "call", "hello.greet", r#"{"nom": 1}"#], "field_invalid");
+    done(&context, &["skills", "call", "hello.echo", r#"{"text": "Ada"}"#]);
+    refused(&context, &["skills", "call", "hello.echo", r#"{"nom": 1}"#], "field_invalid");
     refused(&context, &["skills", "call", "hello.wave", "{}"], "skill_tool_missing");
 
     let stored = stored_archive(&context);
@@ -171,14 +176,14 @@ fn a_tampered_skill_goes_to_quarantine_and_comes_back_with_a_reason_alone() {
     assert!(audited.stdout.contains("quarantined") || audited.stderr.contains("tampered"), "{audited}");
     let listed = done(&context, &["skills", "list"]);
     assert!(listed.stdout.contains("quarantined"), "{listed}");
-    refused(&context, &["skills", "call", "hello.greet", r#"{"name": "Ada"}"#], "skill_quarantined");
+    refused(&context, &["skills", "call", "hello.echo", r#"{"text": "Ada"}"#], "skill_quarantined");
 
     std::fs::write(&stored, &good).unwrap();
     refused(&context, &["skills", "enable", "hello"], "skill_reason_missing");
     done(&context, &["skills", "enable", "hello", "--reason", "the disk was at fault"]);
-    done(&context, &["run", "use hello.greet"]);
+    done(&context, &["run", "use hello.echo"]);
     done(&context, &["skills", "disable", "hello"]);
-    refused(&context, &["skills", "call", "hello.greet", r#"{"name": "Ada"}"#], "skill_disabled");
+    refused(&context, &["skills", "call", "hello.echo", r#"{"text": "Ada"}"#], "skill_disabled");
     done(&context, &["skills", "remove", "hello"]);
     refused(&context, &["skills", "info", "hello"], "skill_not_found");
     context.finish().unwrap();
@@ -186,7 +191,7 @@ fn a_tampered_skill_goes_to_quarantine_and_comes_back_with_a_reason_alone() {
 
 #[test]
 fn a_skill_comes_from_a_registry_and_a_restarted_daemon_still_has_it() {
-    let context = context("hello.greet", json!({"name": "Ada"}));
+    let context = context("hello.echo", json!({"text": "Ada"}));
     let registry = context.root().join("registry");
     let context = context.env("PALYRA_SKILLS_REGISTRIES", format!("team {}", registry.display()));
     for key in ["one.key", "registry.key"] {
@@ -200,7 +205,7 @@ fn a_skill_comes_from_a_registry_and_a_restarted_daemon_still_has_it() {
     done(&context, &["skills", "install", "team/hello"]);
     refused(&context, &["skills", "install", "other/hello"], "skill_registry_unknown");
     done(&context, &["daemon", "stop"]);
-    let run = done(&context, &["run", "use hello.greet"]);
+    let run = done(&context, &["run", "use hello.echo"]);
     assert!(run.stdout.contains("Ada"), "{run}");
     context.finish().unwrap();
 }
@@ -245,9 +250,9 @@ fn copy(from: &Path, to: &Path) {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target)
+            copy(&entry.path(), &target);
         } else {
-            drop(std::fs::copy(entry.path(), target).unwrap())
+            std::fs::copy(entry.path(), target).unwrap();
         }
     }
 }

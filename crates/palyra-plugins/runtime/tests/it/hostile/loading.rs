@@ -165,7 +165,7 @@ async fn modules_that_are_none_or_too_much() {
         ),
         hostile("a quarter of a million functions", many_functions(250_000), "plugin_too_large"),
         hostile("a sound module of that make", many_functions(1000), "plugin_export_missing"),
-        hostile("more bytes than allowed", vec![0; (16 << 20) + 1], "plugin_too_large"),
+        hostile("more bytes than allowed", vec![0; (32 << 20) + 1], "plugin_too_large"),
         hostile(
             "threads",
             text(r#"(module (memory 1 1 shared) (func (export "run") (result i32) (i32.const 0)))"#),
