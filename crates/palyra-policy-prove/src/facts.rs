@@ -80,6 +80,7 @@ pub(crate) fn facts<'a>(
     }
     if resource == "Tool" {
         known.push("context.tool == resource".to_owned());
+        known.push("(if resource has server then !(resource has skill) else true)".to_owned());
     }
     let receives = ["Tool", "Host", "Path", "Channel", "Worker", "Memory"].contains(&resource);
     if receives && is_used("clearance") {

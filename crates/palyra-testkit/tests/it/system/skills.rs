@@ -65,9 +65,11 @@ fn from_nothing(language: &str) -> bool {
 
     let run = done(&context, &["run", &format!("use {name} with Ada")]);
     assert!(run.stderr.contains(&format!("• {name}")), "the tool was not used: {run}");
-    assert!(run.stdout.contains("Ada"), "{run}");
     let tape = done(&context, &["runs", "tape", "last", "--output", "ndjson"]);
     assert!(tape.stdout.contains("skills.look"), "no policy of skills decided it: {tape}");
+    // What a skill says is untrusted, so it is shown as it is where the user wants that.
+    let open = done(&context, &["run", "--mode", "open", &format!("use {name} with Ada")]);
+    assert!(open.stdout.contains("Ada"), "{open}");
     context.finish().unwrap();
     true
 }
@@ -163,7 +165,7 @@ fn a_tampered_skill_goes_to_quarantine_and_comes_back_with_a_reason_alone() {
     done(&context, &["skills", "trust", "hello", "one.key.pub"]);
     done(&context, &["skills", "install", &file]);
     done(&context, &["skills", "call", "hello.echo", r#"{"text": "Ada"}"#]);
-    refused(&context, &["skills", "call", "hello.echo", r#"{"nom": 1}"#], "field_invalid");
+    refused(&context, &["skills", "call", "hello.echo", r#"{"nom": 1}"#], "request_invalid");
     refused(&context, &["skills", "call", "hello.wave", "{}"], "skill_tool_missing");
 
     let stored = stored_archive(&context);
@@ -205,7 +207,7 @@ fn a_skill_comes_from_a_registry_and_a_restarted_daemon_still_has_it() {
     done(&context, &["skills", "install", "team/hello"]);
     refused(&context, &["skills", "install", "other/hello"], "skill_registry_unknown");
     done(&context, &["daemon", "stop"]);
-    let run = done(&context, &["run", "use hello.echo"]);
+    let run = done(&context, &["run", "--mode", "open", "use hello.echo"]);
     assert!(run.stdout.contains("Ada"), "{run}");
     context.finish().unwrap();
 }
@@ -232,7 +234,7 @@ fn a_guard_in_web_assembly_stops_a_call_before_it_happens() {
     let run = context.run(["run", "write the note"]).unwrap();
     assert!(!context.workspace().join("notes.txt").exists(), "the call happened: {run}");
     let tape = done(&context, &["runs", "tape", "last", "--output", "ndjson"]);
-    assert!(tape.stdout.contains("hook_blocked"), "{tape}");
+    assert!(tape.stdout.contains("\"decision\":\"block\""), "{tape}");
 
     // Fail closed: a guard that is switched off blocks until it is unbound.
     done(&context, &["skills", "disable", "examples.policy-guard"]);
