@@ -16,6 +16,8 @@ use crate::tls::Device;
 
 /// How long a client may take to shake hands. It holds one of the places for connections meanwhile.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a handshake may still take when the daemon stops.
+const LAST_HANDSHAKE: Duration = Duration::from_millis(500);
 /// How often the certificate of an open connection is looked at. Every command looks too; this is for streams that only run.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
@@ -23,8 +25,13 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 pub(super) async fn serve(app: &Arc<App>, authority: Arc<Authority>, incoming: Incoming) {
     let remote = incoming.remote_address();
     let connecting = async { incoming.accept()?.await };
+    // A client may think that it is connected a moment before we do; it is still to hear why the daemon goes.
+    let stopping = async {
+        app.closing.cancelled().await;
+        tokio::time::sleep(LAST_HANDSHAKE).await;
+    };
     let connection = tokio::select! {
-        () = app.closing.cancelled() => return,
+        biased;
         shaken = tokio::time::timeout(HANDSHAKE, connecting) => match shaken {
             Ok(Ok(connection)) => connection,
             Ok(Err(error)) => {
@@ -33,6 +40,7 @@ pub(super) async fn serve(app: &Arc<App>, authority: Arc<Authority>, incoming: I
             }
             Err(_) => return,
         },
+        () = stopping => return,
     };
     match identified(&connection, authority) {
         Ok(device) => {
