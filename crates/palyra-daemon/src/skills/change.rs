@@ -3,9 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use palyra_common::{Digest, SkillStatus, ToStableError as _};
+use palyra_common::{Digest, ErrorCategory, SkillStatus, StableErrorEnvelope};
+use palyra_plugins_runtime::{CallOptions, Plugin, PluginKind};
 use palyra_skills::{
-    InitialStatus, InstallRequest, Origin, SkillError, SkillEvent, SkillId, SkillIndex, Tofu, UpdateRequest, examine,
+    AuditVerdict, DescribedTool, InitialStatus, InstallRequest, Origin, SkillError, SkillEvent, SkillId, SkillIndex,
+    SkillManifest, Tofu, UpdateRequest, audit_described_tools, examine,
 };
 
 use super::{Skills, bind, log};
@@ -50,13 +52,16 @@ impl Skills {
             let archive = skills.store.put(&bytes)?;
             let examined = examine(&archive, &skills.policy.audit())?;
             // Compiled before anything is journaled: a module that cannot be loaded is no skill.
-            for (_, wasm) in archive.modules() {
-                let runtime = skills.runtime().map_err(|error| Refusal::from(error.to_stable()))?.runtime;
-                runtime.prepare(wasm).map_err(|error| Refusal::from(error.to_stable()))?;
+            let runtime = skills.runtime()?.runtime;
+            let mut modules = Vec::new();
+            for (path, wasm) in archive.modules() {
+                modules.push((path.to_owned(), runtime.prepare(wasm)?));
             }
-            Ok::<_, Refusal>((archive.manifest().skill_id.clone(), examined))
+            Ok::<_, Refusal>((archive.manifest().clone(), examined, modules))
         };
-        let (skill_id, examined) = blocking(read).await??;
+        let (manifest, examined, modules) = blocking(read).await??;
+        self.check_descriptions(&manifest, &modules).await?;
+        let skill_id = manifest.skill_id;
         let now = self.clock.now();
         let Installing { by, origin, accept_key, start } = installing;
         let key = examined.verified().key_id.to_string();
@@ -80,6 +85,38 @@ impl Skills {
             }
         };
         Ok((skill_id, self.commit(&by, events).await?))
+    }
+
+    /// Asks every module which tools it has. One that does not know those of its manifest is another skill's, or a broken one.
+    async fn check_descriptions(&self, manifest: &SkillManifest, modules: &[(String, Arc<Plugin>)]) -> Result<()> {
+        let runtime = self.runtime()?.runtime;
+        for (path, plugin) in modules.iter().filter(|(_, plugin)| plugin.kind() == PluginKind::Component) {
+            if !plugin.exports_tool() {
+                continue;
+            }
+            let options = CallOptions { limits: self.policy.limits(manifest.quotas), ..CallOptions::default() };
+            let described = runtime.describe(plugin, options).await?.value;
+            let described: Vec<DescribedTool> = described
+                .into_iter()
+                .map(|tool| DescribedTool {
+                    id: tool.id,
+                    description: tool.description,
+                    input_schema: tool.input_schema,
+                    output_schema: tool.output_schema,
+                })
+                .collect();
+            let report = audit_described_tools(manifest, path, &described);
+            if report.verdict == AuditVerdict::Fail {
+                return Err(StableErrorEnvelope::new(
+                    "skill_module_mismatch",
+                    ErrorCategory::Validation,
+                    format!("the manifest and the module do not belong together: {}", report.summary()),
+                )
+                .hint("build and pack the skill again")
+                .into());
+            }
+        }
+        Ok(())
     }
 
     /// Audits an installed skill again, and puts it into quarantine if it fails or was tampered with.
@@ -143,7 +180,7 @@ impl Skills {
             Ok(record) => {
                 let skills = Arc::clone(self);
                 let made = blocking(move || {
-                    let runtime = skills.runtime().map_err(|error| Refusal::from(error.to_stable()))?;
+                    let runtime = skills.runtime()?;
                     let bound =
                         skills.load(&record).and_then(|loaded| bind::bind(&record, &loaded, &skills.policy, &runtime));
                     Ok::<_, Refusal>(bound)

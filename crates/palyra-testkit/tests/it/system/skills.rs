@@ -60,6 +60,15 @@ fn from_nothing(language: &str) -> bool {
     done(&context, &["skills", "verify", "hello-0.1.0.palyra-skill"]);
     done(&context, &["skills", "audit", "hello-0.1.0.palyra-skill"]);
     done(&context, &["skills", "trust", "hello", "publisher.key.pub"]);
+    if language != "wat" {
+        // A manifest that offers what its module does not have; a core module cannot be asked.
+        let manifest = context.workspace().join("hello/skill.toml");
+        let text = std::fs::read_to_string(&manifest).unwrap();
+        std::fs::write(&manifest, text.replace("id = \"greet\"", "id = \"wave\"")).unwrap();
+        done(&context, &["skills", "pack", "hello", "--key", "publisher.key", "--out", "other.palyra-skill"]);
+        refused(&context, &["skills", "install", "other.palyra-skill"], "skill_module_mismatch");
+        std::fs::write(&manifest, text).unwrap();
+    }
     let installed = done(&context, &["skills", "install", "hello-0.1.0.palyra-skill"]);
     assert!(installed.stdout.contains("enabled") && installed.stdout.contains(&name), "{installed}");
 
