@@ -31,7 +31,7 @@ pub enum BuildError {
         reason: &'static str,
     },
     /// No such guest language.
-    #[error("`{name}` is not a guest language")]
+    #[error("`{name}` is not a guest language; use rust, javascript, python, c or wat")]
     LanguageName {
         /// What was asked for.
         name: String,

@@ -25,7 +25,7 @@ pub(super) fn show(detail: &SkillDetail, context: &Context) -> Result<(), CliErr
     let mut lines = vec![
         format!("{} {}  {}", skill.skill_id, skill.version, skill.name),
         format!("  status     {}{}", skill.status, because(&skill.reason)),
-        format!("  publisher  {} ({}, key {})", skill.publisher, skill.trust, skill.key_id),
+        format!("  publisher  {} ({}, {})", skill.publisher, skill.trust, skill.key_id),
     ];
     lines.extend(skill.tools.iter().map(|tool| format!("  tool       {tool}")));
     lines.extend(skill.hooks.iter().map(|hook| format!("  hook       {hook}")));

@@ -70,7 +70,7 @@ fn tell(path: &Path, archive: &SkillArchive, context: &Context) -> Result<ExitCo
         return Ok(ExitCode::Ok);
     }
     match signed {
-        Some(key) => console.line(&format!("{} is packed and signed with key {key}", path.display()))?,
+        Some(key) => console.line(&format!("{} is packed and signed with {key}", path.display()))?,
         None => {
             console.line(&format!("{} is packed", path.display()))?;
             console.remark(&format!("sign it with: palyra skills sign {} --key publisher.key", path.display()));
@@ -85,7 +85,7 @@ pub(super) fn verify_archive(path: &Path, context: &Context) -> Result<ExitCode,
     let verified = verify(&archive)?;
     let manifest = archive.manifest();
     if context.console.is_text() {
-        let by = format!("{} with key {}", verified.publisher, verified.key_id);
+        let by = format!("{} with {}", verified.publisher, verified.key_id);
         context.console.line(&format!("{} {} is whole and signed by {by}", manifest.skill_id, manifest.version))?;
     } else {
         context.console.document(&json!({

@@ -72,7 +72,7 @@ pub(super) async fn list(client: &Client, context: &Context) -> Result<ExitCode,
 
 fn tell(publisher: &PublisherView, what: &str, context: &Context) -> Result<ExitCode, CliError> {
     if context.console.is_text() {
-        let key = publisher.key_id.as_deref().map(|key| format!(" (key {key})")).unwrap_or_default();
+        let key = publisher.key_id.as_deref().map(|key| format!(" ({key})")).unwrap_or_default();
         context.console.line(&format!("{}{key} {what}", publisher.publisher))?;
     } else {
         context.console.document(publisher)?;
