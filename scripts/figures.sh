@@ -25,9 +25,11 @@ if [ -n "$only" ] && ! grep -qw -- "$only" <<<"$names"; then
 fi
 
 # Programs that start the daemon measure the shipped build. Everything is built in one go and for the whole workspace: a program built
-# alone would choose other features of shared dependencies, and build those once more.
+# alone would choose other features of shared dependencies, and build those once more. They are named, since `--benches` would also build
+# every library a second time, as a program without measurements.
 say "building the release profile"
-cargo build --release --workspace --bins --benches --quiet
+read -ra wanted <<<"$names"
+cargo build --release --workspace --bins "${wanted[@]/#/--bench=}" --quiet
 
 failed=()
 while IFS=$'\t' read -r name command; do

@@ -28,4 +28,15 @@ use_build_cache() {
     CARGO_TARGET_DIR=${XDG_CACHE_HOME:-${HOME:?HOME is not set}/.cache}/palyra/target-$version
   fi
   export CARGO_TARGET_DIR
+  forget_other_checkouts
+}
+
+# Cargo tells our own crates apart by their place inside a checkout and the times of their files: what another checkout left in the shared directory would
+# count as built, with that checkout's paths inside. Only the libraries of others are to be shared.
+forget_other_checkouts() {
+  local stamp=$CARGO_TARGET_DIR/checkout
+  [ "$(cat "$stamp" 2>/dev/null)" != "$root" ] || return 0
+  rm -rf "$CARGO_TARGET_DIR"/*/.fingerprint/palyra*
+  mkdir -p "$CARGO_TARGET_DIR"
+  printf '%s\n' "$root" >"$stamp"
 }

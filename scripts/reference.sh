@@ -39,7 +39,7 @@ case $mode in
   *) fail "say what to do" "usage: scripts/reference.sh write|check" ;;
 esac
 
-cargo build --quiet -p palyra-testkit --bin palyra-reference
+cargo build --quiet --workspace --bin palyra-reference
 fresh=$(mktemp)
 trap 'rm -f "$fresh" "$fresh.ts"' EXIT
 stale=()

@@ -51,6 +51,8 @@ if [ "$purpose" = test ]; then
   need node nodejs
   # The console's types are generated and checked with packages from npm.
   need npm npm
+  # Pages of canvases are looked at with a real browser.
+  has chromium-browser || has google-chrome || need chromium chromium
   need ps procps
   need unshare util-linux
   # Programs in the sandbox see the system's Python, not one in a home directory.

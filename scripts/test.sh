@@ -62,8 +62,15 @@ find_solver() {
   export PALYRA_SMT_SOLVER
 }
 
+# The public scripts of the component model come from crates.io; where they cannot be had, their test says so.
+find_component_suite() {
+  PALYRA_COMPONENT_SUITE=$(bash scripts/component-suite.sh)
+  export PALYRA_COMPONENT_SUITE
+}
+
 step "shell scripts" lint_scripts
 step "solver" find_solver
+step "component-model scripts" find_component_suite
 step "formatting" cargo fmt --all --check
 step "lints" cargo clippy --workspace --all-targets --quiet -- -D warnings
 # The system tests run the real programs, so these are built first.

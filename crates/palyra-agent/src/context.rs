@@ -1,6 +1,6 @@
 //! What the model gets to see: a pure function of the run's specification and its growing transcript.
 //!
-//! The order is fixed so that providers can cache the prefix: Palyra's instructions, project files, earlier exchanges of the session,
+//! The order is fixed so that providers can cache the prefix: Palyra's instructions, project files, the operator's instructions for the agent, earlier exchanges of the session,
 //! then this run's items. Nothing vanishes silently: history that was left out is counted, a tool result that is too long for the
 //! window says how much is missing, a summary says how many items it stands for, and all of it is whole on the tape.
 
@@ -8,7 +8,7 @@ use palyra_common::{Digest, Label};
 use palyra_models::{ATTACHMENT_MARK, Message, ReasoningBlock, ToolCallRequest};
 use serde::{Deserialize, Serialize};
 
-use crate::machine::withheld_answer;
+use crate::machine::{Half, withheld};
 use crate::spec::{ContextItem, RunSpec};
 
 /// Bytes per token that budgeting assumes. Part of the machine's behaviour: changing it needs a new `MACHINE_VERSION`.
@@ -56,6 +56,13 @@ pub enum Item {
         /// Label of the content.
         label: Label,
     },
+    /// What the judge of the run's objective said, as the planner may read it.
+    Verdict {
+        /// The text.
+        text: String,
+        /// Label of the text.
+        label: Label,
+    },
     /// Stands for older items.
     Summary {
         /// The summary.
@@ -77,7 +84,7 @@ impl Item {
             }
             // What a model says is no better than what it read; the caller joins the context's label.
             Self::Assistant { .. } => Label::system(),
-            Self::ToolResult { label, .. } | Self::Summary { label, .. } => label.clone(),
+            Self::ToolResult { label, .. } | Self::Verdict { label, .. } | Self::Summary { label, .. } => label.clone(),
         }
     }
 
@@ -91,10 +98,12 @@ impl Item {
 #[must_use]
 pub fn messages(spec: &RunSpec, items: &[Item]) -> Vec<Message> {
     let mut messages = vec![Message::system(system_text(spec))];
+    messages.extend(agent_text(spec).map(Message::system));
     for (index, exchange) in spec.history.iter().enumerate() {
-        messages.push(Message::user(&exchange.prompt));
-        let withheld = withheld_answer(spec, index);
-        messages.push(Message::assistant(withheld.as_deref().unwrap_or(&exchange.answer), Vec::new()));
+        let asked = withheld(spec, index, Half::Asked);
+        messages.push(Message::user(asked.as_deref().unwrap_or(&exchange.prompt)));
+        let answered = withheld(spec, index, Half::Answered);
+        messages.push(Message::assistant(answered.as_deref().unwrap_or(&exchange.answer), Vec::new()));
     }
     messages.extend(items.iter().map(|item| message(spec, item)));
     messages
@@ -104,13 +113,19 @@ pub fn messages(spec: &RunSpec, items: &[Item]) -> Vec<Message> {
 #[must_use]
 pub fn stable_messages(spec: &RunSpec) -> u32 {
     // The instructions, the history, and the task itself.
-    u32::try_from(2 + 2 * spec.history.len()).unwrap_or(u32::MAX)
+    u32::try_from(task_message(spec) + 1).unwrap_or(u32::MAX)
 }
 
 /// Position of the message that holds the person's task.
 #[must_use]
 pub(crate) fn task_message(spec: &RunSpec) -> usize {
-    1 + 2 * spec.history.len()
+    instruction_messages(spec) + 2 * spec.history.len()
+}
+
+/// How many of the first messages hold instructions.
+#[must_use]
+pub(crate) fn instruction_messages(spec: &RunSpec) -> usize {
+    1 + usize::from(spec.instructions().is_some())
 }
 
 /// Digest of what the model sees, as named in the `call_model` action.
@@ -124,6 +139,7 @@ pub fn digest(messages: &[Message]) -> Digest {
 #[must_use]
 pub fn tokens(spec: &RunSpec, items: &[Item]) -> u32 {
     let fixed = message_tokens(system_text(spec).len())
+        + agent_text(spec).map_or(0, |text| message_tokens(text.len()))
         + spec.history.iter().map(|e| message_tokens(e.prompt.len()) + message_tokens(e.answer.len())).sum::<usize>();
     let growing: usize = items.iter().map(|item| item_tokens(spec, item)).sum();
     u32::try_from(fixed + growing).unwrap_or(u32::MAX)
@@ -177,6 +193,7 @@ pub fn transcript_text(spec: &RunSpec, items: &[Item]) -> String {
                 ("assistant".to_owned(), format!("{text}{calls}"))
             }
             Item::ToolResult { tool, .. } => (format!("result of {tool}"), message(spec, item).content),
+            Item::Verdict { text, .. } => ("judge of the objective".to_owned(), text.clone()),
             Item::Summary { text, .. } => ("earlier summary".to_owned(), text.clone()),
         };
         text.push_str(&format!("## {who}\n{content}\n\n"));
@@ -198,7 +215,17 @@ fn system_text(spec: &RunSpec) -> String {
     text
 }
 
-fn message(spec: &RunSpec, item: &Item) -> Message {
+/// What the operator says in runs of this agent; a message of its own, so that what files say is never taken for it.
+fn agent_text(spec: &RunSpec) -> Option<String> {
+    let instructions = spec.instructions()?;
+    Some(format!(
+        "The operator of this installation says about the agent `{}`, which you are:\n{instructions}",
+        spec.agent
+    ))
+}
+
+/// One item as the model reads it.
+pub(crate) fn message(spec: &RunSpec, item: &Item) -> Message {
     match item {
         Item::User { text, attachments, .. } => {
             let mut content = text.clone();
@@ -221,6 +248,8 @@ fn message(spec: &RunSpec, item: &Item) -> Message {
                 Message::tool_result(call_id, tool, content)
             }
         }
+        // No provider takes anything but a user's turn here; the text itself says who speaks.
+        Item::Verdict { text, .. } => Message::user(text),
         Item::Summary { text, replaces, .. } => {
             Message::system(format!("Summary of {replaces} earlier step(s) of this task:\n{text}"))
         }
@@ -275,6 +304,7 @@ fn item_tokens(spec: &RunSpec, item: &Item) -> usize {
         Item::ToolResult { content, tool, .. } => {
             tool.len() + content.len().min(spec.model.context_tokens as usize * BYTES_PER_TOKEN / 4 + 128)
         }
+        Item::Verdict { text, .. } => text.len(),
         Item::Summary { text, .. } => text.len() + SUMMARY_FRAME_BYTES,
     };
     message_tokens(bytes)

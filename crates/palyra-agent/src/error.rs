@@ -1,6 +1,6 @@
 //! What can go wrong in the engine, and how it looks to the outside.
 
-use palyra_common::{ErrorCategory, RunId, RunLifecyclePhase, SessionId, StableErrorEnvelope, ToStableError};
+use palyra_common::{CanvasId, ErrorCategory, RunId, RunLifecyclePhase, SessionId, StableErrorEnvelope, ToStableError};
 use palyra_journal::JournalError;
 use palyra_tools::ToolError;
 use thiserror::Error;
@@ -34,6 +34,45 @@ pub enum AgentError {
     /// A name that no agent can have.
     #[error("`{0}` is no name of an agent")]
     AgentNameInvalid(String),
+    /// No such agent.
+    #[error("there is no agent `{name}`")]
+    AgentNotFound {
+        /// What was asked for.
+        name: String,
+        /// What may have been meant.
+        nearest: Option<String>,
+    },
+    /// An agent that makes no sense.
+    #[error("`{field}` of the agent does not fit: {why}")]
+    AgentInvalid {
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The agent changed since the caller looked at it.
+    #[error("agent `{name}` has version {actual}, not {expected}")]
+    AgentVersionConflict {
+        /// The agent.
+        name: String,
+        /// The version that the caller saw.
+        expected: u64,
+        /// The version that it has.
+        actual: u64,
+    },
+    /// A run asks for a looser mode than its agent has.
+    #[error("runs of the agent `{name}` are `{least}` at the loosest, not `{asked}`")]
+    AgentModeLoosened {
+        /// The agent.
+        name: String,
+        /// The mode that it has.
+        least: palyra_common::RunMode,
+        /// The mode that was asked for.
+        asked: palyra_common::RunMode,
+    },
+    /// Nobody said where to work, and there is no session that could.
+    #[error("no directory to work in was named")]
+    NoWorkspace,
     /// No such session.
     #[error("there is no session `{0}`")]
     SessionNotFound(String),
@@ -123,6 +162,29 @@ pub enum AgentError {
         /// Why not.
         why: &'static str,
     },
+    /// A document, a patch or the values of a form do not fit.
+    #[error(transparent)]
+    A2ui(#[from] palyra_a2ui::A2uiError),
+    /// No such canvas.
+    #[error("there is no canvas `{0}`")]
+    CanvasNotFound(CanvasId),
+    /// The canvas is closed.
+    #[error("canvas `{0}` is closed")]
+    CanvasClosed(CanvasId),
+    /// Nothing on the canvas that could be acted on has this id.
+    #[error("canvas `{canvas_id}` has nothing to submit with the id `{component_id}`")]
+    CanvasComponentNotFound {
+        /// The canvas.
+        canvas_id: CanvasId,
+        /// The id that was named.
+        component_id: String,
+    },
+    /// Too many canvases are open.
+    #[error("{open} canvases of the session are open, and it takes no more")]
+    CanvasesFull {
+        /// How many.
+        open: u64,
+    },
     /// No such binding of a hook.
     #[error("there is no hook binding `{0}`")]
     HookBindingNotFound(String),
@@ -140,10 +202,10 @@ pub enum AgentError {
     /// The task has no text.
     #[error("the task is empty")]
     EmptyPrompt,
-    /// An `@file:` reference cannot be read.
-    #[error("`@file:{path}` cannot be read: {source}")]
+    /// A file that a task refers to or that came with it cannot be taken in.
+    #[error("`{path}` cannot be read: {source}")]
     BadReference {
-        /// The path as written.
+        /// The path as written, or the name of the attachment.
         path: String,
         /// Why.
         source: ToolError,
@@ -203,8 +265,26 @@ impl ToStableError for AgentError {
                 .hint("`palyra runs show ID` says how many turns the run had"),
             Self::AgentNameInvalid(_) => {
                 StableErrorEnvelope::new("agent_name_invalid", ErrorCategory::Validation, message)
-                    .hint("use 1 to 64 letters, digits, `-` and `_`")
+                    .hint("use 1 to 64 small letters, digits, `-` and `_`")
             }
+            Self::AgentNotFound { nearest, .. } => {
+                let meant = nearest.as_ref().map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
+                StableErrorEnvelope::new("agent_not_found", ErrorCategory::NotFound, message)
+                    .hint(format!("{meant}`palyra agents list` shows the agents there are"))
+            }
+            Self::AgentInvalid { .. } => StableErrorEnvelope::new("agent_invalid", ErrorCategory::Validation, message)
+                .hint("docs/agents.md says what each field may be"),
+            Self::AgentVersionConflict { expected, actual, .. } => {
+                StableErrorEnvelope::new("version_conflict", ErrorCategory::Conflict, message)
+                    .details(serde_json::json!({ "expected": expected, "actual": actual }))
+                    .hint("look at the agent again and repeat the change if it still makes sense")
+            }
+            Self::AgentModeLoosened { .. } => {
+                StableErrorEnvelope::new("agent_mode_loosened", ErrorCategory::Policy, message)
+                    .hint("leave the mode out, ask for a tighter one, or use another agent")
+            }
+            Self::NoWorkspace => StableErrorEnvelope::new("workspace_missing", ErrorCategory::Validation, message)
+                .hint("name a directory, or set one for the agent"),
             Self::SessionNotFound(_) => StableErrorEnvelope::new("session_not_found", ErrorCategory::NotFound, message)
                 .hint("`palyra sessions list` shows the sessions there are"),
             Self::SessionArchived(_) => StableErrorEnvelope::new("session_archived", ErrorCategory::Conflict, message)
@@ -267,6 +347,17 @@ impl ToStableError for AgentError {
                 StableErrorEnvelope::new("run_wrong_phase", ErrorCategory::Conflict, message)
                     .hint(format!("`palyra runs show {run_id}` shows where it stands"))
             }
+            Self::A2ui(error) => error.to_stable(),
+            Self::CanvasNotFound(_) => StableErrorEnvelope::new("canvas_not_found", ErrorCategory::NotFound, message)
+                .hint("`palyra canvas list` shows the canvases there are"),
+            Self::CanvasClosed(_) => StableErrorEnvelope::new("canvas_closed", ErrorCategory::Conflict, message)
+                .hint("write to the session instead, or have the agent show it again"),
+            Self::CanvasComponentNotFound { .. } => {
+                StableErrorEnvelope::new("canvas_component_not_found", ErrorCategory::NotFound, message)
+                    .hint("look at the canvas again: forms and approval cards have an id")
+            }
+            Self::CanvasesFull { .. } => StableErrorEnvelope::new("canvases_full", ErrorCategory::Conflict, message)
+                .hint("change a page that is shown with `palyra.a2ui.patch`, or close some"),
             Self::HookBindingNotFound(_) => {
                 StableErrorEnvelope::new("hook_binding_not_found", ErrorCategory::NotFound, message)
                     .hint("list the bindings to see which there are")
@@ -283,7 +374,7 @@ impl ToStableError for AgentError {
                 .hint("say what is to be done, for example: palyra run \"list the files here\""),
             Self::BadReference { .. } => {
                 StableErrorEnvelope::new("file_reference_invalid", ErrorCategory::Validation, message)
-                    .hint("references are paths inside the workspace, such as @file:README.md")
+                    .hint("references are paths inside the workspace, such as @file:README.md; what is attached has to be text or an image")
             }
             Self::IdempotencyConflict(_) => {
                 StableErrorEnvelope::new("idempotency_conflict", ErrorCategory::Conflict, message)

@@ -14,8 +14,10 @@ pub mod machine;
 pub mod replay;
 pub mod tape;
 
+mod agents;
 mod auxiliary;
 mod canonical;
+mod canvas;
 mod decide;
 mod engine;
 mod error;
@@ -26,19 +28,22 @@ mod prompt;
 mod session;
 mod spec;
 
+pub use agents::{AgentProfile, AgentRow, RunAgent};
 pub use auxiliary::{
     AuxiliaryError, AuxiliaryInput, AuxiliaryOutput, ClassificationInput, ExtractionInput, Judgement, MAX_IMAGE_BYTES,
     ObjectiveJudgeInput, RankedRecall, RecallCandidate, RecallEvidence, RecallSearchInput, SingleLabel, Summary,
     SummaryInput, Verdict as ObjectiveVerdict, VisionInput, VisualObservation, image_media_type,
 };
 pub use canonical::canonical_json;
+pub use canvas::{CanvasDrawn, CanvasUpdate};
 pub use decide::{AnswerProposal, Decide, PolicyDecider, Proposal, Verdict};
 pub use engine::{
-    Answer, ApprovalExport, AuxiliaryDone, CallExport, CallOutcomeExport, ClientCall, ClientResult, CompactionPlan,
-    CompactionReverted, ContextSegment, ContextView, Engine, EngineOptions, ExchangeExport, ExchangeOutline, Followed,
-    GivenExchange, HookDispatch, NewAuxiliaryTask, NewRun, NewSession, PatternFilter, Resolved, RunDetails, RunEnded,
-    RunExport, Safety, SegmentKind, SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput,
-    Spending, Submitted, TapeFollower, Timings, UndoneRun,
+    Answer, ApprovalExport, AuxiliaryDone, CallExport, CallOutcomeExport, CanvasFollower, CanvasNews, CanvasSubmission,
+    ClientCall, ClientResult, CompactionPlan, CompactionReverted, ContextSegment, ContextView, Engine, EngineOptions,
+    ExchangeExport, ExchangeOutline, Followed, GivenExchange, GivenFile, HookDispatch, InputWhereabouts,
+    NewAuxiliaryTask, NewRun, NewSession, PatternFilter, RankedBy, RecallQuery, Recalled, RecalledPiece, Resolved,
+    Resumption, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent, SessionEventKind,
+    SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, UndoneRun,
 };
 pub use error::AgentError;
 pub use hooks::{
@@ -48,11 +53,11 @@ pub use hooks::{
 pub use own_tools::engine_tools;
 pub use palyra_flow::Intent;
 pub use projections::{
-    ApprovalFilter, ApprovalRow, Archived, AuxiliaryFilter, AuxiliaryRow, HookBindingRow, PatternRow, QueuedInput,
-    RunFilter, RunRow, SessionFilter, SessionRow, projections,
+    ApprovalFilter, ApprovalRow, Archived, AuxiliaryFilter, AuxiliaryRow, CanvasFilter, CanvasRow, HookBindingRow,
+    PatternRow, QueuedInput, RunFilter, RunRow, Said, SessionFilter, SessionRow, projections,
 };
 pub use session::{ArchiveState, Compaction, ForkPoint, ForkedFrom, SessionSettings, Taken};
 pub use spec::{
-    ClientTool, ContextItem, Exchange, Idempotency, ImageRef, MACHINE_VERSION, MAIN_AGENT, ModelChoice, RunLimits,
-    RunSpec,
+    ClientTool, ContextItem, Exchange, Idempotency, ImageRef, MACHINE_VERSION, MAIN_AGENT, ModelChoice, Objective,
+    OutsideSender, RunLimits, RunSpec,
 };

@@ -3,11 +3,11 @@
 //! Every payload here is on the journal for good, so fields are only ever added, with a default that says what older records meant. The tables
 //! that follow from the records are in `projections`, the rules about them in `engine/sessions`.
 
-use palyra_common::{InputMode, Label, RunId, RunMode, SessionId, StableErrorEnvelope};
+use palyra_common::{AuxiliaryTaskId, InputMode, Label, RunId, RunMode, SessionId, StableErrorEnvelope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::spec::Exchange;
+use crate::spec::{Exchange, OutsideSender};
 
 /// The person of a daemon that serves one person, and of records that name nobody.
 pub(crate) const LOCAL_USER: &str = "local";
@@ -26,6 +26,9 @@ pub struct SessionSettings {
     /// The directory to work in, absolute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
+    /// The agent that carries runs out, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
 }
 
 impl SessionSettings {
@@ -112,6 +115,19 @@ pub struct Compaction {
     pub label: Label,
     /// How it was made; `extractive` means by first sentences, without a model.
     pub method: String,
+    /// Why no model wrote it, where one was to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The auxiliary task that wrote it, or was to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<AuxiliaryTaskId>,
+}
+
+impl Compaction {
+    /// Method of a summary that a model wrote.
+    pub(crate) const BY_MODEL: &str = "model";
+    /// Method of a summary out of first sentences.
+    pub(crate) const EXTRACTIVE: &str = "extractive";
 }
 
 /// Payload of the records that change a session.
@@ -169,6 +185,12 @@ pub(crate) struct InputGiven {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) workspace: Option<String>,
     pub(crate) by: String,
+    /// The agent that answers, if not the session's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<String>,
+    /// Who wrote it, if it was not whose run it becomes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) from: Option<OutsideSender>,
 }
 
 /// Payload of a `session.input_taken` record: inputs became a run, or went into one.

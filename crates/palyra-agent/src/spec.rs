@@ -3,8 +3,13 @@
 //! A [`RunSpec`] is journaled whole as the run's first record, so that a run can be rebuilt from its tape alone. Nothing in it is
 //! looked up again later: project files, attachments and session history are taken once, at acceptance.
 
-use palyra_common::{Digest, Label, RunId, RunMode, SessionId};
+use std::sync::Arc;
+
+use palyra_common::{Confidentiality, Digest, Integrity, Label, RunId, RunMode, SessionId};
+use palyra_models::ProviderInfo;
 use serde::{Deserialize, Serialize};
+
+use crate::agents::RunAgent;
 
 /// Raised whenever the same inputs would give other actions, so that replaying an older tape can say so.
 pub const MACHINE_VERSION: u32 = 2;
@@ -24,12 +29,18 @@ pub struct RunSpec {
     /// The agent that carries it out, by name: models and budgets are chosen by it.
     #[serde(default = "main_agent", skip_serializing_if = "is_main_agent")]
     pub agent: String,
+    /// What the agent was when the run was accepted; absent if nobody set it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<RunAgent>,
     /// How untrusted results are treated.
     pub mode: RunMode,
     /// Drawn at random when the run was accepted; makes the frames around untrusted text unforgeable.
     pub frame_seed: Digest,
-    /// What the person wrote.
+    /// What the person wrote, or an outside sender.
     pub prompt: String,
+    /// Who wrote it, if it was not the person whose run it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<OutsideSender>,
     /// Files the person referred to with `@file:`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<ContextItem>,
@@ -49,6 +60,9 @@ pub struct RunSpec {
     /// Tools of whoever asked for the run; calls of them are handed back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_tools: Vec<ClientTool>,
+    /// What has to be there before the run may end with its answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective: Option<Objective>,
     /// Bounds on the run.
     pub limits: RunLimits,
     /// The model that plans.
@@ -56,6 +70,15 @@ pub struct RunSpec {
     /// What makes creating this run idempotent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency: Option<Idempotency>,
+}
+
+/// What has to be there before a run may end with its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Objective {
+    /// In the words of the person.
+    pub text: String,
+    /// Answers that are judged before the last one is taken as it is.
+    pub max_attempts: u32,
 }
 
 /// The agent of runs that name no other.
@@ -70,11 +93,46 @@ fn is_main_agent(name: &str) -> bool {
 }
 
 impl RunSpec {
+    /// What the operator says to the model in runs of this agent, if anything.
+    #[must_use]
+    pub fn instructions(&self) -> Option<&str> {
+        self.profile.as_ref().map(|agent| agent.instructions.as_str()).filter(|text| !text.trim().is_empty())
+    }
+
+    /// Whether the run's agent has a tool.
+    #[must_use]
+    pub fn lets_use(&self, tool: &str) -> bool {
+        self.profile.as_ref().is_none_or(|agent| agent.lets_use(tool))
+    }
+
     /// The client's tool that the model knows under this name.
     #[must_use]
     pub fn client_tool(&self, full_name: &str) -> Option<&ClientTool> {
         let name = full_name.strip_prefix(ClientTool::PREFIX)?;
         self.client_tools.iter().find(|tool| tool.name == name)
+    }
+}
+
+/// Somebody outside who wrote over a channel. All of it is the channel's claim; nobody is authenticated by it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutsideSender {
+    /// The channel's kind, such as `matrix`; a plain name that the person chose when the place was bound.
+    pub channel: String,
+    /// The room, thread or direct conversation.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub conversation: String,
+    /// Who wrote, in the channel's own terms.
+    pub sender: String,
+    /// The channel's own id of the message.
+    pub message_id: String,
+}
+
+impl OutsideSender {
+    /// The label of what they wrote: anyone may have.
+    #[must_use]
+    pub fn label(&self) -> Label {
+        Label::new(Integrity::Untrusted, Confidentiality::Private)
+            .from_source(format!("channel {}, {}", self.channel, self.sender))
     }
 }
 
@@ -117,7 +175,7 @@ pub struct ClientTool {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// JSON Schema of its arguments.
-    pub input_schema: serde_json::Value,
+    pub input_schema: Arc<serde_json::Value>,
 }
 
 impl ClientTool {
@@ -139,6 +197,9 @@ pub struct Exchange {
     pub run_id: Option<RunId>,
     /// What was asked.
     pub prompt: String,
+    /// Label of what was asked; absent if the person asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_label: Option<Label>,
     /// What came of it.
     pub answer: String,
     /// Label of the answer: what the model had read when it wrote it.
@@ -177,6 +238,21 @@ impl Default for RunLimits {
             max_parallel: 8,
             approval_timeout_ms: 0,
             compact_at_percent: 80,
+        }
+    }
+}
+
+impl ModelChoice {
+    /// The model that a provider describes.
+    pub(crate) fn of(info: ProviderInfo) -> Self {
+        Self { provider: info.name, name: info.model, context_tokens: info.context_tokens }
+    }
+
+    /// For people: `provider/model`, or the provider alone where it chooses the model itself.
+    pub(crate) fn shown(&self) -> String {
+        match self.name.as_str() {
+            "" => self.provider.clone(),
+            name => format!("{}/{name}", self.provider),
         }
     }
 }

@@ -4,8 +4,8 @@
 //! [`TapeEntry`]; its kind is a name for queries and people. [`body`] is the one place where records become events.
 
 use palyra_common::{
-    JournalEvent, ModelToken, RunId, RunLifecyclePhase, RunStatus, RunStreamBody, RunStreamEvent, StatusDetail,
-    Timestamp, ToolApprovalRequest, ToolApprovalResponse, ToolDecision, ToolProposal, ToolResult,
+    A2uiUpdate, JournalEvent, ModelToken, RunId, RunLifecyclePhase, RunStatus, RunStreamBody, RunStreamEvent,
+    StatusDetail, Timestamp, ToolApprovalRequest, ToolApprovalResponse, ToolDecision, ToolProposal, ToolResult,
 };
 use palyra_journal::StoredRecord;
 use palyra_tools::FileChange;
@@ -106,15 +106,17 @@ impl EntryRef<'_> {
                 Input::ApprovalDecided { .. } => kind::APPROVAL_DECIDED,
                 Input::ToolFinished { .. } => kind::TOOL_FINISHED,
                 Input::Compacted { .. } => "context.compacted",
+                Input::CompactionReverted { .. } => "context.compaction_reverted",
                 Input::UserMessage { .. } => "run.user_message",
                 Input::EnvelopeEdited { .. } => "run.envelope_edited",
                 Input::Cancel { .. } => "run.cancel",
                 Input::Pause { .. } => "run.pause",
-                Input::Resume { .. } => "run.resume",
+                Input::Resume { .. } => kind::RUN_RESUME,
                 Input::Tick => "run.tick",
                 Input::Recovered => "run.recovered",
                 Input::HooksBound { .. } => "hooks.bound",
                 Input::HooksAnswered(_) => "hooks.answered",
+                Input::Judged(_) => "objective.judged",
             },
             Self::Action(action) => match action {
                 Action::CallModel { .. } => kind::MODEL_CALL,
@@ -127,10 +129,13 @@ impl EntryRef<'_> {
                 Action::HandBack { .. } => kind::TOOL_HANDED_BACK,
                 Action::StopTool { .. } => "tool.stop",
                 Action::Attest(_) => "tool.attested",
+                Action::DrawCanvas(_) => "canvas.drawn",
                 Action::Compact { .. } => kind::CONTEXT_COMPACT,
                 Action::Status(_) => kind::RUN_STATUS,
                 Action::RunHooks { .. } => kind::HOOKS_RUN,
                 Action::StopHooks { .. } => "hooks.stop",
+                Action::Judge { .. } => "objective.judge",
+                Action::StopJudge { .. } => "objective.stop",
             },
             Self::Note(note) => match note {
                 Note::Undone { .. } => kind::RUN_UNDONE,
@@ -149,6 +154,7 @@ pub(crate) mod kind {
     pub(crate) const RUN_ACCEPTED: &str = "run.accepted";
     pub(crate) const RUN_STARTED: &str = "run.started";
     pub(crate) const RUN_STATUS: &str = "run.status";
+    pub(crate) const RUN_RESUME: &str = "run.resume";
     pub(crate) const RUN_UNDONE: &str = "run.undone";
     pub(crate) const RUN_UNRECOVERABLE: &str = "run.unrecoverable";
     pub(crate) const MODEL_CALL: &str = "model.call";
@@ -239,6 +245,9 @@ fn body(entry: EntryRef<'_>) -> RunStreamBody {
             })
         }
         EntryRef::Action(Action::Attest(attestation)) => RunStreamBody::ToolAttestation(attestation.clone()),
+        EntryRef::Action(Action::DrawCanvas(update)) => {
+            RunStreamBody::A2uiUpdate(A2uiUpdate { payload: serde_json::to_value(update).unwrap_or_default() })
+        }
         EntryRef::Action(Action::Status(change)) => RunStreamBody::Status(RunStatus {
             phase: change.phase,
             reason: change.reason,

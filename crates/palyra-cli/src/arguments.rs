@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use palyra_common::SecretRef;
 
 use crate::commands::{
-    approvals, auxiliary, completions, config, daemon, devices, journal, mcp, models, policy, run, runs, sandbox,
-    sessions, skills, tokens, usage,
+    agents, approvals, auxiliary, canvas, completions, config, daemon, devices, journal, mcp, models, policy, run,
+    runs, sandbox, sessions, skills, tokens, usage,
 };
 use crate::console::OutputFormat;
 
@@ -49,7 +49,8 @@ pub(crate) struct EndpointArguments {
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) endpoint: Option<String>,
     /// Where the token for it is, as env:NAME or file:PATH [default: env:PALYRA_TOKEN]
-    #[arg(long, global = true, value_name = "REFERENCE")]
+    // Under its field's name it would be read out of whatever a command calls `token`.
+    #[arg(id = "endpoint_token", long = "token", global = true, value_name = "REFERENCE")]
     pub(crate) token: Option<SecretRef>,
     /// Trust this authority (PEM) instead of those of the system [env: PALYRA_CA_FILE]
     #[arg(long, global = true, value_name = "FILE")]
@@ -67,9 +68,15 @@ pub(crate) enum Command {
     /// Look at sessions, write to them, fork, export and archive them: conversations made of runs
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
+    /// Set up agents: named ways of working, with instructions, tools and a model of their own
+    #[command(subcommand)]
+    Agents(agents::AgentsCommand),
     /// Answer questions that runs ask before they act
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
+    /// See pages that agents show: as text, or in a browser by a link
+    #[command(subcommand)]
+    Canvas(canvas::CanvasCommand),
     /// Give small jobs to a model without tools: summaries, labels, fields, judgements, images
     #[command(subcommand)]
     Auxiliary(auxiliary::AuxiliaryCommand),
@@ -114,4 +121,32 @@ pub(crate) enum Command {
     /// Print the reference of all commands as markdown
     #[command(hide = true)]
     Reference,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory as _;
+
+    use super::Arguments;
+
+    fn arguments(command: &clap::Command) -> impl Iterator<Item = &clap::Arg> {
+        command.get_arguments().filter(|argument| !["help", "version"].contains(&argument.get_id().as_str()))
+    }
+
+    /// Global arguments are read again after every command's own, by their ids; one that a command uses for something else is read as the wrong type.
+    #[test]
+    fn no_command_takes_the_name_of_a_global_argument() {
+        let root = Arguments::command();
+        let global: BTreeSet<_> = arguments(&root).map(|argument| argument.get_id().clone()).collect();
+        assert!(global.iter().any(|id| id == "endpoint_token"), "{global:?}");
+        let mut open: Vec<&clap::Command> = root.get_subcommands().collect();
+        while let Some(command) = open.pop() {
+            for argument in arguments(command) {
+                assert!(!global.contains(argument.get_id()), "`{}` of `{}`", argument.get_id(), command.get_name());
+            }
+            open.extend(command.get_subcommands());
+        }
+    }
 }

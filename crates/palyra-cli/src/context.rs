@@ -42,13 +42,18 @@ impl Context {
     /// A client of the daemon of this state root, or of the one that was named, whether or not it runs.
     pub(crate) fn client(&self) -> Result<Client, CliError> {
         let Some(url) = self.address() else { return Ok(Client::new(Endpoint::unix(self.state_root()?))) };
-        if !url.starts_with("https://") && self.endpoint.token.is_none() {
-            return Ok(Client::new(Endpoint::loopback(url, self.state_root()?)?));
+        let variable = || SecretRef::Env(env_vars::PALYRA_TOKEN.to_owned());
+        let given = self.environment.text(env_vars::PALYRA_TOKEN).is_some_and(|token| !token.is_empty());
+        let named = self.endpoint.token.clone().or_else(|| given.then(variable));
+        if !url.starts_with("https://") {
+            // The owner's own token only where no other was given: whoever gives a lesser one means to be no more than that.
+            let endpoint = match named {
+                Some(reference) => Endpoint::loopback_with(url, reference.resolve(&self.environment)?)?,
+                None => Endpoint::loopback(url, self.state_root()?)?,
+            };
+            return Ok(Client::new(endpoint));
         }
-        let token = match &self.endpoint.token {
-            Some(reference) => reference.resolve(&self.environment)?,
-            None => SecretRef::Env(env_vars::PALYRA_TOKEN.to_owned()).resolve(&self.environment)?,
-        };
+        let token = named.unwrap_or_else(variable).resolve(&self.environment)?;
         let from_environment = || self.environment.text(env_vars::PALYRA_CA_FILE).map(PathBuf::from);
         let trust = self.endpoint.ca_file.clone().or_else(from_environment).map_or(Trust::System, Trust::Authority);
         Ok(Client::new(Endpoint::remote(url, token, &trust)?))

@@ -40,6 +40,9 @@ pub(crate) enum CliError {
     /// An outside server or one of its files is wrong.
     #[error(transparent)]
     Mcp(#[from] McpError),
+    /// A canvas holds something that is no document.
+    #[error(transparent)]
+    A2ui(#[from] palyra_a2ui::A2uiError),
     /// `models.toml` is wrong, or does not have what was asked for.
     #[error(transparent)]
     Accounts(#[from] AccountsError),
@@ -84,6 +87,14 @@ pub(crate) enum CliError {
     /// The task on standard input cannot be used.
     #[error("cannot read the task from standard input: {reason}")]
     TaskUnreadable {
+        /// Why.
+        reason: String,
+    },
+    /// A file to be attached cannot be used.
+    #[error("cannot attach `{}`: {reason}", path.display())]
+    Attachment {
+        /// The file.
+        path: PathBuf,
         /// Why.
         reason: String,
     },
@@ -171,6 +182,7 @@ impl CliError {
             Self::Secret(error) => error.to_stable(),
             Self::Journal(error) => error.to_stable(),
             Self::Mcp(error) => error.to_stable(),
+            Self::A2ui(error) => error.to_stable(),
             Self::Accounts(error) => error.to_stable(),
             Self::Model(envelope) => *envelope,
             Self::Sandbox(error) => error.to_stable(),
@@ -196,6 +208,14 @@ impl CliError {
                 StableErrorEnvelope::new("task_unreadable", ErrorCategory::Validation, message)
                     .hint("a task is UTF-8 text of at most 1 MiB; name large files in it with @file:PATH")
             }
+            Self::Attachment { .. } => StableErrorEnvelope::new(
+                "attachment_unreadable",
+                ErrorCategory::Validation,
+                message,
+            )
+            .hint(
+                "attach a text or an image of at most 5 MiB; name files of the workspace in the task with @file:PATH",
+            ),
             Self::Workspace { .. } => {
                 StableErrorEnvelope::new("workspace_not_found", ErrorCategory::Validation, message)
                     .hint("name an existing directory with --workspace DIR")
@@ -205,6 +225,9 @@ impl CliError {
                     "approval" => "see `palyra approvals list`; an id, its beginning or its end will do".to_owned(),
                     "pattern" => "see `palyra approvals patterns`; an id, its beginning or its end will do".to_owned(),
                     "decision" => "see `palyra runs tape RUN` for the calls of a run; give RUN/CALL".to_owned(),
+                    "canvas" => {
+                        "see `palyra canvas list`; an id, its beginning or its end, or `last` will do".to_owned()
+                    }
                     _ => format!("see `palyra {kind}s list`; an id, its beginning or its end, or `last` will do"),
                 }),
             Self::Ambiguous { matches, .. } => {

@@ -1,10 +1,13 @@
-//! Which run, session or approval a person means: a whole id, its beginning or its end, or `last`.
+//! Which run, session, canvas or approval a person means: a whole id, its beginning or its end, or `last`.
 //!
 //! The end is accepted because ids of the same hour share their beginning.
 
 use palyra_client::Client;
-use palyra_client::api::{ListApprovalsParams, ListRunsParams, ListSessionsParams};
-use palyra_common::{ApprovalId, RunId, SessionId};
+use palyra_client::api::{
+    ListApprovalsParams, ListCanvasesParams, ListCanvasesResponse, ListRunsParams, ListSessionsParams,
+};
+use palyra_client::command::Command;
+use palyra_common::{ApprovalId, CanvasId, RunId, SessionId};
 
 use crate::error::CliError;
 
@@ -60,6 +63,27 @@ pub(crate) async fn approval(client: &Client, wanted: &str) -> Result<ApprovalId
     let mut found = Search { last: Last::NotAccepted, ..Search::new("approval", wanted) };
     let page = client.approvals(&ListApprovalsParams::default()).await?;
     found.offer(page.approvals.iter().map(|approval| approval.approval_id));
+    found.finish()
+}
+
+/// The canvas that is meant.
+pub(crate) async fn canvas(client: &Client, wanted: &str) -> Result<CanvasId, CliError> {
+    if let Ok(id) = wanted.parse() {
+        return Ok(id);
+    }
+    // One that is shown is meant before one that was closed.
+    let shown = ListCanvasesParams { limit: Some(PAGE), ..Default::default() };
+    let all = ListCanvasesParams { include_closed: Some(true), ..shown.clone() };
+    match one_canvas(client, wanted, shown).await {
+        Err(CliError::NoMatch { .. }) => one_canvas(client, wanted, all).await,
+        found => found,
+    }
+}
+
+async fn one_canvas(client: &Client, wanted: &str, params: ListCanvasesParams) -> Result<CanvasId, CliError> {
+    let mut found = Search::new("canvas", wanted);
+    let page: ListCanvasesResponse = client.execute(&Command::CanvasList(params)).await?;
+    found.offer(page.canvases.iter().map(|canvas| canvas.canvas_id));
     found.finish()
 }
 

@@ -11,12 +11,13 @@ use palyra_common::{ApprovalId, RunId, SessionId};
 use serde_json::{Value, json};
 
 use crate::api::{
-    AbortRunParams, ApprovalView, BackupJournalParams, BackupJournalResponse, ConfigResponse, CreateRunParams,
-    DecideApprovalParams, DecideApprovalResponse, EditEnvelopeParams, ExportJournalParams, HealthResponse,
-    JournalRecordView, ListApprovalsParams, ListApprovalsResponse, ListPatternsParams, ListPatternsResponse,
-    ListRunsParams, ListRunsResponse, ListSessionsParams, ListSessionsResponse, ReplayReport, ResumeRunParams,
-    RunContextParams, RunContextResponse, RunDetail, RunInputParams, RunView, SessionDetail, StopDaemonResponse,
-    TailJournalParams, UndoResponse, UsageParams, UsageResponse, VerifyLine, paths,
+    AbortRunParams, AddAttachmentParams, ApprovalView, AttachmentParams, BackupJournalParams, BackupJournalResponse,
+    ConfigResponse, CreateRunParams, DecideApprovalParams, DecideApprovalResponse, EditEnvelopeParams,
+    ExportJournalParams, HealthResponse, JournalRecordView, ListApprovalsParams, ListApprovalsResponse,
+    ListPatternsParams, ListPatternsResponse, ListRunsParams, ListRunsResponse, ListSessionsParams,
+    ListSessionsResponse, ReplayReport, ResumeRunParams, RunContextParams, RunContextResponse, RunDetail,
+    RunInputParams, RunView, SessionDetail, StopDaemonResponse, TailJournalParams, UndoResponse, UsageParams,
+    UsageResponse, VerifyLine, paths,
 };
 use crate::cursor::Follow;
 use crate::endpoint::Endpoint;
@@ -81,6 +82,12 @@ impl Client {
                 result => return result,
             }
         }
+    }
+
+    /// Stores a file, so that a run can name it.
+    pub async fn add_attachment(&self, params: &AddAttachmentParams) -> Result<AttachmentParams, ClientError> {
+        let call = Call::post("handing over a file", paths::ATTACHMENTS, params)?.patience(LONG_PATIENCE);
+        exchange(&self.endpoint, call).await
     }
 
     /// Lists runs, newest first.

@@ -39,15 +39,24 @@ pub enum Endpoint {
         /// The directory that holds the socket.
         state_root: PathBuf,
     },
-    /// Loopback HTTP with the token of the state root.
+    /// Loopback HTTP.
     Loopback {
         /// The address, which is always a loopback one.
         address: SocketAddr,
-        /// The file that holds the token; read anew for each connection, since a restart may change it.
-        token_file: PathBuf,
+        /// What is shown there.
+        token: LoopbackToken,
     },
     /// HTTPS to any machine, with a token that the caller has.
     Remote(Box<Remote>),
+}
+
+/// What is shown over loopback HTTP.
+#[derive(Debug, Clone)]
+pub enum LoopbackToken {
+    /// The owner's, out of this file of the state root; read anew for each connection, since a restart may change it.
+    Owner(PathBuf),
+    /// One that the caller has.
+    Given(SecretString),
 }
 
 impl Endpoint {
@@ -59,15 +68,20 @@ impl Endpoint {
 
     /// Loopback HTTP at `http://ADDRESS:PORT`, with the token of a state root. Any other host is refused: the token must
     /// not travel.
+    ///
+    /// # Errors
+    /// When that is no such address.
     pub fn loopback(url: &str, state_root: &Path) -> Result<Self, ClientError> {
-        let invalid = || ClientError::InvalidAddress { value: url.to_owned() };
-        let authority = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
-        let authority = authority.replace("localhost:", "127.0.0.1:");
-        let address: SocketAddr = authority.parse().map_err(|_| invalid())?;
-        if !address.ip().is_loopback() {
-            return Err(invalid());
-        }
-        Ok(Self::Loopback { address, token_file: state_root.join(TOKEN_NAME) })
+        let token = LoopbackToken::Owner(state_root.join(TOKEN_NAME));
+        loopback_address(url).map(|address| Self::Loopback { address, token })
+    }
+
+    /// The same with a token of the caller's.
+    ///
+    /// # Errors
+    /// When that is no such address.
+    pub fn loopback_with(url: &str, token: SecretString) -> Result<Self, ClientError> {
+        loopback_address(url).map(|address| Self::Loopback { address, token: LoopbackToken::Given(token) })
     }
 
     /// HTTPS at `https://HOST[:PORT]`, with a token of that daemon.
@@ -107,8 +121,11 @@ impl Endpoint {
                 self.check_owner(&stream)?;
                 Ok((TokioIo::new(Box::new(stream)), None))
             }
-            Self::Loopback { address, token_file } => {
-                let token = read_token(token_file)?;
+            Self::Loopback { address, token } => {
+                let token = match token {
+                    LoopbackToken::Owner(file) => read_token(file)?,
+                    LoopbackToken::Given(token) => token.expose().to_owned(),
+                };
                 let stream = in_time(TcpStream::connect(address))
                     .await
                     .map_err(|source| ClientError::Unreachable { endpoint: self.describe(), source })?;
@@ -140,6 +157,15 @@ impl Endpoint {
             Err(ClientError::ForeignDaemon { endpoint: self.describe(), uid: peer })
         }
     }
+}
+
+/// The address of `http://ADDRESS:PORT` on this machine; plain HTTP goes nowhere else.
+fn loopback_address(url: &str) -> Result<SocketAddr, ClientError> {
+    let invalid = || ClientError::InvalidAddress { value: url.to_owned() };
+    let authority = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
+    let authority = authority.replace("localhost:", "127.0.0.1:");
+    let address: SocketAddr = authority.parse().map_err(|_| invalid())?;
+    if address.ip().is_loopback() { Ok(address) } else { Err(invalid()) }
 }
 
 /// A byte stream of either kind.

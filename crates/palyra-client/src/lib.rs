@@ -23,7 +23,7 @@ mod transport;
 
 pub use client::Client;
 pub use cursor::{Follow, Reconnect};
-pub use endpoint::{Endpoint, SOCKET_NAME, SocketPath, TOKEN_NAME};
+pub use endpoint::{Endpoint, LoopbackToken, SOCKET_NAME, SocketPath, TOKEN_NAME};
 pub use error::ClientError;
 pub use http_tape::{HttpTape, TapeStream};
 pub use ndjson::NdjsonStream;

@@ -87,7 +87,7 @@ impl Call {
     }
 }
 
-fn percent_encode(text: &str, into: &mut String) {
+pub(crate) fn percent_encode(text: &str, into: &mut String) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
             into.push(char::from(byte));

@@ -4,6 +4,7 @@
 //! contracts with their wire names, envelopes, the stable error envelope, redaction, configuration and deployment
 //! profiles. It does no I/O beyond reading configuration and the one write of `palyra config set`.
 
+mod advice;
 mod build_info;
 mod classification;
 mod clock;
@@ -25,6 +26,7 @@ mod redaction;
 mod runtime_contracts;
 mod secret_ref;
 
+pub use advice::model_advice;
 pub use build_info::BuildInfo;
 pub use classification::{Consequence, FieldClass, FieldRole, OutputClass, ToolClassification};
 pub use clock::{Clock, FixedClock, SystemClock, Timestamp};

@@ -390,6 +390,9 @@ impl Drop for Daemon {
 
 async fn run(client: &Client, workspace: &str, prompt: &str) -> Result<f64, Failure> {
     let params = CreateRunParams {
+        attachments: Vec::new(),
+        objective: None,
+        max_attempts: None,
         binding: None,
         client_tools: Vec::new(),
         history: Vec::new(),

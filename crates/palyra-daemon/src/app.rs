@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use palyra_agent::Engine;
-use palyra_client::api::ProviderView;
 use palyra_common::ComponentHealth;
 use palyra_common::config::LoadedConfig;
+use palyra_identity::RateLimiter;
 use palyra_journal::Journal;
-use palyra_models::ModelProvider;
 use palyra_policy::PolicyStore;
 use palyra_telemetry::Metrics;
 use tokio_util::sync::CancellationToken;
@@ -17,9 +16,11 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::Gate;
 use crate::http::RecentHealth;
 use crate::keys::Keys;
+use crate::models::Models;
 use crate::outside::OutsideTools;
 use crate::quic::QuicHealth;
 use crate::skills::Skills;
+use crate::spending::Prices;
 
 /// The daemon as its handlers see it.
 pub(crate) struct App {
@@ -33,11 +34,10 @@ pub(crate) struct App {
     pub(crate) journal: Journal,
     pub(crate) state_root: PathBuf,
     pub(crate) config: LoadedConfig,
-    pub(crate) provider: ProviderView,
-    /// The provider itself, for what belongs to no run.
-    pub(crate) models: Arc<dyn ModelProvider>,
-    /// What health says about the provider; it does not change while the daemon runs.
-    pub(crate) provider_health: ComponentHealth,
+    /// The models, and what is known of them.
+    pub(crate) models: Arc<Models>,
+    /// What they cost.
+    pub(crate) prices: Arc<Prices>,
     /// What health says about HTTP; it does not change while the daemon runs.
     pub(crate) http_health: ComponentHealth,
     /// What health says about gRPC; it does not change while the daemon runs.
@@ -47,6 +47,8 @@ pub(crate) struct App {
     pub(crate) gate: Gate,
     /// Keys of commands that are carried out at this moment.
     pub(crate) keys: Keys,
+    /// How many records of their own clients may give.
+    pub(crate) event_rates: RateLimiter,
     /// What is counted.
     pub(crate) metrics: Metrics,
     /// What was last told about the daemon's health.

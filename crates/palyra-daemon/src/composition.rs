@@ -11,6 +11,7 @@ use palyra_agent::{Decide, Engine, EngineOptions, HookOccurrence, PolicyDecider,
 use palyra_common::config::{self, LoadedConfig};
 use palyra_common::{BuildInfo, Clock, Environment, HookEvent, SystemClock, ToStableError as _, paths};
 use palyra_executors::Processes;
+use palyra_identity::{RateLimiter, RateOptions};
 use palyra_journal::{FaultInjector, Journal};
 use palyra_mcp::{McpOptions, McpRegistry};
 use palyra_models::ModelProvider;
@@ -27,16 +28,17 @@ use crate::dispatch::Tokens;
 use crate::error::DaemonError;
 use crate::keys::Keys;
 use crate::listen::{Doors, Tcp};
+use crate::models::{self, Models};
 use crate::outside::OutsideTools;
-use crate::provider::Chosen;
 use crate::reach::Reach;
 use crate::rules::Rules;
 use crate::serve::Server;
 use crate::skills::{SkillHooks, SkillParts, Skills, keep_audited};
+use crate::spending::Prices;
 use crate::state::StateRoot;
 use crate::tls::Identity;
 use crate::token::Token;
-use crate::{grpc, http, options, policy_watch, quic, shutdown, spending, telemetry};
+use crate::{grpc, http, options, policy_watch, quic, shutdown, telemetry};
 
 /// How long the daemon takes to end, all together: service managers and people wait no longer.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
@@ -174,10 +176,11 @@ impl Composition {
     ) -> Result<(), DaemonError> {
         let config = loaded.config();
         let notify = Notify::from_environment(&self.environment);
-        let chosen = match self.provider {
-            Some(provider) => Chosen { provider, reason: "it was built into this daemon".to_owned() },
-            None => Chosen::by_config(&config.model, &self.environment)?,
-        };
+        let models = Arc::new(match self.provider {
+            Some(provider) => Models::built_in(provider),
+            None => Models::by_config(&config.model, &self.environment)?,
+        });
+        let prices = Arc::new(Prices::load(config, loaded.file())?);
         // Parsing policies and opening the journal take about as long as each other, so they are done side by side.
         let rules = Rules::load(options::policy_sources(config))?;
         let protected = options::protected(root.path(), &self.environment);
@@ -211,8 +214,8 @@ impl Composition {
         let engine = EngineOptions {
             journal: journal.clone(),
             registry,
-            provider: Arc::clone(&chosen.provider),
-            spending: Arc::new(spending::spending(config, loaded.file())?),
+            provider: models.provider(),
+            spending: prices.spending(),
             decider,
             safety: Safety::new(scanner),
             clock: Arc::clone(&self.clock),
@@ -232,7 +235,8 @@ impl Composition {
         runtime.block_on(serve(Parts {
             root,
             loaded: loaded.clone(),
-            chosen,
+            models,
+            prices,
             token,
             tokens: Arc::new(tokens),
             journal,
@@ -259,7 +263,8 @@ struct Given {
 struct Parts<'a> {
     root: &'a StateRoot,
     loaded: LoadedConfig,
-    chosen: Chosen,
+    models: Arc<Models>,
+    prices: Arc<Prices>,
     token: Option<Token>,
     tokens: Arc<Tokens>,
     journal: Journal,
@@ -277,7 +282,8 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     let Parts {
         root,
         loaded,
-        chosen,
+        models,
+        prices,
         token,
         tokens,
         journal,
@@ -296,6 +302,12 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     let directory = loaded.config().policy.directory.clone();
     let watching = directory
         .map(|directory| tokio::spawn(policy_watch::follow(Arc::clone(&policies), directory, closing.clone())));
+    let following = models::Watched {
+        models: Arc::clone(&models),
+        prices: Arc::clone(&prices),
+        journal: journal.clone(),
+        clock: Arc::clone(&clock),
+    };
     let engine = Engine::start(engine).await?;
     let identity = Identity::new(root.path(), loaded.config(), Arc::clone(&clock));
     let doors = Doors::open(root, loaded.config(), &identity, &mut inherited).await?;
@@ -314,9 +326,8 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         journal: journal.clone(),
         state_root: root.path().to_owned(),
         config: loaded,
-        provider: chosen.view(),
-        models: Arc::clone(&chosen.provider),
-        provider_health: chosen.health(),
+        models,
+        prices,
         http_health: doors.http_health,
         grpc_health: doors.grpc_health,
         quic_health: doors.quic_health,
@@ -330,6 +341,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
             metrics.clone(),
         )?,
         keys: Keys::default(),
+        event_rates: RateLimiter::new(RateOptions::default(), Arc::clone(&clock)),
         metrics: metrics.clone(),
         recent_health: http::RecentHealth::default(),
         ready_since: Instant::now(),
@@ -352,13 +364,14 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     if let Some(socket) = doors.quic {
         server.spawn(quic::serve(Arc::clone(&app), socket, identity.clone()));
     }
+    server.spawn(models::follow(following, closing.clone()));
     server.spawn(identity.keep_fresh(closing.clone()));
     server.spawn(tokens.keep_noted(closing.clone()));
     server.spawn(keep_audited(Arc::clone(&app), closing.clone()));
     tracing::info!(
         version = BuildInfo::current().version,
         state_root = %root.path().display(),
-        provider = chosen.provider.name(),
+        provider = app.models.view().name,
         unfinished_runs = engine.unfinished(),
         start_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         "ready"

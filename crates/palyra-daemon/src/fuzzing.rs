@@ -1,8 +1,10 @@
 //! The daemon's own decoders, for whoever throws bytes at them: what comes in, and why it is refused. No interface: it changes with what it shows.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Uri};
 use palyra_common::StableErrorEnvelope;
@@ -64,4 +66,37 @@ pub fn embeddings_body(body: &[u8]) -> Result<(), StableErrorEnvelope> {
 #[must_use]
 pub fn grpc_refusals(message: &[u8]) -> Vec<StableErrorEnvelope> {
     grpc::refusals(message)
+}
+
+/// The files of a form, by the names that their senders gave, if it arrives in pieces of this size.
+///
+/// # Errors
+/// When it is no form, or one that is not taken.
+///
+/// # Panics
+/// When reading stands still although everything is there.
+#[allow(clippy::panic, reason = "only whoever looks for it meets it")]
+pub fn form(content_type: &str, body: &[u8], piece: usize) -> Result<Vec<(String, Vec<u8>)>, StableErrorEnvelope> {
+    let pieces: Vec<_> =
+        body.chunks(piece.max(1)).map(|piece| Ok::<_, Infallible>(Bytes::copy_from_slice(piece))).collect();
+    let polls = 64 + 16 * pieces.len();
+    let mut reading = std::pin::pin!(async {
+        let mut form = gateway::Form::open(content_type, futures::stream::iter(pieces))?;
+        let mut files = Vec::new();
+        while let Some(mut file) = form.next().await? {
+            let mut bytes = Vec::new();
+            while let Some(piece) = file.piece().await? {
+                bytes.extend_from_slice(&piece);
+            }
+            files.push((file.name.clone(), bytes));
+        }
+        Ok::<_, Refusal>(files)
+    });
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    for _ in 0..polls {
+        if let std::task::Poll::Ready(read) = reading.as_mut().poll(&mut context) {
+            return read.map_err(Refusal::into_envelope);
+        }
+    }
+    panic!("a form of {} bytes is read for ever", body.len());
 }

@@ -1,7 +1,7 @@
 //! The daemon of Palyra: it puts the parts together and opens the doors. Nothing else lives here.
 //!
 //! - [`Composition`]: which tools, decider and provider this daemon has; [`Composition::main`] is the whole of `palyrad`;
-//! - `options`, `provider`: from configuration to resolved parts; `telemetry`: its log, numbers and traces;
+//! - `options`, `models`, `spending`: from configuration to resolved parts, the latter two while the daemon runs as well; `telemetry`: its log, numbers and traces;
 //! - `state`, `token`: the state root, who owns it, what lies in it;
 //! - `listen`, `serve`, `auth`: the Unix socket, loopback HTTP and gRPC, and who may come in;
 //! - `dispatch`: the one dispatcher of all commands: who may give them, what becomes of a repetition, what they do;
@@ -25,11 +25,11 @@ mod http;
 mod keys;
 mod listen;
 mod mcp;
+mod models;
 mod openai;
 mod options;
 mod outside;
 mod policy_watch;
-mod provider;
 mod quic;
 mod reach;
 mod rules;
@@ -37,6 +37,7 @@ mod serve;
 mod shutdown;
 mod skills;
 mod spending;
+mod stamp;
 mod state;
 mod telemetry;
 mod tls;

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use palyra_agent::replay::Replayed;
-use palyra_agent::{ApprovalRow, Intent, PatternRow, RunDetails, RunRow, SessionRow, UndoneRun};
+use palyra_agent::{
+    AgentProfile, AgentRow, ApprovalRow, Intent, PatternRow, RunDetails, RunRow, SessionRow, SessionSettings, UndoneRun,
+};
 use palyra_client::api::{
-    ApprovalAnswer, ApprovalView, FileChangeKind, FileChangeView, IntentView, JournalRecordView, PatternView,
-    ProblemView, ReplayDifference, ReplayReport, RunDetail, RunTimings, RunUsage, RunView, SessionSettingsView,
-    SessionView, UndoAction, UndoResponse, UndoneFile, VerifyReport,
+    AgentView, ApprovalAnswer, ApprovalView, FileChangeKind, FileChangeView, IntentView, JournalRecordView,
+    PatternView, ProblemView, ReplayDifference, ReplayReport, RunAgentView, RunDetail, RunTimings, RunUsage, RunView,
+    SessionSettingsView, SessionView, UndoAction, UndoResponse, UndoneFile, VerifyReport,
 };
 use palyra_journal::StoredRecord;
 use palyra_tools::FileChange;
@@ -34,6 +36,28 @@ pub(crate) fn run(row: RunRow, last_seq: u64) -> RunView {
     }
 }
 
+fn settings(settings: SessionSettings) -> SessionSettingsView {
+    SessionSettingsView { model: settings.model, workspace: settings.workspace, agent: settings.agent }
+}
+
+/// An agent.
+pub(crate) fn agent(row: AgentRow) -> AgentView {
+    let AgentProfile { agent_id, name, instructions, model, mode, workspace, tools } = row.profile;
+    AgentView {
+        agent_id,
+        name,
+        instructions,
+        model,
+        mode,
+        workspace,
+        tools,
+        version: row.version,
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+        updated_by: row.updated_by,
+    }
+}
+
 /// A run with everything about it.
 pub(crate) fn run_detail(details: RunDetails) -> RunDetail {
     let mut row = details.row;
@@ -43,6 +67,7 @@ pub(crate) fn run_detail(details: RunDetails) -> RunDetail {
         run: run(row, details.last_seq),
         answer,
         mode: details.mode,
+        agent: Some(RunAgentView { agent_id: details.agent, version: details.agent_version }),
         envelope: details.envelope.into_iter().map(intent_view).collect(),
         changes: net_changes(&details.changes),
         pending_approvals: details.open_approvals.into_iter().map(approval).collect(),
@@ -145,7 +170,7 @@ pub(crate) fn session(row: SessionRow) -> SessionView {
         archived_at: row.archived_at,
         forked_from: row.forked_from.map(|from| from.session_id),
         mode: row.mode,
-        settings: SessionSettingsView { model: row.settings.model, workspace: row.settings.workspace },
+        settings: settings(row.settings),
     }
 }
 

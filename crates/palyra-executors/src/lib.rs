@@ -14,7 +14,8 @@ pub use fetch::{FetchOptions, HttpFetch};
 pub use process::{ProcessOptions, Processes, process_tools};
 pub use skills::{
     BoundPlugin, ChannelFailure, NoChannels, SECRET_SETTING, SkillChannels, SkillHost, SkillInstructions, SkillRuntime,
-    SkillServices, SkillSettings, SkillStorage, SkillTool, Space, StorageError, ToolSchemas, grant_set, skill_settings,
+    SkillServices, SkillSettings, SkillStorage, SkillTool, Space, StorageError, ToolSchemas, grant_set, output_invalid,
+    skill_settings,
 };
 
 /// What all tools of this crate say about themselves, for the reference page.

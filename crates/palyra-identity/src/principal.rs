@@ -105,6 +105,11 @@ pub enum Via {
         /// The session it belongs to.
         session: ConsoleSessionId,
     },
+    /// A link to a canvas.
+    CanvasLink {
+        /// What was shown by whoever made it; the link is good for as long as that is.
+        made_with: Box<Via>,
+    },
     /// A certificate that this installation issued.
     Device {
         /// The device.
@@ -123,6 +128,7 @@ impl Via {
             Self::LocalToken => "local_token",
             Self::ApiToken { .. } => "api_token",
             Self::Console { .. } => "console",
+            Self::CanvasLink { .. } => "canvas_link",
             Self::Device { .. } => "device",
         }
     }

@@ -1,5 +1,6 @@
 //! Content-addressed files for payloads too large for a row: `artifacts/ab/<64 hex digits>`.
 //!
+//! Bytes that are there are stored at once; bytes that arrive piece by piece go to a file from the first piece on and never lie in memory whole.
 //! An artifact is written to a temporary name, made durable, then renamed; a name that exists is therefore complete. Bytes are
 //! checked against their name on every read, so a changed file is an error and never an answer.
 
@@ -17,6 +18,8 @@ use crate::layout::{create_private_dir, sync_dir};
 
 /// Two writers of the same artifact in one process must not share a temporary file.
 static TEMPORARY: AtomicU64 = AtomicU64::new(0);
+/// Where bytes lie until all of them are there.
+const INCOMING: &str = "incoming";
 /// Read buffer while an artifact is checked.
 const BUFFER: usize = 64 * 1024;
 
@@ -49,29 +52,33 @@ impl ArtifactStore {
     /// If the file system refuses; `disk_full` if it has no room.
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, JournalError> {
         let digest = Digest::of(bytes);
-        let path = self.path(&digest);
         if self.len(&digest).is_ok_and(|len| len == bytes.len() as u64) {
             return Ok(digest);
         }
-        let shelf = path.parent().unwrap_or(&self.dir);
-        let failed = |e| JournalError::file("write", &path, e);
-        if !shelf.exists() {
-            create_private_dir(shelf).and_then(|()| sync_dir(&self.dir)).map_err(failed)?;
-        }
+        let mut incoming = self.receive()?;
+        incoming.write(bytes)?;
+        incoming.finish().map(|(digest, _)| digest)
+    }
+
+    /// Takes bytes that arrive piece by piece.
+    ///
+    /// # Errors
+    /// If the file system refuses.
+    pub fn receive(&self) -> Result<Incoming, JournalError> {
         let number = TEMPORARY.fetch_add(1, Ordering::Relaxed);
-        let temporary = shelf.join(format!(".tmp-{}-{number}", std::process::id()));
-        let written = (|| {
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-            file.write_all(bytes)?;
-            file.sync_all()?;
-            fs::rename(&temporary, &path)?;
-            sync_dir(shelf)
-        })();
-        if written.is_err() {
-            let _ = fs::remove_file(&temporary);
+        let shelf = self.dir.join(INCOMING);
+        let path = shelf.join(format!(".tmp-{}-{number}", std::process::id()));
+        let opened = create_private_dir(&shelf)
+            .and_then(|()| OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path));
+        let file = opened.map_err(|e| JournalError::file("write", &path, e))?;
+        Ok(Incoming { store: self.clone(), temporary: Temporary(path), file, hasher: Sha256::new(), size: 0 })
+    }
+
+    /// Removes what a process left behind that died while bytes arrived. Only for whoever holds the state alone.
+    pub(crate) fn forget_unfinished(&self) {
+        for file in fs::read_dir(self.dir.join(INCOMING)).into_iter().flatten().flatten() {
+            let _ = fs::remove_file(file.path());
         }
-        written.map_err(failed)?;
-        Ok(digest)
     }
 
     /// The bytes of an artifact.
@@ -150,5 +157,65 @@ impl ArtifactStore {
             return JournalError::NoSuchArtifact { digest: *digest };
         }
         JournalError::file("read", self.path(digest), error)
+    }
+}
+
+/// An artifact of which not all bytes are there yet. Letting go of it leaves nothing behind.
+#[derive(Debug)]
+pub struct Incoming {
+    store: ArtifactStore,
+    temporary: Temporary,
+    file: File,
+    hasher: Sha256,
+    size: u64,
+}
+
+impl Incoming {
+    /// Adds a piece; blocks.
+    ///
+    /// # Errors
+    /// If the file system refuses; `disk_full` if it has no room.
+    pub fn write(&mut self, piece: &[u8]) -> Result<(), JournalError> {
+        self.file.write_all(piece).map_err(|e| JournalError::file("write", &self.temporary.0, e))?;
+        self.hasher.update(piece);
+        self.size += piece.len() as u64;
+        Ok(())
+    }
+
+    /// Bytes so far.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Makes it durable under its digest, and says how many bytes it has; blocks.
+    ///
+    /// # Errors
+    /// As for [`Incoming::write`].
+    pub fn finish(self) -> Result<(Digest, u64), JournalError> {
+        let digest = Digest(self.hasher.finalize().into());
+        let path = self.store.path(&digest);
+        let shelf = path.parent().unwrap_or(&self.store.dir);
+        let placed = (|| {
+            if !shelf.exists() {
+                create_private_dir(shelf)?;
+                sync_dir(&self.store.dir)?;
+            }
+            self.file.sync_all()?;
+            fs::rename(&self.temporary.0, &path)?;
+            sync_dir(shelf)
+        })();
+        placed.map_err(|e| JournalError::file("write", &path, e))?;
+        Ok((digest, self.size))
+    }
+}
+
+/// A file that is removed unless it was renamed.
+#[derive(Debug)]
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
     }
 }

@@ -120,8 +120,10 @@ impl Journal {
             .name("journal-write".to_owned())
             .spawn(move || writer.run())
             .map_err(|e| JournalError::file("start a writer for", &layout.root, e))?;
+        let artifacts = ArtifactStore::new(layout.artifacts_dir());
+        artifacts.forget_unfinished();
         let inner = Inner {
-            artifacts: ArtifactStore::new(layout.artifacts_dir()),
+            artifacts,
             layout,
             min_free_bytes: options.min_free_bytes,
             commands,

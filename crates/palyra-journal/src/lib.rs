@@ -52,7 +52,7 @@ mod writer;
 
 pub use rusqlite;
 
-pub use artifacts::ArtifactStore;
+pub use artifacts::{ArtifactStore, Incoming};
 pub use backup::{BackupReport, restore};
 pub use checkpoint::{JournalId, SignedCheckpoint};
 pub use damage::{DamageMarker, accept_loss};

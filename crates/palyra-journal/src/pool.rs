@@ -107,11 +107,13 @@ impl ReaderPool {
         Ok(answer)
     }
 
-    /// Lets the reads that wait finish, then stops the threads.
+    /// Lets the reads that wait finish, then stops the threads. A read itself may be what lets go of the journal last; its thread is not waited for and ends
+    /// by itself.
     pub(crate) fn close(&self) {
         lock(&self.shared.queue).state = State::Closed;
         self.shared.wake.notify_all();
-        for handle in lock(&self.threads).drain(..) {
+        let own = std::thread::current().id();
+        for handle in lock(&self.threads).drain(..).filter(|handle| handle.thread().id() != own) {
             let _ = handle.join();
         }
     }

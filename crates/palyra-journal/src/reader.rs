@@ -4,6 +4,7 @@
 //! the live table, its rows exist twice and are read from the segment.
 
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use palyra_common::{Digest, RunId};
@@ -23,6 +24,9 @@ use crate::segments::{self, SegmentRow};
 
 /// Open segment files that one reader keeps.
 const OPEN_SEGMENTS: usize = 4;
+
+/// What looks at records until it has enough.
+type Each<'a> = dyn FnMut(StoredRecord) -> Result<ControlFlow<()>, JournalError> + 'a;
 
 /// A view of the log; within one call of `Journal::read` it does not change.
 pub struct Reader {
@@ -146,6 +150,24 @@ impl Reader {
         Ok(found)
     }
 
+    /// Records from a number on: up to `limit`, and no more than have `bytes` of payload together, but at least one if there is any.
+    ///
+    /// # Errors
+    /// What reading failed with.
+    pub fn page(&self, from_seq: u64, limit: usize, bytes: usize) -> Result<Vec<StoredRecord>, JournalError> {
+        let (mut found, mut left) = (Vec::new(), bytes);
+        self.each_while(from_seq, &mut |record| {
+            let size = record.payload.len();
+            if found.len() == limit || (size > left && !found.is_empty()) {
+                return Ok(ControlFlow::Break(()));
+            }
+            left = left.saturating_sub(size);
+            found.push(record);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(found)
+    }
+
     /// The last `n` records, oldest first.
     ///
     /// # Errors
@@ -211,28 +233,33 @@ impl Reader {
         from_seq: u64,
         each: &mut dyn FnMut(StoredRecord) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
+        self.each_while(from_seq, &mut |record| each(record).map(ControlFlow::Continue))
+    }
+
+    /// The same until `each` has enough.
+    fn each_while(&self, from_seq: u64, each: &mut Each<'_>) -> Result<(), JournalError> {
         let mut from = from_seq.max(1);
         while let Some(segment) = segments::holding_or_after(&self.connection, from)? {
             let connection = self.segment(&segment)?;
-            self.stream(&connection, from, each)?;
+            if self.stream(&connection, from, each)?.is_break() {
+                return Ok(());
+            }
             from = segment.last_seq + 1;
         }
-        self.stream(&self.connection, from, each)
+        self.stream(&self.connection, from, each).map(drop)
     }
 
-    fn stream(
-        &self,
-        connection: &Connection,
-        from: u64,
-        each: &mut dyn FnMut(StoredRecord) -> Result<(), JournalError>,
-    ) -> Result<(), JournalError> {
+    fn stream(&self, connection: &Connection, from: u64, each: &mut Each<'_>) -> Result<ControlFlow<()>, JournalError> {
         let mut statement =
             connection.prepare_cached(&format!("SELECT {COLUMNS} FROM records WHERE seq >= ?1 ORDER BY seq"))?;
         let mut rows = statement.query([to_sql(from)])?;
         while let Some(row) = rows.next()? {
-            each(row::decode(row)??.complete(&self.artifacts)?)?;
+            let record = row::decode(row)??.complete(&self.artifacts)?;
+            if each(record)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// The hashes of the records `from..to`, counted from 1.

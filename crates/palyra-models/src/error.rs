@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use palyra_common::{ErrorCategory, Retry, StableErrorEnvelope, ToStableError, runtime_contract_enum};
+use palyra_common::{ErrorCategory, Retry, StableErrorEnvelope, ToStableError, model_advice, runtime_contract_enum};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -120,45 +120,23 @@ fn one_line(text: &str) -> String {
 
 impl ToStableError for ModelError {
     fn to_stable(&self) -> StableErrorEnvelope {
-        let message = self.message.clone();
-        let envelope = match self.class {
-            ModelErrorClass::Auth => StableErrorEnvelope::new("model_auth_failed", ErrorCategory::Auth, message)
-                .hint("check the key (`model.api_key`, models.toml or the vendor's variable such as OPENAI_API_KEY), and that it belongs to this server; `palyra models test` tries it"),
-            ModelErrorClass::Permission => {
-                StableErrorEnvelope::new("model_permission_denied", ErrorCategory::Auth, message)
-                    .hint("the key is accepted but may not use this model; choose another with `palyra models set-default`")
-            }
-            ModelErrorClass::RateLimit => {
-                StableErrorEnvelope::new("model_rate_limited", ErrorCategory::Availability, message)
-                    .hint("wait a moment and run the task again, or lower `run.max_concurrent`")
-            }
-            ModelErrorClass::Quota => StableErrorEnvelope::new("model_quota_exhausted", ErrorCategory::Dependency, message)
-                .hint("add credit at the provider or use another key; waiting does not help"),
-            ModelErrorClass::Transient => {
-                StableErrorEnvelope::new("model_unavailable", ErrorCategory::Availability, message)
-                    .hint("the model server failed; run the task again in a while")
-            }
-            ModelErrorClass::Permanent => {
-                StableErrorEnvelope::new("model_request_rejected", ErrorCategory::Dependency, message)
-                    .hint("check the base URL and the model's name; `palyra models list PROVIDER` asks the server which models it has")
-            }
-            ModelErrorClass::ContextTooLong => {
-                StableErrorEnvelope::new("model_context_too_long", ErrorCategory::Validation, message)
-                    .hint("start a new session, shorten the task, or set `model.context_tokens` to the model's real window")
-            }
-            ModelErrorClass::ContentPolicy => {
-                StableErrorEnvelope::new("model_content_refused", ErrorCategory::Policy, message)
-                    .hint("the provider's content rules refused; say the task differently or use another model")
-            }
-            ModelErrorClass::Malformed => {
-                StableErrorEnvelope::new("model_answer_malformed", ErrorCategory::Dependency, message)
-                    .hint("the server does not answer as its kind of provider should; check the base URL and the kind")
-            }
-            ModelErrorClass::Network => StableErrorEnvelope::new("model_unreachable", ErrorCategory::Availability, message)
-                .hint("check the network and the base URL (OPENAI_BASE_URL, `model.base_url` or models.toml); `palyra models test` tries it"),
-            ModelErrorClass::Timeout => StableErrorEnvelope::new("model_timeout", ErrorCategory::Availability, message)
-                .hint("raise `model.connect_timeout_seconds` or `model.idle_timeout_seconds` if the model is slow to answer"),
+        let (code, category) = match self.class {
+            ModelErrorClass::Auth => ("model_auth_failed", ErrorCategory::Auth),
+            ModelErrorClass::Permission => ("model_permission_denied", ErrorCategory::Auth),
+            ModelErrorClass::RateLimit => ("model_rate_limited", ErrorCategory::Availability),
+            ModelErrorClass::Quota => ("model_quota_exhausted", ErrorCategory::Dependency),
+            ModelErrorClass::Transient => ("model_unavailable", ErrorCategory::Availability),
+            ModelErrorClass::Permanent => ("model_request_rejected", ErrorCategory::Dependency),
+            ModelErrorClass::ContextTooLong => ("model_context_too_long", ErrorCategory::Validation),
+            ModelErrorClass::ContentPolicy => ("model_content_refused", ErrorCategory::Policy),
+            ModelErrorClass::Malformed => ("model_answer_malformed", ErrorCategory::Dependency),
+            ModelErrorClass::Network => ("model_unreachable", ErrorCategory::Availability),
+            ModelErrorClass::Timeout => ("model_timeout", ErrorCategory::Availability),
         };
+        let mut envelope = StableErrorEnvelope::new(code, category, self.message.clone());
+        if let Some(advice) = model_advice(code) {
+            envelope = envelope.hint(advice);
+        }
         let mut details = serde_json::Map::new();
         details.insert("class".to_owned(), self.class.as_str().into());
         if let Some(status) = self.status {

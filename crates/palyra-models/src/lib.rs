@@ -12,7 +12,7 @@
 //!
 //! [`select`] chooses among them by configuration and says why. What is reached over a network stands behind a [`Router`], which
 //! tries again, changes keys and goes on to the next model of a list; [`Accounts`] is what `models.toml` says about keys and lists, and
-//! [`Offer`]s are what could be used and is not. [`testing`] holds a scripted model server for tests of any
+//! [`Offer`]s are what could be used and is not; [`LiveProvider`] lets one selection take the place of another while calls are under way. [`testing`] holds a scripted model server for tests of any
 //! crate. Nothing here decides whether a call may be made, keeps a conversation, or touches the workspace.
 
 mod accounts;
@@ -31,6 +31,7 @@ mod event;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gemini;
+mod live;
 mod message;
 mod model_entry;
 mod offline;
@@ -52,8 +53,8 @@ mod tokens;
 mod wire;
 
 pub use accounts::{
-    Account, AccountKey, Accounts, AccountsError, ModelName, ModelSettings, ProviderKind, Routes, accept, add_key,
-    add_provider, remove_provider, set_default,
+    Account, AccountKey, AccountTimeouts, Accounts, AccountsError, ModelName, ModelSettings, ProviderKind, Routes,
+    accept, add_key, add_provider, remove_provider, set_default,
 };
 pub use anthropic::Anthropic;
 pub use assembler::{AssembledTurn, TurnAssembler};
@@ -63,6 +64,7 @@ pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use error::{ModelError, ModelErrorClass};
 pub use event::{ModelEvent, StopReason, Usage};
 pub use gemini::Gemini;
+pub use live::LiveProvider;
 pub use message::{ATTACHMENT_MARK, Message, Role, ToolCallRequest, ToolSpec};
 pub use model_entry::{Capability, ModelEntry};
 pub use offline::OfflineProvider;

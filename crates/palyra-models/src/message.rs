@@ -3,6 +3,8 @@
 //! These types are stored on the journal and compared byte for byte by replay, so their field order is part of their
 //! meaning and absent parts are left out. How a provider spells them on its own wire is the provider's business.
 
+use std::sync::Arc;
+
 use palyra_common::runtime_contract_enum;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -137,7 +139,7 @@ pub struct ToolSpec {
     /// What it does, for the model.
     pub description: String,
     /// JSON Schema (2020-12) of its arguments.
-    pub input_schema: Value,
+    pub input_schema: Arc<Value>,
 }
 
 #[cfg(test)]

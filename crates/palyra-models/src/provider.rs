@@ -1,6 +1,7 @@
 //! The one trait behind every model.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::Stream;
@@ -50,6 +51,11 @@ pub trait ModelProvider: Send + Sync {
             model.clone_into(&mut info.model);
         }
         info
+    }
+
+    /// What makes the calls that begin now, where that can be replaced while others are under way.
+    fn present(&self) -> Option<Arc<dyn ModelProvider>> {
+        None
     }
 
     /// Whether failed calls are tried again in here. Whoever calls then does not.

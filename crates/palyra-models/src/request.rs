@@ -3,6 +3,8 @@
 //! Providers keep no conversation of their own. A request carries everything, so the same request may be sent again after
 //! a crash, and replay can compare requests.
 
+use std::sync::Arc;
+
 use palyra_common::{AuxiliaryTaskKind, RunId, runtime_contract_enum};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -61,16 +63,16 @@ pub enum OutputShape {
     },
 }
 
-/// One model call.
+/// One model call. The conversation and the tools are shared: every try at a call gets a request of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelRequest {
     /// Model to use; empty means the provider's own default.
     pub model: String,
     /// The conversation so far, oldest first.
-    pub messages: Vec<Message>,
+    pub messages: Arc<Vec<Message>>,
     /// Tools the model may ask for.
-    pub tools: Vec<ToolSpec>,
+    pub tools: Arc<[ToolSpec]>,
     /// Whether it has to ask for one.
     pub tool_choice: ToolChoice,
     /// What the answer has to look like.
@@ -98,8 +100,8 @@ impl ModelRequest {
     pub fn new(run_id: RunId, turn: u32, purpose: Purpose, messages: Vec<Message>) -> Self {
         Self {
             model: String::new(),
-            messages,
-            tools: Vec::new(),
+            messages: Arc::new(messages),
+            tools: Arc::default(),
             tool_choice: ToolChoice::Auto,
             output: OutputShape::Text,
             effort: None,
@@ -110,6 +112,11 @@ impl ModelRequest {
             run_id,
             turn,
         }
+    }
+
+    /// Adds to the conversation of this request alone.
+    pub fn push(&mut self, message: Message) {
+        Arc::make_mut(&mut self.messages).push(message);
     }
 
     /// Position of the newest user message.

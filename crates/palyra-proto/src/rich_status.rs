@@ -38,7 +38,7 @@ pub fn code_for(error: &StableErrorEnvelope) -> Code {
     match error.code.as_str() {
         "rate_limited" | "login_throttled" | "body_too_large" => return Code::ResourceExhausted,
         "deadline_exceeded" => return Code::DeadlineExceeded,
-        "version_conflict" => return Code::Aborted,
+        "version_conflict" | "canvas_version_conflict" => return Code::Aborted,
         "command_not_available" => return Code::Unimplemented,
         code if code.starts_with("unsupported") => return Code::Unimplemented,
         _ => {}

@@ -81,6 +81,11 @@ impl Envelope {
         Ok(bytes)
     }
 
+    /// Whether it claims to be a statement of this kind.
+    pub(crate) fn is<T: Statement>(&self) -> bool {
+        self.payload_type == T::TYPE
+    }
+
     /// What it says, without asking who says so. For looking up which keys to ask for; never to be acted upon.
     pub(crate) fn unverified<T: Statement>(&self) -> Result<T, SkillError> {
         let invalid = |reason: String| SkillError::StatementInvalid { kind: T::KIND, reason };

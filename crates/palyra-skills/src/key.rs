@@ -17,7 +17,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use zeroize::Zeroizing;
 
 use crate::SkillError;
-use crate::error::shown;
 use crate::files::{self, Existing, Readers};
 
 /// A private key is a few lines; more is the wrong file.
@@ -90,13 +89,20 @@ impl fmt::Debug for PublicKey {
 impl FromStr for PublicKey {
     type Err = SkillError;
     fn from_str(text: &str) -> Result<Self, SkillError> {
-        let invalid = |reason: &str| SkillError::KeyInvalid { reason: format!("`{}` {reason}", shown(text)) };
-        let digits = text.trim().strip_prefix("ed25519:").ok_or_else(|| invalid("does not begin with `ed25519:`"))?;
+        // The text is not repeated: people hand over the wrong half of a pair.
+        let invalid = |reason: &str| SkillError::KeyInvalid { reason: reason.to_owned() };
+        if text.contains("PRIVATE KEY") {
+            return Err(invalid(
+                "it is a private key, which nobody else may see; the public one is in the `.pub` file",
+            ));
+        }
+        let digits =
+            text.trim().strip_prefix("ed25519:").ok_or_else(|| invalid("it does not begin with `ed25519:`"))?;
         let mut bytes = [0; 32];
-        hex::decode_to_slice(digits, &mut bytes).map_err(|_| invalid("does not have 64 hexadecimal digits"))?;
+        hex::decode_to_slice(digits, &mut bytes).map_err(|_| invalid("it does not have 64 hexadecimal digits"))?;
         match VerifyingKey::from_bytes(&bytes) {
             Ok(key) if !key.is_weak() => Ok(Self(bytes)),
-            _ => Err(invalid("is not a point that signatures can be checked with")),
+            _ => Err(invalid("it is not a point that signatures can be checked with")),
         }
     }
 }
@@ -214,6 +220,10 @@ mod tests {
         assert_eq!(public.id().to_string().parse::<KeyId>().unwrap(), public.id());
         assert!(format!("ed25519:{}", "0".repeat(64)).parse::<PublicKey>().is_err());
         assert!("ed25519:00".parse::<PublicKey>().is_err());
+        let private = PublisherKey::from_seed(&[7; 32]).to_pem().unwrap();
+        let refused = private.parse::<PublicKey>().unwrap_err().to_string();
+        assert!(refused.contains("private key"), "{refused}");
+        assert!(private.lines().all(|line| !refused.contains(line)), "the wrong half is not repeated: {refused}");
         assert!(!format!("{:?}", PublisherKey::from_seed(&[7; 32])).contains("0707"));
     }
 }

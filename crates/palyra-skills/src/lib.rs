@@ -33,8 +33,8 @@ pub use audit::{
 pub use envelope::Envelope;
 pub use error::SkillError;
 pub use index::{
-    InitialStatus, InstallRequest, InstalledArtifact, KeyRecord, KeyState, Origin, PublisherRecord, RevocationSource,
-    SkillEvent, SkillIndex, SkillRecord, Tofu, UpdateRequest,
+    AuditCause, InitialStatus, InstallRequest, InstalledArtifact, KeyRecord, KeyState, Origin, PublisherRecord,
+    RevocationSource, SkillEvent, SkillIndex, SkillRecord, Tofu, UpdateRequest,
 };
 pub use key::{KeyId, PublicKey, PublisherKey};
 pub use manifest::{
@@ -49,5 +49,5 @@ pub use registry::{
     RegistryLifetimes, RegistryLocation, RegistryRole, RegistryRoles, RegistryState, RegistryWriter, RootPin, download,
 };
 pub use signature::{SignatureFile, SignedFile, Verified, sign, sign_with, verify};
-pub use statements::{KeyRotation, RevocationList, RevokedArtifact, RevokedKey};
+pub use statements::{KeyRotation, PublisherStatement, RevocationList, RevokedArtifact, RevokedKey};
 pub use store::{LoadedSkill, SkillStore};

@@ -123,10 +123,9 @@ impl SkillStore {
         Ok(LoadedSkill { archive, examined })
     }
 
-    /// Removes every archive and module that none of these archives needs, and says how many files went. An archive that is to stay and cannot be read is kept,
-    /// and then so is every module.
-    pub fn sweep(&self, keep: &BTreeSet<Digest>) -> Result<usize, SkillError> {
-        let mut removed = 0;
+    /// Removes every archive and module that none of these archives needs, and says of which digests. An archive that is to stay and cannot be read is kept, and
+    /// then so is every module.
+    pub fn sweep(&self, keep: &BTreeSet<Digest>) -> Result<Vec<Digest>, SkillError> {
         let mut modules = BTreeSet::new();
         let mut all_readable = true;
         for digest in keep {
@@ -135,27 +134,27 @@ impl SkillStore {
                 Err(_) => all_readable = false,
             }
         }
-        removed += sweep_directory(&self.archives, ARCHIVE, keep)?;
+        let mut removed = sweep_directory(&self.archives, ARCHIVE, keep)?;
         if all_readable {
-            removed += sweep_directory(&self.modules, MODULE, &modules)?;
+            removed.extend(sweep_directory(&self.modules, MODULE, &modules)?);
         }
         Ok(removed)
     }
 }
 
 /// Removes files named by a digest that is not to be kept; any other file is left alone.
-fn sweep_directory(directory: &Path, ending: &str, keep: &BTreeSet<Digest>) -> Result<usize, SkillError> {
+fn sweep_directory(directory: &Path, ending: &str, keep: &BTreeSet<Digest>) -> Result<Vec<Digest>, SkillError> {
     let failed = |source| SkillError::file("read", directory, source);
-    let mut removed = 0;
+    let mut removed = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         if path.extension().and_then(|found| found.to_str()) != Some(ending) {
             continue;
         }
         let digest = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse::<Digest>().ok());
-        if digest.is_some_and(|digest| !keep.contains(&digest)) {
+        if let Some(digest) = digest.filter(|digest| !keep.contains(digest)) {
             files::remove(&path)?;
-            removed += 1;
+            removed.push(digest);
         }
     }
     Ok(removed)

@@ -113,6 +113,16 @@ impl TestContext {
         self.complete(self.command(arguments)?)
     }
 
+    /// Runs `palyra` in another directory than the workspace.
+    ///
+    /// # Errors
+    /// When the program was not built or cannot be started.
+    pub fn run_in<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, directory: &Path, arguments: I) -> Result<Run> {
+        let mut command = self.command(arguments)?;
+        command.current_dir(directory);
+        self.complete(command)
+    }
+
     /// Runs `palyra` with these arguments and this text on standard input.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 //!
 //! A declaration is data. Nothing here decides; the `Decide` port of the engine reads it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use palyra_common::{
@@ -56,8 +57,8 @@ pub struct ToolDeclaration {
     pub title: String,
     /// What the model reads.
     pub description: String,
-    /// JSON Schema (2020-12) of the arguments.
-    pub input_schema: Value,
+    /// JSON Schema (2020-12) of the arguments, shared with every request that offers the tool.
+    pub input_schema: Arc<Value>,
     /// How far its effect reaches.
     pub scope: EffectScope,
     /// Whether its effect matters outside the run.
@@ -96,7 +97,7 @@ impl ToolDeclaration {
             name,
             title: title.to_owned(),
             description,
-            input_schema,
+            input_schema: Arc::new(input_schema),
             scope: EffectScope::External,
             consequence: Consequence::Consequential,
             server: None,

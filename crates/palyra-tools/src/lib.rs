@@ -14,6 +14,7 @@ mod drafts;
 mod effects;
 mod error;
 mod file_bytes;
+mod foreign;
 mod fs_apply_patch;
 mod fs_list;
 mod fs_read;

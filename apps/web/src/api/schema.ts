@@ -227,6 +227,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/sessions/recall": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `session.recall`; needs the scope `models:use`. */
+        post: operations["session.recall"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sessions/{session_id}/input": {
         parameters: {
             query?: never;
@@ -433,6 +450,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/compaction/revert": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `run.compact.revert`; needs the scope `runs:write`. */
+        post: operations["run.compact.revert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/replay": {
         parameters: {
             query?: never;
@@ -479,6 +513,40 @@ export interface paths {
         get: operations["auxiliary.get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `models.status`; needs the scope `config:read`. */
+        get: operations["models.status"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `models.explain`; needs the scope `config:read`. */
+        post: operations["models.explain"];
         delete?: never;
         options?: never;
         head?: never;
@@ -811,6 +879,194 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/canvases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `canvas.list`; needs the scope `sessions:read`. */
+        get: operations["canvas.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/canvases/{canvas_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `canvas.get`; needs the scope `sessions:read`. */
+        get: operations["canvas.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/canvases/{canvas_id}/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `canvas.link`; needs the scope `sessions:write`. */
+        post: operations["canvas.link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/canvases/{canvas_id}/submit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `canvas.submit`; needs the scope `runs:write`. */
+        post: operations["canvas.submit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/canvases/{canvas_id}/close": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `canvas.close`; needs the scope `sessions:write`. */
+        post: operations["canvas.close"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `agent.list`; needs the scope `sessions:read`. */
+        get: operations["agent.list"];
+        put?: never;
+        /** `agent.set`; needs the scope `daemon:control`. */
+        post: operations["agent.set"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `agent.get`; needs the scope `sessions:read`. */
+        get: operations["agent.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `agent.remove`; needs the scope `daemon:control`. */
+        post: operations["agent.remove"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `event.append`; needs the scope `sessions:write`. */
+        post: operations["event.append"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/attachments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `attachment.add`; needs the scope `runs:write`. */
+        post: operations["attachment.add"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `message.route`; needs the scope `messages:route`. */
+        post: operations["message.route"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/skills": {
         parameters: {
             query?: never;
@@ -1017,6 +1273,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/publisher-statements": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `publisher.import`; needs the scope `skills:manage`. */
+        post: operations["publisher.import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/publisher-keys/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `publisher.revoke_key`; needs the scope `skills:manage`. */
+        post: operations["publisher.revoke_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/hooks": {
         parameters: {
             query?: never;
@@ -1129,6 +1419,23 @@ export interface paths {
         };
         /** `session.replay`; needs the scope `sessions:read`. */
         get: operations["session.replay"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/canvases/{canvas_id}/watch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `canvas.watch`; needs the scope `sessions:read`. */
+        get: operations["canvas.watch"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1341,6 +1648,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/canvas/v1/{token}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A canvas as a page. */
+        get: operations["canvas.page"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/canvas/v1/{token}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** New versions of a canvas as Server-Sent Events; resumable by `Last-Event-ID`. */
+        get: operations["canvas.page.events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/canvas/v1/{token}/actions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Takes the forms of a canvas's page. */
+        post: operations["canvas.page.act"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/acp/v1/command": {
         parameters: {
             query?: never;
@@ -1352,6 +1710,23 @@ export interface paths {
         put?: never;
         /** Any command as an envelope. A refused command is an answer too: look at `ok`. */
         post: operations["acp.command"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/attachments/form": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `attachment.add` for files of up to 32 MiB; needs the scope `runs:write`. */
+        post: operations["attachment.form"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1429,6 +1804,8 @@ export interface components {
             model?: string | null;
             /** @description Absolute path of the directory to work in. */
             workspace?: string | null;
+            /** @description The agent, by name. */
+            agent?: string | null;
         };
         /** @description A place outside. Two places are the same if all three fields are; nothing is matched by pattern. */
         BindingPlace: {
@@ -1635,6 +2012,13 @@ export interface components {
             bytes_after: number;
             /** @description Whether it holds from now on, or was only shown. */
             applied: boolean;
+            /**
+             * @description How what was answered was summarised: by a `model`, or `extractive`, by first sentences.
+             * @default
+             */
+            method: string;
+            /** @description What else there is to say about how it was made, or would be. */
+            note?: string | null;
         };
         /** @description What taking a compaction back came to. */
         RevertCompactionResponse: {
@@ -1651,6 +2035,57 @@ export interface components {
              */
             still_summarised: number;
         };
+        /** @description What was found. */
+        RecallResponse: {
+            /** @description The pieces, the most fitting first. */
+            pieces: components["schemas"]["RecalledView"][];
+            /** @description What put them in this order: a `model`, or how many `words` of the query they have. */
+            ranked_by: string;
+            /** @description Why no model did, where none did. */
+            note?: string | null;
+            /** @description The label of all of it. */
+            label: components["schemas"]["Label"];
+        };
+        /** @description Something that was said. */
+        RecalledView: {
+            /** @description In which session. */
+            session_id: components["schemas"]["SessionId"];
+            /** @description In which run. */
+            run_id: components["schemas"]["RunId"];
+            /**
+             * Format: uint64
+             * @description Position on that run's tape.
+             */
+            seq: number;
+            /** @description Whether it was `asked` or `answered`. */
+            said: string;
+            /** @description The text around what was found. */
+            text: string;
+            /** @description How far it may be trusted and shown. */
+            label: components["schemas"]["Label"];
+            /**
+             * Format: double
+             * @description How well it fits, from 0 to 1.
+             */
+            score: number;
+            /** @description Why, in a sentence of the model; empty if only words were compared. */
+            why?: string;
+        };
+        /** @description Integrity, confidentiality, permitted readers and sources of one datum. */
+        Label: {
+            /** @description How far it may be trusted. */
+            integrity: components["schemas"]["Integrity"];
+            /** @description How widely it may be shown. */
+            confidentiality: components["schemas"]["Confidentiality"];
+            /** @description Hosts, channels and principals that may receive it; `None` means "whoever the confidentiality allows". */
+            readers?: string[] | null;
+            /** @description Tool calls, URLs, files and senders it came from. */
+            sources?: string[];
+        };
+        /** @enum {string} */
+        Integrity: "system" | "operator" | "user" | "tool_trusted" | "untrusted";
+        /** @enum {string} */
+        Confidentiality: "public" | "internal" | "private" | "secret";
         /** @description What became of something written to a session. */
         SessionInputResponse: {
             /** @description In one word. */
@@ -1702,6 +2137,21 @@ export interface components {
             /** @description JSON Schema of its arguments. */
             input_schema: unknown;
         };
+        /** @description A file that was stored before whatever mentions it. */
+        AttachmentParams: {
+            /** @description Its name. */
+            name: string;
+            /** @description Its media type, such as `image/png`. */
+            media_type: string;
+            /** @description Where it is kept. */
+            artifact: components["schemas"]["Digest"];
+            /**
+             * Format: uint64
+             * @description Its size in bytes.
+             */
+            size_bytes: number;
+        };
+        Digest: string;
         /** @description Something that was asked and answered before. */
         ExchangeParams: {
             /** @description What was asked. */
@@ -1766,6 +2216,8 @@ export interface components {
             answer?: string | null;
             /** @description How untrusted results are treated. */
             mode: components["schemas"]["RunMode"];
+            /** @description The agent that carries it out. */
+            agent?: components["schemas"]["RunAgentView"] | null;
             /** @description What the run set out to do outside the workspace. */
             envelope?: components["schemas"]["IntentView"][];
             /** @description Net file changes, by path. */
@@ -1776,6 +2228,16 @@ export interface components {
             usage: components["schemas"]["RunUsage"];
             /** @description Where the time went. */
             timings: components["schemas"]["RunTimings"];
+        };
+        /** @description The agent of a run. */
+        RunAgentView: {
+            /** @description Its name. */
+            agent_id: string;
+            /**
+             * Format: uint64
+             * @description The version that the run took; absent if nobody had set it up.
+             */
+            version?: number | null;
         };
         /** @description One kind of effect that a run means to have. */
         IntentView: {
@@ -1797,7 +2259,6 @@ export interface components {
         };
         /** @enum {string} */
         FileChangeKind: "created" | "modified" | "deleted";
-        Digest: string;
         /** @description One question, and its answer when there is one. */
         ApprovalView: {
             /** @description The approval. */
@@ -1983,10 +2444,12 @@ export interface components {
             exact: boolean;
             /** @description The parts, in the order of the model's reading. */
             segments: components["schemas"]["ContextSegmentView"][];
+            /** @description What the summary among the parts stands for, oldest first, if it was asked for. */
+            originals?: components["schemas"]["ContextSegmentView"][];
         };
         /** @description One part of a context. */
         ContextSegmentView: {
-            /** @description What it is: `tools`, `instructions`, `history`, `user`, `assistant`, `tool_result` or `summary`. */
+            /** @description What it is: `tools`, `instructions`, `agent`, `history`, `user`, `assistant`, `tool_result`, `verdict` or `summary`. */
             kind: string;
             /** @description Where it comes from, such as a file or a tool. */
             source: string;
@@ -2000,21 +2463,6 @@ export interface components {
             /** @description What the model read; empty for tools. */
             text: string;
         };
-        /** @description Integrity, confidentiality, permitted readers and sources of one datum. */
-        Label: {
-            /** @description How far it may be trusted. */
-            integrity: components["schemas"]["Integrity"];
-            /** @description How widely it may be shown. */
-            confidentiality: components["schemas"]["Confidentiality"];
-            /** @description Hosts, channels and principals that may receive it; `None` means "whoever the confidentiality allows". */
-            readers?: string[] | null;
-            /** @description Tool calls, URLs, files and senders it came from. */
-            sources?: string[];
-        };
-        /** @enum {string} */
-        Integrity: "system" | "operator" | "user" | "tool_trusted" | "untrusted";
-        /** @enum {string} */
-        Confidentiality: "public" | "internal" | "private" | "secret";
         /** @description Outcome of feeding a run's tape to the run machine again. */
         ReplayReport: {
             /**
@@ -2135,6 +2583,104 @@ export interface components {
             /** @description Pass as `before` for the next page; absent on the last one. */
             next_before?: components["schemas"]["AuxiliaryTaskId"] | null;
         };
+        /** @description How it is with the models of a daemon. */
+        ModelsStatusResponse: {
+            /** @description The provider in use, and why. */
+            provider: components["schemas"]["ProviderView"];
+            /** @description `models.toml`, where the daemon has a place for it. */
+            file?: string | null;
+            /** @description Why that file is not in force as it is on the disk. */
+            problem?: components["schemas"]["StableErrorEnvelope"] | null;
+            /** @description Why the price file is not in force as it is on the disk. */
+            prices_problem?: components["schemas"]["StableErrorEnvelope"] | null;
+            /** @description Everything that has failed lately: providers, keys, models of a key. */
+            troubles: components["schemas"]["ModelTroubleView"][];
+        };
+        /** @description The model provider, and why this one. */
+        ProviderView: {
+            /** @description Such as `offline`. */
+            name: string;
+            /** @description The model it will use. */
+            model: string;
+            /** @description Why it was chosen, for a person. */
+            reason: string;
+        };
+        /** @description Something that has failed lately and may rest. */
+        ModelTroubleView: {
+            /** @description The provider. */
+            provider: string;
+            /** @description One key of it; all of them if there is none. */
+            credential?: string | null;
+            /** @description One model with that key; all of them if there is none. */
+            model?: string | null;
+            /** @description `closed`: it may be asked; `open`: it rests; `half_open`: the next call finds out; `probing`: a call is finding out. */
+            state: string;
+            /** @description When its rest ends. */
+            until?: components["schemas"]["Timestamp"] | null;
+            /**
+             * Format: uint32
+             * @description Failures in a row since it last worked or rested.
+             */
+            failures: number;
+            /** @description The newest failure, in one line. */
+            last?: string | null;
+        };
+        /** @description Which models would be asked now, in order. */
+        ExplainModelsResponse: {
+            /** @description The provider in use, and why. */
+            provider: components["schemas"]["ProviderView"];
+            /** @description The models; absent where there is nothing to choose from, as with the offline planner. */
+            choice?: components["schemas"]["ModelChoiceView"] | null;
+        };
+        /** @description A list of models with why it is this one. */
+        ModelChoiceView: {
+            /** @description Where the list stands, such as `routes.default`. */
+            route: string;
+            /** @description Why this list, in one line. */
+            reason: string;
+            /** @description The models in order. */
+            steps: components["schemas"]["ModelStepView"][];
+        };
+        /** @description One model of a list. */
+        ModelStepView: {
+            /** @description The model. */
+            target: components["schemas"]["ModelTargetView"];
+            /** @description Whether it would be asked: `ready`, `rests` or `unable`. */
+            standing: string;
+            /** @description What speaks against it, or what is worth knowing, in one line; empty if nothing. */
+            remark: string;
+            /** @description Its keys with what is known of each. */
+            keys: components["schemas"]["ModelKeyView"][];
+        };
+        /** @description A model that can be asked. */
+        ModelTargetView: {
+            /** @description Its full name, `PROVIDER/MODEL`. */
+            name: string;
+            /** @description What its provider speaks. */
+            kind: string;
+            /** @description Where the conversation would be sent. */
+            destination: string;
+            /**
+             * Format: uint32
+             * @description How many tokens fit into one call.
+             */
+            context_tokens: number;
+            /** @description What it can do. */
+            capabilities: string[];
+            /** @description The names of the account's keys. */
+            credentials: string[];
+        };
+        /** @description What is known of a key. The key itself is nowhere. */
+        ModelKeyView: {
+            /** @description Its name. */
+            name: string;
+            /** @description Whether it would be used now: `ready` or `rests`. */
+            standing: string;
+            /** @description Why not, or what happened lately; empty if nothing. */
+            remark: string;
+        };
+        /** @enum {string} */
+        ModelPreference: "low_cost" | "low_latency" | "vision_capable";
         /** @description What was used, and how the budgets stand. */
         UsageResponse: {
             /** @description By what it is grouped. */
@@ -2376,7 +2922,7 @@ export interface components {
         /** @enum {string} */
         PrincipalRole: "owner" | "operator" | "viewer";
         /** @enum {string} */
-        TokenScope: "sessions:read" | "sessions:write" | "runs:read" | "runs:write" | "approvals:read" | "approvals:decide" | "journal:read" | "journal:admin" | "config:read" | "policy:read" | "tools:read" | "tokens:manage" | "daemon:control" | "models:use" | "metrics:read" | "approvals:request" | "skills:read" | "skills:manage";
+        TokenScope: "sessions:read" | "sessions:write" | "runs:read" | "runs:write" | "approvals:read" | "approvals:decide" | "journal:read" | "journal:admin" | "config:read" | "policy:read" | "tools:read" | "tokens:manage" | "daemon:control" | "models:use" | "metrics:read" | "approvals:request" | "skills:read" | "skills:manage" | "messages:route";
         /** @description All tokens. */
         ListTokensResponse: {
             /** @description Newest first. */
@@ -2429,6 +2975,10 @@ export interface components {
             place: components["schemas"]["BindingPlace"];
             /** @description The session. */
             session_id: components["schemas"]["SessionId"];
+            /** @description The agent that answers there, by name; the session's own when absent. */
+            agent?: string | null;
+            /** @description Senders whose messages count as the owner's own words. */
+            trusted_senders?: string[];
             /**
              * Format: uint64
              * @description Grows with every change; commands may ask for it with `expected_version`.
@@ -2440,6 +2990,129 @@ export interface components {
             set_by: string;
         };
         BindingId: string;
+        /** @description Canvases, newest first. */
+        ListCanvasesResponse: {
+            /** @description The canvases. */
+            canvases: components["schemas"]["CanvasView"][];
+        };
+        /** @description A canvas without its document. */
+        CanvasView: {
+            /** @description Its id. */
+            canvas_id: components["schemas"]["CanvasId"];
+            /** @description The session it belongs to. */
+            session_id: components["schemas"]["SessionId"];
+            /** @description The run that opened it. */
+            run_id: components["schemas"]["RunId"];
+            /** @description Its title. */
+            title: string;
+            /**
+             * Format: uint64
+             * @description The version of its document.
+             */
+            version: number;
+            /** @description How far what is on it may be trusted and shown. */
+            label: components["schemas"]["Label"];
+            /** @description When it was opened. */
+            created_at: components["schemas"]["Timestamp"];
+            /** @description When it was last drawn on. */
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description When it was closed, if it was. */
+            closed_at?: components["schemas"]["Timestamp"] | null;
+        };
+        CanvasId: string;
+        /** @description A canvas with its document. */
+        CanvasDetail: {
+            /** @description The canvas. */
+            canvas: components["schemas"]["CanvasView"];
+            /** @description The A2UI document: `surface`, `version` and `root`. */
+            document: unknown;
+        };
+        /** @description A link. It is told once and kept nowhere. */
+        CanvasLinkResponse: {
+            /** @description The whole address, at the daemon itself. */
+            url: string;
+            /** @description Its path, for those who reach the daemon under another name. */
+            path: string;
+            /** @description What it is good for. */
+            access: components["schemas"]["CanvasAccess"];
+            /** @description Until when. */
+            expires_at: components["schemas"]["Timestamp"];
+        };
+        /** @description What a link is good for. */
+        CanvasAccess: "read" | "act";
+        /** @description What became of it. */
+        SubmitCanvasResponse: {
+            /** @description What became of a form: it is an input of the session. */
+            input?: components["schemas"]["SessionInputResponse"] | null;
+            /** @description The question that was answered. */
+            approval?: components["schemas"]["ApprovalView"] | null;
+        };
+        /** @description A page of agents. */
+        ListAgentsResponse: {
+            /** @description By name. */
+            agents: components["schemas"]["AgentView"][];
+            /** @description Pass as `after` for the next page; absent on the last one. */
+            next_after?: string | null;
+        };
+        /** @description One agent. */
+        AgentView: {
+            /** @description What it is called by. */
+            agent_id: string;
+            /** @description Its name for people. */
+            name?: string;
+            /** @description What is said to the model at the beginning of every run. */
+            instructions?: string;
+            /** @description The model that plans where nobody names another. */
+            model?: string | null;
+            /** @description How untrusted results are treated at the loosest. */
+            mode?: components["schemas"]["RunMode"] | null;
+            /** @description The directory to work in where nobody names another. */
+            workspace?: string | null;
+            /** @description The only tools that its runs may use; all that policy permits when there is none. */
+            tools?: string[];
+            /**
+             * Format: uint64
+             * @description Grows with every change; commands may ask for it with `expected_version`.
+             */
+            version: number;
+            /** @description When it was first set. */
+            created_at: components["schemas"]["Timestamp"];
+            /** @description When it was last set. */
+            updated_at: components["schemas"]["Timestamp"];
+            /** @description By whom. */
+            updated_by: string;
+        };
+        /** @description What was removed. */
+        RemoveAgentResponse: {
+            /** @description The agent as it was. */
+            agent: components["schemas"]["AgentView"];
+            /**
+             * Format: uint32
+             * @description How many bindings went with it.
+             */
+            removed_bindings: number;
+        };
+        /** @description Where the record stands now. */
+        AppendEventResponse: {
+            /**
+             * Format: uint64
+             * @description Its position on the journal.
+             */
+            seq: number;
+            /** @description Its link of the hash chain. */
+            hash: components["schemas"]["Digest"];
+        };
+        /** @description What became of a message of a channel. */
+        RouteMessageResponse: {
+            /** @description In one word. */
+            disposition: components["schemas"]["RouteDisposition"];
+            /** @description The session it went to. */
+            session_id?: components["schemas"]["SessionId"] | null;
+            /** @description The run that answers it, once there is one. */
+            run_id?: components["schemas"]["RunId"] | null;
+        };
+        /** @enum {string} */
+        RouteDisposition: "started" | "queued" | "duplicate" | "ignored";
         /** @description All installed skills. */
         ListSkillsResponse: {
             /** @description By id. */
@@ -2467,6 +3140,8 @@ export interface components {
             audit: string;
             /** @description Digest of its archive. */
             digest: components["schemas"]["Digest"];
+            /** @description The registry that it came from, if it came from one. */
+            registry?: string | null;
             /** @description Since when it is installed. */
             installed_at: components["schemas"]["Timestamp"];
             /** @description Its tools, by their full names. */
@@ -2500,6 +3175,8 @@ export interface components {
             audit: string;
             /** @description Digest of its archive. */
             digest: components["schemas"]["Digest"];
+            /** @description The registry that it came from, if it came from one. */
+            registry?: string | null;
             /** @description Since when it is installed. */
             installed_at: components["schemas"]["Timestamp"];
             /** @description Its tools, by their full names. */
@@ -2516,7 +3193,7 @@ export interface components {
             };
             /** @description What the last audit found. */
             findings: components["schemas"]["SkillFindingView"][];
-            /** @description When the last audit was. */
+            /** @description When the last audit was that found something new, or that a person asked for. */
             audited_at?: components["schemas"]["Timestamp"] | null;
         };
         /** @description What a skill may reach. */
@@ -2609,6 +3286,26 @@ export interface components {
             trust: components["schemas"]["SkillTrust"];
             /** @description Keys that count no more. */
             revoked_keys?: string[];
+        };
+        /** @description What a publisher's word came to. */
+        ImportStatementResponse: {
+            /** @description The publisher as it is now. */
+            publisher: components["schemas"]["PublisherView"];
+            /** @description The key that took the place of another, if keys were changed. */
+            new_key?: string | null;
+            /** @description Keys that were taken back and had not been before. */
+            revoked_keys?: string[];
+            /** @description Digests of the contents of archives that were taken back and had not been before. */
+            revoked_archives?: components["schemas"]["Digest"][];
+            /** @description Skills that are in quarantine because of it. */
+            quarantined?: string[];
+        };
+        /** @description What revoking a key came to. */
+        RevokeKeyResponse: {
+            /** @description The key. */
+            key_id: string;
+            /** @description Skills that are in quarantine because of it. */
+            quarantined?: string[];
         };
         /** @description All bindings. */
         ListHooksResponse: {
@@ -2895,6 +3592,20 @@ export interface components {
             /** @description The record's payload. */
             payload: unknown;
         };
+        /** @description One step of a canvas: either the document or a patch. */
+        CanvasChangeView: {
+            /** @description The canvas. */
+            canvas_id: components["schemas"]["CanvasId"];
+            /**
+             * Format: uint64
+             * @description The version after it.
+             */
+            version: number;
+            /** @description The whole document. */
+            document?: unknown;
+            /** @description A JSON Patch (RFC 6902) against the version before. */
+            patch?: unknown;
+        };
         /** @description One record of the log. */
         JournalRecordView: {
             /**
@@ -3014,15 +3725,6 @@ export interface components {
         };
         /** @enum {string} */
         HealthStatus: "ok" | "degraded" | "failing";
-        /** @description The model provider, and why this one. */
-        ProviderView: {
-            /** @description Such as `offline`. */
-            name: string;
-            /** @description The model it will use. */
-            model: string;
-            /** @description Why it was chosen, for a person. */
-            reason: string;
-        };
         /** @description What one component says about itself. */
         ComponentHealth: {
             /** @description Which component, such as `journal`. */
@@ -3062,7 +3764,7 @@ export interface components {
         };
         RequestId: string;
         /** @enum {string} */
-        AcpCommand: "session.new" | "session.resolve" | "session.list" | "session.load" | "session.resume" | "session.rename" | "session.archive" | "session.fork" | "session.export" | "session.replay" | "session.explain" | "session.mode.set" | "session.config.set" | "session.compact.preview" | "session.compact.apply" | "session.compact.revert" | "session.input" | "session.queue" | "session.input.withdraw" | "run.create" | "run.list" | "run.get" | "run.tape" | "run.abort" | "run.pause" | "run.resume" | "run.input" | "run.deliver" | "run.envelope.edit" | "run.undo" | "run.replay" | "run.context" | "usage.report" | "auxiliary.run" | "auxiliary.list" | "auxiliary.get" | "approval.list" | "approval.get" | "approval.request" | "approval.decide" | "pattern.list" | "pattern.revoke" | "tool.list" | "policy.list" | "config.get" | "journal.tail" | "journal.export" | "journal.verify" | "journal.prove" | "journal.backup" | "token.create" | "token.list" | "token.rotate" | "token.revoke" | "device.list" | "device.revoke" | "binding.list" | "binding.get" | "binding.set" | "binding.remove" | "skill.list" | "skill.get" | "skill.upload" | "skill.install" | "skill.remove" | "skill.enable" | "skill.disable" | "skill.quarantine" | "skill.audit" | "skill.configure" | "skill.call" | "publisher.list" | "publisher.trust" | "publisher.untrust" | "hook.list" | "hook.set" | "hook.remove" | "principal.show" | "daemon.stop" | "reconnect";
+        AcpCommand: "session.new" | "session.resolve" | "session.list" | "session.load" | "session.resume" | "session.rename" | "session.archive" | "session.fork" | "session.export" | "session.replay" | "session.explain" | "session.mode.set" | "session.config.set" | "session.compact.preview" | "session.compact.apply" | "session.compact.revert" | "session.recall" | "session.input" | "session.queue" | "session.input.withdraw" | "run.create" | "run.list" | "run.get" | "run.tape" | "run.abort" | "run.pause" | "run.resume" | "run.input" | "run.deliver" | "run.envelope.edit" | "run.undo" | "run.replay" | "run.context" | "run.compact.revert" | "usage.report" | "models.status" | "models.explain" | "auxiliary.run" | "auxiliary.list" | "auxiliary.get" | "approval.list" | "approval.get" | "approval.request" | "approval.decide" | "pattern.list" | "pattern.revoke" | "tool.list" | "policy.list" | "config.get" | "journal.tail" | "journal.export" | "journal.verify" | "journal.prove" | "journal.backup" | "token.create" | "token.list" | "token.rotate" | "token.revoke" | "device.list" | "device.revoke" | "binding.list" | "binding.get" | "binding.set" | "binding.remove" | "canvas.list" | "canvas.get" | "canvas.link" | "canvas.submit" | "canvas.close" | "canvas.watch" | "agent.list" | "agent.get" | "agent.set" | "agent.remove" | "event.append" | "attachment.add" | "message.route" | "skill.list" | "skill.get" | "skill.upload" | "skill.install" | "skill.remove" | "skill.enable" | "skill.disable" | "skill.quarantine" | "skill.audit" | "skill.configure" | "skill.call" | "publisher.list" | "publisher.trust" | "publisher.untrust" | "publisher.import" | "publisher.revoke_key" | "hook.list" | "hook.set" | "hook.remove" | "principal.show" | "daemon.stop" | "reconnect";
         /** @description The answer to one [`AcpCommandEnvelope`]. */
         AcpCommandResultEnvelope: {
             request_id: components["schemas"]["RequestId"];
@@ -3072,6 +3774,11 @@ export interface components {
             error?: components["schemas"]["StableErrorEnvelope"] | null;
             idempotency_key?: string | null;
             replayed: boolean;
+        };
+        /** @description Files that came in one form, in its order. */
+        AddAttachmentsResponse: {
+            /** @description What was stored; to be handed back as it is where files are attached. */
+            attachments: components["schemas"]["AttachmentParams"][];
         };
         /** @description `{"error": …}`; the HTTP status follows from the envelope's category. */
         ErrorResponse: {
@@ -3636,6 +4343,8 @@ export interface operations {
                     model?: string | null;
                     /** @description Absolute path of the directory to work in. */
                     workspace?: string | null;
+                    /** @description The agent, by name. */
+                    agent?: string | null;
                 };
             };
         };
@@ -3776,6 +4485,60 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RevertCompactionResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "session.recall": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description In plain words. */
+                    query: string;
+                    /** @description Only in this session; in all of the caller's own if nothing is said. */
+                    session_id?: components["schemas"]["SessionId"] | null;
+                    /**
+                     * Format: uint32
+                     * @description How many pieces at most; 8 if nothing is said.
+                     */
+                    limit?: number | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecallResponse"];
                 };
             };
             400: components["responses"]["Refusal"];
@@ -4001,18 +4764,27 @@ export interface operations {
                     binding?: components["schemas"]["BindingPlace"] | null;
                     /** @description The task in plain words. */
                     prompt: string;
-                    /** @description Absolute path of the directory the run works in. */
-                    workspace: string;
+                    /** @description Absolute path of the directory the run works in; the session's or the agent's own when absent. */
+                    workspace?: string;
                     /** @description Another model than the configured one. */
                     model?: string | null;
-                    /** @description The agent that carries it out, by name: models and budgets are chosen by it. */
+                    /** @description The agent that carries it out, by name; the session's own when absent. */
                     agent?: string | null;
                     /** @description How untrusted results are treated, if not as configured. */
                     mode?: components["schemas"]["RunMode"] | null;
                     /** @description Tighter limits than the configured ones. */
                     limits?: components["schemas"]["RunLimitsParams"] | null;
+                    /** @description What has to be there before the run may end with its answer, in plain words. A judge without tools looks at each answer. */
+                    objective?: string | null;
+                    /**
+                     * Format: uint32
+                     * @description Answers that are judged before the last one is taken as it is; 3 if nothing is said. Only with an objective.
+                     */
+                    max_attempts?: number | null;
                     /** @description Tools of the caller's own: their calls are handed back instead of carried out. */
                     client_tools?: components["schemas"]["ClientToolParams"][];
+                    /** @description Files that go with the task, as `attachment.add` answered; of the caller's own. */
+                    attachments?: components["schemas"]["AttachmentParams"][];
                     /** @description What was said before, oldest first, as the caller tells it; what the session holds when there is none. */
                     history?: components["schemas"]["ExchangeParams"][];
                     /** @description The same key with the same parameters gives the same run again; with others it is a conflict. */
@@ -4198,6 +4970,8 @@ export interface operations {
                 "application/json": {
                     /** @description Of a run that stopped at a budget: how much it may spend beyond, in millionths of a dollar. A person is asked before it goes on. */
                     over_budget?: components["schemas"]["MicroUsd"] | null;
+                    /** @description The model that plans from now on, if it is to be another one. */
+                    model?: string | null;
                 };
             };
         };
@@ -4430,6 +5204,8 @@ export interface operations {
             query?: {
                 /** @description Which turn; the newest if nothing is said. */
                 turn?: number;
+                /** @description Whether to tell as well what a summary stands for. */
+                originals?: boolean;
             };
             header?: never;
             path: {
@@ -4446,6 +5222,52 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunContextResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "run.compact.revert": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunView"];
                 };
             };
             400: components["responses"]["Refusal"];
@@ -4628,6 +5450,102 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AuxiliaryTaskView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "models.status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelsStatusResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "models.explain": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description A model or a route that is asked for by name. */
+                    model?: string | null;
+                    /** @description For this kind of auxiliary task; for a turn of a run if nothing is said. */
+                    task?: components["schemas"]["AuxiliaryTaskKind"] | null;
+                    /** @description For this agent. */
+                    agent?: string | null;
+                    /** @description What matters most. */
+                    prefer?: components["schemas"]["ModelPreference"] | null;
+                    /** @description What the model has to be able to do, such as `images`. */
+                    needs?: string[];
+                    /**
+                     * Format: uint32
+                     * @description About how many tokens the request is.
+                     * @default 0
+                     */
+                    tokens?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainModelsResponse"];
                 };
             };
             400: components["responses"]["Refusal"];
@@ -5438,6 +6356,8 @@ export interface operations {
             query?: {
                 /** @description Only those of one session. */
                 session_id?: components["schemas"]["SessionId"];
+                /** @description Only those that name this agent. */
+                agent?: string;
                 /** @description Only those of one channel. */
                 channel?: string;
                 /** @description Only those of one account. */
@@ -5500,6 +6420,10 @@ export interface operations {
                     place: components["schemas"]["BindingPlace"];
                     /** @description The session. */
                     session_id: components["schemas"]["SessionId"];
+                    /** @description The agent that answers there, by name; the session's own when absent. */
+                    agent?: string | null;
+                    /** @description Senders, in the channel's own terms, whose messages count as the caller's own words; those of all others are data and never orders. */
+                    trusted_senders?: string[];
                 };
             };
         };
@@ -5594,6 +6518,596 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BindingView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "canvas.list": {
+        parameters: {
+            query?: {
+                /** @description Only those of one session. */
+                session_id?: components["schemas"]["SessionId"];
+                /** @description Also those that were closed. */
+                include_closed?: boolean;
+                /** @description How many at most; the daemon has its own upper bound. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListCanvasesResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "canvas.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                canvas_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CanvasDetail"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "canvas.link": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path: {
+                canvas_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description What it is good for; looking, if nothing is said. */
+                    access?: components["schemas"]["CanvasAccess"] | null;
+                    /**
+                     * Format: uint64
+                     * @description How long it is good; an hour if nothing is said, at most a day.
+                     */
+                    expires_in_seconds?: number | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CanvasLinkResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "canvas.submit": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path: {
+                canvas_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The form or the approval card. */
+                    component_id: string;
+                    /** @description `submit` for a form, which is also meant if nothing is said; `allow` or `deny` for a question. */
+                    action?: string | null;
+                    /** @description The question that is answered, where a card shows several. */
+                    approval_id?: components["schemas"]["ApprovalId"] | null;
+                    /** @description What was entered, by field. */
+                    values?: {
+                        [key: string]: unknown;
+                    };
+                    /**
+                     * Format: uint64
+                     * @description Refused if the canvas is no longer at this version.
+                     */
+                    expected_version?: number | null;
+                    /** @description A name of this submission; the same again is the same one. */
+                    once?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SubmitCanvasResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "canvas.close": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path: {
+                canvas_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CanvasView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "agent.list": {
+        parameters: {
+            query?: {
+                /** @description How many at most; the daemon has its own upper bound. */
+                limit?: number;
+                /** @description Goes on after this one: the last of the page before. */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListAgentsResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "agent.set": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description What it is called by: small letters, digits, `-` and `_`. */
+                    agent_id: string;
+                    /** @description Its name for people. */
+                    name?: string;
+                    /** @description What is said to the model at the beginning of every run, as the operator's word. */
+                    instructions?: string;
+                    /** @description The model that plans where neither the run nor its session names one. */
+                    model?: string | null;
+                    /** @description How untrusted results are treated at the loosest; no run of this agent can loosen it. */
+                    mode?: components["schemas"]["RunMode"] | null;
+                    /** @description Absolute path of the directory to work in where neither the run nor its session names one. */
+                    workspace?: string | null;
+                    /** @description The only tools that its runs may use: names, or beginnings of names followed by `*`; all that policy permits when there is none. */
+                    tools?: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "agent.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "agent.remove": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RemoveAgentResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "event.append": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description `ux.` and dotted words for telemetry of surfaces, such as `ux.surface.opened`; `client.` and dotted words for everything else. */
+                    kind: string;
+                    /** @description The session it is about. */
+                    session_id?: components["schemas"]["SessionId"] | null;
+                    /** @description The run it is about. */
+                    run_id?: components["schemas"]["RunId"] | null;
+                    /** @description What it says: for telemetry `surface`, `section`, `outcome` and the rest of its contract, otherwise any record of at most 16 KiB. */
+                    payload: {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AppendEventResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "attachment.add": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Its name, such as `plan.png`. */
+                    name: string;
+                    /** @description Its bytes in base64. Larger files are sent as a form; see `POST /api/v1/attachments/form`. */
+                    data: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AttachmentParams"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "message.route": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The channel's kind, such as `matrix`. */
+                    channel: string;
+                    /** @description The account of ours that received it; empty where there is one. */
+                    account?: string;
+                    /** @description The room, thread or direct conversation it came in; empty where there is one. */
+                    conversation?: string;
+                    /** @description Who wrote it, in the channel's own terms. A claim of the channel, never a principal. */
+                    sender: string;
+                    /** @description The channel's own id of the message, so that a second delivery has no second effect. */
+                    message_id: string;
+                    /** @description The text, at most 64 KiB. */
+                    text: string;
+                    /** @description When it was written, as the channel says. */
+                    sent_at?: components["schemas"]["Timestamp"] | null;
+                    /** @description Files that came with it. */
+                    attachments?: components["schemas"]["AttachmentParams"][];
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RouteMessageResponse"];
                 };
             };
             400: components["responses"]["Refusal"];
@@ -6288,6 +7802,102 @@ export interface operations {
             503: components["responses"]["Refusal"];
         };
     };
+    "publisher.import": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The file as it is, a signed envelope in JSON: a change of keys or a list of revocations. */
+                    statement: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportStatementResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "publisher.revoke_key": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if what it changes is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Its id, `key:` and 32 hexadecimal digits. */
+                    key_id: string;
+                    /** @description Why, for the journal. */
+                    reason: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevokeKeyResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
     "hook.list": {
         parameters: {
             query?: never;
@@ -6618,6 +8228,46 @@ export interface operations {
                 };
                 content: {
                     "application/x-ndjson": components["schemas"]["RunStreamEvent"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "canvas.watch": {
+        parameters: {
+            query?: {
+                /** @description The version already seen; without it the whole document comes first. */
+                from_version?: number;
+            };
+            header?: never;
+            path: {
+                canvas_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": components["schemas"]["CanvasChangeView"];
                 };
             };
             400: components["responses"]["Refusal"];
@@ -7206,6 +8856,358 @@ export interface operations {
             503: components["responses"]["OpenAiRefusal"];
         };
     };
+    "canvas.page": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The link does not permit it, or the request comes from another site. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The link is not known or no longer good; nobody learns which. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            405: components["responses"]["Refusal"];
+            /** @description The form did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The canvas changed meanwhile. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The form is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The form is encoded in a way that is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description A value does not fit its field. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description Too many requests. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description A defect of the daemon. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The daemon cannot take it now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+        };
+    };
+    "canvas.page.events": {
+        parameters: {
+            query?: {
+                from?: number;
+            };
+            header?: never;
+            path: {
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events of the name `version`, each with the version as its id. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description The link does not permit it, or the request comes from another site. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The link is not known or no longer good; nobody learns which. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            405: components["responses"]["Refusal"];
+            /** @description The form did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The canvas changed meanwhile. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The form is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The form is encoded in a way that is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description A value does not fit its field. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description Too many requests. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description A defect of the daemon. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The daemon cannot take it now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+        };
+    };
+    "canvas.page.act": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/x-www-form-urlencoded": {
+                    component: string;
+                    version: number;
+                    /** @enum {unknown} */
+                    action?: "submit" | "allow" | "deny";
+                    approval?: string;
+                    once?: string;
+                } & {
+                    [key: string]: string;
+                };
+            };
+        };
+        responses: {
+            /** @description It was taken; the page is where it was. */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The link does not permit it, or the request comes from another site. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The link is not known or no longer good; nobody learns which. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            405: components["responses"]["Refusal"];
+            /** @description The form did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The canvas changed meanwhile. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The form is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The form is encoded in a way that is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description A value does not fit its field. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description Too many requests. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description A defect of the daemon. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The daemon cannot take it now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+        };
+    };
     "acp.command": {
         parameters: {
             query?: never;
@@ -7226,6 +9228,47 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AcpCommandResultEnvelope"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "attachment.form": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    file: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description Stored. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddAttachmentsResponse"];
                 };
             };
             400: components["responses"]["Refusal"];

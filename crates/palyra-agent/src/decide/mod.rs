@@ -61,6 +61,8 @@ pub struct AnswerProposal<'a> {
     pub run_id: RunId,
     /// Its session.
     pub session_id: SessionId,
+    /// The agent that carries it out.
+    pub agent: &'a str,
     /// Whose run it is.
     pub owner: &'a str,
     /// The tool that waits.

@@ -20,11 +20,12 @@ use palyra_policy::{
 use palyra_tools::ToolDeclaration;
 
 use super::{AnswerProposal, Decide, Proposal, Verdict};
+use crate::spec::MAIN_AGENT;
 
 /// How the ids of agreed patterns begin.
 const APPROVED_PREFIX: &str = "approved.";
 
-/// The agent that plans where nobody configured another.
+/// What policies call the main agent.
 const DEFAULT_AGENT: &str = "default";
 
 /// Decides by the policies in force.
@@ -68,7 +69,7 @@ impl Decide for PolicyDecider {
         let request = Request {
             principal: Principal::User(answer.by.to_owned()),
             action: ActionKind::DecideApproval,
-            resource: Resource::Run(run_principal(answer.run_id, answer.session_id, answer.owner)),
+            resource: Resource::Run(run_principal(answer.run_id, answer.session_id, answer.agent, answer.owner)),
             context: Context::Answer(AnswerFacts {
                 tool: ToolFacts { name: answer.tool.to_owned(), origin: None, clearance: Confidentiality::Public },
                 risk: answer.risk,
@@ -171,14 +172,16 @@ fn resources(proposal: &Proposal<'_>) -> Vec<Resource> {
 }
 
 fn principal(proposal: &Proposal<'_>) -> Principal {
-    Principal::Run(run_principal(proposal.run.run_id, proposal.run.session_id, &proposal.run.owner))
+    let run = proposal.run;
+    let channel = run.from.as_ref().map(|from| from.channel.clone());
+    Principal::Run(RunPrincipal { channel, ..run_principal(run.run_id, run.session_id, &run.agent, &run.owner) })
 }
 
-fn run_principal(run_id: RunId, session_id: SessionId, owner: &str) -> RunPrincipal {
+fn run_principal(run_id: RunId, session_id: SessionId, agent: &str, owner: &str) -> RunPrincipal {
     RunPrincipal {
         run: run_id.to_string(),
         session: session_id.to_string(),
-        agent: DEFAULT_AGENT.to_owned(),
+        agent: if agent == MAIN_AGENT { DEFAULT_AGENT } else { agent }.to_owned(),
         user: owner.to_owned(),
         roles: BTreeSet::new(),
         device: None,

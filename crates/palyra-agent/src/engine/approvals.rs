@@ -103,10 +103,14 @@ impl Engine {
     async fn may_answer(&self, approval: &ApprovalRow, answer: &Answer) -> Result<(), AgentError> {
         let options = &self.shared.options;
         let refused = |reason: String| AgentError::AnswerRefused { by: answer.by.clone(), reason };
+        let run_id = approval.run_id;
+        let agent = self.query(move |reader| projections::agent_of(reader.connection(), run_id)).await?;
+        let agent = agent.ok_or_else(|| refused("nobody knows whose run it is".to_owned()))?;
         let proposal = AnswerProposal {
             by: &answer.by,
-            run_id: approval.run_id,
+            run_id,
             session_id: approval.session_id,
+            agent: &agent,
             owner: &approval.owner,
             tool: &approval.tool,
             risk: approval.risk,

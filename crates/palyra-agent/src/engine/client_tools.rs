@@ -10,14 +10,13 @@ use palyra_common::{
     ToolAttestation, ToolVerdict,
 };
 use palyra_flow::SourceNaming;
-use palyra_policy::Signals;
 use palyra_tools::{Concurrency, Repeatability};
 use serde_json::Value;
 
 use super::{Engine, EngineOptions};
 use crate::canonical::canonical_json;
 use crate::error::AgentError;
-use crate::machine::{Action, CLIENT_TOOLS_PENDING, CallFacts, CallResult, Decided, Input, Machine, Showing};
+use crate::machine::{Action, CLIENT_TOOLS_PENDING, CallFacts, CallResult, Decided, Input, Machine};
 use crate::projections::RunRow;
 use crate::spec::ClientTool;
 use crate::tape::{TapeEntry, kind};
@@ -116,30 +115,16 @@ impl Engine {
         let label = Label::new(Integrity::Untrusted, Confidentiality::Private).from_source(tool.clone());
         let arguments = canonical_json(&call.arguments);
         let parts = [tool.as_bytes(), arguments.as_bytes(), delivered.content.as_bytes()];
-        let mut result = CallResult {
-            attestation: ToolAttestation {
-                call_id: call.call_id.clone(),
-                execution_sha256: Digest::of_parts(&parts),
-                executor: format!("client {by}"),
-                tier: None,
-                limits_used: LimitsUsed { output_bytes: Some(delivered.content.len() as u64), ..LimitsUsed::default() },
-                timed_out: false,
-            },
-            error: delivered.is_error.then(failed),
-            content: delivered.content,
-            label,
-            data: None,
-            class: None,
-            server: None,
-            safety: Vec::new(),
-            suspicions: Vec::new(),
-            signals: Signals::default(),
-            showing: Showing::ByMode,
-            truncated: false,
-            artifact: None,
-            changes: Vec::new(),
-            duration_ms: 0,
+        let attestation = ToolAttestation {
+            call_id: call.call_id.clone(),
+            execution_sha256: Digest::of_parts(&parts),
+            executor: format!("client {by}"),
+            tier: None,
+            limits_used: LimitsUsed { output_bytes: Some(delivered.content.len() as u64), ..LimitsUsed::default() },
+            timed_out: false,
         };
+        let text = CallResult::of_text(delivered.content, label, attestation);
+        let mut result = CallResult { error: delivered.is_error.then(failed), ..text };
         self.shared.options.safety.before_prompt(&mut result);
         Input::ToolFinished { call_id: call.call_id.clone(), tool, result: Box::new(result) }
     }

@@ -25,7 +25,7 @@ const WINDOW_QUARTERS: usize = 3;
 const INSTRUCTION_BYTES: usize = 1_200;
 
 /// What a summary of an agent's work is to keep.
-const SECTIONS: [&str; 5] = ["Decisions:", "Facts found:", "Files and names:", "Open tasks:", "Errors:"];
+pub(super) const SECTIONS: [&str; 5] = ["Decisions:", "Facts found:", "Files and names:", "Open tasks:", "Errors:"];
 
 /// A summary under way.
 pub(super) struct Compaction(Pin<Box<dyn Future<Output = Input> + Send>>);
@@ -96,7 +96,7 @@ fn told(error: &AgentError) -> String {
 }
 
 /// Head and tail of a text that the model could not read at once.
-fn fitted(text: &str, window: usize) -> String {
+pub(super) fn fitted(text: &str, window: usize) -> String {
     let limit = (window * WINDOW_QUARTERS).saturating_sub(INSTRUCTION_BYTES).max(INSTRUCTION_BYTES);
     context::shortened(text, limit, "here to fit the model's window")
 }

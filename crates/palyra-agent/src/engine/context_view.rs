@@ -7,7 +7,9 @@ use palyra_common::{Digest, Label, RunId};
 use palyra_journal::StoredRecord;
 use palyra_models::{Message, estimate_message_tokens, estimate_tool_tokens};
 
+use super::summaries::SetAside;
 use super::{Engine, model_call};
+use crate::agents::RunAgent;
 use crate::context::{self, Item};
 use crate::error::AgentError;
 use crate::machine::{Action, Input, Machine};
@@ -33,6 +35,8 @@ pub struct ContextView {
     pub is_exact: bool,
     /// The parts, in the order of the model's reading.
     pub segments: Vec<ContextSegment>,
+    /// What its summary stands for, as it was, oldest first.
+    pub originals: Vec<ContextSegment>,
 }
 
 /// One part of a context.
@@ -57,6 +61,8 @@ palyra_common::runtime_contract_enum! {
         Tools = "tools",
         /// Palyra's instructions and the project's files.
         Instructions = "instructions",
+        /// The operator's instructions for the agent.
+        Agent = "agent",
         /// An earlier exchange of the session.
         History = "history",
         /// The task, or what a person wrote later, with attached files.
@@ -65,6 +71,8 @@ palyra_common::runtime_contract_enum! {
         Assistant = "assistant",
         /// The result of a call.
         ToolResult = "tool_result",
+        /// What the judge of the objective said.
+        Verdict = "verdict",
         /// A summary of older parts.
         Summary = "summary",
     }
@@ -94,6 +102,7 @@ impl Engine {
         let messages = context::messages(spec, call.machine.items());
         let is_exact = context::digest(&messages) == call.digest;
         segments.extend(take_apart(spec, call.machine.items(), &messages));
+        let originals = call.set_aside.whole().iter().map(|item| original(spec, item)).collect();
         Ok(ContextView {
             turn: call.turn,
             attempt: call.attempt,
@@ -103,6 +112,7 @@ impl Engine {
             digest: call.digest,
             is_exact,
             segments,
+            originals,
         })
     }
 }
@@ -114,24 +124,28 @@ struct Call {
     attempt: u32,
     turns: u32,
     digest: Digest,
+    set_aside: SetAside,
 }
 
 /// The last call of the wanted turn, or the last of all.
 fn find(tape: &[StoredRecord], wanted: Option<u32>) -> Result<Option<Call>, AgentError> {
     let mut machine: Option<Machine> = None;
     let mut found: Option<Call> = None;
+    let mut set_aside = SetAside::default();
     let mut turns = 0;
     for record in tape {
         match (TapeEntry::from_record(record)?, &mut machine) {
             (TapeEntry::Input(Input::Accepted(spec)), None) => machine = Some(Machine::accept(*spec, record.at)),
             (TapeEntry::Input(input), Some(machine)) => {
+                set_aside.note(machine, &input);
                 // Replay proper judges whether the tape is sound; here a step that is refused shows in the digest.
                 let _ = machine.step(input, record.at);
             }
             (TapeEntry::Action(Action::CallModel { turn, attempt, context, .. }), Some(machine)) => {
                 turns = turns.max(turn);
                 if wanted.is_none_or(|wanted| wanted == turn) {
-                    found = Some(Call { machine: machine.clone(), turn, attempt, turns, digest: context });
+                    let set_aside = set_aside.clone();
+                    found = Some(Call { machine: machine.clone(), turn, attempt, turns, digest: context, set_aside });
                 }
             }
             _ => {}
@@ -140,22 +154,29 @@ fn find(tape: &[StoredRecord], wanted: Option<u32>) -> Result<Option<Call>, Agen
     Ok(found.map(|call| Call { turns, ..call }))
 }
 
-/// Names each message by what it was made of: instructions, two per exchange of the history, one per item.
+/// Names each message by what it was made of: instructions of Palyra and of the agent, two per exchange of the history, one per item.
 fn take_apart(spec: &RunSpec, items: &[Item], messages: &[Message]) -> Vec<ContextSegment> {
-    let history = 2 * spec.history.len();
+    let (history, task) = (context::instruction_messages(spec), context::task_message(spec));
     let mut segments = Vec::with_capacity(messages.len());
     for (index, message) in messages.iter().enumerate() {
         let (kind, source, label) = if index == 0 {
             let files: Vec<&str> = spec.project.iter().map(|item| item.source.as_str()).collect();
             let source = if files.is_empty() { "palyra".to_owned() } else { format!("palyra, {}", files.join(", ")) };
             (SegmentKind::Instructions, source, None)
-        } else if index <= history {
-            let exchange = spec.history.get((index - 1) / 2);
-            let who = if index % 2 == 1 { "asked before" } else { "answered before" };
-            let label = exchange.filter(|_| index % 2 == 0).map(|exchange| exchange.label.clone());
+        } else if index < history {
+            let version = spec.profile.as_ref().map_or(0, |agent| agent.version);
+            (SegmentKind::Agent, format!("{}, version {version}", spec.agent), Some(RunAgent::label()))
+        } else if index < task {
+            let (exchange, is_answer) = (spec.history.get((index - history) / 2), (index - history) % 2 == 1);
+            let who = if is_answer { "answered before" } else { "asked before" };
+            let label = if is_answer {
+                exchange.map(|exchange| exchange.label.clone())
+            } else {
+                exchange.and_then(|exchange| exchange.prompt_label.clone())
+            };
             (SegmentKind::History, who.to_owned(), label)
         } else {
-            describe(items.get(index - 1 - history))
+            describe(items.get(index - task))
         };
         segments.push(ContextSegment {
             kind,
@@ -166,6 +187,13 @@ fn take_apart(spec: &RunSpec, items: &[Item], messages: &[Message]) -> Vec<Conte
         });
     }
     segments
+}
+
+/// An item that a summary stands for.
+fn original(spec: &RunSpec, item: &Item) -> ContextSegment {
+    let (kind, source, label) = describe(Some(item));
+    let message = context::message(spec, item);
+    ContextSegment { kind, source, tokens: estimate_message_tokens(&message), label, text: text_of(&message) }
 }
 
 fn describe(item: Option<&Item>) -> (SegmentKind, String, Option<Label>) {
@@ -179,6 +207,7 @@ fn describe(item: Option<&Item>) -> (SegmentKind, String, Option<Label>) {
             (SegmentKind::Assistant, tools.join(", "), None)
         }
         Some(Item::ToolResult { tool, label, .. }) => (SegmentKind::ToolResult, tool.clone(), Some(label.clone())),
+        Some(Item::Verdict { label, .. }) => (SegmentKind::Verdict, "objective".to_owned(), Some(label.clone())),
         Some(Item::Summary { replaces, label, .. }) => {
             (SegmentKind::Summary, format!("{replaces} earlier steps"), Some(label.clone()))
         }

@@ -10,6 +10,17 @@ use super::Engine;
 use super::driver::Command;
 use crate::error::AgentError;
 use crate::machine::Input;
+use crate::projections;
+use crate::spec::ModelChoice;
+
+/// How a run goes on.
+#[derive(Debug, Clone, Default)]
+pub struct Resumption {
+    /// How much it is to spend beyond its budgets; a person is asked first.
+    pub over_budget: Option<MicroUsd>,
+    /// The model that plans from now on, if it is to be another one.
+    pub model: Option<String>,
+}
 
 impl Engine {
     /// Ends a run for good.
@@ -28,18 +39,28 @@ impl Engine {
         self.send(run_id, Input::Pause { by: by.to_owned() }).await
     }
 
-    /// Lets a held run go on, or one that stopped because its model or its budget did. With an amount a person is asked first whether it may spend
-    /// that much more than its budgets allow.
+    /// Lets a held run go on, or one that stopped because its model or its budget did.
     ///
     /// # Errors
     /// When there is no such run, it is not held, or its session has another run at work.
-    pub async fn resume(&self, run_id: RunId, by: &str, over_budget: Option<MicroUsd>) -> Result<(), AgentError> {
-        let input = Input::Resume { by: by.to_owned(), over_budget };
+    pub async fn resume(&self, run_id: RunId, by: &str, how: Resumption) -> Result<(), AgentError> {
+        let model = match how.model {
+            Some(model) => Some(Box::new(self.choose(run_id, &model).await?)),
+            None => None,
+        };
+        let input = Input::Resume { by: by.to_owned(), over_budget: how.over_budget, model };
         let row = self.run(run_id).await?;
         if row.phase != RunLifecyclePhase::Failed {
             return self.send(run_id, input).await;
         }
         self.to_the_end(|engine| async move { engine.take_up_failed(run_id, input).await }).await
+    }
+
+    /// The model of this name, as the agent of the run has it.
+    async fn choose(&self, run_id: RunId, model: &str) -> Result<ModelChoice, AgentError> {
+        let agent = self.query(move |reader| projections::agent_of(reader.connection(), run_id)).await?;
+        let agent = agent.ok_or_else(|| AgentError::RunNotFound(run_id))?;
+        Ok(ModelChoice::of(self.shared.options.provider.describe_for(&agent, Some(model))))
     }
 
     /// Writes to a run at work.

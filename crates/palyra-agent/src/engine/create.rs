@@ -9,17 +9,22 @@ use palyra_tools::Workspace;
 use super::client_tools;
 use super::driver::Driver;
 use super::files::Attachment;
+use super::given_files::{self, GivenFile};
 use super::given_history::{self, GivenExchange};
-use super::images::{Images, Onlooker};
+use super::images::{Images, Looked, Onlooker};
 use super::locks::Held;
 use super::sessions::{self, Known};
-use super::{Engine, files};
+use super::{Engine, Shared, files};
+use crate::agents::{AgentProfile, RunAgent};
 use crate::error::AgentError;
 use crate::machine::{Input, Machine};
 use crate::projections::{self, RunRow, SessionState};
 use crate::prompt::SYSTEM;
 use crate::session::{LOCAL_USER, SessionCreated, SessionSettings, kind};
-use crate::spec::{ClientTool, ContextItem, Idempotency, MACHINE_VERSION, MAIN_AGENT, ModelChoice, RunLimits, RunSpec};
+use crate::spec::{
+    ClientTool, ContextItem, Idempotency, MACHINE_VERSION, MAIN_AGENT, ModelChoice, Objective, OutsideSender,
+    RunLimits, RunSpec,
+};
 use crate::tape::EntryRef;
 
 /// Characters of a task that name its session.
@@ -30,7 +35,7 @@ const TITLE_CHARS: usize = 80;
 pub struct NewRun {
     /// What is to be done.
     pub prompt: String,
-    /// The directory to work in, absolute; empty means the one of the session's settings.
+    /// The directory to work in, absolute; empty means the one of the session's settings or of the agent.
     pub workspace: String,
     /// Goes on in this session; otherwise a new one begins.
     pub session_id: Option<SessionId>,
@@ -50,12 +55,18 @@ pub struct NewRun {
     pub mode: Option<RunMode>,
     /// Whose run it is; the local user if nobody else is named.
     pub owner: Option<String>,
-    /// The agent that carries it out, by name.
+    /// The agent that carries it out, by name, if not the session's.
     pub agent: Option<String>,
+    /// Who wrote the task, if it was not the owner. Its words are then nobody's orders, and files that it refers to are not read.
+    pub from: Option<OutsideSender>,
     /// Tools of the caller, whose calls are handed back; see [`Engine::deliver_client_results`].
     pub client_tools: Vec<ClientTool>,
+    /// Files that the owner handed over with the task; whoever asks has checked that they are theirs.
+    pub attachments: Vec<GivenFile>,
     /// What was said before, as the caller tells it, instead of what the session holds.
     pub history: Vec<GivenExchange>,
+    /// What has to be there before the run may end with its answer.
+    pub objective: Option<Objective>,
     /// The same key of the same owner gives the same run.
     pub idempotency_key: Option<String>,
 }
@@ -81,13 +92,25 @@ impl NewRun {
             parts.push(serde_json::to_vec(&self.client_tools).unwrap_or_default());
             parts.push(serde_json::to_vec(&self.history).unwrap_or_default());
         }
+        for file in &self.attachments {
+            parts.extend([file.name.clone().into_bytes(), file.artifact.to_string().into_bytes()]);
+        }
         parts.extend(self.agent.as_ref().map(|agent| agent.clone().into_bytes()));
+        parts.extend(self.objective.as_ref().map(|objective| serde_json::to_vec(objective).unwrap_or_default()));
         Digest::of_parts(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
     fn owner(&self) -> &str {
         self.owner.as_deref().unwrap_or(LOCAL_USER)
     }
+}
+
+/// By whom a run is carried out.
+struct Working {
+    /// The agent's name.
+    agent: String,
+    /// What it is, if somebody set it up.
+    profile: Option<RunAgent>,
 }
 
 /// What the journal knows before a run is accepted.
@@ -106,19 +129,26 @@ impl Engine {
     /// When the request is wrong or new work cannot be taken now.
     pub async fn create_run(&self, new: NewRun) -> Result<RunRow, AgentError> {
         self.to_the_end(|engine| async move {
-            let _held = engine.hold_for(&new).await?;
-            engine.create_run_held(new, RunId::generate(), Vec::new()).await
+            let run_id = RunId::generate();
+            let _repetitions = engine.hold_repetitions(&new).await;
+            // Without the session's lock: whoever else uses it does not wait for somebody who looks at an image.
+            let looked = engine.look_beforehand(&new, run_id).await?;
+            let _held = engine.hold_session(&new).await?;
+            engine.create_run_held(new, run_id, Vec::new(), looked).await
         })
         .await
     }
 
-    /// The locks under which a run is accepted: of its idempotency key, its session's key and its session.
-    async fn hold_for(&self, new: &NewRun) -> Result<Vec<Held>, AgentError> {
+    /// The lock under which a run is accepted that could be asked for again.
+    async fn hold_repetitions(&self, new: &NewRun) -> Option<Held> {
+        let key = new.idempotency_key.as_ref()?;
+        Some(self.shared.locks.idempotency(new.owner(), key).await)
+    }
+
+    /// The locks under which a run is accepted in its session: of the session's key and of the session.
+    async fn hold_session(&self, new: &NewRun) -> Result<Vec<Held>, AgentError> {
         let locks = &self.shared.locks;
         let mut held = Vec::new();
-        if let Some(key) = &new.idempotency_key {
-            held.push(locks.idempotency(new.owner(), key).await);
-        }
         let mut session = new.session_id;
         if let (None, Some(key)) = (session, &new.session_key) {
             held.push(locks.key(new.owner(), key).await);
@@ -139,6 +169,7 @@ impl Engine {
         mut new: NewRun,
         run_id: RunId,
         beside: Vec<NewRecord>,
+        looked: Looked,
     ) -> Result<RunRow, AgentError> {
         if self.shared.stopping.is_cancelled() {
             return Err(AgentError::Stopping);
@@ -147,37 +178,36 @@ impl Engine {
             return Err(AgentError::EmptyPrompt);
         }
         client_tools::check(&new.client_tools)?;
-        check_agent(new.agent.as_deref())?;
         let options = &self.shared.options;
         options.journal.admission()?;
-        let agent = new.agent.clone().unwrap_or_else(|| MAIN_AGENT.to_owned());
-        let window = options.provider.describe_for(&agent, new.model.as_deref()).context_tokens;
-        let Before { session, known, existing } = self.look_up(&new, window as usize).await?;
+        let Before { session, known, existing } = self.look_up(&new).await?;
         let request = new.digest();
         match (existing, &new.idempotency_key) {
             (Some((run, earlier)), _) if earlier == request => return Ok(run),
             (Some(_), Some(key)) => return Err(AgentError::IdempotencyConflict(key.clone())),
             _ => {}
         }
-        let mode = self.settle(&mut new, session.as_ref())?;
-        // The session may have named a model.
+        let (mode, Working { agent, profile }) = self.settle(&mut new, session.as_ref())?;
+        // The session or the agent may have named a model.
         let info = options.provider.describe_for(&agent, new.model.as_deref());
         let (workspace, project, found) = self.open_workspace(&new).await?;
-        let session_id = session.as_ref().map_or_else(SessionId::generate, |session| session.row.session_id);
+        let session_id = session.as_ref().map_or(looked.session_id, |session| session.row.session_id);
         let onlooker =
             Onlooker { run_id, session_id, owner: new.owner(), agent: &agent, model: &info.model, prompt: &new.prompt };
-        let (attachments, images) = self.take_in(found, &onlooker).await?;
+        let (attachments, images) = self.take_in(found, &onlooker, &looked).await?;
         let spec = RunSpec {
             run_id,
             session_id,
             machine_version: MACHINE_VERSION,
             owner: new.owner().to_owned(),
             agent,
+            profile,
             mode,
             frame_seed: Digest::of_parts(
                 &[RunId::generate(), RunId::generate()].map(|id| id.to_string()).each_ref().map(|id| id.as_bytes()),
             ),
             prompt: new.prompt.clone(),
+            from: new.from.clone(),
             attachments,
             workspace: workspace.root().display().to_string(),
             system: SYSTEM.to_owned(),
@@ -185,8 +215,9 @@ impl Engine {
             history: known.exchanges,
             history_omitted: known.omitted,
             client_tools: new.client_tools.clone(),
+            objective: new.objective.clone(),
             limits: self.limits(&new),
-            model: ModelChoice { provider: info.name, name: info.model, context_tokens: info.context_tokens },
+            model: ModelChoice::of(info),
             idempotency: new.idempotency_key.clone().map(|key| Idempotency { key, request }),
         };
         let mut records = Vec::new();
@@ -206,28 +237,68 @@ impl Engine {
         self.accept(spec, workspace, images, records).await
     }
 
-    /// Checks the session, takes from it what the request leaves open, and says how untrusted results are treated.
-    fn settle(&self, new: &mut NewRun, session: Option<&SessionState>) -> Result<RunMode, AgentError> {
-        let configured = self.shared.options.mode;
-        let Some(row) = session.map(|session| &session.row) else {
-            return match new.expected_version {
-                // A session that is not there has no version to expect.
-                Some(expected) if expected > 0 => {
-                    let name = new.session_key.clone().unwrap_or_else(|| "(new)".to_owned());
-                    Err(AgentError::SessionNotFound(name))
+    /// Has the images of a request looked at whose model does not see, before anything is locked for it. Whatever is wrong with the request is left to
+    /// its acceptance to say.
+    pub(super) async fn look_beforehand(&self, new: &NewRun, run_id: RunId) -> Result<Looked, AgentError> {
+        let nothing = Looked::default();
+        let options = &self.shared.options;
+        let files = files::has_references(&new.prompt) || !new.attachments.is_empty();
+        if !files || self.shared.stopping.is_cancelled() {
+            return Ok(nothing);
+        }
+        options.journal.admission()?;
+        let Ok(Before { session, existing: None, .. }) = self.look_up(new).await else { return Ok(nothing) };
+        let mut new = new.clone();
+        let Ok((_, Working { agent, .. })) = self.settle(&mut new, session.as_ref()) else { return Ok(nothing) };
+        let info = options.provider.describe_for(&agent, new.model.as_deref());
+        if options.provider.sees_images(&agent, &info.model) {
+            return Ok(nothing);
+        }
+        let Ok((_, _, found)) = self.open_workspace(&new).await else { return Ok(nothing) };
+        let session_id = session.as_ref().map_or(nothing.session_id, |session| session.row.session_id);
+        let onlooker =
+            Onlooker { run_id, session_id, owner: new.owner(), agent: &agent, model: &info.model, prompt: &new.prompt };
+        self.look(found, &onlooker, nothing).await
+    }
+
+    /// Checks the session and takes from it and from the agent what the request leaves open. Says how untrusted results are treated, and by whom
+    /// the run is carried out.
+    fn settle(&self, new: &mut NewRun, session: Option<&SessionState>) -> Result<(RunMode, Working), AgentError> {
+        let row = session.map(|session| &session.row);
+        match row {
+            Some(row) => {
+                sessions::check_version(row, new.expected_version)?;
+                if row.archived_at.is_some() {
+                    return Err(AgentError::SessionArchived(row.session_id));
                 }
-                _ => Ok(new.mode.unwrap_or(configured)),
-            };
-        };
-        sessions::check_version(row, new.expected_version)?;
-        if row.archived_at.is_some() {
-            return Err(AgentError::SessionArchived(row.session_id));
+            }
+            // A session that is not there has no version to expect.
+            None if new.expected_version.is_some_and(|expected| expected > 0) => {
+                let name = new.session_key.clone().unwrap_or_else(|| "(new)".to_owned());
+                return Err(AgentError::SessionNotFound(name));
+            }
+            None => {}
         }
+        let settings = row.map(|row| row.settings.clone()).unwrap_or_default();
+        let agent = new.agent.clone().or(settings.agent).unwrap_or_else(|| MAIN_AGENT.to_owned());
+        let found = self.shared.agents.find(&agent)?;
+        let profile = found.as_ref().map(RunAgent::of);
+        let AgentProfile { model, mode: least, workspace, .. } = found.map(|row| row.profile).unwrap_or_default();
         if new.workspace.is_empty() {
-            new.workspace = row.settings.workspace.clone().ok_or(AgentError::WorkspaceMissing(row.session_id))?;
+            new.workspace = settings.workspace.or(workspace).ok_or_else(|| match row {
+                Some(row) => AgentError::WorkspaceMissing(row.session_id),
+                None => AgentError::NoWorkspace,
+            })?;
         }
-        new.model = new.model.take().or_else(|| row.settings.model.clone());
-        Ok(new.mode.or(row.mode).unwrap_or(configured))
+        new.model = new.model.take().or(settings.model).or(model);
+        match (new.mode, least) {
+            (Some(asked), Some(least)) if asked < least => {
+                return Err(AgentError::AgentModeLoosened { name: agent, least, asked });
+            }
+            _ => {}
+        }
+        let mode = new.mode.or(row.and_then(|row| row.mode)).unwrap_or(self.shared.options.mode);
+        Ok((least.map_or(mode, |least| mode.max(least)), Working { agent, profile }))
     }
 
     async fn accept(
@@ -257,12 +328,13 @@ impl Engine {
     }
 
     /// One read for all that the journal has to say about a request.
-    async fn look_up(&self, new: &NewRun, window: usize) -> Result<Before, AgentError> {
+    async fn look_up(&self, new: &NewRun) -> Result<Before, AgentError> {
         let (id, key, idempotency) = (new.session_id, new.session_key.clone(), new.idempotency_key.clone());
         let (owner, given) = (new.owner().to_owned(), new.history.clone());
         if id.is_none() && key.is_none() && idempotency.is_none() && given.is_empty() {
             return Ok(Before::default());
         }
+        let (agent, model, shared) = (new.agent.clone(), new.model.clone(), Arc::clone(&self.shared));
         let before = self
             .shared
             .options
@@ -281,6 +353,8 @@ impl Engine {
                     (None, Some(key)) => projections::session_by_key(db, &owner, key)?,
                     (None, None) => None,
                 };
+                let settings = session.as_ref().map(|session| session.row.settings.clone()).unwrap_or_default();
+                let window = window(&shared, agent.or(settings.agent), model.or(settings.model));
                 let known = match &session {
                     _ if !given.is_empty() => given_history::known(db, &owner, given, window)?,
                     Some(session) => sessions::known(db, session, window)?,
@@ -299,13 +373,17 @@ impl Engine {
         &self,
         new: &NewRun,
     ) -> Result<(Arc<Workspace>, Vec<ContextItem>, Vec<Attachment>), AgentError> {
-        let (path, prompt) = (new.workspace.clone(), new.prompt.clone());
+        // Nobody outside has files put into a context by naming them.
+        let prompt = if new.from.is_some() { String::new() } else { new.prompt.clone() };
+        let path = new.workspace.clone();
         let names = self.shared.options.project_files.clone();
         let protected = self.shared.options.protected.clone();
+        let (artifacts, given) = (self.shared.options.journal.artifacts().clone(), new.attachments.clone());
         tokio::task::spawn_blocking(move || {
             let workspace = Arc::new(Workspace::open_protecting(&path, &protected)?);
             let project = files::project_files(&workspace, &names);
-            let attachments = files::references(&workspace, &prompt)?;
+            let mut attachments = files::references(&workspace, &prompt)?;
+            given_files::add(&artifacts, given, &mut attachments)?;
             Ok((workspace, project, attachments))
         })
         .await
@@ -330,13 +408,10 @@ fn title_of(prompt: &str) -> String {
     words.collect::<Vec<_>>().join(" ").chars().take(TITLE_CHARS).collect()
 }
 
-/// Names of agents stand in files, budgets and reports.
-fn check_agent(name: Option<&str>) -> Result<(), AgentError> {
-    let fits = |name: &str| {
-        (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-    };
-    match name {
-        Some(name) if !fits(name) => Err(AgentError::AgentNameInvalid(name.to_owned())),
-        _ => Ok(()),
-    }
+/// Tokens that fit the model of such a run. An agent that is not there refuses the run a moment later.
+fn window(shared: &Shared, agent: Option<String>, model: Option<String>) -> usize {
+    let agent = agent.unwrap_or_else(|| MAIN_AGENT.to_owned());
+    let of_agent = || shared.agents.find(&agent).ok().flatten().and_then(|row| row.profile.model);
+    let model = model.or_else(of_agent);
+    shared.options.provider.describe_for(&agent, model.as_deref()).context_tokens as usize
 }

@@ -20,10 +20,12 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
+use super::canvases::Drawing;
 use super::compaction::Compaction;
 use super::flow::Flow;
 use super::hooks::{AfterRun, HookCalls, Request};
 use super::images::Images;
+use super::judging::Judging;
 use super::live_tape::{LiveTape, Weighed};
 use super::model_call::{ModelCall, ModelNews};
 use super::tool_call::ToolCalls;
@@ -64,6 +66,7 @@ pub(super) struct Driver {
     /// Whom to tell that the run is over.
     after_run: Option<Request>,
     compaction: Option<Compaction>,
+    judging: Option<Judging>,
     images: Images,
     flow: Flow,
     slot: Option<OwnedSemaphorePermit>,
@@ -88,6 +91,7 @@ impl Driver {
             hooks_told: None,
             after_run: None,
             compaction: None,
+            judging: None,
             images: Images::default(),
             flow: Flow::default(),
             slot: None,
@@ -173,7 +177,7 @@ impl Driver {
             detail: None,
             prompt: spec.prompt.clone(),
             workspace: spec.workspace.clone(),
-            model: format!("{}/{}", spec.model.provider, spec.model.name),
+            model: spec.model.shown(),
             created_at: self.machine.created_at(),
             started_at: self.started_at,
             ended_at: None,
@@ -220,6 +224,7 @@ impl Driver {
                 answered = self.hooks.next() => self.apply(vec![answered]).await?,
                 news = ModelCall::next(&mut self.model) => self.model_news(news).await?,
                 summary = Compaction::next(&mut self.compaction) => self.apply(vec![summary]).await?,
+                verdict = Judging::next(&mut self.judging) => self.apply(vec![verdict]).await?,
                 slot = slots.acquire_owned(), if queued => {
                     if let Ok(slot) = slot {
                         let at = self.shared.options.clock.now();
@@ -243,6 +248,7 @@ impl Driver {
     async fn drain(&mut self) -> Result<(), AgentError> {
         self.model = None;
         self.compaction = None;
+        self.judging = None;
         // Hooks are asked again after the restart.
         self.hooks = HookCalls::default();
         while !self.tools.is_empty() {
@@ -385,6 +391,9 @@ impl Driver {
                 Action::Execute { call_id, tool, arguments, .. } if tool == INSPECT => {
                     self.tools.inspect(&self.shared, &self.machine, call_id, arguments);
                 }
+                Action::Execute { call_id, effect_id, tool, arguments } if Drawing::is_one(&tool) => {
+                    self.tools.draw(&self.shared, &self.machine, call_id, effect_id, tool, arguments);
+                }
                 Action::Execute { call_id, effect_id, tool, arguments } => {
                     self.tools.begin(
                         &self.shared,
@@ -412,12 +421,17 @@ impl Driver {
                     }
                 }
                 Action::StopHooks { occurrence_id } => self.hooks.stop(&occurrence_id),
+                Action::Judge { judgement } => {
+                    self.judging = Some(Judging::begin(&self.shared, &self.machine, judgement));
+                }
+                Action::StopJudge { .. } => self.judging = None,
                 // Recorded; nothing to carry out.
                 Action::Decide { .. }
                 | Action::HandBack { .. }
                 | Action::RequestApproval(_)
                 | Action::WithdrawApproval { .. }
                 | Action::Attest(_)
+                | Action::DrawCanvas(_)
                 | Action::Status(_) => {}
             }
         }

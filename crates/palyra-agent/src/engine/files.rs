@@ -12,7 +12,7 @@ use crate::error::AgentError;
 use crate::spec::ContextItem;
 
 /// Bytes of one file that enter a context; more is cut off with a note.
-const MAX_FILE_BYTES: usize = 64 * 1024;
+pub(super) const MAX_FILE_BYTES: usize = 64 * 1024;
 /// References that one message may carry.
 const MAX_REFERENCES: usize = 16;
 /// Images that one message may carry: all of them go with every call of the run.
@@ -38,12 +38,17 @@ pub(super) struct FoundImage {
 }
 
 impl Attachment {
-    fn source(&self) -> &str {
+    pub(super) fn source(&self) -> &str {
         match self {
             Self::Text(item) => &item.source,
             Self::Image(image) => &image.source,
         }
     }
+}
+
+/// Whether a message may refer to files at all.
+pub(super) fn has_references(text: &str) -> bool {
+    text.contains(MARK)
 }
 
 /// Project files that exist, in the configured order.
@@ -66,13 +71,19 @@ pub(super) fn references(workspace: &Workspace, text: &str) -> Result<Vec<Attach
             },
             Err(source) => return Err(AgentError::BadReference { path, source }),
         };
-        found.push(attachment);
-        if found.iter().filter(|attachment| matches!(attachment, Attachment::Image(_))).count() > MAX_IMAGES {
-            let path = found.last().map(Attachment::source).unwrap_or_default();
-            return Err(images::refused(path, format!("a task may refer to {MAX_IMAGES} images")));
-        }
+        push(&mut found, attachment)?;
     }
     Ok(found)
+}
+
+/// Adds one to the others, unless there would be too many images.
+pub(super) fn push(found: &mut Vec<Attachment>, attachment: Attachment) -> Result<(), AgentError> {
+    found.push(attachment);
+    if found.iter().filter(|attachment| matches!(attachment, Attachment::Image(_))).count() > MAX_IMAGES {
+        let path = found.last().map(Attachment::source).unwrap_or_default();
+        return Err(images::refused(path, format!("a task may refer to {MAX_IMAGES} images")));
+    }
+    Ok(())
 }
 
 /// The image at a path, if it is one that models can look at.

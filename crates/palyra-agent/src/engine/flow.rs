@@ -40,6 +40,9 @@ impl Flow {
         tool: &str,
         arguments: &Value,
     ) -> Decided {
+        if !machine.spec().lets_use(tool) {
+            return beyond_the_agent(call_id, &machine.spec().agent, tool);
+        }
         if let Some(client) = machine.spec().client_tool(tool) {
             return client_tools::decide(options, machine, call_id, client, arguments);
         }
@@ -118,9 +121,18 @@ impl Flow {
         let spec = machine.spec();
         if !self.begun {
             self.begun = true;
-            self.material.trust(&spec.prompt);
+            // What somebody outside wrote is among the readings.
+            if spec.from.is_none() {
+                self.material.trust(&spec.prompt);
+            }
+            if let Some(instructions) = spec.instructions() {
+                self.material.trust(instructions);
+            }
             for exchange in &spec.history {
-                self.material.trust(&exchange.prompt);
+                match &exchange.prompt_label {
+                    None => self.material.trust(&exchange.prompt),
+                    Some(_) => self.material.distrust(&exchange.prompt, "an earlier message of an outside sender"),
+                }
                 self.material.distrust(&exchange.answer, "an earlier answer of this session");
             }
             for item in spec.project.iter().chain(&spec.attachments) {
@@ -216,14 +228,27 @@ fn refusal(reason: String, policies: Vec<String>) -> Verdict {
     Verdict { verdict: ToolVerdict::Deny, reasons: vec![reason], told: Vec::new(), policies, requests: Vec::new() }
 }
 
-/// A proposal that names no tool or the wrong arguments. The facts are the cautious ones; nothing runs by them.
+/// A proposal of a tool that the run's agent does not have.
+fn beyond_the_agent(call_id: &str, agent: &str, tool: &str) -> Decided {
+    Decided {
+        told: vec![format!("this agent does not have {tool}; do with the tools you were given")],
+        ..out_of_hand(call_id, format!("the agent `{agent}` does not have {tool}"), "engine.agent_tools".to_owned())
+    }
+}
+
+/// A proposal that names no tool or the wrong arguments.
 fn denied(call_id: &str, error: &StableErrorEnvelope) -> Decided {
+    out_of_hand(call_id, error.to_string(), format!("engine.{}", error.code))
+}
+
+/// A denial without a decision of the policies. The facts are the cautious ones; nothing runs by them.
+fn out_of_hand(call_id: &str, reason: String, policy: String) -> Decided {
     Decided {
         call_id: call_id.to_owned(),
         verdict: ToolVerdict::Deny,
-        reasons: vec![error.to_string()],
+        reasons: vec![reason],
         told: Vec::new(),
-        policies: vec![format!("engine.{}", error.code)],
+        policies: vec![policy],
         requests: Vec::new(),
         facts: CallFacts {
             concurrency: Concurrency::Exclusive,

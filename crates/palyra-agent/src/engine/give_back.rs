@@ -60,6 +60,8 @@ impl Driver {
                 mode: InputMode::FollowUp,
                 workspace: Some(spec.workspace.clone()),
                 by: spec.owner.clone(),
+                agent: Some(spec.agent.clone()),
+                from: None,
             };
             records.push(engine.session_record(kind::INPUT, session_id, &given)?);
         }

@@ -35,7 +35,7 @@ pub(super) fn known(
         let Some(left) = budget.checked_sub(prompt.len() + answer.len()) else { break };
         budget = left;
         let label = label(connection, owner, &answer)?;
-        exchanges.push(Exchange { run_id: None, prompt, answer, label });
+        exchanges.push(Exchange { run_id: None, prompt, prompt_label: None, answer, label });
     }
     let omitted = u32::try_from(total - exchanges.len()).unwrap_or(u32::MAX);
     exchanges.reverse();

@@ -53,6 +53,28 @@ impl Images {
     }
 }
 
+/// What was seen on images before a run is accepted. Whoever finds other bytes at acceptance looks again.
+#[derive(Debug)]
+pub(super) struct Looked {
+    /// The session that the run begins, if it begins one.
+    pub(super) session_id: SessionId,
+    seen: Vec<(String, Digest, ContextItem)>,
+}
+
+impl Default for Looked {
+    fn default() -> Self {
+        Self { session_id: SessionId::generate(), seen: Vec::new() }
+    }
+}
+
+impl Looked {
+    fn at(&self, image: &FoundImage) -> Option<ContextItem> {
+        let digest = Digest::of(&image.bytes);
+        let same = |(source, seen, _): &&(String, Digest, ContextItem)| *source == image.source && *seen == digest;
+        self.seen.iter().find(same).map(|(_, _, item)| item.clone())
+    }
+}
+
 /// For whom images are looked at.
 pub(super) struct Onlooker<'a> {
     pub(super) run_id: RunId,
@@ -70,17 +92,40 @@ impl Engine {
         &self,
         found: Vec<Attachment>,
         onlooker: &Onlooker<'_>,
+        looked: &Looked,
     ) -> Result<(Vec<ContextItem>, Images), AgentError> {
         let sees = self.shared.options.provider.sees_images(onlooker.agent, onlooker.model);
         let taken = found.into_iter().map(|attachment| async move {
             match attachment {
                 Attachment::Text(item) => Ok((item, None)),
                 Attachment::Image(image) if sees => self.keep(image).await.map(|(item, part)| (item, Some(part))),
-                Attachment::Image(image) => self.look_at(image, onlooker).await.map(|item| (item, None)),
+                Attachment::Image(image) => match looked.at(&image) {
+                    Some(item) => Ok((item, None)),
+                    None => self.look_at(image, onlooker).await.map(|item| (item, None)),
+                },
             }
         });
         let (items, parts): (Vec<ContextItem>, Vec<Option<Part>>) = try_join_all(taken).await?.into_iter().unzip();
         Ok((items, Images(Arc::new(parts.into_iter().flatten().collect()))))
+    }
+
+    /// Has all images looked at, for a model that does not see.
+    pub(super) async fn look(
+        &self,
+        found: Vec<Attachment>,
+        onlooker: &Onlooker<'_>,
+        mut looked: Looked,
+    ) -> Result<Looked, AgentError> {
+        let images = found.into_iter().filter_map(|attachment| match attachment {
+            Attachment::Image(image) => Some(image),
+            Attachment::Text(_) => None,
+        });
+        let seen = images.map(|image| async move {
+            let (source, digest) = (image.source.clone(), Digest::of(&image.bytes));
+            Ok::<_, AgentError>((source, digest, self.look_at(image, onlooker).await?))
+        });
+        looked.seen = try_join_all(seen).await?;
+        Ok(looked)
     }
 
     /// Keeps an image that the model sees itself.

@@ -2,7 +2,7 @@
 //!
 //! The journal appends without conditions, and this process is its only writer; so a check made under the lock still holds when the record is
 //! committed. Locks are taken in one order (idempotency key, session key, session), so nobody waits in a circle. Drivers take none of them while
-//! their run is at work.
+//! their run is at work; tools that draw take that of the drawings alone.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -24,6 +24,11 @@ impl Locks {
     /// Waits for the lock of a session.
     pub(super) async fn session(&self, id: SessionId) -> Held {
         self.hold(format!("session {id}")).await
+    }
+
+    /// Waits for the lock of what is drawn in a session. The innermost one: nobody waits for anything else while holding it but the journal.
+    pub(super) async fn drawing(&self, id: SessionId) -> Held {
+        self.hold(format!("drawing {id}")).await
     }
 
     /// Waits for the lock of a session's key.

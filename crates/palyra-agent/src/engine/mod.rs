@@ -3,14 +3,16 @@
 //! [`Engine`] is a cheap handle. Each unfinished run has one *driver*, a task that owns its machine and is the only writer of its tape; whatever is to
 //! happen to a run is sent to its driver. Finished runs are read from the journal.
 //!
-//! `create` accepts runs, `driver` drives them (`model_call`, `tool_call` and `compaction` carry out what its machine asks for), `recover` takes them up
+//! `create` accepts runs, `driver` drives them (`model_call`, `tool_call`, `compaction` and `judging` carry out what its machine asks for), `recover` takes them up
 //! again after a restart, `query` and `follow` read, `control` steers, `approvals` takes answers, `undo` takes changes back, `client_tools` hands calls back
-//! to clients, `hooks` lets plugins look at what happens, `sessions` holds what runs belong to, `auxiliary` does
-//! small jobs with models that have no tools.
+//! to clients, `hooks` lets plugins look at what happens, `agents` keeps named ways of working, `sessions` holds what runs belong to, `auxiliary` does
+//! small jobs with models that have no tools, `recall` finds what was said before, `canvases` shows what runs draw.
 
+mod agents;
 mod approvals;
 mod artifacts;
 pub(crate) mod auxiliary;
+mod canvases;
 mod client_tools;
 mod compaction;
 mod context_view;
@@ -21,10 +23,12 @@ mod files;
 mod flow;
 mod follow;
 mod give_back;
+mod given_files;
 mod given_history;
 mod hooks;
 mod images;
 mod inspect_call;
+mod judging;
 mod live_tape;
 mod locks;
 mod model_call;
@@ -32,10 +36,12 @@ mod options;
 mod page;
 mod progress;
 mod query;
+mod recall;
 mod recover;
 mod safety;
 mod sessions;
 pub(crate) mod spending;
+mod summaries;
 mod tool_call;
 mod undo;
 
@@ -51,23 +57,29 @@ use tracing::Instrument as _;
 
 pub use approvals::{Answer, PatternFilter};
 pub use auxiliary::{AuxiliaryDone, NewAuxiliaryTask};
+pub use canvases::{CanvasFollower, CanvasNews, CanvasSubmission};
 pub use client_tools::{ClientCall, ClientResult};
 pub use context_view::{ContextSegment, ContextView, SegmentKind};
+pub use control::Resumption;
 pub use create::NewRun;
 pub use follow::{Followed, TapeFollower};
+pub use given_files::GivenFile;
 pub use given_history::GivenExchange;
 pub use hooks::HookDispatch;
 pub use options::{EngineOptions, RunEnded};
 pub use query::{RunDetails, Timings};
+pub use recall::{RankedBy, RecallQuery, Recalled, RecalledPiece};
 pub use safety::Safety;
 pub use sessions::{
     ApprovalExport, CallExport, CallOutcomeExport, CompactionPlan, CompactionReverted, ExchangeExport, ExchangeOutline,
-    NewSession, Resolved, RunExport, SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput,
-    Submitted,
+    InputWhereabouts, NewSession, Resolved, RunExport, SessionAccount, SessionEvent, SessionEventKind, SessionExport,
+    SessionInput, Submitted,
 };
 pub use spending::Spending;
 pub use undo::UndoneRun;
 
+use self::agents::AgentBook;
+use self::canvases::CanvasBell;
 use self::driver::Command;
 use self::hooks::HookBook;
 use self::live_tape::LiveTape;
@@ -94,10 +106,16 @@ struct Shared {
     locks: Locks,
     /// Which hooks are bound to what.
     hooks: HookBook,
+    /// Rings when something was drawn.
+    canvas_bell: CanvasBell,
+    /// Which agents there are.
+    agents: AgentBook,
     /// Where auxiliary tasks wait.
     auxiliary: Arc<auxiliary::Line>,
     /// Sessions in which something may wait for its turn, so that the end of an ordinary run costs no look at the journal.
     waiting: Mutex<HashSet<SessionId>>,
+    /// Sessions for whose next run images are being looked at.
+    looking: Mutex<HashSet<SessionId>>,
     drivers: TaskTracker,
     stopping: CancellationToken,
 }
@@ -119,10 +137,13 @@ impl Engine {
             artifacts: Arc::new(artifacts::JournalArtifacts::new(&options.journal)),
             slots: Arc::new(Semaphore::new(options.max_concurrent.clamp(1, Semaphore::MAX_PERMITS))),
             auxiliary: auxiliary::Line::new(options.auxiliary_concurrent),
+            canvas_bell: CanvasBell::default(),
             live: Mutex::default(),
             locks: Locks::default(),
             hooks: HookBook::default(),
+            agents: AgentBook::default(),
             waiting: Mutex::default(),
+            looking: Mutex::default(),
             drivers: TaskTracker::new(),
             stopping: CancellationToken::new(),
             options,
@@ -132,6 +153,7 @@ impl Engine {
         engine.cancel_orphaned_tasks().await?;
         engine.put_patterns_in_force().await?;
         engine.open_hook_book().await?;
+        engine.open_agent_book().await?;
         // Before anything is driven: whoever ends from now on tells its hooks itself.
         engine.tell_hooks_of_ended_runs().await?;
         engine.recover().await?;
@@ -192,5 +214,10 @@ impl Shared {
     fn lock_waiting(&self) -> MutexGuard<'_, HashSet<SessionId>> {
         // See above.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_looking(&self) -> MutexGuard<'_, HashSet<SessionId>> {
+        // See above.
+        self.looking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

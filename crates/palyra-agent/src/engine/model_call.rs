@@ -3,6 +3,7 @@
 //! Text is gathered for a moment before it becomes a record, so that a fast model does not cost one commit per token; what a person sees is still what
 //! the journal holds. Dropping a call closes its connection.
 
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -217,21 +218,24 @@ impl ModelCall {
     }
 }
 
-/// The tools that the model may call now: Palyra's, and those of the client.
-pub(super) fn offered(options: &EngineOptions, spec: &RunSpec) -> Vec<ToolSpec> {
+/// The tools that the model may call now: Palyra's and those of the client, as far as the run's agent has them.
+pub(super) fn offered(options: &EngineOptions, spec: &RunSpec) -> Arc<[ToolSpec]> {
     let registry = options.registry.current();
     let own = registry.declarations().map(|tool| ToolSpec {
         name: tool.name.to_string(),
         description: tool.description.clone(),
-        input_schema: tool.input_schema.clone(),
+        input_schema: Arc::clone(&tool.input_schema),
     });
     let clients = spec.client_tools.iter().map(|tool| ToolSpec {
         name: tool.full_name(),
         description: tool.description.clone(),
-        input_schema: tool.input_schema.clone(),
+        input_schema: Arc::clone(&tool.input_schema),
     });
     // Calls under a client's name are handed back, so nothing else may be offered under it.
-    own.filter(|tool| spec.client_tool(&tool.name).is_none()).chain(clients).collect()
+    own.filter(|tool| spec.client_tool(&tool.name).is_none())
+        .chain(clients)
+        .filter(|tool| spec.lets_use(&tool.name))
+        .collect()
 }
 
 /// The stream of a call that is opened when it is first polled. It is one span of work, from the request to the end of the answer.

@@ -35,6 +35,10 @@ pub struct RunDetails {
     pub mode: RunMode,
     /// What the run set out to do.
     pub envelope: Vec<Intent>,
+    /// The agent that carries it out, by name.
+    pub agent: String,
+    /// The version of the agent that it took; absent if nobody had set it up.
+    pub agent_version: Option<u64>,
 }
 
 /// Where the time of a run went, in milliseconds.
@@ -123,6 +127,8 @@ impl Engine {
             open_approvals,
             mode: RunMode::Guarded,
             envelope: Vec::new(),
+            agent: String::new(),
+            agent_version: None,
         };
         details.read(&records)?;
         // A tape of an older machine does not replay; it had no envelope either.
@@ -162,6 +168,8 @@ impl RunDetails {
                 TapeEntry::Input(Input::Accepted(spec)) => {
                     self.prompt = spec.prompt;
                     self.mode = spec.mode;
+                    self.agent_version = spec.profile.as_ref().map(|agent| agent.version);
+                    self.agent = spec.agent;
                 }
                 TapeEntry::Input(Input::ModelTurnFinished(turn)) => {
                     self.timings.model_ms += turn.duration_ms;

@@ -103,6 +103,17 @@ impl Engine {
         Ok(())
     }
 
+    /// Puts something on the tape of a run that failed and may be taken up again. The caller holds its session.
+    pub(super) async fn note_on_failed(&self, run_id: RunId, input: Input) -> Result<(), AgentError> {
+        let (machine, workspace, images, last_seq) = self.rebuild(run_id).await?;
+        let at = self.shared.options.clock.now();
+        if let Err(refused) = machine.clone().step(input.clone(), at) {
+            return Err(AgentError::rejected(run_id, &refused));
+        }
+        let mut driver = Driver::new(Arc::clone(&self.shared), machine, workspace, last_seq).with_images(images);
+        driver.take_up(input).await.map(|_| ())
+    }
+
     /// Ends a run that cannot be driven, with a note that says why.
     async fn give_up(&self, run_id: RunId, message: String) -> Result<(), AgentError> {
         let row = self.run(run_id).await?;

@@ -11,7 +11,6 @@ use palyra_common::{
     Digest, ErrorCategory, Label, LimitsUsed, OutputClass, RunId, StableErrorEnvelope, ToStableError as _,
     ToolAttestation,
 };
-use palyra_policy::Signals;
 use palyra_tools::{
     DEFAULT_TIMEOUT, EffectId, EffectStore, ExecutionFacts, Invocation, Tool, ToolError, ToolOutput, Workspace,
 };
@@ -22,12 +21,13 @@ use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
 use super::Shared;
+use super::canvases::{Drawing, Drawn};
 use super::inspect_call::{self, Inspected};
 use super::model_call::CONTENT;
 use super::progress::ProgressBoard;
 use super::safety::Safety;
 use crate::canonical::canonical_json;
-use crate::machine::{CallResult, Input, Machine, Showing};
+use crate::machine::{CallResult, Input, Machine};
 use crate::own_tools::INSPECT;
 
 /// How long a stopped tool may take to report. Cancellation is felt within 100 ms, so this is less.
@@ -131,6 +131,37 @@ impl ToolCalls {
         let handle = self.tasks.spawn(inspecting.instrument(span));
         let effect_id = EffectId::new(format!("inspect-{call_id}"));
         self.running.insert(handle.id(), Running { call_id, tool: INSPECT.to_owned(), effect_id, cancel });
+    }
+
+    /// Draws on a canvas. It is short and either happened or did not, so nothing stops it half-way.
+    pub(super) fn draw(
+        &mut self,
+        shared: &Arc<Shared>,
+        machine: &Machine,
+        call_id: String,
+        effect_id: String,
+        tool: String,
+        arguments: Value,
+    ) {
+        let execution =
+            Execution::new(call_id.clone(), tool.clone(), canonical_json(&arguments)).scanned(&shared.options.safety);
+        let drawing = Drawing::prepare(machine, &call_id, effect_id.clone(), &tool, arguments);
+        let shared = Arc::clone(shared);
+        let span = tool_span(&tool, &call_id);
+        let drawing = async move {
+            let began = Instant::now();
+            let drawn = match drawing {
+                Ok(drawing) => drawing.carry_out(shared).await,
+                Err(error) => Err(error),
+            };
+            match drawn {
+                Ok(drawn) => execution.drawn(drawn, began.elapsed()),
+                Err(error) => execution.over(Err(error), began.elapsed(), Stop::None),
+            }
+        };
+        let handle = self.tasks.spawn(drawing.instrument(span));
+        let effect_id = EffectId::new(effect_id);
+        self.running.insert(handle.id(), Running { call_id, tool, effect_id, cancel: CancellationToken::new() });
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -262,53 +293,36 @@ impl Execution {
         self
     }
 
+    fn drawn(self, drawn: Drawn, took: Duration) -> Input {
+        let attestation = self.attest(&drawn.content, took, Stop::None);
+        let text = CallResult::of_text(drawn.content, Label::system(), attestation);
+        self.finish(CallResult { canvas: Some(drawn.canvas), ..text })
+    }
+
     fn inspected(self, inspected: Inspected, took: Duration) -> Input {
-        let result = CallResult {
-            attestation: self.attest(&inspected.content, took, Stop::None),
-            content: inspected.content,
-            error: None,
-            label: inspected.label,
-            data: inspected.data,
-            class: None,
-            server: inspected.server,
-            safety: Vec::new(),
-            suspicions: Vec::new(),
-            signals: Signals::default(),
-            showing: inspected.showing,
-            truncated: false,
-            artifact: None,
-            changes: Vec::new(),
-            duration_ms: millis(took),
-        };
-        self.finish(result)
+        let Inspected { content, data, label, server, showing } = inspected;
+        let attestation = self.attest(&content, took, Stop::None);
+        self.finish(CallResult { data, server, showing, ..CallResult::of_text(content, label, attestation) })
     }
 
     fn over(self, result: Result<ToolOutput, ToolError>, took: Duration, stop: Stop) -> Input {
         match result {
             Ok(output) => {
+                let attestation = attested(self.attest(&output.content, took, stop), output.execution);
                 let result = CallResult {
-                    attestation: attested(self.attest(&output.content, took, stop), output.execution),
-                    content: output.content,
-                    error: None,
-                    label: output.label,
                     // What built-in tools tell programs repeats their text; only classified data is kept.
                     data: self.server.as_ref().and(output.data),
                     class: self.class.clone(),
                     server: self.server.clone(),
-                    safety: Vec::new(),
-                    suspicions: Vec::new(),
-                    signals: Signals::default(),
-                    showing: Showing::ByMode,
                     truncated: output.truncated,
                     artifact: output.artifact.map(|artifact| artifact.digest),
                     changes: output.changes,
-                    duration_ms: millis(took),
+                    ..CallResult::of_text(output.content, output.label, attestation)
                 };
                 self.finish(result)
             }
-            Err(error) if stop == Stop::TimedOut => {
+            Err(_) if stop == Stop::TimedOut => {
                 let message = format!("`{}` did not end within its time limit", self.tool);
-                let _ = error;
                 self.failed(StableErrorEnvelope::new("tool_timeout", ErrorCategory::Dependency, message), took, stop)
             }
             Err(error) => self.failed(error.to_stable(), took, stop),
@@ -323,24 +337,9 @@ impl Execution {
 
     fn failed(self, error: StableErrorEnvelope, took: Duration, stop: Stop) -> Input {
         let content = format!("error: {error}");
-        let result = CallResult {
-            attestation: self.attest(&content, took, stop),
-            content,
-            error: Some(error),
-            label: Label::system(),
-            data: None,
-            class: None,
-            server: None,
-            safety: Vec::new(),
-            suspicions: Vec::new(),
-            signals: Signals::default(),
-            showing: Showing::ByMode,
-            truncated: false,
-            artifact: None,
-            changes: Vec::new(),
-            duration_ms: millis(took),
-        };
-        self.finish(result)
+        let attestation = self.attest(&content, took, stop);
+        let text = CallResult::of_text(content, Label::system(), attestation);
+        self.finish(CallResult { error: Some(error), ..text })
     }
 
     fn attest(&self, content: &str, took: Duration, stop: Stop) -> ToolAttestation {

@@ -11,6 +11,7 @@ use palyra_common::{
 use serde::{Deserialize, Serialize};
 
 use super::input::Offer;
+use crate::canvas::CanvasUpdate;
 
 /// One thing for the driver to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,6 +81,8 @@ pub enum Action {
     },
     /// What executed a finished call.
     Attest(ToolAttestation),
+    /// A finished call drew on a canvas.
+    DrawCanvas(Box<CanvasUpdate>),
     /// Summarise the oldest items of the context.
     Compact {
         /// How many of the oldest items.
@@ -100,6 +103,16 @@ pub enum Action {
         call_id: Option<String>,
         /// The bindings, in the order in which they are asked.
         hooks: Vec<String>,
+    },
+    /// Ask a judge whether the run's objective is met.
+    Judge {
+        /// Which time it is asked; the same when it is asked again after a crash.
+        judgement: u32,
+    },
+    /// Stop asking the judge: nobody wants its verdict any more.
+    StopJudge {
+        /// Which time.
+        judgement: u32,
     },
     /// Stop asking hooks: nobody wants their answer any more.
     StopHooks {

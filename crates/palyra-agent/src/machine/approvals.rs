@@ -4,6 +4,8 @@
 //! a replayed run asks the very same question. A refusal is told to the model, which may find another way; proposing exactly what was refused
 //! once more ends the run.
 
+use std::time::Duration;
+
 use palyra_common::{ApprovalDecision, ApprovalId, ApprovalSubject, Digest, RunId, TerminationReason, Timestamp};
 
 use super::action::{Action, ApprovalRequest, Question};
@@ -63,10 +65,7 @@ impl Machine {
             facts.seen.integrity.as_str().as_bytes(),
             facts.seen.confidentiality.as_str().as_bytes(),
         ]);
-        let approval_id = approval_id(self.spec.run_id, &call.call_id, self.counters.approvals, at);
-        self.counters.approvals += 1;
-        let timeout = self.spec.limits.approval_timeout_ms;
-        let expires_at = (timeout > 0).then(|| at.plus(std::time::Duration::from_millis(timeout)));
+        let (approval_id, expires_at) = self.next_question(&call.call_id, at);
         out.push(Action::RequestApproval(Box::new(ApprovalRequest {
             approval_id,
             owner: self.spec.owner.clone(),
@@ -84,6 +83,14 @@ impl Machine {
             expires_at,
         })));
         CallState::AwaitingApproval { approval_id, question, expires_at, binding, facts, attempts }
+    }
+
+    /// The id of a new question about a call, or about what stands where a call would, and when it lapses.
+    pub(super) fn next_question(&mut self, call_id: &str, at: Timestamp) -> (ApprovalId, Option<Timestamp>) {
+        let id = approval_id(self.spec.run_id, call_id, self.counters.approvals, at);
+        self.counters.approvals += 1;
+        let timeout = self.spec.limits.approval_timeout_ms;
+        (id, (timeout > 0).then(|| at.plus(Duration::from_millis(timeout))))
     }
 
     pub(super) fn on_approval_decided(
@@ -190,7 +197,7 @@ impl Machine {
 }
 
 /// A ULID whose time is the input's and whose random part is a digest: sortable, unique within the run, and the same on replay.
-pub(super) fn approval_id(run: RunId, call_id: &str, asked_before: u32, at: Timestamp) -> ApprovalId {
+fn approval_id(run: RunId, call_id: &str, asked_before: u32, at: Timestamp) -> ApprovalId {
     let digest = Digest::of_parts(&[run.to_string().as_bytes(), call_id.as_bytes(), &asked_before.to_be_bytes()]);
     let low = digest.0.iter().take(10).fold(0_u128, |bits, byte| bits << 8 | u128::from(*byte));
     let millis = u128::try_from(at.0.max(0)).unwrap_or(0) & ((1 << 48) - 1);

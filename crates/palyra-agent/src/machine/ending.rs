@@ -10,6 +10,7 @@ use super::action::Action;
 use super::state::{Activity, Ending, Phase, ToolRound};
 use super::turns::detail;
 use super::{Machine, Rejected};
+use crate::spec::ModelChoice;
 
 impl Machine {
     pub(super) fn on_cancel(
@@ -69,9 +70,20 @@ impl Machine {
     pub(super) fn on_resume(
         &mut self,
         over_budget: Option<MicroUsd>,
+        model: Option<Box<ModelChoice>>,
         at: Timestamp,
         out: &mut Vec<Action>,
     ) -> Result<(), Rejected> {
+        // Before anything is planned: how much fits is a matter of the model.
+        let former = model.map(|model| std::mem::replace(&mut self.spec.model, *model));
+        let resumed = self.go_on(over_budget, at, out);
+        if let (Err(_), Some(former)) = (&resumed, former) {
+            self.spec.model = former;
+        }
+        resumed
+    }
+
+    fn go_on(&mut self, over_budget: Option<MicroUsd>, at: Timestamp, out: &mut Vec<Action>) -> Result<(), Rejected> {
         if let (true, Phase::Failed(ending)) = (self.may_be_taken_up(), &self.phase) {
             let ending = ending.clone();
             return self.take_up(ending, over_budget, at, out);
@@ -94,6 +106,10 @@ impl Machine {
                 if answered {
                     self.settle_step(wait, at, out);
                 }
+            }
+            Activity::Judging(wait) => {
+                self.enter(Phase::Running(Activity::Judging(wait)), at, out);
+                self.settle_verdict(at, out);
             }
             Activity::HandedBack(_) => return Err(self.reject("it waits for the results of its client's tools")),
             Activity::Tools(round) => {
@@ -158,6 +174,11 @@ impl Machine {
                 if nobody_left {
                     self.settle_step(wait, at, out);
                 }
+            }
+            Phase::Running(Activity::Judging(wait)) | Phase::Paused(Activity::Judging(wait))
+                if wait.judged.is_none() =>
+            {
+                out.push(Action::Judge { judgement: wait.judgement });
             }
             Phase::Paused(Activity::Hooks(wait)) => {
                 let mut wait = self.recover_step(wait, out);

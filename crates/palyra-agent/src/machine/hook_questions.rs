@@ -2,8 +2,6 @@
 //!
 //! Questions about calls take the ordinary way; see `approvals`.
 
-use std::time::Duration;
-
 use palyra_common::{
     ApprovalDecision, ApprovalId, ApprovalSubject, Digest, HookDecision, Label, Risk, RunLifecyclePhase,
     TerminationReason, Timestamp,
@@ -13,15 +11,17 @@ use serde_json::{Value, json};
 
 use super::Machine;
 use super::action::{Action, ApprovalRequest, Question};
-use super::approvals::approval_id;
 use super::hooks::{HookStep, said_by};
 use super::state::{Ending, Phase};
 use super::turns::detail;
 use crate::canonical::canonical_json;
 use crate::hooks::Ruling;
 
-/// What is asked where a hook proposes another text.
-const REPLACE: &str = "deliver another text instead of the answer";
+// What is asked, and what a refusal means: it differs, and nobody should have to guess.
+const BEGIN: &str = "begin this run; refusing ends it";
+const DELIVER: &str = "deliver the answer; refusing ends the run without one";
+const REPLACE: &str = "deliver another text than the answer; refusing delivers the answer as it is";
+const REPLACE_OR_END: &str = "deliver another text than the answer; refusing ends the run without one";
 
 /// A question that a hook wants a person to answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,25 +42,20 @@ impl Machine {
     /// Asks a person about a step.
     pub(super) fn ask_about_step(&mut self, step: HookStep, ruling: Ruling, at: Timestamp, out: &mut Vec<Action>) {
         let (question, tool, call_id, summary) = match (&step, ruling.decision) {
-            (HookStep::BeforeRun, _) => (Question::MayGoOn, "palyra.run", "run", "begin this run"),
+            (HookStep::BeforeRun, _) => (Question::MayGoOn, "palyra.run", "run", BEGIN),
             (HookStep::BeforeDelivery(_), HookDecision::TransformPreview) => {
                 (Question::ReplaceAnswer, "palyra.delivery", "delivery", REPLACE)
             }
             (HookStep::BeforeDelivery(_), _) if ruling.text.is_some() => {
-                (Question::MayGoOn, "palyra.delivery", "delivery", REPLACE)
+                (Question::MayGoOn, "palyra.delivery", "delivery", REPLACE_OR_END)
             }
-            (HookStep::BeforeDelivery(_), _) => {
-                (Question::MayGoOn, "palyra.delivery", "delivery", "deliver the answer")
-            }
+            (HookStep::BeforeDelivery(_), _) => (Question::MayGoOn, "palyra.delivery", "delivery", DELIVER),
         };
         let (arguments, proposed) = match &step {
             HookStep::BeforeRun => (json!({ "prompt": self.spec.prompt }), None),
             HookStep::BeforeDelivery(ending) => about_delivery(ending, &ruling),
         };
-        let approval_id = approval_id(self.spec.run_id, call_id, self.counters.approvals, at);
-        self.counters.approvals += 1;
-        let timeout = self.spec.limits.approval_timeout_ms;
-        let expires_at = (timeout > 0).then(|| at.plus(Duration::from_millis(timeout)));
+        let (approval_id, expires_at) = self.next_question(call_id, at);
         let canonical = canonical_json(&arguments);
         out.push(Action::RequestApproval(Box::new(ApprovalRequest {
             approval_id,

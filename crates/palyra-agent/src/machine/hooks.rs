@@ -206,6 +206,11 @@ impl Machine {
             Phase::Running(Activity::Hooks(wait)) | Phase::Paused(Activity::Hooks(wait)) if wait.answered.is_none() => {
                 out.push(Action::StopHooks { occurrence_id: wait.occurrence_id.clone() });
             }
+            Phase::Running(Activity::Judging(wait)) | Phase::Paused(Activity::Judging(wait))
+                if wait.judged.is_none() =>
+            {
+                out.push(Action::StopJudge { judgement: wait.judgement });
+            }
             Phase::AskingForHook(question) => {
                 out.push(Action::WithdrawApproval { approval_id: question.approval_id });
             }

@@ -1,6 +1,6 @@
 //! Hooks in the machine, by examples: one phase after the other.
 
-use palyra_common::{HookDecision, HookEvent, RunLifecycleHookPhase, RunMode, ToolVerdict};
+use palyra_common::{HookDecision, HookEvent, Label, RunLifecycleHookPhase, RunMode, ToolVerdict};
 use palyra_tools::{Concurrency, Repeatability};
 
 use super::tests::{decided, finished, spec, turn};
@@ -244,7 +244,7 @@ fn a_clients_call_that_a_person_agreed_to_is_handed_back() {
     spec.client_tools = vec![crate::spec::ClientTool {
         name: "ask".into(),
         description: String::new(),
-        input_schema: serde_json::json!({}),
+        input_schema: serde_json::json!({}).into(),
     }];
     let mut machine = Machine::accept(spec, AT);
     machine.step(Input::HooksBound { bindings: vec![hook("h", HookEvent::RunBeforeTool)] }, AT).unwrap();
@@ -428,7 +428,7 @@ fn what_hooks_say_while_the_run_is_held_counts_when_it_goes_on() {
     assert!(machine.step(answers(&actions, vec![said("h", HookDecision::Continue)]), AT).unwrap().is_empty());
     assert_eq!(machine.phase(), RunLifecyclePhase::Paused);
     assert!(machine.clone().step(Input::Recovered, AT).unwrap().is_empty(), "they are not asked again");
-    let resumed = machine.step(Input::Resume { by: "p".into(), over_budget: None }, AT).unwrap();
+    let resumed = machine.step(Input::Resume { by: "p".into(), over_budget: None, model: None }, AT).unwrap();
     assert!(calls_model(&resumed));
 }
 

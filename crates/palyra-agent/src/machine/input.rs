@@ -11,8 +11,11 @@ use palyra_policy::Signals;
 use palyra_tools::{Concurrency, FileChange, Repeatability};
 use serde::{Deserialize, Serialize};
 
+use super::objective::Judged;
+use crate::canvas::CanvasDrawn;
+use crate::context::Item;
 use crate::hooks::{HookBindingRecord, HooksAnswered};
-use crate::spec::RunSpec;
+use crate::spec::{ModelChoice, RunSpec};
 
 /// One thing that happened to a run. Inputs are journaled; feeding them again rebuilds the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -85,6 +88,13 @@ pub enum Input {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         account: Option<CompactionAccount>,
     },
+    /// The newest summary was taken back.
+    CompactionReverted {
+        /// Who wanted it.
+        by: String,
+        /// What it stood for.
+        originals: Vec<Item>,
+    },
     /// A person wrote while the run was at work.
     UserMessage {
         /// The text.
@@ -120,6 +130,9 @@ pub enum Input {
         /// How much it is to spend beyond its budgets, if a person agrees.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         over_budget: Option<MicroUsd>,
+        /// The model that plans from now on, if it is another one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<Box<ModelChoice>>,
     },
     /// The run has worked, or lain idle, for too long; see [`Machine::due`](super::Machine::due).
     Tick,
@@ -132,6 +145,8 @@ pub enum Input {
     },
     /// Hooks were asked.
     HooksAnswered(Box<HooksAnswered>),
+    /// The judge of the run's objective was asked.
+    Judged(Box<Judged>),
 }
 
 /// A finished model turn.
@@ -340,6 +355,9 @@ pub struct CallResult {
     /// What the planner is shown of it.
     #[serde(default, skip_serializing_if = "Showing::is_by_mode")]
     pub showing: Showing,
+    /// What it drew, if it drew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canvas: Option<CanvasDrawn>,
     /// Whether `content` is only a part.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
@@ -353,6 +371,31 @@ pub struct CallResult {
     pub attestation: ToolAttestation,
     /// How long it took.
     pub duration_ms: u64,
+}
+
+impl CallResult {
+    /// A result of text alone: nothing was found in it, drawn, kept elsewhere or changed. It took as long as its attestation says.
+    #[must_use]
+    pub fn of_text(content: String, label: Label, attestation: ToolAttestation) -> Self {
+        Self {
+            content,
+            error: None,
+            label,
+            data: None,
+            class: None,
+            server: None,
+            safety: Vec::new(),
+            suspicions: Vec::new(),
+            signals: Signals::default(),
+            showing: Showing::ByMode,
+            canvas: None,
+            truncated: false,
+            artifact: None,
+            changes: Vec::new(),
+            duration_ms: attestation.limits_used.wall_ms,
+            attestation,
+        }
+    }
 }
 
 /// What the planner is shown of an untrusted result.

@@ -1,6 +1,6 @@
 //! What holds for every sequence of inputs, however senseless.
 
-use palyra_common::{HookDecision, HookEvent, RunLifecycleHookPhase, ToolVerdict};
+use palyra_common::{HookDecision, HookEvent, Label, RunLifecycleHookPhase, ToolVerdict};
 use palyra_tools::{Concurrency, Repeatability};
 use proptest::prelude::{Just, Strategy, any, proptest};
 use proptest::{prop_assert, prop_assert_eq, prop_oneof};
@@ -112,8 +112,8 @@ fn inputs() -> impl Strategy<Value = Move> {
         1 => Just(Move::Raw(Input::Recovered)),
         1 => Just(Move::Raw(Input::Tick)),
         1 => Just(Move::Raw(Input::Pause { by: "p".into() })),
-        1 => Just(Move::Raw(Input::Resume { by: "p".into(), over_budget: None })),
-        1 => Just(Move::Raw(Input::Resume { by: "p".into(), over_budget: Some(palyra_budget::MicroUsd(7)) })),
+        1 => Just(Move::Raw(Input::Resume { by: "p".into(), over_budget: None, model: None })),
+        1 => Just(Move::Raw(Input::Resume { by: "p".into(), over_budget: Some(palyra_budget::MicroUsd(7)), model: None })),
         2 => (1_u32..5, 1_u32..4).prop_map(|(turn, attempt)| Move::Raw(Input::BudgetRefused {
             turn,
             attempt,
@@ -128,12 +128,48 @@ fn inputs() -> impl Strategy<Value = Move> {
             text: "m".into(),
             mode: if now { palyra_common::InputMode::Interrupt } else { palyra_common::InputMode::FollowUp },
         })),
+        2 => (1_usize..4).prop_map(|count| Move::Raw(Input::CompactionReverted {
+            by: "p".into(),
+            originals: vec![crate::context::Item::User { text: "o".into(), attachments: vec![], label: Label::user() }; count],
+        })),
         1 => (0_u32..4).prop_map(|replaces| Move::Raw(Input::Compacted {
             replaces, summary: "s".into(), method: "model".into(), account: None,
         })),
+        4 => (1_u32..5, 0_usize..4).prop_map(|(judgement, found)| Move::Raw(judged(judgement, found))),
         1 => Just(Move::Raw(Input::Cancel { by: "p".into(), reason: None })),
         1 => Just(Move::Raw(Input::Accepted(Box::new(spec())))),
     ]
+}
+
+/// A verdict, or none.
+fn judged(judgement: u32, found: usize) -> Input {
+    use crate::auxiliary::{Judgement, Verdict};
+    let verdict = |verdict| {
+        Found::Verdict(Judgement { verdict, confidence: 0.5, grounds: "because".into(), missing: vec!["more".into()] })
+    };
+    let failed =
+        palyra_common::StableErrorEnvelope::new("internal", palyra_common::ErrorCategory::Internal, "no judge");
+    let found = Verdict::ALL.get(found).map_or(Found::Failed(failed), |one| verdict(*one));
+    Input::Judged(Box::new(Judged { judgement, task_id: palyra_common::AuxiliaryTaskId::from_u128(1), found }))
+}
+
+/// Verdicts that were asked for on the tape and neither given nor given up; a restart gives all up.
+fn verdicts_under_way(tape: &[(Input, Timestamp, Vec<Action>)], input: &Input, actions: &[Action]) -> Option<u32> {
+    let mut open = None;
+    let steps = tape.iter().map(|(input, _, actions)| (input, actions.as_slice())).chain([(input, actions)]);
+    for (input, actions) in steps {
+        if matches!(input, Input::Judged(_) | Input::Recovered) {
+            open = None;
+        }
+        for action in actions {
+            match action {
+                Action::Judge { judgement } => open = Some(*judgement),
+                Action::StopJudge { judgement } if open == Some(*judgement) => open = None,
+                _ => {}
+            }
+        }
+    }
+    open
 }
 
 /// Occurrences that were asked about on the tape and neither answered nor given up; a restart gives all up.
@@ -188,10 +224,11 @@ proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 2_000, ..Default::default() })]
 
     #[test]
-    fn no_sequence_of_inputs_breaks_the_machine(moves in proptest::collection::vec(inputs(), 0..60), window in 60_u32..3_000) {
+    fn no_sequence_of_inputs_breaks_the_machine(moves in proptest::collection::vec(inputs(), 0..60), window in 60_u32..3_000, attempts in 0_u32..4) {
         let mut spec = spec();
+        spec.objective = (attempts > 0).then(|| crate::spec::Objective { text: "all".into(), max_attempts: attempts });
         spec.client_tools = vec![crate::spec::ClientTool {
-            name: "c".into(), description: String::new(), input_schema: serde_json::json!({}),
+            name: "c".into(), description: String::new(), input_schema: serde_json::json!({}).into(),
         }];
         spec.model.context_tokens = window;
         spec.limits.approval_timeout_ms = 5_000_000;
@@ -219,9 +256,14 @@ proptest! {
                 match machine.step(input.clone(), at) {
                     Err(_) => prop_assert_eq!(&machine, &before, "a rejected input changes nothing"),
                     Ok(actions) => {
-                        let taken_up = before.may_be_taken_up() && matches!(input, Input::Resume { .. });
+                        let on_the_side = matches!(input, Input::CompactionReverted { .. });
+                        let taken_up =
+                            before.may_be_taken_up() && (on_the_side || matches!(input, Input::Resume { .. }));
                         prop_assert!(!before.is_over() || taken_up, "a run that is over takes no input");
-                        if machine.is_over() {
+                        if on_the_side {
+                            prop_assert!(actions.is_empty(), "only the context is another one");
+                        }
+                        if machine.is_over() && !on_the_side {
                             let end = |action: &Action| matches!(action, Action::Status(change) if change.phase.is_terminal());
                             prop_assert_eq!(actions.iter().filter(|action| end(action)).count(), 1, "the end is told once");
                             prop_assert!(actions.last().is_some_and(end), "and it is the last that is told");
@@ -237,6 +279,11 @@ proptest! {
                             hooks_under_way(&tape, &input, &actions),
                             open_occurrences(&machine).into_iter().map(|(id, ..)| id).collect::<std::collections::BTreeSet<_>>(),
                             "hooks are asked exactly while something waits for them"
+                        );
+                        prop_assert_eq!(
+                            verdicts_under_way(&tape, &input, &actions),
+                            machine.awaits_verdict().filter(|wait| wait.judged.is_none()).map(|wait| wait.judgement),
+                            "the judge is asked exactly while an answer waits for its verdict"
                         );
                         if let Input::HooksAnswered(answered) = &input {
                             screening.retain(|id| Some(id) != answered.call_id.as_ref());

@@ -1,6 +1,8 @@
 //! The machine by examples: whole runs, fed by hand.
 
-use palyra_common::{Digest, LimitsUsed, Risk, RunId, SessionId, TerminationReason, ToolAttestation, ToolVerdict};
+use palyra_common::{
+    Digest, Label, LimitsUsed, Risk, RunId, SessionId, TerminationReason, ToolAttestation, ToolVerdict,
+};
 use palyra_models::{StopReason, ToolCallRequest, Usage};
 use palyra_tools::{Concurrency, Repeatability};
 
@@ -14,8 +16,10 @@ pub(super) fn spec() -> RunSpec {
         machine_version: crate::spec::MACHINE_VERSION,
         owner: "local".into(),
         agent: "main".into(),
+        profile: None,
         mode: palyra_common::RunMode::Guarded,
         frame_seed: Digest::of(b"seed"),
+        from: None,
         prompt: "do it".into(),
         attachments: vec![],
         workspace: "/w".into(),
@@ -24,6 +28,7 @@ pub(super) fn spec() -> RunSpec {
         history: vec![],
         history_omitted: 0,
         client_tools: Vec::new(),
+        objective: None,
         limits: RunLimits { max_turns: 5, max_tool_calls: 10, loop_repeats: 3, ..RunLimits::default() },
         model: ModelChoice { provider: "scripted".into(), name: "s".into(), context_tokens: 10_000 },
         idempotency: None,
@@ -77,28 +82,19 @@ pub(super) fn finished(call_id: &str, content: &str) -> Input {
         call_id: call_id.into(),
         tool: "t".into(),
         result: Box::new(CallResult {
-            content: content.into(),
-            error: None,
-            label: Label::system(),
-            data: None,
-            class: None,
-            server: None,
-            safety: Vec::new(),
-            suspicions: Vec::new(),
-            signals: palyra_policy::Signals::default(),
-            showing: Showing::ByMode,
-            truncated: false,
-            artifact: None,
-            changes: vec![],
-            attestation: ToolAttestation {
-                call_id: call_id.into(),
-                execution_sha256: Digest::of(b""),
-                executor: "builtin".into(),
-                tier: None,
-                limits_used: LimitsUsed::default(),
-                timed_out: false,
-            },
             duration_ms: 1,
+            ..CallResult::of_text(
+                content.into(),
+                Label::system(),
+                ToolAttestation {
+                    call_id: call_id.into(),
+                    execution_sha256: Digest::of(b""),
+                    executor: "builtin".into(),
+                    tier: None,
+                    limits_used: LimitsUsed::default(),
+                    timed_out: false,
+                },
+            )
         }),
     }
 }
@@ -138,7 +134,7 @@ fn a_call_of_the_clients_tool_waits_for_the_client_and_not_for_time() {
     spec.client_tools = vec![crate::spec::ClientTool {
         name: "ask".into(),
         description: String::new(),
-        input_schema: serde_json::json!({}),
+        input_schema: serde_json::json!({}).into(),
     }];
     spec.limits.wall_clock_ms = 10_000;
     let mut machine = Machine::accept(spec, AT);
@@ -157,7 +153,7 @@ fn a_call_of_the_clients_tool_waits_for_the_client_and_not_for_time() {
     let days = AT.plus(Duration::from_secs(3 * 24 * 3600));
     assert!(machine.due(days).is_empty(), "waiting is no work");
     assert!(machine.step(Input::Recovered, days).unwrap().is_empty(), "a restart changes nothing");
-    assert!(machine.step(Input::Resume { by: "p".into(), over_budget: None }, days).is_err());
+    assert!(machine.step(Input::Resume { by: "p".into(), over_budget: None, model: None }, days).is_err());
     let goes_on = machine.step(finished("t1c1", "answer"), days).unwrap();
     assert!(goes_on.iter().any(|action| matches!(action, Action::CallModel { turn: 2, .. })), "{goes_on:?}");
     assert!(machine.step(finished("t1c1", "again"), days).is_err());
@@ -169,6 +165,7 @@ fn a_specification_from_before_clients_had_tools_still_reads() {
     spec.history = vec![crate::spec::Exchange {
         run_id: Some(RunId::from_u128(1)),
         prompt: "p".into(),
+        prompt_label: None,
         answer: "a".into(),
         label: Label::user(),
     }];
@@ -376,7 +373,7 @@ fn a_held_run_begins_nothing_and_goes_on_where_it_was() {
     let actions = machine.step(Input::Pause { by: by() }, AT).unwrap();
     assert!(matches!(actions[..], [Action::StopModel { .. }, Action::Status(_)]));
     assert!(machine.step(turn(1, 1, "x", &[]), AT).is_err());
-    let actions = machine.step(Input::Resume { by: by(), over_budget: None }, AT).unwrap();
+    let actions = machine.step(Input::Resume { by: by(), over_budget: None, model: None }, AT).unwrap();
     assert!(matches!(actions[..], [Action::Status(_), Action::CallModel { turn: 1, attempt: 2, .. }]));
 }
 

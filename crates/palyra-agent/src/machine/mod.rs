@@ -13,8 +13,8 @@
 //! question). A run ends only when no call is executing, so that every intent has an outcome on the tape. A call of a client's tool is never executing: it is
 //! `HandedBack` from its `HandBack` action to its `ToolFinished` input, over restarts too.
 //!
-//! The files: `input`, `action`, `state` are the vocabulary; `turns` begins and ends model turns; `round` schedules calls; `approvals` asks
-//! people, `money` asks them for more; `hooks`, `screening` and `hook_questions` let plugins look at steps and calls; `ending` ends runs; `looping` notices circles; `readings` keeps what
+//! The files: `input`, `action`, `state` are the vocabulary; `turns` begins and ends model turns; `summaries` puts summaries into the context and takes them back; `round` schedules calls; `approvals` asks
+//! people, `money` asks them for more; `hooks`, `screening` and `hook_questions` let plugins look at steps and calls; `objective` has answers judged; `ending` ends runs; `looping` notices circles; `readings` keeps what
 //! was read, with its labels.
 
 mod action;
@@ -25,10 +25,12 @@ mod hooks;
 mod input;
 mod looping;
 mod money;
+mod objective;
 mod readings;
 mod round;
 mod screening;
 mod state;
+mod summaries;
 mod turns;
 
 pub use action::{Action, ApprovalRequest, Question, StatusChange};
@@ -38,18 +40,20 @@ pub use hooks::{HookStep, HookWait};
 pub use input::{
     CallFacts, CallResult, CompactionAccount, Cost, Decided, Input, ModelFailure, ModelTurn, Offer, Remedy, Showing,
 };
-pub(crate) use readings::withheld_answer;
+pub use objective::{Found, JudgeWait, Judged};
+pub(crate) use readings::{Half, withheld};
 pub use screening::{Reviewing, Screening};
 pub use state::{Activity, Call, CallOutcome, CallState, Counters, Ending, MoneyQuestion, Phase, ToolRound};
 
 use std::time::Duration;
 
-use palyra_common::{ApprovalDecision, ApprovalScope, Label, RunLifecyclePhase, TerminationReason, Timestamp};
+use palyra_common::{ApprovalDecision, ApprovalScope, RunLifecyclePhase, TerminationReason, Timestamp};
 use palyra_flow::{Envelope, Reading};
 use palyra_policy::Signals;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use self::objective::ObjectiveProgress;
 use self::state::{QueuedMessage, SeenCalls, Transcript};
 use crate::context::Item;
 use crate::hooks::HookBindingRecord;
@@ -100,6 +104,9 @@ pub struct Machine {
     /// How often hooks were asked: what makes the ids of occurrences differ.
     #[serde(default, skip_serializing_if = "is_zero")]
     hook_occurrences: u32,
+    /// How far it is with its objective.
+    #[serde(default, skip_serializing_if = "ObjectiveProgress::is_nothing")]
+    objective: ObjectiveProgress,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde calls")]
@@ -111,11 +118,9 @@ impl Machine {
     /// Accepts a run: its first step.
     #[must_use]
     pub fn accept(spec: RunSpec, at: Timestamp) -> Self {
-        let first =
-            Item::User { text: spec.prompt.clone(), attachments: spec.attachments.clone(), label: Label::user() };
-        Self {
+        let mut machine = Self {
             phase: Phase::Queued,
-            items: vec![first],
+            items: Vec::new(),
             counters: Counters {
                 turns: 0,
                 tool_calls: 0,
@@ -130,14 +135,18 @@ impl Machine {
             refused: Vec::new(),
             readings: readings::of_history(&spec),
             signals: Signals::default(),
-            trusted: Vec::new(),
+            trusted: spec.objective.iter().map(|objective| objective.text.clone()).collect(),
             envelope: Envelope::default(),
             spec,
             created_at: at,
             phase_since: at,
             hooks: Vec::new(),
             hook_occurrences: 0,
-        }
+            objective: ObjectiveProgress::default(),
+        };
+        let task = machine.task();
+        machine.items.push(task);
+        machine
     }
 
     /// Applies one input.
@@ -146,7 +155,8 @@ impl Machine {
     /// [`Rejected`] when the input makes no sense now; the machine is then unchanged.
     pub fn step(&mut self, input: Input, at: Timestamp) -> Result<Vec<Action>, Rejected> {
         let mut out = Vec::new();
-        if self.is_over() && !(self.may_be_taken_up() && matches!(input, Input::Resume { .. })) {
+        let is_for_resumable = matches!(input, Input::Resume { .. } | Input::CompactionReverted { .. });
+        if self.is_over() && !(self.may_be_taken_up() && is_for_resumable) {
             return Err(self.reject("it is over"));
         }
         match input {
@@ -164,15 +174,17 @@ impl Machine {
             }
             Input::ToolFinished { call_id, result, .. } => self.on_tool_finished(&call_id, result, at, &mut out)?,
             Input::Compacted { replaces, summary, .. } => self.on_compacted(replaces, summary, at, &mut out)?,
+            Input::CompactionReverted { originals, .. } => self.on_compaction_reverted(originals)?,
             Input::EnvelopeEdited { add, remove, .. } => self.on_envelope_edited(add, &remove),
             Input::UserMessage { text, mode } => self.on_user_message(text, mode, at, &mut out)?,
             Input::Cancel { reason, .. } => self.on_cancel(reason, at, &mut out)?,
             Input::Pause { .. } => self.on_pause(at, &mut out)?,
-            Input::Resume { over_budget, .. } => self.on_resume(over_budget, at, &mut out)?,
+            Input::Resume { over_budget, model, .. } => self.on_resume(over_budget, model, at, &mut out)?,
             Input::Tick => self.on_tick(at, &mut out)?,
             Input::Recovered => self.on_recovered(at, &mut out),
             Input::HooksBound { bindings } => self.on_hooks_bound(bindings),
             Input::HooksAnswered(answered) => self.on_hooks_answered(&answered, at, &mut out)?,
+            Input::Judged(judged) => self.on_judged(*judged, at, &mut out)?,
         }
         Ok(out)
     }

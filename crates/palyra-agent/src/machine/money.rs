@@ -3,14 +3,11 @@
 //! A run that stopped at a budget is over and can be resumed. Resumed with an amount, it asks a person whether it may spend that much more; only an
 //! answer of yes grants the amount and lets it go on, everything else leaves it as it was.
 
-use std::time::Duration;
-
 use palyra_budget::MicroUsd;
 use palyra_common::{ApprovalDecision, ApprovalId, ApprovalSubject, Digest, Risk, TerminationReason, Timestamp};
 use serde_json::json;
 
 use super::action::{Action, ApprovalRequest, Question};
-use super::approvals::approval_id;
 use super::state::{Ending, MoneyQuestion, Phase};
 use super::{Machine, Rejected};
 
@@ -39,10 +36,7 @@ impl Machine {
     }
 
     fn ask_for_money(&mut self, ending: Ending, amount: MicroUsd, at: Timestamp, out: &mut Vec<Action>) {
-        let approval_id = approval_id(self.spec.run_id, CALL, self.counters.approvals, at);
-        self.counters.approvals += 1;
-        let timeout = self.spec.limits.approval_timeout_ms;
-        let expires_at = (timeout > 0).then(|| at.plus(Duration::from_millis(timeout)));
+        let (approval_id, expires_at) = self.next_question(CALL, at);
         let reasons = ending.detail.iter().map(|detail| detail.message.clone()).collect();
         out.push(Action::RequestApproval(Box::new(ApprovalRequest {
             approval_id,

@@ -12,6 +12,7 @@ use super::looping::{self, FinishedCall};
 use super::state::{Activity, Call, CallOutcome, CallState, Ending, Phase, ToolRound};
 use super::turns::detail;
 use super::{Machine, Rejected};
+use crate::canvas::CanvasUpdate;
 use crate::context::Item;
 
 impl Machine {
@@ -74,6 +75,7 @@ impl Machine {
         };
         out.push(Action::Attest(result.attestation.clone()));
         let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
+        out.extend(result.canvas.map(|drawn| Action::DrawCanvas(Box::new(CanvasUpdate::of_call(drawn, &arguments)))));
         let (content, label) = (result.content.clone(), result.label.clone());
         let finished = call.clone();
         self.absorb(&finished, &facts, &mut result);

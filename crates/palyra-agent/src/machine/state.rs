@@ -14,6 +14,7 @@ use super::action::Question;
 use super::hook_questions::HookQuestion;
 use super::hooks::HookWait;
 use super::input::{CallFacts, CallResult};
+use super::objective::JudgeWait;
 use super::screening::{Reviewing, Screening};
 use crate::context::Item;
 
@@ -90,6 +91,8 @@ pub enum Activity {
     Tools(ToolRound),
     /// Waiting for what hooks say about a step of the run.
     Hooks(HookWait),
+    /// Waiting for a verdict on the answer.
+    Judging(Box<JudgeWait>),
     /// All calls of the turn that are left were handed back to the client; only ever held.
     HandedBack(ToolRound),
     /// About to end as soon as the calls under way have reported.

@@ -1,4 +1,4 @@
-//! Beginning and ending model turns, compaction, and messages that arrive while the run is at work.
+//! Beginning and ending model turns, and messages that arrive while the run is at work.
 
 use palyra_common::{InputMode, Label, StableErrorEnvelope, StatusDetail, TerminationReason, Timestamp};
 use palyra_models::{StopReason, ToolCallRequest};
@@ -96,27 +96,6 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) fn on_compacted(
-        &mut self,
-        replaces: u32,
-        summary: String,
-        at: Timestamp,
-        out: &mut Vec<Action>,
-    ) -> Result<(), Rejected> {
-        match self.phase {
-            Phase::Running(Activity::Compacting { replaces: expected }) if expected == replaces => {}
-            _ => return Err(self.reject("no such summary is under way")),
-        }
-        let end = 1 + replaces as usize;
-        let replaced: Vec<Item> = self.items.drain(1..end.min(self.items.len())).collect();
-        let label = replaced.iter().fold(Label::system(), |joined, item| joined.join(&item.label()));
-        let stands_for =
-            replaced.iter().map(|item| if let Item::Summary { replaces, .. } = item { *replaces } else { 1 }).sum();
-        self.items.insert(1, Item::Summary { text: summary, replaces: stands_for, label });
-        self.call_model_if_it_fits(at, out);
-        Ok(())
-    }
-
     pub(super) fn on_user_message(
         &mut self,
         text: String,
@@ -168,6 +147,11 @@ impl Machine {
                 self.abandon_step(out);
                 self.next_turn(at, out);
             }
+            Phase::Running(Activity::Judging(wait)) => {
+                self.phase = Phase::Running(Activity::Judging(wait));
+                self.abandon_step(out);
+                self.next_turn(at, out);
+            }
             // Queued, paused, summarising or not yet begun: the message is read at the next turn anyway.
             other => self.phase = other,
         }
@@ -193,9 +177,7 @@ impl Machine {
             self.items.push(Item::User { text: message.text, attachments: Vec::new(), label: Label::user() });
         }
         self.counters.turns += 1;
-        let window = u64::from(self.spec.model.context_tokens);
-        let threshold = window * u64::from(self.spec.limits.compact_at_percent) / 100;
-        if u64::from(context::tokens(&self.spec, &self.items)) > threshold {
+        if u64::from(context::tokens(&self.spec, &self.items)) > self.fills_up_at() {
             let replaces = context::compactable(&self.spec, &self.items);
             if replaces > 0 {
                 self.begin_compaction(replaces, at, out);
@@ -211,7 +193,7 @@ impl Machine {
         out.push(Action::Compact { replaces, tokens });
     }
 
-    fn call_model_if_it_fits(&mut self, at: Timestamp, out: &mut Vec<Action>) {
+    pub(super) fn call_model_if_it_fits(&mut self, at: Timestamp, out: &mut Vec<Action>) {
         let tokens = context::tokens(&self.spec, &self.items);
         if tokens > self.spec.model.context_tokens {
             let message = format!(
@@ -268,7 +250,7 @@ impl Machine {
             reasoning: turn.reasoning.clone(),
         });
         let ending = Ending { reason: TerminationReason::FinalAnswer, detail, answer: Some(self.answer(&turn.text)) };
-        self.begin_step(HookStep::BeforeDelivery(ending), at, out);
+        self.answered(ending, at, out);
     }
 
     /// Turns the model's calls into a round, under ids of our own: models repeat theirs.

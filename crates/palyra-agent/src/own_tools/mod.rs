@@ -1,5 +1,7 @@
-//! The engine's own tools: they act on the run itself and touch nothing else.
+//! The engine's own tools: they act on the run and its session and touch nothing else.
 
+mod a2ui_patch;
+mod a2ui_render;
 mod intent_declare;
 mod vars_inspect;
 
@@ -7,6 +9,8 @@ use std::sync::Arc;
 
 use palyra_tools::{Tool, ToolError};
 
+pub(crate) use a2ui_patch::{PATCH, PatchInput};
+pub(crate) use a2ui_render::{RENDER, RenderInput};
 pub(crate) use intent_declare::{INTENT, IntentInput};
 pub(crate) use vars_inspect::{INSPECT, InspectInput, Want};
 
@@ -15,5 +19,10 @@ pub(crate) use vars_inspect::{INSPECT, InspectInput, Want};
 /// # Errors
 /// Never: their names are fixed.
 pub fn engine_tools() -> Result<Vec<Arc<dyn Tool>>, ToolError> {
-    Ok(vec![Arc::new(intent_declare::IntentDeclare::new()?), Arc::new(vars_inspect::VarsInspect::new()?)])
+    Ok(vec![
+        Arc::new(intent_declare::IntentDeclare::new()?),
+        Arc::new(vars_inspect::VarsInspect::new()?),
+        Arc::new(a2ui_render::Render::new()?),
+        Arc::new(a2ui_patch::Patch::new()?),
+    ])
 }

@@ -4,8 +4,9 @@ use palyra_common::{InputMode, RunId, SessionId, Timestamp};
 use palyra_journal::{Projection, ProjectionError, StoredRecord};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::{parse, typed, typed_option};
+use super::{from_json, json, parse, typed, typed_option};
 use crate::session::{InputGiven, InputWithdrawn, InputsFailed, InputsReturned, InputsTaken, Taken, kind};
+use crate::spec::OutsideSender;
 
 /// One input that waits for its turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,10 @@ pub struct QueuedInput {
     pub by: String,
     /// When.
     pub at: Timestamp,
+    /// The agent that answers, if not the session's.
+    pub agent: Option<String>,
+    /// Who wrote it, if it was not whose run it becomes.
+    pub from: Option<OutsideSender>,
 }
 
 /// An input with what became of it.
@@ -48,7 +53,7 @@ impl Projection for Inputs {
         "session_inputs"
     }
     fn version(&self) -> u32 {
-        1
+        2
     }
     fn tables(&self) -> &'static [&'static str] {
         &["session_inputs"]
@@ -58,7 +63,7 @@ impl Projection for Inputs {
             "CREATE TABLE session_inputs (
                 session_id TEXT NOT NULL, input_id TEXT NOT NULL, seq INTEGER NOT NULL, text TEXT NOT NULL, mode TEXT NOT NULL,
                 workspace TEXT, written_by TEXT NOT NULL, at INTEGER NOT NULL,
-                fate TEXT NOT NULL DEFAULT 'waiting', run_id TEXT, how TEXT,
+                fate TEXT NOT NULL DEFAULT 'waiting', run_id TEXT, how TEXT, agent TEXT, sender TEXT,
                 PRIMARY KEY (session_id, input_id)
             ) STRICT, WITHOUT ROWID;
             CREATE INDEX session_inputs_waiting ON session_inputs (session_id, seq) WHERE fate = 'waiting'",
@@ -70,8 +75,8 @@ impl Projection for Inputs {
                 let given: InputGiven = parse(record)?;
                 connection
                     .prepare_cached(
-                        "INSERT INTO session_inputs (session_id, input_id, seq, text, mode, workspace, written_by, at)
-                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                        "INSERT INTO session_inputs (session_id, input_id, seq, text, mode, workspace, written_by, at, agent, sender)
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
                     )?
                     .execute(params![
                         given.session_id.to_string(),
@@ -81,7 +86,9 @@ impl Projection for Inputs {
                         given.mode.as_str(),
                         given.workspace,
                         given.by,
-                        record.at.0
+                        record.at.0,
+                        given.agent,
+                        given.from.as_ref().map(json).transpose()?,
                     ])?;
             }
             kind::INPUT_TAKEN => {
@@ -134,7 +141,7 @@ fn gone(connection: &Connection, session: SessionId, input: &str) -> rusqlite::R
         .map(|_| ())
 }
 
-const COLUMNS: &str = "session_id, input_id, text, mode, workspace, written_by, at, fate, run_id, how";
+const COLUMNS: &str = "session_id, input_id, text, mode, workspace, written_by, at, fate, run_id, how, agent, sender";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<InputState> {
     let taken = (typed_option::<RunId>(row, 8)?, typed_option::<Taken>(row, 9)?);
@@ -151,6 +158,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<InputState> {
         workspace: row.get(4)?,
         by: row.get(5)?,
         at: Timestamp(row.get(6)?),
+        agent: row.get(10)?,
+        from: from_json(row, 11)?,
     };
     Ok(InputState { input, fate })
 }

@@ -1,9 +1,11 @@
-//! Tables that answer "what is there?" without reading the log: sessions and what was written to them, runs, approvals and agreed patterns, hooks.
+//! Tables that answer "what is there?" without reading the log: sessions and what was written to them, runs, approvals and agreed patterns, hooks, agents.
 //!
 //! They are functions of the records alone (see [`palyra_journal::Projection`]) and can be dropped at any time.
 
+mod agents;
 mod approvals;
 mod auxiliary;
+mod canvases;
 mod hooks;
 mod inputs;
 mod past;
@@ -20,24 +22,28 @@ use serde::de::DeserializeOwned;
 
 pub use approvals::{ApprovalFilter, ApprovalRow};
 pub use auxiliary::{AuxiliaryFilter, AuxiliaryRow};
+pub use canvases::{CanvasFilter, CanvasRow};
 pub use hooks::HookBindingRow;
 pub use inputs::QueuedInput;
+pub use past::Said;
 pub use patterns::PatternRow;
 pub use runs::{RunFilter, RunRow};
 pub use sessions::{Archived, SessionFilter, SessionRow};
 
+pub(crate) use agents::{AgentRemoved, AgentSet, agents, kind as agent_kind};
 pub(crate) use approvals::{approval, approvals, approved_calls};
 pub(crate) use auxiliary::{auxiliary_task, auxiliary_tasks, unfinished_auxiliary};
+pub(crate) use canvases::{canvas, canvas_changes, canvas_effect, canvases, open_canvases};
 pub(crate) use hooks::{
     BindingRemoved, BindingSet, BindingSwitched, hook_binding, hook_bindings, hooks_due, kind as hook_kind,
 };
 pub(crate) use inputs::{Fate, input, sessions_with_waiting_inputs, steered_inputs, waiting_inputs};
-pub(crate) use past::{Past, answer_labels, count_runs_through, past_runs, run_place};
+pub(crate) use past::{Past, SaidRow, answer_labels, count_runs_through, each_said, past_runs, run_place};
 pub(crate) use patterns::{Revoked, pattern, patterns};
 pub(crate) use runs::{idempotent_run, newest_workspace, run, run_at_work, runs, unfinished_runs};
 pub(crate) use session_log::session_log;
 pub(crate) use sessions::{SessionState, session, session_by_key, sessions};
-pub(crate) use usage::{grants, open_reservations, spent, spent_by, usage_rows};
+pub(crate) use usage::{agent_of, grants, open_reservations, spent, spent_by, usage_rows};
 
 /// All projections of the engine, for [`palyra_journal::JournalOptions`] and verification.
 #[must_use]
@@ -52,6 +58,8 @@ pub fn projections() -> Vec<Arc<dyn Projection>> {
         Arc::new(usage::UsageTables),
         Arc::new(auxiliary::AuxiliaryTasks),
         Arc::new(hooks::Hooks),
+        Arc::new(canvases::Canvases),
+        Arc::new(agents::Agents),
     ]
 }
 

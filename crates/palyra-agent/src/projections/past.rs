@@ -1,16 +1,18 @@
 //! Runs as later runs know them: what was asked and answered, in the order of acceptance, out of the table of runs.
 
 use palyra_common::{Label, RunId, RunLifecyclePhase, SessionId, TerminationReason};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, ToSql, params};
 
 use super::runs::answer_hash;
-use super::{typed, typed_option};
+use super::{from_json, typed, typed_option};
 
 /// A run as the next run of its session knows it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Past {
     pub(crate) run_id: RunId,
     pub(crate) prompt: String,
+    /// Absent if the person asked.
+    pub(crate) prompt_label: Option<Label>,
     pub(crate) answer: Option<String>,
     pub(crate) label: Option<Label>,
     pub(crate) reason: Option<TerminationReason>,
@@ -26,7 +28,7 @@ pub(crate) fn past_runs(
 ) -> rusqlite::Result<Vec<Past>> {
     connection
         .prepare_cached(
-            "SELECT run_id, prompt, answer, answer_label, reason, phase FROM runs
+            "SELECT run_id, prompt, answer, answer_label, reason, phase, prompt_label FROM runs
              WHERE session_id = ?1 AND accepted <= ?2 ORDER BY accepted DESC LIMIT ?3",
         )?
         .query_map(params![session.to_string(), through, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
@@ -37,6 +39,7 @@ pub(crate) fn past_runs(
                 label: row.get::<_, Option<String>>(3)?.and_then(|text| serde_json::from_str(&text).ok()),
                 reason: typed_option(row, 4)?,
                 phase: typed(row, 5)?,
+                prompt_label: from_json(row, 6)?,
             })
         })?
         .collect()
@@ -70,4 +73,56 @@ pub(crate) fn answer_labels(
             Ok(row.get::<_, Option<String>>(0)?.and_then(|text| serde_json::from_str(&text).ok()))
         })?
         .collect()
+}
+
+palyra_common::runtime_contract_enum! {
+    /// Who said something.
+    pub enum Said("said") {
+        /// A person, in a task.
+        Asked = "asked",
+        /// A run, in its answer.
+        Answered = "answered",
+    }
+}
+
+/// Something that was asked or answered.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SaidRow {
+    pub(crate) run_id: RunId,
+    pub(crate) session_id: SessionId,
+    pub(crate) said: Said,
+    pub(crate) text: String,
+    /// Label of an answer, where it is known, and of a task that the person did not write.
+    pub(crate) label: Option<Label>,
+}
+
+/// Everything that was asked and answered in the newest runs of an owner, in one session or in all, newest first.
+pub(crate) fn each_said(
+    connection: &Connection,
+    owner: &str,
+    session: Option<SessionId>,
+    runs: usize,
+    mut look_at: impl FnMut(SaidRow),
+) -> rusqlite::Result<()> {
+    let (condition, order) = match session {
+        Some(_) => ("owner = ?1 AND session_id = ?3", "accepted"),
+        None => ("owner = ?1", "run_id"),
+    };
+    let sql = format!(
+        "SELECT run_id, session_id, prompt, answer, answer_label, prompt_label FROM runs WHERE {condition} ORDER BY {order} DESC LIMIT ?2"
+    );
+    let (limit, session) = (i64::try_from(runs).unwrap_or(i64::MAX), session.map(|session| session.to_string()));
+    let mut values: Vec<&dyn ToSql> = vec![&owner, &limit];
+    values.extend(session.iter().map(|session| session as &dyn ToSql));
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(values.as_slice())?;
+    while let Some(row) = rows.next()? {
+        let (run_id, session_id) = (typed(row, 0)?, typed(row, 1)?);
+        if let Some(answer) = row.get::<_, Option<String>>(3)? {
+            let label = row.get::<_, Option<String>>(4)?.and_then(|text| serde_json::from_str(&text).ok());
+            look_at(SaidRow { run_id, session_id, said: Said::Answered, text: answer, label });
+        }
+        look_at(SaidRow { run_id, session_id, said: Said::Asked, text: row.get(2)?, label: from_json(row, 5)? });
+    }
+    Ok(())
 }

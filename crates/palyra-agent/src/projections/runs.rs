@@ -72,7 +72,7 @@ impl Projection for Runs {
         "runs"
     }
     fn version(&self) -> u32 {
-        4
+        5
     }
     fn tables(&self) -> &'static [&'static str] {
         &["runs", "idempotency"]
@@ -85,7 +85,7 @@ impl Projection for Runs {
                 detail_code TEXT, detail_message TEXT, prompt TEXT NOT NULL, workspace TEXT NOT NULL, model TEXT NOT NULL,
                 created_at INTEGER NOT NULL, started_at INTEGER, ended_at INTEGER,
                 turns INTEGER NOT NULL DEFAULT 0, tool_calls INTEGER NOT NULL DEFAULT 0, answer TEXT, answer_label TEXT,
-                answer_hash INTEGER, undone INTEGER NOT NULL DEFAULT 0
+                answer_hash INTEGER, undone INTEGER NOT NULL DEFAULT 0, prompt_label TEXT
             ) STRICT, WITHOUT ROWID;
             CREATE INDEX runs_by_session ON runs (session_id, accepted);
             CREATE INDEX runs_by_owner ON runs (owner, run_id);
@@ -106,6 +106,13 @@ impl Projection for Runs {
                 connection
                     .prepare_cached("UPDATE runs SET phase = 'running', started_at = ?2 WHERE run_id = ?1")?
                     .execute(params![run_id, record.at.0])?;
+            }
+            kind::RUN_RESUME => {
+                if let TapeEntry::Input(Input::Resume { model: Some(model), .. }) = parse(record)? {
+                    connection
+                        .prepare_cached("UPDATE runs SET model = ?2 WHERE run_id = ?1")?
+                        .execute(params![run_id, model.shown()])?;
+                }
             }
             kind::MODEL_TURN_FINISHED => {
                 connection.prepare_cached("UPDATE runs SET turns = turns + 1 WHERE run_id = ?1")?.execute([run_id])?;
@@ -146,18 +153,19 @@ fn accept(connection: &Connection, run_id: &str, record: &StoredRecord) -> Resul
     let TapeEntry::Input(Input::Accepted(spec)) = parse(record)? else { return Ok(()) };
     connection
         .prepare_cached(
-            "INSERT INTO runs (run_id, session_id, phase, prompt, workspace, model, created_at, owner, accepted)
-             VALUES (?1, ?2, 'queued', ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO runs (run_id, session_id, phase, prompt, workspace, model, created_at, owner, accepted, prompt_label)
+             VALUES (?1, ?2, 'queued', ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?
         .execute(params![
             run_id,
             spec.session_id.to_string(),
             spec.prompt,
             spec.workspace,
-            format!("{}/{}", spec.model.provider, spec.model.name),
+            spec.model.shown(),
             record.at.0,
             spec.owner,
-            i64::try_from(record.seq).unwrap_or(i64::MAX)
+            i64::try_from(record.seq).unwrap_or(i64::MAX),
+            spec.from.as_ref().map(|from| json(&from.label())).transpose()?,
         ])?;
     if let Some(idempotency) = &spec.idempotency {
         connection.prepare_cached("INSERT INTO idempotency VALUES (?1, ?2, ?3, ?4)")?.execute(params![

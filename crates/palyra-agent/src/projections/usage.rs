@@ -59,6 +59,16 @@ impl Projection for UsageTables {
                     .execute(params![reserved.reservation, super::json(&reserved.charge)?])?;
                 Ok(())
             }
+            kind::RUN_RESUME => {
+                if let (TapeEntry::Input(Input::Resume { model: Some(model), .. }), Some(run)) =
+                    (parse(record)?, record.run_id)
+                {
+                    connection
+                        .prepare_cached("UPDATE usage_runs SET provider = ?2, model = ?3 WHERE run_id = ?1")?
+                        .execute(params![run.to_string(), model.provider, model.name])?;
+                }
+                Ok(())
+            }
             kind::BUDGET_GRANT => {
                 if let (TapeEntry::Action(Action::GrantBudget { micro_usd }), Some(run)) =
                     (parse(record)?, record.run_id)
@@ -83,6 +93,14 @@ fn accept(connection: &Connection, record: &StoredRecord) -> Result<(), Projecti
         )?
         .execute(params![spec.run_id.to_string(), spec.agent, spec.model.provider, spec.model.name])?;
     Ok(())
+}
+
+/// The agent that carries a run out.
+pub(crate) fn agent_of(connection: &Connection, run_id: RunId) -> rusqlite::Result<Option<String>> {
+    connection
+        .prepare_cached("SELECT agent FROM usage_runs WHERE run_id = ?1")?
+        .query_row([run_id.to_string()], |row| row.get(0))
+        .optional()
 }
 
 fn bill_of_turn(connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {

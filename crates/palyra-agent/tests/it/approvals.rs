@@ -1,6 +1,6 @@
 //! Questions to a person, inside the engine.
 
-use palyra_agent::ApprovalFilter;
+use palyra_agent::{AgentProfile, ApprovalFilter, NewRun};
 use palyra_common::{ApprovalDecision, RunLifecyclePhase, RunStreamBody, TerminationReason};
 
 use crate::support::{Bench, Setup, answer, is_phase};
@@ -17,12 +17,11 @@ echo = "last_result"
 async fn asked(bench: &Bench) -> (palyra_common::RunId, palyra_common::ApprovalId) {
     let run = bench.engine.create_run(bench.task("write it")).await.unwrap();
     bench.follow_until(run.run_id, is_phase(RunLifecyclePhase::WaitingForApproval)).await;
-    let filter = ApprovalFilter { run_id: Some(run.run_id), open: Some(true) };
-    let open = bench.engine.approvals(filter).await.unwrap();
-    assert_eq!(open.len(), 1);
-    assert!(open[0].summary.contains("a.txt"), "{}", open[0].summary);
+    let asked = bench.engine.approvals(ApprovalFilter { run_id: Some(run.run_id), open: None }).await.unwrap();
+    assert_eq!(asked.len(), 1);
+    assert!(asked[0].summary.contains("a.txt"), "{}", asked[0].summary);
     assert!(!bench.file("a.txt").exists(), "nothing happens before the answer");
-    (run.run_id, open[0].approval_id)
+    (run.run_id, asked[0].approval_id)
 }
 
 fn asking() -> Setup {
@@ -56,6 +55,25 @@ async fn a_refused_call_does_not_run_and_the_model_is_told() {
     let (run, _) = bench.finish(run_id).await;
     assert!(run.answer.unwrap().contains("refused"));
     assert!(!bench.file("a.txt").exists());
+}
+
+#[tokio::test]
+async fn a_policy_about_answers_knows_the_agent_of_the_run() {
+    let mut setup = asking();
+    setup.policies = r#"@id("no_answers_for_the_clerk")
+        forbid (principal, action == Action::"approval.decide", resource)
+        when { resource in Agent::"clerk" };"#;
+    let bench = setup.start().await;
+    let clerk = AgentProfile { agent_id: "clerk".into(), name: "Clerk".into(), ..AgentProfile::default() };
+    bench.engine.set_agent(clerk, "local", None).await.unwrap();
+    for (agent, may) in [(None, true), (Some("clerk".to_owned()), false)] {
+        let run = bench.engine.create_run(NewRun { agent, ..bench.task("write it") }).await.unwrap();
+        bench.follow_until(run.run_id, is_phase(RunLifecyclePhase::WaitingForApproval)).await;
+        let filter = ApprovalFilter { run_id: Some(run.run_id), open: None };
+        let approval = bench.engine.approvals(filter).await.unwrap()[0].approval_id;
+        let decided = bench.engine.decide_approval(approval, answer(ApprovalDecision::Deny)).await;
+        assert_eq!(decided.is_ok(), may, "{decided:?}");
+    }
 }
 
 #[tokio::test]

@@ -119,7 +119,7 @@ impl Outside {
     fn made(server: &str, tool: &str, class: &ToolClassification, reply: Value, outbox: &Outbox) -> Arc<dyn Tool> {
         let name = ToolName::new(format!("mcp.{server}.{tool}")).unwrap();
         let mut declaration = ToolDeclaration::of::<Anything>(name, tool, "call it").classified(class);
-        declaration.input_schema = json!({"type": "object"});
+        declaration.input_schema = json!({"type": "object"}).into();
         declaration.server = Some(server.into());
         Arc::new(Self { declaration, reply, outbox: Arc::clone(outbox) })
     }

@@ -1,6 +1,6 @@
 //! Tools of the caller: handed back, waited for, taken in as untrusted, also over a restart.
 
-use palyra_agent::{ApprovalFilter, ClientResult, ClientTool, GivenExchange, NewRun, RunRow};
+use palyra_agent::{ApprovalFilter, ClientResult, ClientTool, GivenExchange, NewRun, Resumption, RunRow};
 use palyra_common::{
     InputMode, Integrity, RunLifecyclePhase, RunMode, RunStreamBody, RunStreamEvent, ToStableError as _, ToolVerdict,
 };
@@ -30,7 +30,11 @@ turn = [{ text = "something else" }]
 
 fn weather() -> Vec<ClientTool> {
     let input_schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
-    vec![ClientTool { name: "get_weather".into(), description: "The weather of a city.".into(), input_schema }]
+    vec![ClientTool {
+        name: "get_weather".into(),
+        description: "The weather of a city.".into(),
+        input_schema: input_schema.into(),
+    }]
 }
 
 fn result(call_id: &str, content: &str) -> ClientResult {
@@ -132,13 +136,13 @@ async fn in_a_guarded_run_results_of_clients_are_held_in_variables() {
 async fn people_can_hold_interrupt_and_cancel_a_run_that_waits_for_its_client() {
     let bench = Setup::script(WEATHER).start().await;
     let held = asking(&bench).await;
-    let resumed = bench.engine.resume(held.run_id, "ada", None).await.unwrap_err();
+    let resumed = bench.engine.resume(held.run_id, "ada", Resumption::default()).await.unwrap_err();
     assert_eq!(resumed.to_stable().code, "run_wrong_phase", "only results let it go on");
     bench.engine.pause(held.run_id, "ada").await.unwrap();
     let results = vec![result("t1c1", "sunny"), result("t1c3", "rain")];
     let row = bench.engine.deliver_client_results(held.run_id, results.clone(), "ada").await.unwrap();
     assert_eq!((row.phase, row.detail), (RunLifecyclePhase::Paused, None), "somebody holds it");
-    bench.engine.resume(held.run_id, "ada", None).await.unwrap();
+    bench.engine.resume(held.run_id, "ada", Resumption::default()).await.unwrap();
     assert_eq!(bench.finish(held.run_id).await.0.phase, RunLifecyclePhase::Completed);
 
     let interrupted = asking(&bench).await;
@@ -201,7 +205,7 @@ text = "done"
 async fn tools_that_cannot_be_offered_are_refused() {
     let bench = Setup::script(WEATHER).start().await;
     let tool = |name: &str| ClientTool { name: name.into(), ..weather().remove(0) };
-    let schema = ClientTool { input_schema: json!("no"), ..tool("a") };
+    let schema = ClientTool { input_schema: json!("no").into(), ..tool("a") };
     let large = ClientTool { description: "x".repeat(70_000), ..tool("a") };
     for tools in [
         vec![tool("")],

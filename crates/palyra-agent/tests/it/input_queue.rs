@@ -25,7 +25,16 @@ echo = "user"
 "#;
 
 pub(crate) fn input(text: &str, mode: InputMode, id: Option<&str>) -> SessionInput {
-    SessionInput { text: text.into(), mode, workspace: None, by: "ada".into(), input_id: id.map(str::to_owned) }
+    SessionInput {
+        text: text.into(),
+        mode,
+        workspace: None,
+        by: "ada".into(),
+        input_id: id.map(str::to_owned),
+        agent: None,
+        from: None,
+        beside: Vec::new(),
+    }
 }
 
 /// A session whose run stands at the gate.

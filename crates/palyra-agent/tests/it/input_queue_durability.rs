@@ -84,7 +84,7 @@ async fn many_who_write_at_once_are_each_heard_once_by_one_run_at_a_time() {
     let bench = Setup::script(ECHO).start().await;
     let session = bench.engine.resolve_session("ada", "s", None).await.unwrap().0.session_id;
     let workspace = bench.directory.path().join("work").display().to_string();
-    let settings = SessionSettings { workspace: Some(workspace), model: None };
+    let settings = SessionSettings { workspace: Some(workspace), ..SessionSettings::default() };
     bench.engine.set_session_settings(session, settings, "ada", None).await.unwrap();
     let modes = [InputMode::FollowUp, InputMode::Collect, InputMode::Steer];
     let writers = (0..6).map(|writer| {
@@ -132,7 +132,7 @@ fn a_client_that_repeats_itself_after_a_crash_anywhere_is_heard_once() {
             let new = NewSession {
                 session_id: Some(id),
                 owner: "ada".into(),
-                settings: SessionSettings { workspace: Some(workspace), model: None },
+                settings: SessionSettings { workspace: Some(workspace), ..SessionSettings::default() },
                 ..NewSession::default()
             };
             bench.engine.create_session(new).await.unwrap();

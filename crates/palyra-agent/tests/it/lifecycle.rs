@@ -1,6 +1,6 @@
 //! Whole runs: answers, tools, sessions, limits, undo.
 
-use palyra_agent::{AgentError, NewRun, RunFilter, RunLimits};
+use palyra_agent::{AgentError, NewRun, Resumption, RunFilter, RunLimits};
 use palyra_common::{RunLifecyclePhase, RunStreamBody, TerminationReason, ToStableError as _};
 
 use crate::support::{Hang, Setup, TestTool, is_phase, tool_result};
@@ -170,7 +170,7 @@ delay_ms = 300
     let run = bench.engine.create_run(bench.task("begin")).await.unwrap();
     bench.engine.pause(run.run_id, "me").await.unwrap();
     assert_eq!(bench.engine.run(run.run_id).await.unwrap().phase, RunLifecyclePhase::Paused);
-    bench.engine.resume(run.run_id, "me", None).await.unwrap();
+    bench.engine.resume(run.run_id, "me", Resumption::default()).await.unwrap();
     bench.engine.steer(run.run_id, "more please".into(), palyra_common::InputMode::FollowUp).await.unwrap();
     let (row, events) = bench.finish(run.run_id).await;
     assert_eq!(row.answer.as_deref(), Some("second"));

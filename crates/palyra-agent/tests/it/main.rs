@@ -7,11 +7,13 @@
     reason = "tests stop at the first surprise"
 )]
 
+mod agents;
 mod approvals;
 mod auxiliary;
 mod brain;
 mod budgets;
 mod cancel;
+mod canvases;
 mod client_tools;
 mod context;
 mod durability;
@@ -26,8 +28,13 @@ mod input_queue;
 mod input_queue_durability;
 mod lifecycle;
 mod non_interference;
+mod objectives;
+mod outside_messages;
 mod pages;
 mod progress;
+mod recall;
+mod resume_model;
 mod session_story;
 mod sessions;
+mod summaries;
 mod support;

@@ -129,7 +129,7 @@ async fn runs_take_from_their_session_what_they_are_not_told() {
     let bare = || NewRun { session_id: Some(id), workspace: String::new(), ..bench.task("x") };
     assert_eq!(bench.engine.create_run(bare()).await.unwrap_err().to_stable().code, "workspace_missing");
     let workspace = bench.directory.path().join("work").display().to_string();
-    let settings = SessionSettings { model: Some("special".into()), workspace: Some(workspace.clone()) };
+    let settings = SessionSettings { model: Some("special".into()), workspace: Some(workspace.clone()), agent: None };
     bench.engine.set_session_settings(id, settings.clone(), "me", None).await.unwrap();
     let row = bench.engine.set_session_mode(id, Some(RunMode::Strict), "me", None).await.unwrap();
     assert_eq!((row.mode, row.settings), (Some(RunMode::Strict), settings));

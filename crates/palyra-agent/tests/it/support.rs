@@ -13,7 +13,7 @@ use palyra_common::{
     ApprovalDecision, ApprovalScope, Label, RunId, RunLifecyclePhase, RunMode, RunStreamBody, RunStreamEvent,
     StableErrorEnvelope, SystemClock, ToolVerdict,
 };
-use palyra_journal::{FaultInjector, Journal, JournalOptions};
+use palyra_journal::{FaultInjector, Journal, JournalError, JournalOptions};
 use palyra_models::{ModelProvider, ScriptedProvider};
 use palyra_policy::{PatternGrant, PolicySource, PolicySources, PolicyStore};
 use palyra_safety::Scanner;
@@ -73,7 +73,7 @@ impl Setup {
         options.projections = projections();
         options.faults = self.faults;
         options.min_free_bytes = 0;
-        let journal = Journal::open(options).unwrap();
+        let journal = open_when_free(options).await;
         let provider = self.provider.unwrap_or_else(|| Arc::new(ScriptedProvider::from_str(&self.script).unwrap()));
         let engine = Engine::start(EngineOptions {
             journal: journal.clone(),
@@ -94,7 +94,8 @@ impl Setup {
             effects: Arc::new(EffectStore::open(directory.path().join("effects")).unwrap()),
             limits: self.limits,
             tool_limits: ToolLimits::default(),
-            tool_timeout: Duration::from_secs(5),
+            // Longer than any test: a tool that waits at a gate is not to give up on a busy machine.
+            tool_timeout: Duration::from_secs(120),
             max_concurrent: self.max_concurrent,
             auxiliary_concurrent: 2,
             max_output_tokens: self.max_output_tokens,
@@ -107,6 +108,17 @@ impl Setup {
         .unwrap();
         Bench { engine, journal, directory }
     }
+}
+
+/// What a crash left behind is free once the last thread of the engine before has gone.
+async fn open_when_free(options: JournalOptions) -> Journal {
+    for _ in 0..500 {
+        match Journal::open(options.clone()) {
+            Err(JournalError::StateInUse { .. }) => tokio::time::sleep(Duration::from_millis(20)).await,
+            opened => return opened.unwrap(),
+        }
+    }
+    Journal::open(options).unwrap()
 }
 
 /// A running engine.

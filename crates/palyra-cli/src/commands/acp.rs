@@ -58,8 +58,8 @@ async fn take(
     match read_socket_message(line.as_bytes()) {
         Err(error) => {
             // The task lets the loop go on reading replies while the outbox is full.
-            let outbox = outbox.clone();
-            tasks.spawn(async move { drop(outbox.send(SocketReply::Unreadable { error }).await) });
+            let (outbox, reply) = (outbox.clone(), SocketReply::unreadable(line.as_bytes(), error));
+            tasks.spawn(async move { drop(outbox.send(reply).await) });
         }
         Ok(SocketMessage::Cancel(id)) => {
             if let Some(stream) = streams.remove(&id) {

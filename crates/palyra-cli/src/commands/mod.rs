@@ -1,8 +1,10 @@
 //! The commands, one folder per noun and one file per verb.
 
 mod acp;
+pub(crate) mod agents;
 pub(crate) mod approvals;
 pub(crate) mod auxiliary;
+pub(crate) mod canvas;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod daemon;
@@ -34,8 +36,10 @@ pub(crate) async fn dispatch(command: Command, context: &Context) -> Result<Exit
         Command::Sessions(command) => sessions::execute(command, context).await,
         Command::Tokens(command) => tokens::execute(command, context).await,
         Command::Usage(arguments) => usage::execute(arguments, context).await,
+        Command::Canvas(command) => canvas::execute(command, context).await,
         Command::Devices(command) => devices::execute(command, context).await,
         Command::Acp => acp::execute(context).await,
+        Command::Agents(command) => agents::execute(command, context).await,
         Command::Auxiliary(command) => auxiliary::execute(command, context).await,
         Command::Approvals(command) => approvals::execute(command, context).await,
         Command::Journal(command) => journal::execute(command, context).await,

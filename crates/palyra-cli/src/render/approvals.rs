@@ -4,7 +4,7 @@ use palyra_client::api::{ApprovalView, PatternView};
 use palyra_common::{ApprovalDecision, ApprovalScope};
 
 use super::evidence::{self, Extent};
-use super::question::{agreed, arguments, in_its_own_words};
+use super::question::{about_step, agreed, arguments, in_its_own_words};
 use super::table;
 use super::text::{counted, instant, shortened, visible};
 
@@ -104,7 +104,9 @@ pub(crate) fn page(approval: &ApprovalView, pattern: Option<&PatternView>) -> Ve
         lines.push(format!("{count} that nobody you trust chose"));
         lines.extend(indented(evidence::lines(&approval.evidence, Extent::Whole)));
     }
-    if let Some(tool) = &approval.tool {
+    if let Some(whole) = about_step(approval.tool.as_deref(), approval.arguments.as_ref()) {
+        lines.extend(whole);
+    } else if let Some(tool) = &approval.tool {
         lines.push(format!("{} with", line(tool)));
         lines.extend(indented(arguments(approval.arguments.as_ref())));
     } else if approval.arguments.is_some() {
@@ -128,12 +130,14 @@ fn ways_to_answer(approval: &ApprovalView) -> Vec<String> {
     let mut way = |answer: &str, what: &str| {
         lines.push(format!("  palyra approvals decide {id} {answer:<23}  {what}"));
     };
-    way("allow", "this call");
+    // A question about a step of the run says itself what refusing it means.
+    let step = about_step(approval.tool.as_deref(), approval.arguments.as_ref()).is_some();
+    way("allow", if step { "agree" } else { "this call" });
     if approval.offer.is_some() {
         way("allow --scope session", "and calls like it in this session");
         way("allow --scope timeboxed", "and calls like it for an hour, in all your sessions");
     }
-    way("deny", "not this call");
+    way("deny", if step { "refuse" } else { "not this call" });
     lines
 }
 

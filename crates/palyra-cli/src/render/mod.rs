@@ -9,3 +9,4 @@ pub(crate) mod runs;
 pub(crate) mod table;
 pub(crate) mod tape;
 pub(crate) mod text;
+pub(crate) mod verdict;

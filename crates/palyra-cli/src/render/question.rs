@@ -70,7 +70,12 @@ pub(crate) fn lines(question: &Question, console: &Console) -> Vec<String> {
         lines.push(format!("  {}", in_its_own_words(client)));
     }
     if let (Some(tool), Some(arguments)) = (&question.tool, &question.arguments) {
-        lines.push(format!("  {} {}", shortened(tool, 100), calls::subject(arguments)).trim_end().to_owned());
+        match step(tool, arguments) {
+            Some(texts) => lines.extend(texts.iter().map(|(name, text)| format!("  {name}: {}", shortened(text, 300)))),
+            None => {
+                lines.push(format!("  {} {}", shortened(tool, 100), calls::subject(arguments)).trim_end().to_owned());
+            }
+        }
     }
     lines.push(format!("  {} risk; {}", question.risk, shortened(&question.reason, 300)));
     lines.extend(evidence::lines(&question.evidence, Extent::Glance).into_iter().map(|line| format!("  {line}")));
@@ -97,14 +102,39 @@ pub(crate) fn more(question: &Question) -> Vec<String> {
     }];
     lines.push(format!("  why: {}", visible(&question.reason).replace('\n', " ")));
     lines.extend(evidence::lines(&question.evidence, Extent::Whole).into_iter().map(|line| format!("  {line}")));
-    if let Some(tool) = &question.tool {
-        lines.push(format!("  tool {}", shortened(tool, 200)));
+    match about_step(question.tool.as_deref(), question.arguments.as_ref()) {
+        Some(whole) => lines.extend(whole.into_iter().map(|line| format!("  {line}"))),
+        None => {
+            lines.extend(question.tool.iter().map(|tool| format!("  tool {}", shortened(tool, 200))));
+            lines.extend(arguments(question.arguments.as_ref()).into_iter().map(|line| format!("  {line}")));
+        }
     }
-    lines.extend(arguments(question.arguments.as_ref()).into_iter().map(|line| format!("  {line}")));
     if let Some(offer) = &question.offer {
         lines.push(format!("  could be agreed to for longer: {}", agreed(offer)));
     }
     lines
+}
+
+/// The texts that a question about a step of the run itself is about. There is no call: a hook wants a person to agree that the run begins, or that an answer is
+/// delivered, or another in its place.
+fn step<'a>(tool: &str, arguments: &'a Value) -> Option<Vec<(&'static str, &'a str)>> {
+    let named: &[(&str, &str)] = match tool {
+        "palyra.run" => &[("the task", "prompt")],
+        "palyra.delivery" => &[("the answer", "answer"), ("the other text", "proposed")],
+        _ => return None,
+    };
+    let text = |(name, member): &(&'static str, &str)| Some((*name, arguments.get(member)?.as_str()?));
+    Some(named.iter().filter_map(text).collect())
+}
+
+/// The same, whole: each text below its name.
+pub(crate) fn about_step(tool: Option<&str>, arguments: Option<&Value>) -> Option<Vec<String>> {
+    let mut lines = Vec::new();
+    for (name, text) in step(tool?, arguments?)? {
+        lines.push(format!("{name}:"));
+        lines.extend(visible(text).lines().map(|line| format!("  {line}")));
+    }
+    Some(lines)
 }
 
 /// Arguments as indented JSON.
@@ -186,6 +216,34 @@ mod tests {
         let plain = Question { offer: None, evidence: Vec::new(), ..question() };
         assert_eq!(choices(&plain), "  [a]llow once, [d]eny, [m]ore > ");
         assert_eq!(lines(&plain, &Console::for_tests()).len(), 3);
+    }
+
+    #[test]
+    fn a_hook_that_proposes_another_text_has_both_shown() {
+        let asked = Question {
+            summary: "deliver another text than the answer; refusing delivers the answer as it is".to_owned(),
+            reason: "hook redact: it names a customer".to_owned(),
+            risk: Risk::Medium,
+            tool: Some("palyra.delivery".to_owned()),
+            arguments: Some(json!({ "answer": "Ada owes\n10", "proposed": "A customer owes 10" })),
+            evidence: Vec::new(),
+            offer: None,
+            ..question()
+        };
+        assert_eq!(
+            lines(&asked, &Console::for_tests()),
+            [
+                "? deliver another text than the answer; refusing delivers the answer as it is",
+                "  the answer: Ada owes 10",
+                "  the other text: A customer owes 10",
+                "  medium risk; hook redact: it names a customer",
+            ]
+        );
+        let whole = more(&asked).join("\n");
+        assert!(whole.contains("  the answer:\n    Ada owes\n    10\n  the other text:\n    A customer"), "{whole}");
+        let begins =
+            Question { tool: Some("palyra.run".to_owned()), arguments: Some(json!({ "prompt": "tidy up" })), ..asked };
+        assert_eq!(lines(&begins, &Console::for_tests())[1], "  the task: tidy up");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Runs as text: one line each in lists, a page for one, what one set out to do, and the closing lines of `palyra run`.
 
-use palyra_client::api::{FileChangeKind, FileChangeView, IntentView, RunDetail, RunTimings, RunView};
-use palyra_common::{ExitCode, RunLifecyclePhase, TerminationReason};
+use palyra_client::api::{FileChangeKind, FileChangeView, IntentView, RunAgentView, RunDetail, RunTimings, RunView};
+use palyra_common::{ExitCode, RunLifecyclePhase, StatusDetail, TerminationReason, model_advice};
 
 use super::evidence::{self, Extent};
 use super::table;
@@ -67,12 +67,21 @@ pub(crate) fn changes(changes: &[FileChangeView]) -> Vec<String> {
         .collect()
 }
 
+/// Why a run ended, in one line, with what to do about it where a model is the reason.
+fn why(detail: &StatusDetail) -> String {
+    let why = shortened(&detail.message, 300);
+    match model_advice(&detail.code) {
+        Some(advice) => format!("{why}; {advice}"),
+        None => why,
+    }
+}
+
 /// The closing lines of `palyra run`.
 pub(crate) fn summary(detail: &RunDetail) -> Vec<String> {
     let run = &detail.run;
     let mut lines = vec![format!("{} — {}", outcome(run), timings(&detail.timings))];
     if let Some(detail) = &run.detail {
-        lines.push(format!("  {}", shortened(&detail.message, 300)));
+        lines.push(format!("  {}", why(detail)));
     }
     if !detail.changes.is_empty() {
         lines.push(format!("{} changed:", counted(detail.changes.len(), "file")));
@@ -137,11 +146,14 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
         format!("phase      {}", outcome(run)),
     ];
     if let Some(detail) = &run.detail {
-        lines.push(format!("because    {}", shortened(&detail.message, 300)));
+        lines.push(format!("because    {}", why(detail)));
     }
     lines.push(format!("workspace  {}", shortened(&run.workspace, 300)));
     lines.push(format!("model      {}", shortened(&run.model, 100)));
     lines.push(format!("mode       {}", detail.mode));
+    if let Some(RunAgentView { agent_id, version: Some(version) }) = &detail.agent {
+        lines.push(format!("agent      {}, version {version}", shortened(agent_id, 100)));
+    }
     lines.extend(envelope(&detail.envelope));
     lines.push(format!("created    {} UTC", instant(run.created_at)));
     if let Some(ended) = run.ended_at {

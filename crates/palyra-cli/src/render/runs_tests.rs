@@ -33,6 +33,7 @@ fn detail() -> RunDetail {
         run: run(),
         answer: Some("Done.\nOne file\u{1b}[2J changed.".to_owned()),
         mode: RunMode::Guarded,
+        agent: None,
         envelope: Vec::new(),
         changes: vec![FileChangeView {
             path: "notes.md".to_owned(),

@@ -3,7 +3,7 @@
 use palyra_common::{RunStreamBody, RunStreamEvent};
 
 use super::text::{instant, millis, shortened};
-use super::{calls, compaction};
+use super::{calls, compaction, verdict};
 
 const WIDTH: usize = 120;
 
@@ -64,9 +64,15 @@ fn told(body: &RunStreamBody) -> Told<'_> {
             let used = millis(attestation.limits_used.wall_ms);
             Told::new("attested", format!("{} {used}, {}", attestation.call_id, attestation.execution_sha256))
         }
-        RunStreamBody::A2uiUpdate(_) => Told::new("view", String::new()),
+        RunStreamBody::A2uiUpdate(update) => {
+            let field = |name: &str| update.payload.get(name).map(ToString::to_string).unwrap_or_default();
+            let canvas = field("canvas_id").replace('"', "");
+            Told::new("canvas", format!("{canvas} version {}", field("version")))
+        }
         // What it holds is for machines, mostly; its kind says what happened.
-        RunStreamBody::JournalEvent(event) => Told::new(&event.kind, compaction::about(event).unwrap_or_default()),
+        RunStreamBody::JournalEvent(event) => {
+            Told::new(&event.kind, compaction::about(event).or_else(|| verdict::about(event)).unwrap_or_default())
+        }
     }
 }
 

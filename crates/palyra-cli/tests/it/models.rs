@@ -93,3 +93,17 @@ fn a_key_that_is_there_is_offered_and_used_only_when_accepted() {
     let ran = run(&["models", "set-default", "nonsense"]);
     assert_eq!(ran.code, 2, "{ran:?}");
 }
+
+#[test]
+fn without_a_daemon_it_is_said_that_nothing_is_known_about_rests() {
+    let place = Place::new();
+    let server = ModelServer::start(vec![]).unwrap();
+    written(&place, &server);
+    for arguments in [&["models", "list"][..], &["models", "explain"]] {
+        let ran = place.run(arguments);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(ran.err.contains("no daemon runs, so nothing is known about which models rest"), "{ran:?}");
+    }
+    let ran = place.run(&["models", "explain", "--output", "json"]);
+    assert_eq!(ran.json()["choice"]["steps"][0]["target"]["name"], "work/large", "{ran:?}");
+}

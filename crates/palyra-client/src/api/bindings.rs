@@ -29,6 +29,13 @@ pub struct SetBindingParams {
     pub place: BindingPlace,
     /// The session.
     pub session_id: SessionId,
+    /// The agent that answers there, by name; the session's own when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Senders, in the channel's own terms, whose messages count as the caller's own words; those of all others are data and never orders.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub trusted_senders: Vec<String>,
 }
 
 /// Which bindings to list, by place.
@@ -38,6 +45,9 @@ pub struct ListBindingsParams {
     /// Only those of one session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
+    /// Only those that name this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Only those of one channel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
@@ -76,6 +86,12 @@ pub struct BindingView {
     pub place: BindingPlace,
     /// The session.
     pub session_id: SessionId,
+    /// The agent that answers there, by name; the session's own when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Senders whose messages count as the owner's own words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusted_senders: Vec<String>,
     /// Grows with every change; commands may ask for it with `expected_version`.
     pub version: u64,
     /// When it was set last.

@@ -11,6 +11,9 @@ pub struct RunContextParams {
     /// Which turn; the newest if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,
+    /// Whether to tell as well what a summary stands for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub originals: bool,
 }
 
 /// The context of one model call, by its parts.
@@ -36,12 +39,15 @@ pub struct RunContextResponse {
     pub exact: bool,
     /// The parts, in the order of the model's reading.
     pub segments: Vec<ContextSegmentView>,
+    /// What the summary among the parts stands for, oldest first, if it was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub originals: Vec<ContextSegmentView>,
 }
 
 /// One part of a context.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContextSegmentView {
-    /// What it is: `tools`, `instructions`, `history`, `user`, `assistant`, `tool_result` or `summary`.
+    /// What it is: `tools`, `instructions`, `agent`, `history`, `user`, `assistant`, `tool_result`, `verdict` or `summary`.
     pub kind: String,
     /// Where it comes from, such as a file or a tool.
     pub source: String,

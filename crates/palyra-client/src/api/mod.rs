@@ -6,19 +6,26 @@
 //!
 //! Events of a run's tape are not here: they are `RunStreamEvent` of `palyra-common`, which every transport shares.
 
+mod agents;
 mod approvals;
+mod attachments;
 mod auxiliary;
 mod bindings;
+mod canvases;
 mod config;
 mod context;
 mod daemon;
 mod devices;
 mod error;
+mod events;
 mod health;
 mod hooks;
 mod inventory;
 mod journal;
+mod messages;
+mod models;
 mod principal;
+mod recall;
 mod run_control;
 mod runs;
 mod sessions;
@@ -28,18 +35,25 @@ mod usage;
 
 pub mod paths;
 
+pub use agents::{AgentView, ListAgentsParams, ListAgentsResponse, RemoveAgentResponse, SetAgentParams};
 pub use approvals::{
     ApprovalAnswer, ApprovalState, ApprovalView, DecideApprovalParams, DecideApprovalResponse, GetApprovalParams,
     ListApprovalsParams, ListApprovalsResponse, ListPatternsParams, ListPatternsResponse, PatternView,
     RequestApprovalParams,
 };
+pub use attachments::{AddAttachmentParams, AddAttachmentsResponse, AttachmentParams};
 pub use auxiliary::{AuxiliaryTaskView, ListAuxiliaryParams, ListAuxiliaryResponse, RunAuxiliaryParams};
 pub use bindings::{BindingPlace, BindingView, ListBindingsParams, ListBindingsResponse, SetBindingParams};
+pub use canvases::{
+    CanvasAccess, CanvasChangeView, CanvasDetail, CanvasLinkResponse, CanvasView, LinkCanvasParams, ListCanvasesParams,
+    ListCanvasesResponse, SubmitCanvasParams, SubmitCanvasResponse, WatchCanvasParams,
+};
 pub use config::{ConfigEntryView, ConfigResponse};
 pub use context::{ContextSegmentView, RunContextParams, RunContextResponse};
 pub use daemon::StopDaemonResponse;
 pub use devices::{CertificateView, DeviceView, ListDevicesResponse};
 pub use error::ErrorResponse;
+pub use events::{AppendEventParams, AppendEventResponse};
 pub use health::{HealthResponse, ProviderView, ReadyResponse};
 pub use hooks::{HookView, ListHooksResponse, SetHookParams};
 pub use inventory::{ListPoliciesResponse, ListToolsResponse, PolicyView, ToolView};
@@ -47,14 +61,21 @@ pub use journal::{
     BackupJournalParams, BackupJournalResponse, ExportJournalParams, JournalRecordView, ProblemView, TailJournalParams,
     VerifyLine, VerifyProgress, VerifyReport,
 };
+pub use messages::{RouteDisposition, RouteMessageParams, RouteMessageResponse};
+pub use models::{
+    ExplainModelsParams, ExplainModelsResponse, ModelChoiceView, ModelKeyView, ModelStepView, ModelTargetView,
+    ModelTroubleView, ModelsStatusResponse,
+};
 pub use principal::{ActiveRunView, ConsoleLoginParams, ConsoleSessionResponse, PrincipalView, ReconnectResponse};
+pub use recall::{RecallParams, RecallResponse, RecalledView};
 pub use run_control::{
     AbortRunParams, ClientResultParams, DeliverResultsParams, ReplayDifference, ReplayReport, ResumeRunParams,
     RunInputParams, UndoAction, UndoResponse, UndoneFile,
 };
 pub use runs::{
     ClientToolParams, CreateRunParams, EditEnvelopeParams, ExchangeParams, FileChangeKind, FileChangeView, IntentView,
-    ListRunsParams, ListRunsResponse, RunDetail, RunLimitsParams, RunTapeParams, RunTimings, RunUsage, RunView,
+    ListRunsParams, ListRunsResponse, RunAgentView, RunDetail, RunLimitsParams, RunTapeParams, RunTimings, RunUsage,
+    RunView,
 };
 pub use sessions::{
     ArchiveSessionParams, ArchivedFilter, CompactionView, ExplainSessionResponse, ExportFormat, ExportSessionParams,
@@ -64,9 +85,10 @@ pub use sessions::{
     SessionSettingsView, SessionStepView, SessionView, SetSessionModeParams, WithdrawInputParams,
 };
 pub use skills::{
-    CallSkillParams, CallSkillResponse, ChangeSkillParams, ConfigureSkillParams, InstallSkillParams,
-    ListPublishersResponse, ListSkillsResponse, PublisherView, SkillDetail, SkillFindingView, SkillPowersView,
-    SkillSecretView, SkillView, TrustPublisherParams, UploadSkillParams, UploadSkillResponse,
+    CallSkillParams, CallSkillResponse, ChangeSkillParams, ConfigureSkillParams, ImportStatementParams,
+    ImportStatementResponse, InstallSkillParams, ListPublishersResponse, ListSkillsResponse, PublisherView,
+    RevokeKeyParams, RevokeKeyResponse, SkillDetail, SkillFindingView, SkillPowersView, SkillSecretView, SkillView,
+    TrustPublisherParams, UploadSkillParams, UploadSkillResponse,
 };
 pub use tokens::{CreateTokenParams, ListTokensResponse, RotateTokenParams, TokenSecretResponse, TokenView};
 pub use usage::{BudgetView, UsageParams, UsageResponse};

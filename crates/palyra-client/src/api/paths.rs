@@ -29,10 +29,16 @@ pub const RUN_INPUT: &str = "/api/v1/runs/{run_id}/input";
 pub const RUN_UNDO: &str = "/api/v1/runs/{run_id}/undo";
 /// What a run's model saw.
 pub const RUN_CONTEXT: &str = "/api/v1/runs/{run_id}/context";
+/// Takes the newest summary of a run's context back.
+pub const RUN_COMPACTION_REVERT: &str = "/api/v1/runs/{run_id}/compaction/revert";
 /// Auxiliary tasks: list and carry out.
 pub const AUXILIARY: &str = "/api/v1/auxiliary";
 /// One auxiliary task.
 pub const AUXILIARY_TASK: &str = "/api/v1/auxiliary/{task_id}";
+/// How it is with the models.
+pub const MODELS: &str = "/api/v1/models";
+/// Which models would be asked.
+pub const MODELS_EXPLAIN: &str = "/api/v1/models/explain";
 /// What models used and cost.
 pub const USAGE: &str = "/api/v1/usage";
 /// Feeds a run's tape to the machine again and compares.
@@ -55,6 +61,8 @@ pub const SESSIONS: &str = "/api/v1/sessions";
 pub const SESSION: &str = "/api/v1/sessions/{session_id}";
 /// Finds the session of a key, or starts it.
 pub const SESSION_RESOLVE: &str = "/api/v1/sessions/resolve";
+/// Finds what was said before.
+pub const SESSION_RECALL: &str = "/api/v1/sessions/recall";
 /// What is at work and waits in a session.
 pub const SESSION_RESUME: &str = "/api/v1/sessions/{session_id}/resume";
 /// Another title.
@@ -105,6 +113,38 @@ pub const BINDINGS: &str = "/api/v1/bindings";
 pub const BINDING: &str = "/api/v1/bindings/{binding_id}";
 /// Unties a place.
 pub const BINDING_REMOVE: &str = "/api/v1/bindings/{binding_id}/remove";
+/// Canvases: list.
+pub const CANVASES: &str = "/api/v1/canvases";
+/// One canvas with its document.
+pub const CANVAS: &str = "/api/v1/canvases/{canvas_id}";
+/// Makes a link to a canvas.
+pub const CANVAS_LINK: &str = "/api/v1/canvases/{canvas_id}/link";
+/// Hands over what a person did on a canvas.
+pub const CANVAS_SUBMIT: &str = "/api/v1/canvases/{canvas_id}/submit";
+/// Closes a canvas.
+pub const CANVAS_CLOSE: &str = "/api/v1/canvases/{canvas_id}/close";
+/// Follows a canvas.
+pub const CANVAS_WATCH: &str = "/api/v1/canvases/{canvas_id}/watch";
+/// A canvas as a page, for whoever has a link.
+pub const CANVAS_PAGE: &str = "/canvas/v1/{token}";
+/// New versions of a canvas as Server-Sent Events, for its page.
+pub const CANVAS_PAGE_EVENTS: &str = "/canvas/v1/{token}/events";
+/// Takes the forms of a canvas's page.
+pub const CANVAS_PAGE_ACTIONS: &str = "/canvas/v1/{token}/actions";
+/// Agents: list and set.
+pub const AGENTS: &str = "/api/v1/agents";
+/// One agent.
+pub const AGENT: &str = "/api/v1/agents/{agent_id}";
+/// Removes an agent.
+pub const AGENT_REMOVE: &str = "/api/v1/agents/{agent_id}/remove";
+/// Records of clients' own.
+pub const EVENTS: &str = "/api/v1/events";
+/// Files to be attached.
+pub const ATTACHMENTS: &str = "/api/v1/attachments";
+/// Files to be attached, as a form.
+pub const ATTACHMENT_FORM: &str = "/api/v1/attachments/form";
+/// Messages of chat channels.
+pub const MESSAGES: &str = "/api/v1/messages";
 /// Skills: list and install.
 pub const SKILLS: &str = "/api/v1/skills";
 /// Takes a piece of a skill archive.
@@ -129,6 +169,10 @@ pub const SKILL_CALL: &str = "/api/v1/skills/{skill_id}/call";
 pub const PUBLISHERS: &str = "/api/v1/publishers";
 /// Takes trust back from a publisher.
 pub const PUBLISHER_UNTRUST: &str = "/api/v1/publishers/{publisher}/untrust";
+/// Takes in what a publisher signed about its keys and skills.
+pub const PUBLISHER_IMPORT: &str = "/api/v1/publisher-statements";
+/// Revokes a publisher's key.
+pub const PUBLISHER_REVOKE_KEY: &str = "/api/v1/publisher-keys/revoke";
 /// Which plugins are told of which events: list and set.
 pub const HOOKS: &str = "/api/v1/hooks";
 /// Takes a binding of a hook back.

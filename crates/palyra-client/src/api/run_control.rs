@@ -15,6 +15,9 @@ pub struct ResumeRunParams {
     /// Of a run that stopped at a budget: how much it may spend beyond, in millionths of a dollar. A person is asked before it goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_budget: Option<MicroUsd>,
+    /// The model that plans from now on, if it is to be another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// Ends a run.

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::approvals::ApprovalView;
+use super::attachments::AttachmentParams;
 use super::bindings::BindingPlace;
 
 /// A new run.
@@ -27,12 +28,13 @@ pub struct CreateRunParams {
     pub binding: Option<BindingPlace>,
     /// The task in plain words.
     pub prompt: String,
-    /// Absolute path of the directory the run works in.
+    /// Absolute path of the directory the run works in; the session's or the agent's own when absent.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub workspace: String,
     /// Another model than the configured one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The agent that carries it out, by name: models and budgets are chosen by it.
+    /// The agent that carries it out, by name; the session's own when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// How untrusted results are treated, if not as configured.
@@ -41,9 +43,19 @@ pub struct CreateRunParams {
     /// Tighter limits than the configured ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<RunLimitsParams>,
+    /// What has to be there before the run may end with its answer, in plain words. A judge without tools looks at each answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective: Option<String>,
+    /// Answers that are judged before the last one is taken as it is; 3 if nothing is said. Only with an objective.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u32>,
     /// Tools of the caller's own: their calls are handed back instead of carried out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_tools: Vec<ClientToolParams>,
+    /// Files that go with the task, as `attachment.add` answered; of the caller's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub attachments: Vec<AttachmentParams>,
     /// What was said before, oldest first, as the caller tells it; what the session holds when there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<ExchangeParams>,
@@ -171,6 +183,9 @@ pub struct RunDetail {
     pub answer: Option<String>,
     /// How untrusted results are treated.
     pub mode: RunMode,
+    /// The agent that carries it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<RunAgentView>,
     /// What the run set out to do outside the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub envelope: Vec<IntentView>,
@@ -182,6 +197,16 @@ pub struct RunDetail {
     pub usage: RunUsage,
     /// Where the time went.
     pub timings: RunTimings,
+}
+
+/// The agent of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunAgentView {
+    /// Its name.
+    pub agent_id: String,
+    /// The version that the run took; absent if nobody had set it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
 }
 
 /// One kind of effect that a run means to have.

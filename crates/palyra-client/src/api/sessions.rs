@@ -75,6 +75,9 @@ pub struct SessionSettingsView {
     /// Absolute path of the directory to work in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
+    /// The agent, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
 }
 
 /// Finds a session by its key, or starts it.
@@ -295,6 +298,12 @@ pub struct CompactionView {
     pub bytes_after: u64,
     /// Whether it holds from now on, or was only shown.
     pub applied: bool,
+    /// How what was answered was summarised: by a `model`, or `extractive`, by first sentences.
+    #[serde(default)]
+    pub method: String,
+    /// What else there is to say about how it was made, or would be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// What taking a compaction back came to.

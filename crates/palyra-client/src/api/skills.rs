@@ -38,6 +38,9 @@ pub struct SkillView {
     pub audit: String,
     /// Digest of its archive.
     pub digest: Digest,
+    /// The registry that it came from, if it came from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registry: Option<String>,
     /// Since when it is installed.
     pub installed_at: Timestamp,
     /// Its tools, by their full names.
@@ -61,7 +64,7 @@ pub struct SkillDetail {
     pub config: BTreeMap<String, String>,
     /// What the last audit found.
     pub findings: Vec<SkillFindingView>,
-    /// When the last audit was.
+    /// When the last audit was that found something new, or that a person asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audited_at: Option<Timestamp>,
 }
@@ -242,4 +245,53 @@ pub struct TrustPublisherParams {
     /// Why, for the journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// What a publisher signed about itself, for the daemon to check and take in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImportStatementParams {
+    /// The file as it is, a signed envelope in JSON: a change of keys or a list of revocations.
+    #[schemars(length(max = 4_000_000))]
+    pub statement: String,
+}
+
+/// What a publisher's word came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportStatementResponse {
+    /// The publisher as it is now.
+    pub publisher: PublisherView,
+    /// The key that took the place of another, if keys were changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_key: Option<String>,
+    /// Keys that were taken back and had not been before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revoked_keys: Vec<String>,
+    /// Digests of the contents of archives that were taken back and had not been before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revoked_archives: Vec<Digest>,
+    /// Skills that are in quarantine because of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quarantined: Vec<String>,
+}
+
+/// Revokes a key for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RevokeKeyParams {
+    /// Its id, `key:` and 32 hexadecimal digits.
+    pub key_id: String,
+    /// Why, for the journal.
+    #[schemars(length(min = 1, max = 500))]
+    pub reason: String,
+}
+
+/// What revoking a key came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RevokeKeyResponse {
+    /// The key.
+    pub key_id: String,
+    /// Skills that are in quarantine because of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quarantined: Vec<String>,
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::str::FromStr;
 
-use palyra_common::{ApprovalId, AuxiliaryTaskId, BindingId, DeviceId, RunId, SessionId};
+use palyra_common::{ApprovalId, AuxiliaryTaskId, BindingId, CanvasId, DeviceId, RunId, SessionId};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -33,10 +33,12 @@ targets! {
     ApprovalId => "approval_id",
     AuxiliaryTaskId => "task_id",
     BindingId => "binding_id",
+    CanvasId => "canvas_id",
     DeviceId => "device_id",
     SkillName => "skill_id",
     PublisherName => "publisher",
     HookName => "hook_id",
+    AgentName => "agent_id",
     TokenName => "token_id",
     RecordSeq => "seq",
 }
@@ -91,6 +93,8 @@ plain_names! {
     PublisherName,
     /// A binding of an event to a plugin.
     HookName,
+    /// An agent, such as `reviewer`.
+    AgentName,
 }
 
 /// Position of a record in the journal.

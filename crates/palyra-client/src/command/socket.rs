@@ -27,8 +27,11 @@ pub enum SocketReply {
     },
     /// What a command came to, or why a stream broke off.
     Result(Box<AcpCommandResultEnvelope>),
-    /// A message could not be read, so nobody knows which request it was.
+    /// A message is no command.
     Unreadable {
+        /// Which request it was, if at least that can be read, so that whoever waits for an answer has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request_id: Option<RequestId>,
         /// What is wrong with it.
         error: StableErrorEnvelope,
     },
@@ -37,6 +40,20 @@ pub enum SocketReply {
         /// Which stream.
         request_id: RequestId,
     },
+}
+
+impl SocketReply {
+    /// The answer to a message that is no command.
+    #[must_use]
+    pub fn unreadable(sent: &[u8], error: StableErrorEnvelope) -> Self {
+        let named: Option<Named> = serde_json::from_slice(sent).ok();
+        Self::Unreadable { request_id: named.map(|named| named.request_id), error }
+    }
+}
+
+#[derive(Deserialize)]
+struct Named {
+    request_id: RequestId,
 }
 
 #[derive(Deserialize)]
@@ -89,10 +106,16 @@ mod tests {
     #[test]
     fn replies_are_told_apart() {
         let id = RequestId::generate();
+        let unreadable =
+            |text: &str| SocketReply::unreadable(text.as_bytes(), read_socket_message(text.as_bytes()).unwrap_err());
         let replies = [
             SocketReply::Document { request_id: id, document: json!({"seq": 1}) },
             SocketReply::End { request_id: id },
+            unreadable(&json!({"request_id": id, "command": "run.lst", "params": {}}).to_string()),
+            unreadable("{"),
         ];
+        assert!(matches!(&replies[2], SocketReply::Unreadable { request_id: Some(found), .. } if *found == id));
+        assert!(matches!(&replies[3], SocketReply::Unreadable { request_id: None, .. }));
         for reply in replies {
             let text = serde_json::to_string(&reply).unwrap();
             assert_eq!(serde_json::from_str::<SocketReply>(&text).unwrap(), reply);

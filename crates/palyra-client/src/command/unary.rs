@@ -1,33 +1,39 @@
 //! Commands that are answered once.
 
 use palyra_common::{
-    AcpCommand, ApprovalId, AuxiliaryTaskId, BindingId, CommandEffect, DeviceId, RunId, SessionId, StableErrorEnvelope,
-    TokenScope,
+    AcpCommand, ApprovalId, AuxiliaryTaskId, BindingId, CanvasId, CommandEffect, DeviceId, RunId, SessionId,
+    StableErrorEnvelope, TokenScope,
 };
 use serde::Serialize;
 use serde_json::Value;
 
-use super::about::{HookName, NoParams, PublisherName, RecordSeq, SkillName, TokenName};
+use super::about::{AgentName, HookName, NoParams, PublisherName, RecordSeq, SkillName, TokenName};
 use super::catalogue::{catalogue, params_type, parse_body, parse_query, parse_value, target_field, target_of};
 use super::{CommandSpec, HttpMethod};
 use crate::api::{
-    AbortRunParams, ApprovalView, ArchiveSessionParams, AuxiliaryTaskView, BackupJournalParams, BackupJournalResponse,
-    BindingView, CallSkillParams, CallSkillResponse, ChangeSkillParams, CompactionView, ConfigResponse,
+    AbortRunParams, AgentView, AppendEventParams, AppendEventResponse, ApprovalView, ArchiveSessionParams,
+    AuxiliaryTaskView, BackupJournalParams, BackupJournalResponse, BindingView, CallSkillParams, CallSkillResponse,
+    CanvasDetail, CanvasLinkResponse, CanvasView, ChangeSkillParams, CompactionView, ConfigResponse,
     ConfigureSkillParams, CreateRunParams, CreateTokenParams, DecideApprovalParams, DecideApprovalResponse,
-    DeliverResultsParams, DeviceView, EditEnvelopeParams, ExplainSessionResponse, ExportSessionParams,
-    ExportSessionResponse, ForkSessionParams, GetApprovalParams, HookView, InstallSkillParams, ListApprovalsParams,
+    DeliverResultsParams, DeviceView, EditEnvelopeParams, ExplainModelsParams, ExplainModelsResponse,
+    ExplainSessionResponse, ExportSessionParams, ExportSessionResponse, ForkSessionParams, GetApprovalParams, HookView,
+    InstallSkillParams, LinkCanvasParams, ListAgentsParams, ListAgentsResponse, ListApprovalsParams,
     ListApprovalsResponse, ListAuxiliaryParams, ListAuxiliaryResponse, ListBindingsParams, ListBindingsResponse,
-    ListDevicesResponse, ListHooksResponse, ListPatternsParams, ListPatternsResponse, ListPoliciesResponse,
-    ListPublishersResponse, ListRunsParams, ListRunsResponse, ListSessionsParams, ListSessionsResponse,
-    ListSkillsResponse, ListTokensResponse, ListToolsResponse, NewSessionParams, PrincipalView, PublisherView,
-    ReconnectResponse, RenameSessionParams, ReplayReport, RequestApprovalParams, ResolveSessionParams,
-    ResolveSessionResponse, ResumeRunParams, ResumeSessionResponse, RevertCompactionResponse, RotateTokenParams,
-    RunAuxiliaryParams, RunContextParams, RunContextResponse, RunDetail, RunInputParams, RunView, SessionDetail,
-    SessionInputParams, SessionInputResponse, SessionQueueResponse, SessionSettingsView, SessionView, SetBindingParams,
-    SetHookParams, SetSessionModeParams, SkillDetail, SkillView, StopDaemonResponse, TokenSecretResponse, TokenView,
-    TrustPublisherParams, UndoResponse, UploadSkillParams, UploadSkillResponse, UsageParams, UsageResponse,
-    WithdrawInputParams, paths,
+    ListCanvasesParams, ListCanvasesResponse, ListDevicesResponse, ListHooksResponse, ListPatternsParams,
+    ListPatternsResponse, ListPoliciesResponse, ListPublishersResponse, ListRunsParams, ListRunsResponse,
+    ListSessionsParams, ListSessionsResponse, ListSkillsResponse, ListTokensResponse, ListToolsResponse,
+    ModelsStatusResponse, NewSessionParams, PrincipalView, PublisherView, RecallParams, RecallResponse,
+    ReconnectResponse, RemoveAgentResponse, RenameSessionParams, ReplayReport, RequestApprovalParams,
+    ResolveSessionParams, ResolveSessionResponse, ResumeRunParams, ResumeSessionResponse, RevertCompactionResponse,
+    RotateTokenParams, RouteMessageParams, RouteMessageResponse, RunAuxiliaryParams, RunContextParams,
+    RunContextResponse, RunDetail, RunInputParams, RunView, SessionDetail, SessionInputParams, SessionInputResponse,
+    SessionQueueResponse, SessionSettingsView, SessionView, SetAgentParams, SetBindingParams, SetHookParams,
+    SetSessionModeParams, SkillDetail, SkillView, StopDaemonResponse, SubmitCanvasParams, SubmitCanvasResponse,
+    TokenSecretResponse, TokenView, TrustPublisherParams, UndoResponse, UploadSkillParams, UploadSkillResponse,
+    UsageParams, UsageResponse, WithdrawInputParams, paths,
 };
+use crate::api::{AddAttachmentParams, AttachmentParams};
+use crate::api::{ImportStatementParams, ImportStatementResponse, RevokeKeyParams, RevokeKeyResponse};
 
 catalogue! {
     /// A command that is answered once.
@@ -51,6 +57,7 @@ catalogue! {
     SessionCompactPreview [SessionId] NoParams => CompactionView, Read, SessionsRead, Get paths::SESSION_COMPACTION;
     SessionCompactApply [SessionId] NoParams => CompactionView, Change, SessionsWrite, Post paths::SESSION_COMPACTION;
     SessionCompactRevert [SessionId] NoParams => RevertCompactionResponse, Change, SessionsWrite, Post paths::SESSION_COMPACTION_REVERT;
+    SessionRecall [] RecallParams => RecallResponse, Change, ModelsUse, Post paths::SESSION_RECALL;
     SessionInput [SessionId] SessionInputParams => SessionInputResponse, Change, RunsWrite, Post paths::SESSION_INPUT;
     SessionQueue [SessionId] NoParams => SessionQueueResponse, Read, SessionsRead, Get paths::SESSION_INPUT;
     SessionInputWithdraw [SessionId] WithdrawInputParams => SessionQueueResponse, Change, RunsWrite, Post paths::SESSION_WITHDRAW;
@@ -66,11 +73,14 @@ catalogue! {
     RunEnvelopeEdit [RunId] EditEnvelopeParams => RunDetail, Change, RunsWrite, Post paths::RUN_ENVELOPE;
     RunUndo [RunId] NoParams => UndoResponse, Change, RunsWrite, Post paths::RUN_UNDO;
     RunContext [RunId] RunContextParams => RunContextResponse, Read, RunsRead, Get paths::RUN_CONTEXT;
+    RunCompactRevert [RunId] NoParams => RunView, Change, RunsWrite, Post paths::RUN_COMPACTION_REVERT;
     RunReplay [RunId] NoParams => ReplayReport, Read, RunsRead, Post paths::RUN_REPLAY;
 
     AuxiliaryRun [] RunAuxiliaryParams => AuxiliaryTaskView, Change, ModelsUse, Post paths::AUXILIARY;
     AuxiliaryList [] ListAuxiliaryParams => ListAuxiliaryResponse, Read, RunsRead, Get paths::AUXILIARY;
     AuxiliaryGet [AuxiliaryTaskId] NoParams => AuxiliaryTaskView, Read, RunsRead, Get paths::AUXILIARY_TASK;
+    ModelsStatus [] NoParams => ModelsStatusResponse, Read, ConfigRead, Get paths::MODELS;
+    ModelsExplain [] ExplainModelsParams => ExplainModelsResponse, Read, ConfigRead, Post paths::MODELS_EXPLAIN;
     UsageReport [] UsageParams => UsageResponse, Read, RunsRead, Get paths::USAGE;
 
     ApprovalList [] ListApprovalsParams => ListApprovalsResponse, Read, ApprovalsRead, Get paths::APPROVALS;
@@ -100,6 +110,20 @@ catalogue! {
     BindingSet [] SetBindingParams => BindingView, Change, SessionsWrite, Post paths::BINDINGS;
     BindingRemove [BindingId] NoParams => BindingView, Change, SessionsWrite, Post paths::BINDING_REMOVE;
 
+    CanvasList [] ListCanvasesParams => ListCanvasesResponse, Read, SessionsRead, Get paths::CANVASES;
+    CanvasGet [CanvasId] NoParams => CanvasDetail, Read, SessionsRead, Get paths::CANVAS;
+    CanvasLink [CanvasId] LinkCanvasParams => CanvasLinkResponse, Change, SessionsWrite, Post paths::CANVAS_LINK;
+    CanvasSubmit [CanvasId] SubmitCanvasParams => SubmitCanvasResponse, Change, RunsWrite, Post paths::CANVAS_SUBMIT;
+    CanvasClose [CanvasId] NoParams => CanvasView, Change, SessionsWrite, Post paths::CANVAS_CLOSE;
+    AgentList [] ListAgentsParams => ListAgentsResponse, Read, SessionsRead, Get paths::AGENTS;
+    AgentGet [AgentName] NoParams => AgentView, Read, SessionsRead, Get paths::AGENT;
+    AgentSet [] SetAgentParams => AgentView, Administer, DaemonControl, Post paths::AGENTS;
+    AgentRemove [AgentName] NoParams => RemoveAgentResponse, Administer, DaemonControl, Post paths::AGENT_REMOVE;
+
+    EventAppend [] AppendEventParams => AppendEventResponse, Change, SessionsWrite, Post paths::EVENTS;
+    AttachmentAdd [] AddAttachmentParams => AttachmentParams, Change, RunsWrite, Post paths::ATTACHMENTS;
+    MessageRoute [] RouteMessageParams => RouteMessageResponse, Change, MessagesRoute, Post paths::MESSAGES;
+
     SkillList [] NoParams => ListSkillsResponse, Read, SkillsRead, Get paths::SKILLS;
     SkillGet [SkillName] NoParams => SkillDetail, Read, SkillsRead, Get paths::SKILL;
     SkillUpload [] UploadSkillParams => UploadSkillResponse, Administer, SkillsManage, Post paths::SKILL_UPLOAD;
@@ -114,6 +138,8 @@ catalogue! {
     PublisherList [] NoParams => ListPublishersResponse, Read, SkillsRead, Get paths::PUBLISHERS;
     PublisherTrust [] TrustPublisherParams => PublisherView, Administer, SkillsManage, Post paths::PUBLISHERS;
     PublisherUntrust [PublisherName] ChangeSkillParams => PublisherView, Administer, SkillsManage, Post paths::PUBLISHER_UNTRUST;
+    PublisherImport [] ImportStatementParams => ImportStatementResponse, Administer, SkillsManage, Post paths::PUBLISHER_IMPORT;
+    PublisherRevokeKey [] RevokeKeyParams => RevokeKeyResponse, Administer, SkillsManage, Post paths::PUBLISHER_REVOKE_KEY;
     HookList [] NoParams => ListHooksResponse, Read, SkillsRead, Get paths::HOOKS;
     HookSet [] SetHookParams => HookView, Administer, SkillsManage, Post paths::HOOKS;
     HookRemove [HookName] NoParams => HookView, Administer, SkillsManage, Post paths::HOOK_REMOVE;

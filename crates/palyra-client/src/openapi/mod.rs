@@ -3,6 +3,7 @@
 //! Nothing is written twice: an address, a parameter or a field that changes in Rust changes here. The daemon serves it, the web console's types
 //! are generated from it, and outside tools drive the daemon by it.
 
+mod canvas;
 mod openai;
 mod operation;
 mod parameters;
@@ -12,7 +13,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::api::{ErrorResponse, HealthResponse, ReadyResponse, paths};
+use crate::api::{AddAttachmentsResponse, ErrorResponse, HealthResponse, ReadyResponse, paths};
 use crate::command::{COMMANDS, STREAM_COMMANDS};
 
 pub use operation::REFUSALS;
@@ -72,9 +73,12 @@ fn others(all: &mut Paths, generator: &mut SchemaGenerator) {
     all.add(paths::READY, ("get", operation::ready(&ready)));
     all.add(paths::METRICS, ("get", operation::metrics()));
     openai::add(all);
+    canvas::add(all);
     let envelope: Value = generator.subschema_for::<AcpCommandEnvelope>().into();
     let result: Value = generator.subschema_for::<AcpCommandResultEnvelope>().into();
     all.add(paths::ACP_COMMAND, ("post", operation::envelope(&envelope, &result)));
+    let stored: Value = generator.subschema_for::<AddAttachmentsResponse>().into();
+    all.add(paths::ATTACHMENT_FORM, ("post", operation::form(&stored)));
     all.add(paths::RUN_EVENTS, ("get", operation::events(generator)));
 }
 
@@ -119,7 +123,7 @@ mod tests {
                 assert!(ids.insert(id.to_owned()), "{id} twice");
             }
         }
-        assert_eq!(ids.len(), COMMANDS.len() + STREAM_COMMANDS.len() + 11);
+        assert_eq!(ids.len(), COMMANDS.len() + STREAM_COMMANDS.len() + 15);
     }
 
     fn collect(value: &Value, into: &mut Vec<String>) {

@@ -146,6 +146,20 @@ pub(super) fn envelope(envelope: &Value, result: &Value) -> Value {
     })
 }
 
+/// Files as a form.
+pub(super) fn form(result: &Value) -> Value {
+    let files = json!({"type": "array", "maxItems": 16, "items": {"type": "string", "format": "binary"}});
+    let schema = json!({"type": "object", "required": ["file"], "properties": {"file": files}});
+    json!({
+        "operationId": "attachment.form",
+        "summary": "`attachment.add` for files of up to 32 MiB; needs the scope `runs:write`.",
+        "tags": ["attachment"],
+        "requestBody": {"required": true, "content": {"multipart/form-data": {"schema": schema}}},
+        "responses": responses(&json!({"description": "Stored.", "content": {"application/json": {"schema": result}}})),
+        "x-palyra-scope": "runs:write",
+    })
+}
+
 /// A run's events for browsers.
 pub(super) fn events(generator: &mut SchemaGenerator) -> Value {
     let mut parameters = vec![parameters::in_path("run_id")];

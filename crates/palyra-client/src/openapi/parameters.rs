@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 pub(super) fn in_path(name: &'static str) -> Value {
     let schema = match name {
         "seq" => json!({"type": "integer", "minimum": 0}),
+        "agent_id" | "hook_id" => json!({"type": "string", "pattern": "^[a-z0-9._-]{1,64}$"}),
+        "skill_id" | "publisher" => json!({"type": "string", "pattern": "^[a-z][a-z0-9.-]{0,63}$"}),
         "token_id" => json!({"type": "string", "pattern": "^[A-Za-z0-9]{1,64}$"}),
         // Ids of all kinds have one form.
         _ => RunId::json_schema(&mut SchemaGenerator::default()).into(),

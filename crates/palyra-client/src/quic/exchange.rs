@@ -54,7 +54,7 @@ impl Exchange {
     pub(super) async fn result(mut self) -> Result<AcpCommandResultEnvelope, ClientError> {
         match self.next().await? {
             Some(SocketReply::Result(result)) => Ok(*result),
-            Some(SocketReply::Unreadable { error }) => Err(ClientError::Refused(Box::new(one_line(error)))),
+            Some(SocketReply::Unreadable { error, .. }) => Err(ClientError::Refused(Box::new(one_line(error)))),
             Some(_) => {
                 let message = "a stream came back instead of a result".to_owned();
                 Err(ClientError::Malformed { doing: DOING, message })
@@ -119,7 +119,7 @@ impl QuicDocuments {
                 self.ended = true;
                 Ok(None)
             }
-            Some(SocketReply::Unreadable { error }) => Err(ClientError::Refused(Box::new(one_line(error)))),
+            Some(SocketReply::Unreadable { error, .. }) => Err(ClientError::Refused(Box::new(one_line(error)))),
             Some(SocketReply::Result(result)) => match result.into_outcome() {
                 Err(error) => Err(ClientError::Refused(Box::new(one_line(error)))),
                 Ok(_) => {

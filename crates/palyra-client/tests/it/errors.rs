@@ -85,6 +85,9 @@ async fn a_stream_must_be_a_stream() {
 #[tokio::test]
 async fn only_a_run_with_an_idempotency_key_is_asked_for_again() {
     let params = |key: Option<&str>| CreateRunParams {
+        attachments: Vec::new(),
+        objective: None,
+        max_attempts: None,
         binding: None,
         client_tools: Vec::new(),
         history: Vec::new(),

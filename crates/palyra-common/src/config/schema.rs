@@ -396,8 +396,8 @@ config_schema! {
     skills: SkillsConfig {
         /// Whether a person who installs a skill may accept a publisher that nobody has trusted before.
         trust_on_first_use: bool = true, ValueType::Bool, EnvNames::Standard;
-        /// Hours after which installed skills are audited again.
-        audit_hours: u64 = 24, ValueType::integer(1, 8_760), EnvNames::Standard;
+        /// Seconds after which installed skills are audited again, and the registries they came from are asked what was taken back.
+        audit_interval_seconds: u64 = 86_400, ValueType::integer(1, 365 * DAY), EnvNames::Standard;
         /// Directories of `SKILL.md` folders whose instructions runs may read. `~/` is the home directory.
         directories: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
         /// Registries that skills are installed from, each as `NAME ADDRESS`, such as `team https://skills.example.org/` or `local file:/srv/skills`.

@@ -159,6 +159,9 @@ pub struct UxTelemetryEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SystemEventRecord {
+    /// Who reported it, as they were authenticated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// What happened.
     pub event: String,
     /// Where.
@@ -199,6 +202,7 @@ pub struct SystemEventRecord {
 impl From<UxTelemetryEvent> for SystemEventRecord {
     fn from(event: UxTelemetryEvent) -> Self {
         Self {
+            by: None,
             event: event.name.into(),
             surface: event.surface,
             section: event.section,

@@ -39,6 +39,8 @@ runtime_contract_enum! {
         SessionCompactApply = "session.compact.apply",
         /// Take the newest compaction back.
         SessionCompactRevert = "session.compact.revert",
+        /// Find what was said before.
+        SessionRecall = "session.recall",
         /// Write to a session: begins, steers, interrupts or queues.
         SessionInput = "session.input",
         /// List what waits in a session.
@@ -71,8 +73,14 @@ runtime_contract_enum! {
         RunReplay = "run.replay",
         /// Show what a run's model saw.
         RunContext = "run.context",
+        /// Take the newest summary of a run's context back.
+        RunCompactRevert = "run.compact.revert",
         /// Report what models used and cost.
         UsageReport = "usage.report",
+        /// Say how it is with the models: which are in use, what rests.
+        ModelsStatus = "models.status",
+        /// Say which models would be asked, in which order, and why.
+        ModelsExplain = "models.explain",
         /// Give a task to a model without tools and wait for it.
         AuxiliaryRun = "auxiliary.run",
         /// List auxiliary tasks.
@@ -127,6 +135,32 @@ runtime_contract_enum! {
         BindingSet = "binding.set",
         /// Remove a binding.
         BindingRemove = "binding.remove",
+        /// List canvases: pages that agents drew.
+        CanvasList = "canvas.list",
+        /// Read a canvas with its document.
+        CanvasGet = "canvas.get",
+        /// Make a link under which a browser shows a canvas.
+        CanvasLink = "canvas.link",
+        /// Hand what a person did on a canvas to its session.
+        CanvasSubmit = "canvas.submit",
+        /// Close a canvas and end its links.
+        CanvasClose = "canvas.close",
+        /// Follow a canvas: the document first, then every patch.
+        CanvasWatch = "canvas.watch",
+        /// List agents.
+        AgentList = "agent.list",
+        /// Read one agent.
+        AgentGet = "agent.get",
+        /// Set an agent up, or change it.
+        AgentSet = "agent.set",
+        /// Remove an agent and the bindings that name it.
+        AgentRemove = "agent.remove",
+        /// Put a record of a client's own onto the journal.
+        EventAppend = "event.append",
+        /// Store a file, so that a task can name it.
+        AttachmentAdd = "attachment.add",
+        /// Hand a message of a chat channel to the session it belongs to.
+        MessageRoute = "message.route",
         /// List installed skills.
         SkillList = "skill.list",
         /// Read one skill: its tools, powers, trust and audit.
@@ -155,6 +189,10 @@ runtime_contract_enum! {
         PublisherTrust = "publisher.trust",
         /// Take trust back from a publisher.
         PublisherUntrust = "publisher.untrust",
+        /// Take in what a publisher signed: a change of keys, or a list of revocations.
+        PublisherImport = "publisher.import",
+        /// Revoke a key for good, whoever uses it.
+        PublisherRevokeKey = "publisher.revoke_key",
         /// List which plugins are told of which events.
         HookList = "hook.list",
         /// Bind an event to a plugin.

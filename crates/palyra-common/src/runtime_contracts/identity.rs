@@ -59,7 +59,7 @@ runtime_contract_enum! {
         ToolsRead = "tools:read",
         /// Create, rotate and revoke tokens; list and revoke devices.
         TokensManage = "tokens:manage",
-        /// Stop and reload the daemon.
+        /// Stop and reload the daemon; set up and remove agents.
         DaemonControl = "daemon:control",
         /// Use models through the OpenAI-compatible interface.
         ModelsUse = "models:use",
@@ -71,6 +71,8 @@ runtime_contract_enum! {
         SkillsRead = "skills:read",
         /// Install, enable, configure and remove skills and hooks.
         SkillsManage = "skills:manage",
+        /// Hand over messages of chat channels, as their senders' words and not the person's.
+        MessagesRoute = "messages:route",
     }
 }
 
@@ -101,6 +103,7 @@ const OPERATOR: &[TokenScope] = &[
     TokenScope::ModelsUse,
     TokenScope::MetricsRead,
     TokenScope::SkillsRead,
+    TokenScope::MessagesRoute,
 ];
 
 #[cfg(test)]

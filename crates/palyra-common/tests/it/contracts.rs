@@ -197,7 +197,7 @@ fn the_documented_values_have_not_moved() {
             values::<TokenScope>(),
             "sessions:read, sessions:write, runs:read, runs:write, approvals:read, \
              approvals:decide, journal:read, journal:admin, config:read, policy:read, tools:read, tokens:manage, daemon:control, models:use, \
-             metrics:read, approvals:request, skills:read, skills:manage",
+             metrics:read, approvals:request, skills:read, skills:manage, messages:route",
         ),
         (values::<ToolVerdict>(), "permit, needs_approval, deny"),
         (values::<HealthStatus>(), "ok, degraded, failing"),

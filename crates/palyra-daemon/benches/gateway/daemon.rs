@@ -183,6 +183,9 @@ fn read(state: &Path, name: &str) -> Result<String, Failure> {
 /// Begins a run in a session of its own.
 pub(crate) async fn begin(client: &Client, workspace: &str, prompt: &str) -> Result<RunId, Failure> {
     let params = CreateRunParams {
+        attachments: Vec::new(),
+        objective: None,
+        max_attempts: None,
         client_tools: Vec::new(),
         history: Vec::new(),
         session_id: None,

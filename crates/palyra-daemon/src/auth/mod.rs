@@ -274,6 +274,23 @@ impl Gate {
         self.standing.console.csrf_token(cookie.unwrap_or_default()).map_err(|refusal| refusal.to_stable())
     }
 
+    /// What stands behind a credential that somebody else lent: a session of the console is as good as what it was opened with.
+    pub(crate) fn behind(&self, via: &Via) -> Option<Via> {
+        match via {
+            Via::Console { session } => self.standing.console.opened_by(session),
+            Via::CanvasLink { made_with } => Some(*made_with.clone()),
+            other => Some(other.clone()),
+        }
+    }
+
+    /// Somebody tried something that only luck could make right. Whoever does so again and again has to wait.
+    pub(crate) fn guessed(&self, peer: &Peer) -> Result<(), StableErrorEnvelope> {
+        let Some(source) = peer.remote().map(Source::of) else { return Ok(()) };
+        self.throttle.check(source).map_err(|refusal| refusal.to_stable())?;
+        self.throttle.failed(source);
+        Ok(())
+    }
+
     /// Refuses whoever asks faster than they may. The owner at the machine itself may ask as fast as they like.
     pub(crate) fn check_rate(&self, principal: &Principal) -> Result<(), Refusal> {
         match principal.via {

@@ -49,6 +49,7 @@ impl Standing {
             Via::ApiToken { id } => self.tokens.good_until(id, now)?,
             Via::Device { serial, .. } if self.identity.is_revoked(serial) => return Err(Refusal::Revoked),
             Via::Device { serial, .. } => self.identity.expiry(serial),
+            Via::CanvasLink { made_with } => return self.check(made_with),
             Via::Console { session } => {
                 return match self.console.opened_by(session) {
                     None => Err(Refusal::Expired),

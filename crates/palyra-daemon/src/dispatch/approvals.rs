@@ -70,7 +70,7 @@ pub(super) async fn get(app: &App, about: About<ApprovalId, GetApprovalParams>) 
     }
 }
 
-async fn look_at(app: &App, id: ApprovalId) -> Result<ApprovalView> {
+pub(super) async fn look_at(app: &App, id: ApprovalId) -> Result<ApprovalView> {
     if let Some(question) = requests::find(app, id).await? {
         return Ok(question.view(SystemClock.now()));
     }

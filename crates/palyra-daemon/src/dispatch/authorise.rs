@@ -2,7 +2,7 @@
 
 use palyra_client::command::{self, Command, StreamCommand};
 use palyra_common::{
-    AcpCommand, ApprovalId, AuxiliaryTaskId, BindingId, Clock as _, ErrorCategory, RunId, SessionId,
+    AcpCommand, ApprovalId, AuxiliaryTaskId, BindingId, CanvasId, Clock as _, ErrorCategory, RunId, SessionId,
     StableErrorEnvelope, SystemClock, ToolVerdict,
 };
 use palyra_policy::{CommandRequest, Decision};
@@ -29,6 +29,10 @@ pub(super) async fn command(app: &App, caller: &Caller, command: &Command) -> Re
             Some(session_id) => in_session(app, caller, command.name(), session_id).await,
             None => Ok(()),
         },
+        Command::SessionRecall(params) => match params.session_id {
+            Some(session_id) => in_session(app, caller, command.name(), session_id).await,
+            None => Ok(()),
+        },
         // Whoever may not use a session cannot have a place lead to it.
         Command::BindingSet(params) => in_session(app, caller, command.name(), params.session_id).await,
         _ => Ok(()),
@@ -38,6 +42,16 @@ pub(super) async fn command(app: &App, caller: &Caller, command: &Command) -> Re
 /// Refuses a command that policy does not permit in this session.
 pub(super) async fn in_session(app: &App, caller: &Caller, name: AcpCommand, session_id: SessionId) -> Result<()> {
     permit(app, caller, name, Some(("session_id", &session_id.to_string()))).await
+}
+
+/// Refuses a command that policy does not permit about this run.
+pub(super) async fn in_run(app: &App, caller: &Caller, name: AcpCommand, run_id: RunId) -> Result<()> {
+    permit(app, caller, name, Some(("run_id", &run_id.to_string()))).await
+}
+
+/// The same for files that arrive as a form.
+pub(super) async fn upload(app: &App, caller: &Caller) -> Result<()> {
+    permit(app, caller, AcpCommand::AttachmentAdd, None).await
 }
 
 /// The same for a command that is answered with a stream.
@@ -99,6 +113,10 @@ async fn owner_of(app: &App, field: &str, id: &str) -> Result<Option<String>> {
             Some(app.engine.run(row.run_id).await?.owner)
         }
         "task_id" => Some(app.engine.auxiliary_task(parsed::<AuxiliaryTaskId>(field, id)?).await?.owner),
+        "canvas_id" => {
+            let (canvas, _) = app.engine.canvas(parsed::<CanvasId>(field, id)?).await?;
+            Some(app.engine.session(canvas.session_id).await?.owner)
+        }
         "binding_id" => Some(bindings::get(app, parsed::<BindingId>(field, id)?).await?.owner),
         _ => None,
     })

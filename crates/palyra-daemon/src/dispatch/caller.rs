@@ -66,13 +66,7 @@ impl Caller {
     /// Where a decision was made, for the journal.
     pub(crate) fn via(&self) -> String {
         let transport = self.transport.as_str();
-        match &self.principal.via {
-            Via::UnixSocket { uid } => format!("unix socket, uid {uid}"),
-            Via::LocalToken => format!("{transport}, local token"),
-            Via::ApiToken { id } => format!("{transport}, token {id}"),
-            Via::Console { .. } => "console".to_owned(),
-            Via::Device { id, .. } => format!("{transport}, device {id}"),
-        }
+        written(&self.principal.via, transport)
     }
 
     /// Whose things lists show: only the caller's own, unless the daemon is theirs.
@@ -103,5 +97,17 @@ impl Caller {
             scopes: self.principal.scopes.iter().copied().collect(),
             via: self.via(),
         }
+    }
+}
+
+/// A way in, in words.
+fn written(via: &Via, transport: &str) -> String {
+    match via {
+        Via::UnixSocket { uid } => format!("unix socket, uid {uid}"),
+        Via::LocalToken => format!("{transport}, local token"),
+        Via::ApiToken { id } => format!("{transport}, token {id}"),
+        Via::Console { .. } => "console".to_owned(),
+        Via::CanvasLink { made_with } => format!("canvas link of {}", written(made_with, transport)),
+        Via::Device { id, .. } => format!("{transport}, device {id}"),
     }
 }

@@ -49,6 +49,8 @@ pub(super) async fn revoke(app: &App, caller: &Caller, device: DeviceId) -> Resu
     let changed = tokio::task::spawn_blocking(move || changing.revoke_device(device, &by)).await;
     changed.map_err(|error| Refusal::internal(format!("the device was not revoked: {error}")))??;
     app.gate.look_again();
+    // A daemon whose local owner has no certificate would be out of reach over QUIC until it is started again.
+    app.gate.identity().replace_revoked_owner().await;
     find(&authority)
 }
 

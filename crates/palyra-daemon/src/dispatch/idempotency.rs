@@ -101,7 +101,7 @@ fn canonical(value: &serde_json::Value) -> String {
 }
 
 fn tells_secrets(command: &Command) -> bool {
-    matches!(command, Command::TokenCreate(_) | Command::TokenRotate(_))
+    matches!(command, Command::TokenCreate(_) | Command::TokenRotate(_) | Command::CanvasLink(_))
 }
 
 /// Whether doing it twice is the same as doing it once: states that are set, and sessions and questions, whose id comes from the key.
@@ -119,6 +119,10 @@ fn may_be_repeated(command: &Command) -> bool {
             | Command::RunEnvelopeEdit(_)
             | Command::ApprovalRequest(_)
             | Command::BindingSet(_)
+            | Command::CanvasClose(_)
+            | Command::AgentSet(_)
+            | Command::MessageRoute(_)
+            | Command::AttachmentAdd(_)
             | Command::TokenRevoke(_)
             | Command::DeviceRevoke(_)
             | Command::DaemonStop(_)

@@ -22,7 +22,7 @@ pub(super) async fn tools(app: &App) -> ListToolsResponse {
             description: declaration.description.clone(),
             scope: declaration.scope,
             consequential: declaration.consequence == Consequence::Consequential,
-            input_schema: declaration.input_schema.clone(),
+            input_schema: declaration.input_schema.as_ref().clone(),
         })
         .collect();
     tools.sort_by(|left, right| left.name.cmp(&right.name));

@@ -3,17 +3,25 @@
 //! A transport authenticates, reads a command and writes down what came of it. In between: the caller's rate, what policy says about this caller
 //! and this thing, a repetition of an earlier command, the command itself. Nothing here knows which transport it was.
 
+mod agents;
 mod approvals;
+mod attachments;
 mod authorise;
 mod auxiliary;
 mod bindings;
 mod caller;
+mod canvases;
 mod devices;
+mod events;
 mod hooks;
 mod idempotency;
 mod inventory;
 mod journal;
+mod messages;
+mod models;
 mod observed;
+mod publishers;
+mod recall;
 mod records;
 mod refusal;
 mod requests;
@@ -25,13 +33,15 @@ mod tokens;
 mod usage;
 
 use palyra_client::command::{self, Command, Outcome, StreamCommand};
-use palyra_common::{AcpCommandEnvelope, AcpCommandResultEnvelope};
+use palyra_common::{AcpCommand, AcpCommandEnvelope, AcpCommandResultEnvelope};
 use palyra_telemetry::CommandOutcome;
 use serde::Serialize;
 use serde_json::Value;
 use tracing::Instrument as _;
 
+pub(crate) use attachments::{Arriving, MAX_FILES};
 pub(crate) use caller::{Caller, Transport};
+pub(crate) use canvases::{Link, link_of};
 pub(crate) use records::projections;
 pub(crate) use refusal::{Refusal, Result};
 pub(crate) use skills::tell_hooks;
@@ -99,6 +109,19 @@ pub(crate) async fn open(app: &App, caller: &Caller, command: StreamCommand) -> 
     let documents = opened.instrument(span.clone()).await;
     observed::ended(app, caller, &span, &documents, CommandOutcome::Ok);
     documents
+}
+
+/// Carries out `attachment.add` for files that a transport takes in piece by piece: `work` begins once the caller may.
+pub(crate) async fn uploading<T>(app: &App, caller: &Caller, work: impl Future<Output = Result<T>>) -> Result<T> {
+    let span = observed::span(caller, AcpCommand::AttachmentAdd, None);
+    let uploaded = async {
+        caller.check_rate(app)?;
+        authorise::upload(app, caller).await?;
+        work.await
+    };
+    let stored = uploaded.instrument(span.clone()).await;
+    observed::ended(app, caller, &span, &stored, CommandOutcome::Ok);
+    stored
 }
 
 /// Carries out one envelope; a refusal is an answer too.
@@ -169,6 +192,7 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         Command::SessionCompactRevert(about) => {
             Outcome::SessionCompactRevert(sessions::compact_revert(app, by, about.target, version).await?.into())
         }
+        Command::SessionRecall(params) => Outcome::SessionRecall(recall::recall(app, caller, params).await?.into()),
         Command::SessionInput(about) => Outcome::SessionInput(sessions::input(app, by, about).await?.into()),
         Command::SessionQueue(about) => Outcome::SessionQueue(sessions::queue(app, about.target).await?.into()),
         Command::SessionInputWithdraw(about) => {
@@ -189,10 +213,15 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         }
         Command::RunUndo(about) => Outcome::RunUndo(runs::undo(app, by, about.target, version).await?.into()),
         Command::RunReplay(about) => Outcome::RunReplay(runs::replay(app, about.target).await?.into()),
+        Command::RunCompactRevert(about) => {
+            Outcome::RunCompactRevert(runs::revert_compaction(app, by, about.target, version).await?.into())
+        }
         Command::RunContext(about) => Outcome::RunContext(usage::context(app, about).await?.into()),
         Command::AuxiliaryRun(params) => Outcome::AuxiliaryRun(auxiliary::run(app, caller, params).await?.into()),
         Command::AuxiliaryList(params) => Outcome::AuxiliaryList(auxiliary::list(app, caller, params).await?.into()),
         Command::AuxiliaryGet(about) => Outcome::AuxiliaryGet(auxiliary::get(app, about.target).await?.into()),
+        Command::ModelsStatus(_) => Outcome::ModelsStatus(models::status(app).into()),
+        Command::ModelsExplain(params) => Outcome::ModelsExplain(models::explain(app, &params)?.into()),
         Command::UsageReport(params) => Outcome::UsageReport(usage::report(app, caller, params).await?.into()),
         Command::ApprovalList(params) => Outcome::ApprovalList(approvals::list(app, caller, params).await?.into()),
         Command::ApprovalGet(about) => Outcome::ApprovalGet(approvals::get(app, about).await?.into()),
@@ -221,6 +250,22 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         Command::BindingRemove(about) => {
             Outcome::BindingRemove(bindings::remove(app, caller, about.target, version).await?.into())
         }
+        Command::CanvasList(params) => Outcome::CanvasList(canvases::list(app, caller, params).await?.into()),
+        Command::CanvasGet(about) => Outcome::CanvasGet(canvases::get(app, about.target).await?.into()),
+        Command::CanvasLink(about) => Outcome::CanvasLink(canvases::link(app, caller, about).await?.into()),
+        Command::CanvasSubmit(about) => {
+            Outcome::CanvasSubmit(canvases::submit(app, caller, about, version).await?.into())
+        }
+        Command::CanvasClose(about) => Outcome::CanvasClose(canvases::close(app, by, about.target).await?.into()),
+        Command::AgentList(params) => Outcome::AgentList(agents::list(app, &params)?.into()),
+        Command::AgentGet(about) => Outcome::AgentGet(agents::get(app, &about.target.0)?.into()),
+        Command::AgentSet(params) => Outcome::AgentSet(agents::set(app, by, params, version).await?.into()),
+        Command::AgentRemove(about) => {
+            Outcome::AgentRemove(agents::remove(app, by, &about.target.0, version).await?.into())
+        }
+        Command::EventAppend(params) => Outcome::EventAppend(events::append(app, caller, params).await?.into()),
+        Command::AttachmentAdd(params) => Outcome::AttachmentAdd(attachments::add(app, caller, params).await?.into()),
+        Command::MessageRoute(params) => Outcome::MessageRoute(messages::route(app, caller, params).await?.into()),
         Command::SkillList(_) => Outcome::SkillList(skills::list(app).into()),
         Command::SkillGet(about) => Outcome::SkillGet(skills::get(app, &about.target.0).await?.into()),
         Command::SkillUpload(params) => Outcome::SkillUpload(skills::upload(app, params).await?.into()),
@@ -243,10 +288,16 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
             Outcome::SkillConfigure(skills::configure(app, by, &about.target.0, about.params).await?.into())
         }
         Command::SkillCall(about) => Outcome::SkillCall(skills::call(app, &about.target.0, about.params).await?.into()),
-        Command::PublisherList(_) => Outcome::PublisherList(skills::publishers(app).into()),
-        Command::PublisherTrust(params) => Outcome::PublisherTrust(skills::trust(app, by, params).await?.into()),
+        Command::PublisherList(_) => Outcome::PublisherList(publishers::list(app).into()),
+        Command::PublisherTrust(params) => Outcome::PublisherTrust(publishers::trust(app, by, params).await?.into()),
         Command::PublisherUntrust(about) => {
-            Outcome::PublisherUntrust(skills::untrust(app, by, &about.target.0, about.params).await?.into())
+            Outcome::PublisherUntrust(publishers::untrust(app, by, &about.target.0, about.params).await?.into())
+        }
+        Command::PublisherImport(params) => {
+            Outcome::PublisherImport(publishers::import(app, by, &params).await?.into())
+        }
+        Command::PublisherRevokeKey(params) => {
+            Outcome::PublisherRevokeKey(publishers::revoke_key(app, by, &params).await?.into())
         }
         Command::HookList(_) => Outcome::HookList(hooks::list(app).await?.into()),
         Command::HookSet(params) => Outcome::HookSet(hooks::set(app, by, params).await?.into()),

@@ -60,6 +60,9 @@ pub(crate) fn projections() -> Vec<Arc<dyn Projection>> {
     all.push(Arc::new(TokenLog));
     all.push(Arc::new(super::bindings::Bindings));
     all.push(Arc::new(super::requests::Requests));
+    all.push(Arc::new(super::canvases::Links));
+    all.push(Arc::new(super::messages::Messages));
+    all.push(Arc::new(super::attachments::Attachments));
     all.push(crate::openai::projection());
     all.push(Arc::new(crate::skills::SkillLog));
     all

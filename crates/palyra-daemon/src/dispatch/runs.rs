@@ -2,7 +2,7 @@
 
 use std::path::Path as FilePath;
 
-use palyra_agent::{ClientResult, ClientTool, GivenExchange, NewRun, RunFilter, RunRow};
+use palyra_agent::{ClientResult, ClientTool, GivenExchange, NewRun, Objective, Resumption, RunFilter, RunRow};
 use palyra_client::api::{
     AbortRunParams, CreateRunParams, DeliverResultsParams, EditEnvelopeParams, ListRunsParams, ListRunsResponse,
     ReplayReport, ResumeRunParams, RunDetail, RunInputParams, RunView, UndoResponse,
@@ -13,7 +13,7 @@ use palyra_common::{AcpCommand, ErrorCategory, RunId, StableErrorEnvelope};
 use super::caller::Caller;
 use super::idempotency::check_key;
 use super::refusal::{Refusal, Result};
-use super::{authorise, bindings};
+use super::{attachments, authorise, bindings};
 use crate::app::App;
 use crate::views;
 
@@ -42,15 +42,50 @@ pub(super) async fn create(
         if params.session_id.is_some() || params.session_key.is_some() {
             return Err(Refusal::field("binding", "give one of `session_id`, `session_key` and `binding`"));
         }
-        let session_id = bindings::session_at(app, caller, &place).await?;
-        authorise::in_session(app, caller, AcpCommand::RunCreate, session_id).await?;
-        params.session_id = Some(session_id);
+        let bound = bindings::at(app, caller, &place).await?;
+        authorise::in_session(app, caller, AcpCommand::RunCreate, bound.session_id).await?;
+        params.session_id = Some(bound.session_id);
+        params.agent = params.agent.or(bound.agent);
     }
-    let new = NewRun { owner: Some(caller.id().to_owned()), ..new_run(params)? };
+    let attachments = attachments::given(app, caller, std::mem::take(&mut params.attachments)).await?;
+    let new = NewRun { owner: Some(caller.id().to_owned()), attachments, ..new_run(params)? };
     app.outside.refresh().await;
     let row = app.engine.create_run(new).await?;
     let last_seq = app.engine.last_seq(row.run_id).await?;
     Ok(views::run(row, last_seq))
+}
+
+/// Answers that are judged if nobody says how many.
+const DEFAULT_ATTEMPTS: u32 = 3;
+/// Most answers that are judged: each costs a whole round of work.
+const MAX_ATTEMPTS: u32 = 10;
+/// Most bytes of an objective: what a judge takes.
+const MAX_OBJECTIVE: usize = 8 << 10;
+
+fn objective(text: Option<String>, max_attempts: Option<u32>) -> Result<Option<Objective>> {
+    let Some(text) = text else {
+        return match max_attempts {
+            Some(_) => Err(Refusal::field("max_attempts", "it means something only with an `objective`")),
+            None => Ok(None),
+        };
+    };
+    if text.trim().is_empty() || text.len() > MAX_OBJECTIVE {
+        return Err(Refusal::field("objective", format!("it must have 1 to {MAX_OBJECTIVE} bytes")));
+    }
+    let max_attempts = max_attempts.unwrap_or(DEFAULT_ATTEMPTS);
+    if !(1..=MAX_ATTEMPTS).contains(&max_attempts) {
+        return Err(Refusal::field("max_attempts", format!("it must be from 1 to {MAX_ATTEMPTS}")));
+    }
+    Ok(Some(Objective { text, max_attempts }))
+}
+
+fn check_model(model: Option<&str>) -> Result<()> {
+    match model {
+        Some(model) if model.trim().is_empty() => {
+            Err(Refusal::field("model", "it is empty; leave it out for the configured model"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks what the engine takes on trust.
@@ -63,10 +98,10 @@ fn new_run(params: CreateRunParams) -> Result<NewRun> {
             check_key(field, key)?;
         }
     }
-    if params.model.as_ref().is_some_and(|model| model.trim().is_empty()) {
-        return Err(Refusal::field("model", "it is empty; leave it out for the configured model"));
+    check_model(params.model.as_deref())?;
+    if !params.workspace.is_empty() {
+        check_workspace(&params.workspace)?;
     }
-    check_workspace(&params.workspace)?;
     let limits = params.limits.unwrap_or_default();
     let zero = [
         ("limits.max_turns", limits.max_turns == Some(0)),
@@ -82,7 +117,11 @@ fn new_run(params: CreateRunParams) -> Result<NewRun> {
     let client_tools = params
         .client_tools
         .into_iter()
-        .map(|tool| ClientTool { name: tool.name, description: tool.description, input_schema: tool.input_schema })
+        .map(|tool| ClientTool {
+            name: tool.name,
+            description: tool.description,
+            input_schema: tool.input_schema.into(),
+        })
         .collect();
     let history = params
         .history
@@ -100,6 +139,7 @@ fn new_run(params: CreateRunParams) -> Result<NewRun> {
         max_turns: limits.max_turns,
         max_tool_calls: limits.max_tool_calls,
         wall_clock_ms: limits.wall_clock_seconds.map(|seconds| seconds.saturating_mul(1000)),
+        objective: objective(params.objective, params.max_attempts)?,
         idempotency_key: params.idempotency_key,
         client_tools,
         history,
@@ -153,6 +193,13 @@ pub(super) async fn pause(app: &App, by: &str, id: RunId, version: Option<u64>) 
     view(app, id).await
 }
 
+/// Takes the newest summary of a held run's context back.
+pub(super) async fn revert_compaction(app: &App, by: &str, id: RunId, version: Option<u64>) -> Result<RunView> {
+    check_version(app, id, version).await?;
+    app.engine.revert_run_compaction(id, by).await?;
+    view(app, id).await
+}
+
 pub(super) async fn resume(
     app: &App,
     by: &str,
@@ -160,7 +207,9 @@ pub(super) async fn resume(
     version: Option<u64>,
 ) -> Result<RunView> {
     check_version(app, about.target, version).await?;
-    app.engine.resume(about.target, by, about.params.over_budget).await?;
+    let ResumeRunParams { over_budget, model } = about.params;
+    check_model(model.as_deref())?;
+    app.engine.resume(about.target, by, Resumption { over_budget, model }).await?;
     view(app, about.target).await
 }
 

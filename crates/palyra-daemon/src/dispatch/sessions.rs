@@ -9,7 +9,7 @@ use palyra_client::api::{
     ExportSessionResponse, ForkSessionParams, InputFate, ListSessionsParams, ListSessionsResponse, NewSessionParams,
     QueuedInputView, RenameSessionParams, ResolveSessionParams, ResolveSessionResponse, ResumeSessionResponse,
     RevertCompactionResponse, SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse,
-    SessionSettingsView, SessionStepView, SessionView, SetSessionModeParams, WithdrawInputParams,
+    SessionSettingsView, SessionStepView, SessionView, SetBindingParams, SetSessionModeParams, WithdrawInputParams,
 };
 use palyra_client::command::About;
 use palyra_common::{AcpCommand, Digest, InputMode, RunId, SessionId};
@@ -49,11 +49,12 @@ pub(super) async fn new(
         title: params.title,
         owner: caller.id().to_owned(),
         mode: params.mode,
-        settings: settings(params.settings.unwrap_or_default())?,
+        settings: settings(app, params.settings.unwrap_or_default())?,
     };
     let row = app.engine.create_session(new).await?;
     if let Some(place) = params.binding {
-        bindings::tie(app, caller, place, row.session_id).await?;
+        let bound = SetBindingParams { place, session_id: row.session_id, agent: None, trusted_senders: Vec::new() };
+        bindings::tie(app, caller, bound).await?;
     }
     Ok(views::session(row))
 }
@@ -66,11 +67,14 @@ fn id_of(caller: &Caller, command: &str, key: &str) -> SessionId {
     SessionId::from_u128(u128::from_be_bytes(bits))
 }
 
-fn settings(view: SessionSettingsView) -> Result<SessionSettings> {
+fn settings(app: &App, view: SessionSettingsView) -> Result<SessionSettings> {
     if let Some(workspace) = &view.workspace {
         check_workspace(workspace)?;
     }
-    Ok(SessionSettings { model: view.model, workspace: view.workspace })
+    if let Some(agent) = &view.agent {
+        app.engine.check_agent(agent)?;
+    }
+    Ok(SessionSettings { model: view.model, workspace: view.workspace, agent: view.agent })
 }
 
 pub(super) async fn resolve(
@@ -215,7 +219,7 @@ pub(super) async fn set_config(
     about: About<SessionId, SessionSettingsView>,
     version: Option<u64>,
 ) -> Result<SessionView> {
-    let settings = settings(about.params)?;
+    let settings = settings(app, about.params)?;
     Ok(views::session(app.engine.set_session_settings(about.target, settings, by, version).await?))
 }
 
@@ -260,6 +264,8 @@ fn compaction(plan: CompactionPlan, applied: Applied) -> CompactionView {
         bytes_before: plan.bytes_before,
         bytes_after: plan.bytes_after,
         applied: applied == Applied::Yes,
+        method: plan.summary.method,
+        note: plan.note,
     }
 }
 
@@ -274,7 +280,16 @@ pub(super) async fn input(
     }
     app.outside.refresh().await;
     let mode = mode.unwrap_or(InputMode::FollowUp);
-    let input = SessionInput { text, mode, workspace, by: by.to_owned(), input_id: None };
+    let input = SessionInput {
+        text,
+        mode,
+        workspace,
+        by: by.to_owned(),
+        input_id: None,
+        agent: None,
+        from: None,
+        beside: Vec::new(),
+    };
     let (fate, run, queued) = match app.engine.submit_input(about.target, input).await? {
         Submitted::Started(row) => (InputFate::Started, Some(row.run_id), None),
         Submitted::Steered(row) => (InputFate::Steered, Some(row.run_id), None),

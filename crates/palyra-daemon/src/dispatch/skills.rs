@@ -1,20 +1,20 @@
-//! Commands about skills and their publishers.
+//! Commands about skills. Who publishes them is another topic.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use palyra_agent::HookOccurrence;
 use palyra_client::api::{
     CallSkillParams, CallSkillResponse, ChangeSkillParams, ConfigureSkillParams, InstallSkillParams,
-    ListPublishersResponse, ListSkillsResponse, PublisherView, SkillDetail, SkillFindingView, SkillPowersView,
-    SkillSecretView, SkillView, TrustPublisherParams, UploadSkillParams, UploadSkillResponse,
+    ListSkillsResponse, SkillDetail, SkillFindingView, SkillPowersView, SkillSecretView, SkillView, UploadSkillParams,
+    UploadSkillResponse,
 };
 use palyra_common::{
     Clock as _, Digest, ErrorCategory, HookEvent, SecretRef, SkillStatus, StableErrorEnvelope, SystemClock,
 };
 use palyra_executors::SECRET_SETTING;
 use palyra_skills::{
-    Capabilities, HttpRule, InitialStatus, KeyState, Origin, PublicKey, PublisherName, PublisherRecord, SecretUse,
-    SkillEvent, SkillId, SkillIndex, SkillManifest, SkillRecord,
+    AuditCause, Capabilities, HttpRule, InitialStatus, Origin, SecretUse, SkillEvent, SkillId, SkillIndex,
+    SkillManifest, SkillRecord,
 };
 use serde_json::json;
 
@@ -23,7 +23,7 @@ use crate::app::App;
 use crate::skills::{Changed, Installing, MAX_ARCHIVE, MAX_PIECE, ModuleSource, UploadError, new_status};
 
 pub(super) fn list(app: &App) -> ListSkillsResponse {
-    let skills = app.skills.with_index(|index| index.skills().map(|skill| view(app, index, skill)).collect());
+    let skills = app.skills.with_index(|index| index.skills().map(|skill| view(index, skill)).collect());
     ListSkillsResponse { skills }
 }
 
@@ -62,7 +62,12 @@ pub(super) async fn upload(app: &App, params: UploadSkillParams) -> Result<Uploa
 pub(super) async fn install(app: &App, by: &str, params: InstallSkillParams) -> Result<SkillDetail> {
     let (bytes, origin) = match (params.archive, &params.from_registry) {
         (Some(digest), None) => (uploaded(app, digest).await?, Origin::File { name: digest.to_string() }),
-        (None, Some(wanted)) => app.skills.from_registry(wanted, by).await?,
+        (None, Some(wanted)) => {
+            let (found, changed) = app.skills.from_registry(wanted, by).await?;
+            // What the registry takes back is taken back, whatever becomes of what was wanted from it.
+            tell_hooks(app, &changed).await;
+            found?
+        }
         _ => return Err(Refusal::field("archive", "name either an archive that was handed over or `from_registry`")),
     };
     let start = if params.keep_disabled { InitialStatus::Disabled } else { InitialStatus::Enabled };
@@ -87,7 +92,7 @@ async fn uploaded(app: &App, digest: Digest) -> Result<Vec<u8>> {
 /// Removes a skill; the answer is what it was.
 pub(super) async fn remove(app: &App, by: &str, id: &str) -> Result<SkillView> {
     let skill_id: SkillId = id.parse()?;
-    let before = app.skills.with_index(|index| index.skill(&skill_id).map(|skill| view(app, index, skill)))?;
+    let before = app.skills.with_index(|index| index.skill(&skill_id).map(|skill| view(index, skill)))?;
     app.skills.change(by, |index| index.plan_remove(&skill_id, by)).await?;
     Ok(before)
 }
@@ -112,12 +117,12 @@ pub(super) async fn switch(app: &App, by: &str, id: &str, to: To, params: Change
         })
         .await?;
     tell_hooks(app, &changed).await;
-    Ok(app.skills.with_index(|index| index.skill(&skill_id).map(|skill| view(app, index, skill)))?)
+    Ok(app.skills.with_index(|index| index.skill(&skill_id).map(|skill| view(index, skill)))?)
 }
 
 pub(super) async fn audit(app: &App, by: &str, id: &str) -> Result<SkillDetail> {
     let skill_id: SkillId = id.parse()?;
-    let changed = app.skills.audit(&skill_id, by).await?;
+    let changed = app.skills.audit(&skill_id, by, AuditCause::Asked).await?;
     tell_hooks(app, &changed).await;
     detail(app, &skill_id).await
 }
@@ -196,27 +201,6 @@ pub(super) async fn call(app: &App, id: &str, params: CallSkillParams) -> Result
     app.skills.run_wasm_plugin(&id.parse()?, &params.tool, params.input, source).await
 }
 
-pub(super) fn publishers(app: &App) -> ListPublishersResponse {
-    let publishers =
-        app.skills.with_index(|index| index.publishers().map(|(name, record)| publisher(name, record)).collect());
-    ListPublishersResponse { publishers }
-}
-
-pub(super) async fn trust(app: &App, by: &str, params: TrustPublisherParams) -> Result<PublisherView> {
-    let name: PublisherName = params.publisher.parse()?;
-    let key: PublicKey = params.public_key.parse()?;
-    app.skills.change(by, |index| index.plan_trust(&name, &key, by)).await?;
-    Ok(app.skills.with_index(|index| index.publisher(&name).map(|record| publisher(&name, record)))?)
-}
-
-pub(super) async fn untrust(app: &App, by: &str, name: &str, params: ChangeSkillParams) -> Result<PublisherView> {
-    let name: PublisherName = name.parse()?;
-    let reason = params.reason.as_deref().unwrap_or("taken back by a person");
-    let changed = app.skills.change(by, |index| index.plan_untrust(&name, by, reason)).await?;
-    tell_hooks(app, &changed).await;
-    Ok(app.skills.with_index(|index| index.publisher(&name).map(|record| publisher(&name, record)))?)
-}
-
 /// Tells hooks what became of skills. What they answer changes nothing.
 pub(crate) async fn tell_hooks(app: &App, changed: &Changed) {
     for (skill_id, status) in changed.events.iter().filter_map(new_status) {
@@ -244,7 +228,7 @@ async fn manifest_of(app: &App, skill_id: &SkillId) -> Result<SkillManifest> {
 async fn detail(app: &App, skill_id: &SkillId) -> Result<SkillDetail> {
     let manifest = manifest_of(app, skill_id).await;
     let (record, skill) =
-        app.skills.with_index(|index| index.skill(skill_id).map(|skill| (skill.clone(), view(app, index, skill))))?;
+        app.skills.with_index(|index| index.skill(skill_id).map(|skill| (skill.clone(), view(index, skill))))?;
     let report = &record.artifact.audit;
     Ok(SkillDetail {
         // A skill whose archive does not read any more still has to be looked at.
@@ -260,7 +244,7 @@ async fn detail(app: &App, skill_id: &SkillId) -> Result<SkillDetail> {
                 message: finding.message.clone(),
             })
             .collect(),
-        audited_at: Some(record.changed_at),
+        audited_at: Some(record.audited_at),
         skill,
     })
 }
@@ -286,12 +270,8 @@ fn powers(capabilities: &Capabilities, record: &SkillRecord) -> SkillPowersView 
     }
 }
 
-fn view(app: &App, index: &SkillIndex, record: &SkillRecord) -> SkillView {
+fn view(index: &SkillIndex, record: &SkillRecord) -> SkillView {
     let artifact = &record.artifact;
-    let bindings = app.skills.bindings();
-    let bound = bindings.get(record.skill_id.as_str());
-    let tools = bound.map(|skill| skill.tools.iter().map(|tool| tool.declaration().name.to_string()).collect());
-    let hooks = bound.map(|skill| skill.hooks.keys().cloned().collect());
     SkillView {
         skill_id: record.skill_id.to_string(),
         name: artifact.name.clone(),
@@ -303,22 +283,12 @@ fn view(app: &App, index: &SkillIndex, record: &SkillRecord) -> SkillView {
         reason: record.status_reason.clone(),
         audit: artifact.audit.verdict.to_string(),
         digest: artifact.archive,
+        registry: match &artifact.origin {
+            Origin::Registry { name } => Some(name.to_string()),
+            Origin::File { .. } => None,
+        },
         installed_at: record.installed_at,
-        tools: tools.unwrap_or_default(),
-        hooks: hooks.unwrap_or_default(),
-    }
-}
-
-fn publisher(name: &PublisherName, record: &PublisherRecord) -> PublisherView {
-    let current = record.keys.iter().find(|(_, key)| key.state == KeyState::Active);
-    let trust = match &record.distrusted {
-        Some(_) => palyra_common::SkillTrust::Quarantine,
-        None => current.map_or(palyra_common::SkillTrust::Quarantine, |(_, key)| key.trust),
-    };
-    PublisherView {
-        publisher: name.to_string(),
-        key_id: current.map(|(id, _)| id.to_string()),
-        trust,
-        revoked_keys: record.revoked_keys.keys().map(ToString::to_string).collect(),
+        tools: artifact.tools.iter().map(|tool| format!("{}.{tool}", record.skill_id)).collect(),
+        hooks: artifact.hooks.clone(),
     }
 }

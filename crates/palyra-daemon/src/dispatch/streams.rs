@@ -1,4 +1,4 @@
-//! Commands that are answered with a stream: a run's events, a session's events, records of the journal, a verification.
+//! Commands that are answered with a stream: a run's events, a session's events, what happens on a canvas, records of the journal, a verification.
 //!
 //! Streams are pulled page by page. Whoever does not read stops the reading of the journal and nothing else: a page is small, and what is not yet
 //! read is on the disk, not in memory.
@@ -6,10 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use palyra_agent::{Engine, Followed, RunFilter, TapeFollower};
-use palyra_client::api::{JournalRecordView, RunTapeParams, TailJournalParams, VerifyLine, VerifyProgress};
+use palyra_agent::{CanvasFollower, CanvasNews, Engine, Followed, RunFilter, TapeFollower};
+use palyra_client::api::{
+    CanvasChangeView, JournalRecordView, RunTapeParams, TailJournalParams, VerifyLine, VerifyProgress,
+};
 use palyra_client::command::StreamCommand;
-use palyra_common::{RunId, RunStreamEvent, SessionId};
+use palyra_common::{CanvasId, RunId, RunStreamEvent, SessionId};
 use palyra_journal::{Journal, VerifyOptions};
 use palyra_telemetry::OpenGuard;
 use serde::Serialize;
@@ -24,8 +26,10 @@ use crate::views;
 
 /// Events that are read from the journal at once.
 const EVENTS: usize = 256;
-/// Records that are read at once; a record may hold megabytes, so few.
-const RECORDS: u64 = 64;
+/// Records that are read at once.
+const RECORDS: u64 = 256;
+/// Bytes of records that are read at once, unless a single one has more.
+const RECORD_BYTES: usize = 256 << 10;
 /// Records that a tail shows when nobody says how many.
 const DEFAULT_TAIL: u64 = 20;
 /// How often a followed journal is looked at. Looking costs one read of a number in memory.
@@ -40,6 +44,8 @@ pub(crate) enum Page {
     Events(Vec<Arc<RunStreamEvent>>),
     /// Records.
     Records(Vec<JournalRecordView>),
+    /// Steps of a canvas.
+    Canvas(Vec<CanvasChangeView>),
     /// How a verification gets on.
     Verification(VerifyLine),
 }
@@ -53,6 +59,7 @@ impl Page {
         match self {
             Self::Events(events) => events.iter().try_for_each(|event| write(event.as_ref())),
             Self::Records(records) => records.iter().try_for_each(|record| write(record)),
+            Self::Canvas(changes) => changes.iter().try_for_each(|change| write(change)),
             Self::Verification(line) => write(line),
         }
     }
@@ -87,7 +94,7 @@ macro_rules! plain_documents {
     };
 }
 
-plain_documents!(JournalRecordView, VerifyLine);
+plain_documents!(CanvasChangeView, JournalRecordView, VerifyLine);
 
 fn write(document: &impl Serialize, into: &mut Vec<u8>) -> serde_json::Result<()> {
     serde_json::to_writer(into, document)
@@ -106,6 +113,7 @@ enum Source {
     Stored(Stored),
     Session(WholeSession),
     Records(Records),
+    Canvas(Drawings),
     Verification(Verification),
 }
 
@@ -127,6 +135,7 @@ impl Source {
             Self::Stored(stored) => stored.next().await,
             Self::Session(session) => session.next().await,
             Self::Records(records) => records.next().await,
+            Self::Canvas(drawings) => drawings.next().await,
             Self::Verification(verification) => verification.next().await,
         }
     }
@@ -137,6 +146,11 @@ pub(super) async fn open(app: &App, caller: &Caller, command: StreamCommand) -> 
     let source = match command {
         StreamCommand::RunTape(about) => tape(app, about.target, &about.params).await?,
         StreamCommand::SessionReplay(about) => Source::Session(WholeSession::open(app, about.target).await?),
+        StreamCommand::CanvasWatch(about) => {
+            let seen = about.params.from_version.unwrap_or_default();
+            let follower = app.engine.follow_canvas(about.target, seen).await?;
+            Source::Canvas(Drawings { canvas_id: about.target, follower })
+        }
         StreamCommand::JournalTail(params) => Source::Records(tail(app, &params)?),
         StreamCommand::JournalExport(params) => Source::Records(Records {
             journal: app.journal.clone(),
@@ -273,6 +287,28 @@ fn tail(app: &App, params: &TailJournalParams) -> Result<Records> {
     Ok(Records { journal: app.journal.clone(), next, last })
 }
 
+/// What happens on a canvas until it is closed.
+struct Drawings {
+    canvas_id: CanvasId,
+    follower: CanvasFollower,
+}
+
+impl Drawings {
+    async fn next(&mut self) -> Result<Option<Page>> {
+        let canvas_id = self.canvas_id;
+        let view = |news| match news {
+            CanvasNews::Document { version, document } => {
+                CanvasChangeView { canvas_id, version, document: Some(document), patch: None }
+            }
+            CanvasNews::Patch { version, patch } => {
+                CanvasChangeView { canvas_id, version, document: None, patch: Some(patch) }
+            }
+        };
+        let news = self.follower.next().await?;
+        Ok(news.map(|news| Page::Canvas(news.into_iter().map(view).collect())))
+    }
+}
+
 /// Records from a position to another one, or for ever.
 struct Records {
     journal: Journal,
@@ -292,7 +328,7 @@ impl Records {
                 continue;
             }
             let (from, limit) = (self.next, (end - self.next + 1).min(RECORDS));
-            let records = self.journal.read(move |reader| reader.range(from, limit as usize)).await?;
+            let records = self.journal.read(move |reader| reader.page(from, limit as usize, RECORD_BYTES)).await?;
             let Some(newest) = records.last().map(|record| record.seq) else {
                 return Err(Refusal::internal(format!("record {from} is there and cannot be read")));
             };

@@ -1,6 +1,6 @@
 //! Commands about what models used and saw.
 
-use palyra_agent::ContextView;
+use palyra_agent::{ContextSegment, ContextView};
 use palyra_budget::{Account, BudgetScope, Day, Month};
 use palyra_client::api::{
     BudgetView, ContextSegmentView, RunContextParams, RunContextResponse, UsageParams, UsageResponse,
@@ -50,7 +50,7 @@ fn account(scope: BudgetScope, now: Timestamp) -> Option<Account> {
 
 /// What the model of a run saw.
 pub(super) async fn context(app: &App, about: About<RunId, RunContextParams>) -> Result<RunContextResponse> {
-    let ContextView { turn, attempt, turns, window, stable_messages, digest, is_exact, segments } =
+    let ContextView { turn, attempt, turns, window, stable_messages, digest, is_exact, segments, originals } =
         app.engine.context(about.target, about.params.turn).await?;
     Ok(RunContextResponse {
         run_id: about.target,
@@ -62,15 +62,17 @@ pub(super) async fn context(app: &App, about: About<RunId, RunContextParams>) ->
         stable_messages,
         digest,
         exact: is_exact,
-        segments: segments
-            .into_iter()
-            .map(|segment| ContextSegmentView {
-                kind: segment.kind.to_string(),
-                source: segment.source,
-                tokens: segment.tokens,
-                label: segment.label,
-                text: segment.text,
-            })
-            .collect(),
+        segments: segments.into_iter().map(segment).collect(),
+        originals: originals.into_iter().filter(|_| about.params.originals).map(segment).collect(),
     })
+}
+
+fn segment(segment: ContextSegment) -> ContextSegmentView {
+    ContextSegmentView {
+        kind: segment.kind.to_string(),
+        source: segment.source,
+        tokens: segment.tokens,
+        label: segment.label,
+        text: segment.text,
+    }
 }

@@ -1,4 +1,4 @@
-//! Methods about bindings. There are no agents yet, so a binding leads to a session and names none.
+//! Methods about bindings.
 
 use palyra_client::api::{BindingPlace, BindingView, SetBindingParams};
 use palyra_client::command::About;
@@ -17,7 +17,6 @@ pub(super) async fn list(
     caller: &Caller,
     request: &wire::ListBindingsRequest,
 ) -> Result<wire::ListBindingsResponse, Status> {
-    no_agent(request.agent_id.as_deref().unwrap_or_default(), "agent_id")?;
     let params = read::list_bindings(request).map_err(unreadable)?;
     let page = outcome!(app, caller, BindingList(params));
     Ok(wire::ListBindingsResponse {
@@ -32,7 +31,6 @@ pub(super) async fn set(
     request: wire::SetBindingRequest,
 ) -> Result<wire::SetBindingResponse, Status> {
     let wanted = request.binding.ok_or_else(|| unreadable(ProtoError::missing("binding")))?;
-    no_agent(&wanted.agent_id, "binding.agent_id")?;
     let session_id: SessionId = read::parsed(&wanted.session_id, "binding.session_id").map_err(unreadable)?;
     let place = BindingPlace { channel: wanted.channel, account: wanted.account, conversation: wanted.conversation };
     if !wanted.binding_id.is_empty() {
@@ -42,7 +40,8 @@ pub(super) async fn set(
             return Err(unreadable(ProtoError::invalid("binding.binding_id", "it is the id of another place")));
         }
     }
-    let params = SetBindingParams { place, session_id };
+    let agent = Some(wanted.agent_id).filter(|agent| !agent.is_empty());
+    let params = SetBindingParams { place, session_id, agent, trusted_senders: wanted.trusted_senders };
     let set = outcome!(app, caller, BindingSet(params), version request.expected_version);
     Ok(wire::SetBindingResponse { binding: Some(binding(set)) })
 }
@@ -57,21 +56,15 @@ pub(super) async fn remove(
     Ok(wire::RemoveBindingResponse {})
 }
 
-fn no_agent(agent_id: &str, field: &'static str) -> Result<(), Status> {
-    if agent_id.is_empty() {
-        return Ok(());
-    }
-    Err(unreadable(ProtoError::invalid(field, "there are no agents yet; leave it empty")))
-}
-
 fn binding(view: BindingView) -> wire::Binding {
     wire::Binding {
         binding_id: view.binding_id.to_string(),
-        agent_id: String::new(),
+        agent_id: view.agent.unwrap_or_default(),
         channel: view.place.channel,
         account: view.place.account,
         conversation: view.place.conversation,
         version: view.version,
         session_id: view.session_id.to_string(),
+        trusted_senders: view.trusted_senders,
     }
 }

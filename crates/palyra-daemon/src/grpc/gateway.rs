@@ -1,4 +1,4 @@
-//! GatewayService: sessions, runs and commands by name. What it does not have yet it says it does not have.
+//! GatewayService: sessions, runs, agents, what comes in from outside, and commands by name.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::ask::{caller, unreadable};
 use super::run_stream::{self, RunStream};
-use super::{bindings, runs, sessions, status, write};
+use super::{agents, bindings, inbound, runs, sessions, write};
 use crate::app::App;
 use crate::{dispatch, http};
 
@@ -89,28 +89,34 @@ impl GatewayService for Gateway {
         sessions::cleanup(&self.app, &caller, request.get_ref()).await.map(Response::new)
     }
 
-    async fn append_event(&self, _: Request<wire::AppendEventRequest>) -> Answer<wire::AppendEventResponse> {
-        Err(status::not_yet("AppendEvent"))
+    async fn append_event(&self, request: Request<wire::AppendEventRequest>) -> Answer<wire::AppendEventResponse> {
+        let caller = caller(&request)?;
+        inbound::append(&self.app, &caller, request.into_inner()).await.map(Response::new)
     }
 
-    async fn route_message(&self, _: Request<wire::RouteMessageRequest>) -> Answer<wire::RouteMessageResponse> {
-        Err(status::not_yet("RouteMessage"))
+    async fn route_message(&self, request: Request<wire::RouteMessageRequest>) -> Answer<wire::RouteMessageResponse> {
+        let caller = caller(&request)?;
+        inbound::route(&self.app, &caller, request.into_inner()).await.map(Response::new)
     }
 
-    async fn list_agents(&self, _: Request<wire::ListAgentsRequest>) -> Answer<wire::ListAgentsResponse> {
-        Err(status::not_yet("ListAgents"))
+    async fn list_agents(&self, request: Request<wire::ListAgentsRequest>) -> Answer<wire::ListAgentsResponse> {
+        let caller = caller(&request)?;
+        agents::list(&self.app, &caller, request.get_ref()).await.map(Response::new)
     }
 
-    async fn get_agent(&self, _: Request<wire::GetAgentRequest>) -> Answer<wire::GetAgentResponse> {
-        Err(status::not_yet("GetAgent"))
+    async fn get_agent(&self, request: Request<wire::GetAgentRequest>) -> Answer<wire::GetAgentResponse> {
+        let caller = caller(&request)?;
+        agents::get(&self.app, &caller, request.get_ref()).await.map(Response::new)
     }
 
-    async fn set_agent(&self, _: Request<wire::SetAgentRequest>) -> Answer<wire::SetAgentResponse> {
-        Err(status::not_yet("SetAgent"))
+    async fn set_agent(&self, request: Request<wire::SetAgentRequest>) -> Answer<wire::SetAgentResponse> {
+        let caller = caller(&request)?;
+        agents::set(&self.app, &caller, request.into_inner()).await.map(Response::new)
     }
 
-    async fn remove_agent(&self, _: Request<wire::RemoveAgentRequest>) -> Answer<wire::RemoveAgentResponse> {
-        Err(status::not_yet("RemoveAgent"))
+    async fn remove_agent(&self, request: Request<wire::RemoveAgentRequest>) -> Answer<wire::RemoveAgentResponse> {
+        let caller = caller(&request)?;
+        agents::remove(&self.app, &caller, request.get_ref()).await.map(Response::new)
     }
 
     async fn list_bindings(&self, request: Request<wire::ListBindingsRequest>) -> Answer<wire::ListBindingsResponse> {

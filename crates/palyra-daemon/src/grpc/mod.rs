@@ -4,19 +4,22 @@
 //! vocabularies, `admit` lets callers in and keeps their deadlines, `status` is the only place where an error becomes a status,
 //! `run_stream` follows a run.
 //!
-//! Only services that this daemon really has are registered: GatewayService, ApprovalsService, TokensService, and the standard health and
-//! reflection services. The vault, canvases, memory, providers' profiles and pairing, the browser, schedules, routines and nodes are described in
+//! Only services that this daemon really has are registered: GatewayService, ApprovalsService, CanvasService, TokensService, and the standard health and
+//! reflection services. The vault, memory, providers' profiles and pairing, the browser, schedules, routines and nodes are described in
 //! `schemas/proto` and answered by nobody yet; reflection does not list them.
 
 mod admit;
+mod agents;
 mod approvals;
 mod ask;
 mod bindings;
 mod bounded;
+mod canvases;
 mod deadline;
 mod fuzzing;
 mod gateway;
 mod health;
+mod inbound;
 mod read;
 mod routes;
 mod run_stream;

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use palyra_client::api::{
     ApprovalState, ArchivedFilter, ClientResultParams, ClientToolParams, CreateRunParams, CreateTokenParams,
-    DecideApprovalParams, DeliverResultsParams, ListApprovalsParams, ListBindingsParams, ListRunsParams,
-    ListSessionsParams, RunInputParams, RunLimitsParams,
+    DecideApprovalParams, DeliverResultsParams, ListAgentsParams, ListApprovalsParams, ListBindingsParams,
+    ListRunsParams, ListSessionsParams, RunInputParams, RunLimitsParams, SetAgentParams,
 };
 use palyra_proto::auth::v1 as auth;
 use palyra_proto::gateway::v1 as wire;
@@ -19,7 +19,7 @@ pub(super) fn parsed<T: FromStr<Err: std::fmt::Display>>(text: &str, field: &str
     text.parse().map_err(|error: T::Err| ProtoError::invalid(field, error.to_string()))
 }
 
-fn optional<T: FromStr<Err: std::fmt::Display>>(text: Option<&str>, field: &str) -> Read<Option<T>> {
+pub(super) fn optional<T: FromStr<Err: std::fmt::Display>>(text: Option<&str>, field: &str) -> Read<Option<T>> {
     text.map(|text| parsed(text, field)).transpose()
 }
 
@@ -47,13 +47,16 @@ pub(super) fn run_spec(spec: Option<wire::RunSpec>) -> Read<CreateRunParams> {
         wall_clock_seconds: limits.wall_clock_seconds,
     });
     Ok(CreateRunParams {
+        attachments: Vec::new(),
+        objective: spec.objective,
+        max_attempts: spec.max_attempts,
         binding: None,
         session_id,
         session_key,
         prompt: spec.prompt,
         workspace: spec.workspace,
         model: spec.model,
-        agent: None,
+        agent: spec.agent,
         mode: spec.mode.map(|mode| contract_from_wire(mode, "start.run.mode")).transpose()?,
         limits,
         client_tools: spec.client_tools.into_iter().map(client_tool).collect::<Read<_>>()?,
@@ -110,9 +113,31 @@ pub(super) fn list_sessions(request: &wire::ListSessionsRequest) -> Read<ListSes
 
 pub(super) fn list_bindings(request: &wire::ListBindingsRequest) -> Read<ListBindingsParams> {
     Ok(ListBindingsParams {
+        agent: request.agent_id.clone().filter(|agent| !agent.is_empty()),
         limit: size(request.page_size),
         after: place(&request.page_token)?,
         ..ListBindingsParams::default()
+    })
+}
+
+pub(super) fn list_agents(request: &wire::ListAgentsRequest) -> ListAgentsParams {
+    let after = Some(request.page_token.clone()).filter(|token| !token.is_empty());
+    ListAgentsParams { limit: size(request.page_size), after }
+}
+
+pub(super) fn agent(agent: wire::Agent) -> Read<SetAgentParams> {
+    let mode = match agent.mode {
+        0 => None,
+        mode => Some(contract_from_wire(mode, "agent.mode")?),
+    };
+    Ok(SetAgentParams {
+        agent_id: agent.agent_id,
+        name: agent.name,
+        instructions: agent.instructions,
+        model: Some(agent.model).filter(|model| !model.is_empty()),
+        mode,
+        workspace: Some(agent.workspace).filter(|path| !path.is_empty()),
+        tools: agent.tools,
     })
 }
 

@@ -7,6 +7,7 @@ use axum::middleware;
 use http::Uri;
 use palyra_proto::auth::v1::tokens_service_server::TokensServiceServer;
 use palyra_proto::gateway::v1::approvals_service_server::ApprovalsServiceServer;
+use palyra_proto::gateway::v1::canvas_service_server::CanvasServiceServer;
 use palyra_proto::gateway::v1::gateway_service_server::GatewayServiceServer;
 use palyra_proto::{FILE_DESCRIPTOR_SET, MAX_MESSAGE_BYTES, STATUS_DESCRIPTOR_SET};
 use tonic::server::NamedService;
@@ -14,6 +15,7 @@ use tonic::service::Routes;
 use tonic::{Code, Status};
 
 use super::approvals::Approvals;
+use super::canvases::Canvases;
 use super::gateway::Gateway;
 use super::tokens::TokensOverGrpc;
 use super::{admit, health, status};
@@ -32,11 +34,13 @@ pub(crate) async fn router(app: Arc<App>) -> Result<Router, DaemonError> {
     let names = [
         <GatewayServiceServer<Gateway> as NamedService>::NAME,
         <ApprovalsServiceServer<Approvals> as NamedService>::NAME,
+        <CanvasServiceServer<Canvases> as NamedService>::NAME,
         <TokensServiceServer<TokensOverGrpc> as NamedService>::NAME,
     ];
     let routes = Routes::from(Router::new().fallback(no_service))
         .add_service(limited!(GatewayServiceServer::new(Gateway::new(Arc::clone(&app)))))
         .add_service(limited!(ApprovalsServiceServer::new(Approvals::new(Arc::clone(&app)))))
+        .add_service(limited!(CanvasServiceServer::new(Canvases::new(Arc::clone(&app)))))
         .add_service(limited!(TokensServiceServer::new(TokensOverGrpc::new(Arc::clone(&app)))))
         .add_service(limited!(health::service(&names, app.closing.clone()).await))
         // Clients of both ages: the older name is what most of them still ask for.

@@ -41,11 +41,6 @@ pub(super) fn bad_timeout() -> Status {
     ))
 }
 
-/// A method that is in the schema and not in this daemon.
-pub(super) fn not_yet(method: &str) -> Status {
-    no_method(&format!("this daemon does not answer `{method}` yet"))
-}
-
 fn no_method(message: &str) -> Status {
     of_envelope(
         &StableErrorEnvelope::new("unsupported_rpc", ErrorCategory::Availability, message)

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use palyra_client::api::{
-    ApprovalAnswer, ApprovalView, FileChangeKind, FileChangeView, HealthResponse, IntentView, PatternView,
-    PrincipalView, RunDetail, RunTimings, RunUsage, RunView, SessionView, TokenSecretResponse, TokenView,
+    AgentView, ApprovalAnswer, ApprovalView, FileChangeKind, FileChangeView, HealthResponse, IntentView, PatternView,
+    PrincipalView, RunDetail, RunTimings, RunUsage, RunView, SessionSettingsView, SessionView, TokenSecretResponse,
+    TokenView,
 };
 use palyra_common::{ComponentHealth, RunStreamEvent, Timestamp, ToolApprovalRequest};
 use palyra_proto::auth::v1 as auth;
@@ -137,7 +138,26 @@ pub(super) fn session(session: SessionView) -> wire::Session {
         owner: session.owner,
         forked_from: session.forked_from.map(|id| id.to_string()),
         mode: session.mode.map(contract_to_wire),
-        settings: Some(wire::SessionSettings { model: session.settings.model, workspace: session.settings.workspace }),
+        settings: Some(settings(session.settings)),
+    }
+}
+
+fn settings(settings: SessionSettingsView) -> wire::SessionSettings {
+    wire::SessionSettings { model: settings.model, workspace: settings.workspace, agent: settings.agent }
+}
+
+pub(super) fn agent(agent: AgentView) -> wire::Agent {
+    wire::Agent {
+        agent_id: agent.agent_id,
+        name: agent.name,
+        instructions: agent.instructions,
+        model: agent.model.unwrap_or_default(),
+        mode: agent.mode.map(contract_to_wire).unwrap_or_default(),
+        workspace: agent.workspace.unwrap_or_default(),
+        tools: agent.tools,
+        version: agent.version,
+        created_at: at(agent.created_at),
+        updated_at: at(agent.updated_at),
     }
 }
 

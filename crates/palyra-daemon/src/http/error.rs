@@ -68,7 +68,7 @@ impl ApiError {
 }
 
 /// The status of an answer: by its category, and by its code where HTTP has a word of its own for it.
-fn status_of(envelope: &StableErrorEnvelope) -> StatusCode {
+pub(super) fn status_of(envelope: &StableErrorEnvelope) -> StatusCode {
     match envelope.code.as_str() {
         "body_malformed" => return StatusCode::BAD_REQUEST,
         "body_too_large" => return StatusCode::PAYLOAD_TOO_LARGE,

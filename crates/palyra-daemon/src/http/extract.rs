@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
-use http::StatusCode;
 use http::header::CONTENT_ENCODING;
+use http::{HeaderMap, StatusCode};
 use palyra_common::{ErrorCategory, StableErrorEnvelope};
 
 use super::error::{ApiError, ApiResult};
@@ -23,15 +23,15 @@ impl<S: Send + Sync> FromRequest<S> for Body {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> ApiResult<Self> {
-        // Nothing is ever unpacked: a small body cannot become a large one.
-        if request.headers().get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-            return Err(encoded());
-        }
+        check_not_encoded(request.headers())?;
         let read = tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, state));
-        let bytes = read.await.map_err(|_| too_slow())?.map_err(|rejection| match rejection.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => too_large(),
-            status => ApiError::field("body", rejection.body_text()).with_status(status),
-        })?;
+        let bytes =
+            read.await.map_err(|_| ApiError::new(body_too_slow(BODY_TIMEOUT)))?.map_err(|rejection| match rejection
+                .status()
+            {
+                StatusCode::PAYLOAD_TOO_LARGE => too_large(),
+                status => ApiError::field("body", rejection.body_text()).with_status(status),
+            })?;
         Ok(Self(bytes))
     }
 }
@@ -44,18 +44,21 @@ fn too_large() -> ApiError {
     )
 }
 
-fn too_slow() -> ApiError {
-    let message = format!("the body did not arrive within {} s", BODY_TIMEOUT.as_secs());
-    ApiError::new(
-        StableErrorEnvelope::new("body_too_slow", ErrorCategory::Availability, message)
-            .hint("send it again over a better connection"),
-    )
+/// A body that nobody waits for any longer.
+pub(super) fn body_too_slow(within: Duration) -> StableErrorEnvelope {
+    let message = format!("the body did not arrive within {} s", within.as_secs());
+    StableErrorEnvelope::new("body_too_slow", ErrorCategory::Availability, message)
+        .hint("send it again over a better connection")
 }
 
-fn encoded() -> ApiError {
+/// Nothing is ever unpacked: a small body cannot become a large one.
+pub(super) fn check_not_encoded(headers: &HeaderMap) -> ApiResult<()> {
+    if headers.get(CONTENT_ENCODING).is_none_or(|encoding| encoding == "identity") {
+        return Ok(());
+    }
     let message = "bodies with a `Content-Encoding` are not taken";
-    ApiError::new(
+    Err(ApiError::new(
         StableErrorEnvelope::new("encoding_unsupported", ErrorCategory::Validation, message)
             .hint("send the body as it is"),
-    )
+    ))
 }

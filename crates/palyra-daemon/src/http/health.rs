@@ -81,7 +81,7 @@ pub(crate) fn report(app: &App) -> HealthResponse {
         version: BuildInfo::current().version.to_owned(),
         pid: std::process::id(),
         state_root: app.state_root.display().to_string(),
-        provider: app.provider.clone(),
+        provider: app.models.view(),
         uptime_ms: u64::try_from(app.ready_since.elapsed().as_millis()).unwrap_or(u64::MAX),
         components,
     }
@@ -89,15 +89,17 @@ pub(crate) fn report(app: &App) -> HealthResponse {
 
 /// What each part says about itself.
 pub(super) fn components(app: &App) -> Vec<ComponentHealth> {
-    vec![
+    let mut all = vec![
         journal(app),
         app.http_health.clone(),
-        app.provider_health.clone(),
+        app.models.health(),
         policy_watch::health(&app.policies),
         runs(app),
         app.grpc_health.clone(),
         app.quic_health.get(),
-    ]
+    ];
+    all.extend(app.prices.health());
+    all
 }
 
 fn journal(app: &App) -> ComponentHealth {

@@ -1,9 +1,11 @@
 //! HTTP: addresses, bodies and answers around the one dispatcher.
 //!
-//! `rest` serves every command at its address, `acp` and `socket` take envelopes, `events` is for browsers, `console` logs people in, `observe` is for programs that watch. `error` is the
+//! `rest` serves every command at its address, `acp` and `socket` take envelopes, `attachments` takes forms with files, `events` is for browsers, `canvas` shows them pages that agents drew, `console` logs people in, `observe` is for programs that watch. `error` is the
 //! one place where a refusal becomes a status.
 
 mod acp;
+mod attachments;
+mod canvas;
 mod console;
 mod description;
 mod error;
@@ -17,6 +19,7 @@ mod rest;
 mod router;
 mod socket;
 
+pub(crate) use attachments::Form;
 pub(crate) use error::ApiError;
 pub(crate) use events::resume_after;
 pub(crate) use extract::{Body, MAX_BODY_BYTES};

@@ -16,7 +16,7 @@ use tower::{Service, ServiceExt as _};
 
 use super::error::ApiError;
 use super::extract::MAX_BODY_BYTES;
-use super::{acp, console, description, events, headers, health, observe, rest, socket};
+use super::{acp, attachments, canvas, console, description, events, headers, health, observe, rest, socket};
 use crate::app::App;
 use crate::auth::{Access, Peer, Shown};
 use crate::dispatch::{Caller, Transport};
@@ -62,13 +62,14 @@ impl Service<Request> for Front {
 
 fn router(app: Arc<App>) -> Router {
     Router::new()
-        .route(paths::HEALTH, get(health::show))
         .route(paths::READY, get(observe::ready))
         .route(paths::METRICS, get(observe::metrics))
         .merge(rest::routes("/api/v1"))
         .merge(rest::routes("/console/v1"))
         .route(paths::RUN_EVENTS, get(events::stream))
         .route("/console/v1/runs/{run_id}/events", get(events::stream))
+        .route(paths::ATTACHMENT_FORM, post(attachments::add))
+        .route("/console/v1/attachments/form", post(attachments::add))
         .route(paths::ACP_COMMAND, post(acp::command))
         .route(paths::ACP_SOCKET, any(socket::open))
         .route("/console/v1/ws", any(socket::open))
@@ -76,11 +77,14 @@ fn router(app: Arc<App>) -> Router {
         .route(console::LOGIN, post(console::log_in))
         .route(console::LOGOUT, post(console::log_out))
         .route(console::SESSION, get(console::session))
+        .merge(canvas::routes())
         .nest(openai::PREFIX, openai::routes())
         .merge(mcp::routes())
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        // Asked more often than anything else and without a body, so it is not wrapped.
+        .route(paths::HEALTH, get(health::show).fallback(no_method))
         .with_state(app)
 }
 
@@ -109,6 +113,8 @@ fn admit(app: &App, request: &mut Request) -> Result<(), Box<Response>> {
 fn access(path: &str) -> Access {
     match path {
         paths::HEALTH | paths::READY | console::LOGIN => Access::Open,
+        // The token in the address is looked at by the handlers.
+        path if path.starts_with(canvas::PREFIX) => Access::Open,
         path if path.starts_with("/console/") => Access::Console,
         _ => Access::Known,
     }

@@ -139,7 +139,7 @@ impl Session {
                     });
                 }
                 Err(error) => {
-                    if outbox.send(reply(&SocketReply::Unreadable { error })).await.is_err() {
+                    if outbox.send(reply(&SocketReply::unreadable(text.as_bytes(), error))).await.is_err() {
                         return None;
                     }
                 }
@@ -162,7 +162,11 @@ impl Session {
         }
         async move {
             let last = match stream {
-                None => Some(SocketReply::Result(Box::new(dispatch::envelope(&app, &caller, envelope).await))),
+                // Boxed, so that a stream, which lasts, has no room set aside for the largest of all commands.
+                None => {
+                    let result = Box::pin(dispatch::envelope(&app, &caller, envelope)).await;
+                    Some(SocketReply::Result(Box::new(result)))
+                }
                 Some(parsed) => {
                     let sent = match parsed {
                         Ok(command) => send_stream(&app, &caller, command, request_id, &outbox, &stopped).await,
@@ -231,7 +235,7 @@ async fn send_stream(
     outbox: &mpsc::Sender<Message>,
     stopped: &CancellationToken,
 ) -> dispatch::Result<()> {
-    let mut documents = dispatch::open(app, caller, command).await?;
+    let mut documents = Box::pin(dispatch::open(app, caller, command)).await?;
     loop {
         let next = tokio::select! {
             next = documents.next() => next?,

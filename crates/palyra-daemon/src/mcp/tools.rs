@@ -226,7 +226,7 @@ mod tests {
             }
         }
         let create = &named("run_create").unwrap().tool.input_schema;
-        assert_eq!(create["required"], json!(["prompt", "workspace"]));
+        assert_eq!(create["required"], json!(["prompt"]), "an agent or a session may name the workspace");
         assert!(create["properties"].get("client_tools").is_none());
         assert_eq!(create["properties"][WAIT]["default"], DEFAULT_WAIT_SECONDS);
     }

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use super::conversation::{self, Chain, Conversation, Place};
 use super::following::Following;
 use super::messages::Said;
-use super::{deliver, ids, workspaces};
+use super::{deliver, ids, images, workspaces};
 use crate::app::App;
 use crate::dispatch::{self, Asked, Caller, Refusal, Result};
 
@@ -80,6 +80,9 @@ async fn interrupt(
     conversation: &Conversation,
     key: Option<&str>,
 ) -> Result<Place> {
+    if !conversation.new.images.is_empty() {
+        return Err(Refusal::field("input", "images cannot go to a run that waits for results; send them afterwards"));
+    }
     let from_seq = app.engine.last_seq(run_id).await? + 1;
     let params = RunInputParams { text: conversation.prompt(), mode: InputMode::Interrupt };
     let command = Command::RunInput(About { target: run_id, params });
@@ -125,6 +128,9 @@ async fn create(app: &App, caller: &Caller, conversation: Conversation, wish: Wi
     };
     let limits = wish.max_tool_calls.map(|calls| RunLimitsParams { max_tool_calls: Some(calls), ..Default::default() });
     let params = CreateRunParams {
+        attachments: images::store(app, caller, conversation.new.images).await?,
+        objective: None,
+        max_attempts: None,
         binding: None,
         session_id,
         session_key: None,

@@ -16,6 +16,7 @@ use palyra_journal::rusqlite::{Connection, OptionalExtension as _, params};
 use palyra_journal::{NewRecord, Projection, ProjectionError, StoredRecord, rusqlite};
 use serde::{Deserialize, Serialize};
 
+use super::images::Image;
 use super::messages::Said;
 use crate::app::App;
 use crate::dispatch::{Caller, Refusal, Result};
@@ -47,6 +48,8 @@ pub(super) struct Conversation {
 pub(super) struct New {
     /// What the user says; empty if only tools speak.
     pub(super) text: String,
+    /// What the user shows.
+    pub(super) images: Vec<Image>,
     /// Results of the client's tools: the call, the content, and where it stands.
     pub(super) results: Vec<(String, String, String)>,
 }
@@ -73,6 +76,7 @@ impl Chain {
         match said {
             Said::Instructions(_) => return self,
             Said::User(text) => parts.extend([&b"user"[..], text.trim().as_bytes()]),
+            Said::Image(image) => parts.extend([&b"image"[..], &image.digest.0]),
             Said::Assistant { text, calls } => {
                 parts.extend([&b"assistant"[..], text.trim().as_bytes()]);
                 parts.extend(calls.iter().map(String::as_bytes));
@@ -108,21 +112,25 @@ impl Conversation {
         let (earlier, chain) = exchanges(said);
         let chain = tail.iter().fold(chain, |chain, said| chain.then(said));
         let new = new(tail);
-        if new.results.is_empty() && new.text.trim().is_empty() {
+        if new.results.is_empty() && new.text.trim().is_empty() && new.images.is_empty() {
             return Err(Refusal::field(field, "the last word must be the user's or a tool's, and not empty"));
+        }
+        if !new.images.is_empty() && !open_calls.is_empty() {
+            return Err(Refusal::field(
+                field,
+                "images cannot go with the results of tools; send them with the next question",
+            ));
         }
         Ok(Self { instructions, earlier, open_calls, new, chain })
     }
 
     /// The task of a new run: the user's words, then those of the program that passes them on.
     pub(super) fn prompt(&self) -> String {
+        let words = if self.new.text.trim().is_empty() { "(Only an image was sent.)" } else { &self.new.text };
         match self.instructions.trim() {
-            "" => self.new.text.clone(),
+            "" => words.to_owned(),
             instructions => {
-                format!(
-                    "{}\n\n---\nInstructions of the program through which this is asked:\n{instructions}",
-                    self.new.text
-                )
+                format!("{words}\n\n---\nInstructions of the program through which this is asked:\n{instructions}")
             }
         }
     }
@@ -169,6 +177,10 @@ fn exchanges(said: Vec<Said>) -> (Vec<Exchange>, Chain) {
                 close(&mut asked, &mut answered, answered_at);
                 asked.push(text);
             }
+            Said::Image(image) => {
+                close(&mut asked, &mut answered, answered_at);
+                asked.push(format!("[an image was sent: {}]", image.digest));
+            }
             Said::Assistant { text, .. } => {
                 if !text.trim().is_empty() {
                     answered.push(text);
@@ -184,15 +196,16 @@ fn exchanges(said: Vec<Said>) -> (Vec<Exchange>, Chain) {
 
 fn new(tail: Vec<Said>) -> New {
     let mut texts = Vec::new();
-    let mut results = Vec::new();
+    let (mut images, mut results) = (Vec::new(), Vec::new());
     for said in tail {
         match said {
             Said::User(text) => texts.push(text),
+            Said::Image(image) => images.push(image),
             Said::Result { call, content, at } => results.push((call, content, at)),
             Said::Instructions(_) | Said::Assistant { .. } => {}
         }
     }
-    New { text: texts.join(BETWEEN), results }
+    New { text: texts.join(BETWEEN), images, results }
 }
 
 /// What is known of a conversation.

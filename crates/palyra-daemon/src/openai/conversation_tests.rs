@@ -25,7 +25,7 @@ fn the_chain_of_an_answer_is_found_again_in_the_next_request() {
     let next = read(&[Said::Instructions("be brief".into()), user("a "), model("b\n", &[]), user("c")]);
     assert_eq!(next.earlier.len(), 1);
     assert_eq!(next.earlier[0].chain, ended);
-    assert_eq!(next.new, New { text: "c".into(), results: vec![] });
+    assert_eq!(next.new, New { text: "c".into(), images: vec![], results: vec![] });
     assert!(next.prompt().starts_with("c\n") && next.prompt().ends_with("be brief"), "{}", next.prompt());
     assert_eq!(read(&[user("a"), user("b")]).prompt(), "a\n\nb");
     for other in [

@@ -36,8 +36,8 @@ pub(super) async fn create(
     user_of_models(&app, &caller)?;
     let Body(body) = body?;
     let (request, format) = read(&body)?;
-    let Some(embeddings) = app.models.embed(request).await.map_err(Refusal::from)? else {
-        return Err(unavailable(app.models.name()).into());
+    let Some(embeddings) = app.models.provider().embed(request).await.map_err(Refusal::from)? else {
+        return Err(unavailable(&app.models.view().name).into());
     };
     let data: Vec<Value> = embeddings
         .vectors

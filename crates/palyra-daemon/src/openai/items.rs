@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::fields::Fields;
-use super::messages::{Said, text_of};
+use super::messages::{Said, text_of, user};
 use super::unsupported;
 use crate::dispatch::{Refusal, Result};
 
@@ -14,60 +14,63 @@ pub(super) fn read(input: Option<Value>) -> Result<Vec<Said>> {
         Some(Value::String(text)) => Ok(vec![Said::User(text)]),
         Some(Value::Array(items)) if items.is_empty() => Err(Refusal::field("input", "there is none")),
         Some(Value::Array(items)) => {
-            let read = items.into_iter().enumerate().map(|(index, value)| item(value, format!("input[{index}]")));
-            read.filter_map(Result::transpose).collect()
+            let mut said = Vec::new();
+            for (index, value) in items.into_iter().enumerate() {
+                item(value, format!("input[{index}]"), &mut said)?;
+            }
+            Ok(said)
         }
         Some(_) => Err(Refusal::field("input", "it must be a text or a list of items")),
     }
 }
 
 /// One item; nothing for what a model thought, which no other model can use.
-fn item(value: Value, at: String) -> Result<Option<Said>> {
+fn item(value: Value, at: String, into: &mut Vec<Said>) -> Result<()> {
     let mut fields = Fields::of(value, at)?;
     let kind = fields.text("type")?.unwrap_or_else(|| "message".to_owned());
     // Clients send items back as they got them.
     fields.pass_over(&["id", "status", "phase"]);
-    let said = match kind.as_str() {
-        "message" => Some(message(&mut fields)?),
+    match kind.as_str() {
+        "message" => message(&mut fields, into)?,
         "function_call" => {
             fields.pass_over(&["name", "arguments", "namespace", "caller"]);
-            Some(Said::Assistant { text: String::new(), calls: vec![fields.needed_text("call_id")?] })
+            into.push(Said::Assistant { text: String::new(), calls: vec![fields.needed_text("call_id")?] });
         }
         "function_call_output" => {
             fields.pass_over(&["caller"]);
             let Some(output) = fields.take("output") else {
                 return Err(Refusal::field(&fields.path("output"), "it is missing"));
             };
-            Some(Said::Result {
+            into.push(Said::Result {
                 call: fields.needed_text("call_id")?,
                 content: text_of(output, &fields.path("output"))?,
                 at: fields.path("call_id"),
-            })
+            });
         }
-        "reasoning" => return Ok(None),
+        "reasoning" => return Ok(()),
         _ => {
             return Err(unsupported(
                 &fields.path("type"),
                 "only messages, calls of functions and their outputs are read",
             ));
         }
-    };
-    fields.end()?;
-    Ok(said)
+    }
+    fields.end()
 }
 
-fn message(fields: &mut Fields) -> Result<Said> {
+fn message(fields: &mut Fields, into: &mut Vec<Said>) -> Result<()> {
     let role = fields.needed_text("role")?;
     let Some(content) = fields.take("content") else {
         return Err(Refusal::field(&fields.path("content"), "it is missing"));
     };
-    let text = text_of(content, &fields.path("content"))?;
+    let at = fields.path("content");
     match role.as_str() {
-        "system" | "developer" => Ok(Said::Instructions(text)),
-        "user" => Ok(Said::User(text)),
-        "assistant" => Ok(Said::Assistant { text, calls: Vec::new() }),
-        _ => Err(Refusal::field(&fields.path("role"), "it must be system, developer, user or assistant")),
+        "system" | "developer" => into.push(Said::Instructions(text_of(content, &at)?)),
+        "user" => user(content, &at, into)?,
+        "assistant" => into.push(Said::Assistant { text: text_of(content, &at)?, calls: Vec::new() }),
+        _ => return Err(Refusal::field(&fields.path("role"), "it must be system, developer, user or assistant")),
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -97,7 +100,8 @@ mod tests {
             (json!([{"role": "user"}]), "input[0].content"),
             (json!([{"role": "tool", "content": "x"}]), "input[0].role"),
             (json!([{"type": "function_call_output", "call_id": "c"}]), "input[0].output"),
-            (json!([{"role": "user", "content": [{"type": "input_image"}]}]), "input[0].content[0].type"),
+            (json!([{"role": "user", "content": [{"type": "input_image"}]}]), "input[0].content[0].image_url"),
+            (json!([{"role": "user", "content": [{"type": "input_file"}]}]), "input[0].content[0].type"),
         ] {
             let error = read(Some(input.clone())).unwrap_err().into_envelope();
             assert_eq!(error.validation_errors[0].field, field, "{input}");

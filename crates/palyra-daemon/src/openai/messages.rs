@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::fields::Fields;
+use super::images::{self, Image};
 use super::unsupported;
 use crate::dispatch::{Refusal, Result};
 
@@ -13,6 +14,8 @@ pub(super) enum Said {
     Instructions(String),
     /// By its user.
     User(String),
+    /// Shown by its user.
+    Image(Image),
     /// By the model: a text, and calls of the client's tools by their names.
     Assistant { text: String, calls: Vec<String> },
     /// By a tool of the client.
@@ -24,17 +27,27 @@ pub(super) fn read(messages: Vec<Value>) -> Result<Vec<Said>> {
     if messages.is_empty() {
         return Err(Refusal::field("messages", "there is none"));
     }
-    messages.into_iter().enumerate().map(|(index, value)| message(value, format!("messages[{index}]"))).collect()
+    let mut said = Vec::new();
+    for (index, value) in messages.into_iter().enumerate() {
+        message(value, format!("messages[{index}]"), &mut said)?;
+    }
+    Ok(said)
 }
 
-fn message(value: Value, at: String) -> Result<Said> {
+/// Reads one message; a text and the images beside it are said one after the other.
+fn message(value: Value, at: String, into: &mut Vec<Said>) -> Result<()> {
     let mut fields = Fields::of(value, at)?;
     let role = fields.needed_text("role")?;
     // Who of several people speaks is told in the text, if anywhere.
     fields.pass_over(&["name"]);
     let said = match role.as_str() {
         "system" | "developer" => Said::Instructions(content(&mut fields)?),
-        "user" => Said::User(content(&mut fields)?),
+        "user" => {
+            let at = fields.path("content");
+            let Some(value) = fields.take("content") else { return Err(Refusal::field(&at, "it is missing")) };
+            user(value, &at, into)?;
+            return fields.end();
+        }
         "assistant" => assistant(&mut fields)?,
         "tool" => Said::Result {
             call: fields.needed_text("tool_call_id")?,
@@ -44,7 +57,18 @@ fn message(value: Value, at: String) -> Result<Said> {
         _ => return Err(Refusal::field(&fields.path("role"), "it must be system, developer, user, assistant or tool")),
     };
     fields.end()?;
-    Ok(said)
+    into.push(said);
+    Ok(())
+}
+
+/// What a user says and shows.
+pub(super) fn user(content: Value, at: &str, into: &mut Vec<Said>) -> Result<()> {
+    let (text, images) = parts_of(content, at)?;
+    if images.is_empty() || !text.trim().is_empty() {
+        into.push(Said::User(text));
+    }
+    into.extend(images.into_iter().map(Said::Image));
+    Ok(())
 }
 
 fn assistant(fields: &mut Fields) -> Result<Said> {
@@ -77,22 +101,31 @@ fn content(fields: &mut Fields) -> Result<String> {
 
 /// A text, or a list of parts that are texts.
 pub(super) fn text_of(value: Value, at: &str) -> Result<String> {
+    match parts_of(value, at)? {
+        (text, images) if images.is_empty() => Ok(text),
+        _ => Err(unsupported(at, "images are read only where a user sends them")),
+    }
+}
+
+/// A text, or a list of parts that are texts and images.
+fn parts_of(value: Value, at: &str) -> Result<(String, Vec<Image>)> {
     let parts = match value {
-        Value::String(text) => return Ok(text),
+        Value::String(text) => return Ok((text, Vec::new())),
         Value::Array(parts) => parts,
         _ => return Err(Refusal::field(at, "it must be a text or a list of parts")),
     };
-    let mut texts = Vec::new();
+    let (mut texts, mut found) = (Vec::new(), Vec::new());
     for (index, part) in parts.into_iter().enumerate() {
         let mut part = Fields::of(part, format!("{at}[{index}]"))?;
         let kind = part.needed_text("type")?;
         match kind.as_str() {
             "text" | "input_text" | "output_text" => texts.push(part.needed_text("text")?),
             "refusal" => texts.push(part.needed_text("refusal")?),
-            _ => return Err(unsupported(&part.path("type"), "only parts of text are read")),
+            "image_url" | "input_image" => found.push(images::read(&mut part)?),
+            _ => return Err(unsupported(&part.path("type"), "only parts of text and images are read")),
         }
     }
-    Ok(texts.join("\n"))
+    Ok((texts.join("\n"), found))
 }
 
 #[cfg(test)]
@@ -104,6 +137,21 @@ mod tests {
     fn read_all(value: Value) -> Result<Vec<Said>> {
         let Value::Array(messages) = value else { panic!("not a list") };
         read(messages)
+    }
+
+    fn image(address: &str) -> Value {
+        json!([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": address, "detail": "low"}}]}])
+    }
+
+    #[test]
+    fn images_are_said_after_the_text_beside_them() {
+        let said = read_all(json!([{"role": "user", "content": [
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,YQ=="}},
+            {"type": "text", "text": "what is it?"},
+        ]}]))
+        .unwrap();
+        assert!(matches!(&said[..], [Said::User(text), Said::Image(_)] if text == "what is it?"), "{said:?}");
+        assert!(matches!(&read_all(image("data:image/gif;base64,YQ==")).unwrap()[..], [Said::Image(_)]));
     }
 
     #[test]
@@ -145,8 +193,19 @@ mod tests {
             (json!([{"role": "user"}]), "messages[0].content"),
             (json!([{"role": "user", "content": 7}]), "messages[0].content"),
             (
-                json!([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]),
+                json!([{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]),
                 "messages[0].content[0].type",
+            ),
+            (
+                json!([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]),
+                "messages[0].content[0].image_url.url",
+            ),
+            (image("https://example.com/a.png"), "messages[0].content[0].image_url"),
+            (image("data:text/html;base64,YQ=="), "messages[0].content[0].image_url"),
+            (image("data:image/png;base64,a"), "messages[0].content[0].image_url"),
+            (
+                json!([{"role": "system", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,YQ=="}}]}]),
+                "messages[0].content",
             ),
             (json!([{"role": "assistant"}]), "messages[0].content"),
             (json!([{"role": "assistant", "tool_calls": [{}]}]), "messages[0].tool_calls[0].id"),

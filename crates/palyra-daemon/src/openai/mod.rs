@@ -21,6 +21,7 @@ mod error;
 mod fields;
 mod following;
 mod ids;
+mod images;
 mod items;
 mod messages;
 mod models;

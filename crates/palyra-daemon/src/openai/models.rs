@@ -45,7 +45,7 @@ pub(super) fn choose(app: &App, name: &str) -> dispatch::Result<Option<String>> 
     if names(app).iter().any(|known| known == name) {
         return Ok(None);
     }
-    if !KNOW_NO_OTHERS.contains(&app.provider.name.as_str()) && !name.trim().is_empty() {
+    if !KNOW_NO_OTHERS.contains(&app.models.view().name.as_str()) && !name.trim().is_empty() {
         return Ok(Some(name.to_owned()));
     }
     Err(unknown(name).into())
@@ -53,7 +53,7 @@ pub(super) fn choose(app: &App, name: &str) -> dispatch::Result<Option<String>> 
 
 fn names(app: &App) -> Vec<String> {
     // The provider finds out late which model it has if nobody named one.
-    let found = app.models.describe().model;
+    let found = app.models.view().model;
     let mut names = vec![CONFIGURED.to_owned()];
     if !found.is_empty() && found != CONFIGURED {
         names.push(found);

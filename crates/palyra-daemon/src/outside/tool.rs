@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use palyra_common::{Digest, Integrity, Label, ToStableError as _};
 use palyra_mcp::{McpCall, McpError, McpProgress, McpServer, OfferedTool};
 use palyra_tools::{Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Longest description that a model is given.
 const MAX_DESCRIPTION: usize = 4_096;
@@ -36,7 +36,7 @@ impl OutsideTool {
             .classified(&offered.classification);
         declaration.description =
             description.description.clone().unwrap_or_default().chars().take(MAX_DESCRIPTION).collect();
-        declaration.input_schema = description.input_schema.clone();
+        declaration.input_schema = description.input_schema.clone().into();
         declaration.server = Some(server.name().to_string());
         Ok(Self { server, name: description.name.clone(), declaration })
     }
@@ -60,13 +60,7 @@ impl Tool for OutsideTool {
 
     /// The tool with its arguments; the steering ones first.
     fn summarise(&self, arguments: &Value) -> String {
-        let empty = Map::new();
-        let members = arguments.as_object().unwrap_or(&empty);
-        let steers = |name: &String| self.declaration.sinks.iter().any(|sink| sink.argument == *name);
-        let mut named: Vec<(&String, &Value)> = members.iter().filter(|(_, value)| !value.is_null()).collect();
-        named.sort_by_key(|(name, _)| !steers(name));
-        let parts: Vec<String> = named.into_iter().map(|(name, value)| format!("{name}: {}", shown(value))).collect();
-        format!("{} ({})", self.declaration.name, parts.join(", "))
+        self.declaration.call_line(arguments)
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
@@ -88,11 +82,11 @@ impl Tool for OutsideTool {
                 if outcome.is_error {
                     label.integrity = label.integrity.max(Integrity::Untrusted);
                 }
-                let (content, cut) = bounded(&outcome.text, invocation.limits.inline_bytes);
-                let mut output =
-                    ToolOutput::text(if outcome.is_error { format!("error: {content}") } else { content }, label);
-                output.truncated = cut;
-                output.data = outcome.structured.filter(|_| !outcome.is_error && !cut);
+                let mut output = ToolOutput::within(invocation.limits.inline_bytes, &outcome.text, label);
+                if outcome.is_error {
+                    output.content.insert_str(0, "error: ");
+                }
+                output.data = outcome.structured.filter(|_| !outcome.is_error && !output.truncated);
                 Ok(output)
             }
             Err(McpError::Cancelled { .. }) => Err(ToolError::Cancelled),
@@ -109,32 +103,9 @@ impl Tool for OutsideTool {
     }
 }
 
-/// Longest value shown inside a summary line, in characters.
-const SHOWN_CHARACTERS: usize = 120;
-
-fn shown(value: &Value) -> String {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN_CHARACTERS).collect();
-    if text.chars().nth(SHOWN_CHARACTERS).is_some() {
-        line.push('…');
-    }
-    line
-}
-
 /// How much is done, if the server's numbers make sense.
 fn percent(report: &McpProgress) -> Option<u8> {
     let share = report.done / report.total.filter(|total| *total > 0.0)?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 100")]
     share.is_finite().then(|| (share.clamp(0.0, 1.0) * 100.0) as u8)
-}
-
-fn bounded(text: &str, limit: usize) -> (String, bool) {
-    if text.len() <= limit {
-        return (text.to_owned(), false);
-    }
-    let mut end = limit;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    (text.get(..end).unwrap_or_default().to_owned(), true)
 }

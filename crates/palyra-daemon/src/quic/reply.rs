@@ -21,8 +21,8 @@ pub(super) fn refusal(envelope: &AcpCommandEnvelope, refusal: Refusal) -> Vec<u8
 }
 
 /// What came in is no command at all.
-pub(super) fn unreadable(error: StableErrorEnvelope) -> Vec<u8> {
-    framed(&SocketReply::Unreadable { error })
+pub(super) fn unreadable(sent: &[u8], error: StableErrorEnvelope) -> Vec<u8> {
+    framed(&SocketReply::unreadable(sent, error))
 }
 
 /// A stream is complete.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use palyra_client::command::{StreamCommand, read_envelope};
 use palyra_client::quic::{CloseCode, FrameDecoder, FrameError, MAX_FRAME_BYTES};
-use palyra_common::{AcpCommandEnvelope, StableErrorEnvelope, ToStableError as _};
+use palyra_common::{AcpCommandEnvelope, ToStableError as _};
 use quinn::{RecvStream, SendStream, VarInt};
 
 use super::reply;
@@ -28,7 +28,8 @@ struct Gone;
 /// Why there is no command to carry out.
 enum Unread {
     Gone,
-    Unreadable(Box<StableErrorEnvelope>),
+    /// With the frame that says so.
+    Unreadable(Vec<u8>),
 }
 
 /// Carries out the command of one stream.
@@ -39,10 +40,10 @@ pub(super) async fn answer(app: Arc<App>, device: Arc<Device>, mut send: SendStr
     };
     let written = match read {
         Ok(envelope) => carry_out(&app, &device, &envelope, &mut send).await,
-        Err(Unread::Unreadable(error)) => {
+        Err(Unread::Unreadable(frame)) => {
             // What else there may be is not read.
             let _ = receive.stop(VarInt::from_u32(CloseCode::Done.number()));
-            write(&mut send, &reply::unreadable(*error)).await
+            write(&mut send, &frame).await
         }
         Err(Unread::Gone) => Err(Gone),
     };
@@ -60,14 +61,14 @@ pub(super) async fn answer(app: Arc<App>, device: Arc<Device>, mut send: SendStr
 
 /// The one frame of a stream.
 async fn read_command(receive: &mut RecvStream) -> Result<AcpCommandEnvelope, Unread> {
-    let refused = |error: FrameError| Unread::Unreadable(Box::new(error.to_stable()));
+    let refused = |error: FrameError| Unread::Unreadable(reply::unreadable(&[], error.to_stable()));
     let mut decoder = FrameDecoder::of_commands();
     loop {
         if let Some(message) = decoder.next_message().map_err(refused)? {
             if decoder.finish().is_err() {
                 return Err(refused(FrameError::Trailing));
             }
-            return read_envelope(&message).map_err(|error| Unread::Unreadable(Box::new(error)));
+            return read_envelope(&message).map_err(|error| Unread::Unreadable(reply::unreadable(&message, error)));
         }
         match receive.read_chunk(MAX_FRAME_BYTES, true).await {
             Ok(Some(chunk)) => decoder.push(&chunk.bytes),

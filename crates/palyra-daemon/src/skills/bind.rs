@@ -6,7 +6,7 @@ use std::sync::Arc;
 use palyra_common::{HookEvent, Risk, SkillStatus};
 use palyra_executors::{BoundPlugin, SkillRuntime, SkillTool, ToolSchemas, grant_set, skill_settings};
 use palyra_plugins_runtime::{CapabilityGrantSet, Plugin, Revocation};
-use palyra_skills::{LoadedSkill, SchemaValidator, SkillError, SkillRecord, ToolEntrypoint};
+use palyra_skills::{LoadedSkill, SkillError, SkillRecord, ToolEntrypoint};
 use palyra_tools::{Tool, ToolDeclaration, ToolName};
 
 use super::policy::WasmPluginRunnerPolicy;
@@ -118,12 +118,10 @@ pub(crate) fn bind(
     Ok(BoundSkill { tools, callable, hooks, revocation })
 }
 
+/// Compiled here, once for all calls until the skill changes.
 fn schemas(tool: &ToolEntrypoint) -> Result<ToolSchemas, SkillError> {
-    let compiled = |schema| {
-        SchemaValidator::compile(schema)
-            .map_err(|reason| SkillError::Tampered { reason: format!("a schema of `{}`: {reason}", tool.id) })
-    };
-    Ok(ToolSchemas { input: compiled(&tool.input_schema)?, output: compiled(&tool.output_schema)? })
+    ToolSchemas::compile(&tool.input_schema, &tool.output_schema)
+        .map_err(|reason| SkillError::Tampered { reason: format!("`{}`: {reason}", tool.id) })
 }
 
 /// Stands for the arguments while the declaration is made; the manifest's schema takes its place.
@@ -136,7 +134,7 @@ fn declaration(name: &str, skill_id: &str, tool: &ToolEntrypoint) -> Result<Tool
     let mut declaration = ToolDeclaration::of::<Anything>(tool_name, &tool.name, &format!("call {name}"))
         .classified(&tool.classification());
     declaration.description.clone_from(&tool.description);
-    declaration.input_schema = tool.input_schema.clone();
+    declaration.input_schema = tool.input_schema.clone().into();
     declaration.skill = Some(skill_id.to_owned());
     if tool.risk.requires_approval {
         // What the policies take for "a person looks first".

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use palyra_client::api::CallSkillResponse;
 use palyra_common::{ErrorCategory, StableErrorEnvelope, ToStableError as _};
-use palyra_executors::SkillHost;
+use palyra_executors::{SkillHost, output_invalid};
 use palyra_plugins_runtime::{CallOptions, Finished, ToolCall};
-use palyra_skills::SkillId;
+use palyra_skills::{SkillError, SkillId};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -38,7 +38,9 @@ impl Skills {
                 self.opened.get_or_init(|| self.bind_all()).await;
                 // Says why it may not run, if it may not.
                 self.with_index(|index| index.runnable(skill_id).map(drop))?;
-                let bound = self.bindings().get(skill_id.as_str()).cloned().ok_or_else(|| not_bound(skill_id))?;
+                let Some(bound) = self.bindings().get(skill_id.as_str()).cloned() else {
+                    return Err(self.not_bound(skill_id).await);
+                };
                 let callable = bound.callable.get(tool).ok_or_else(|| no_tool(skill_id, tool))?;
                 if let Err(errors) = callable.schemas.input.check(&input) {
                     return Err(Refusal::field("input", errors.join("; ")));
@@ -61,14 +63,11 @@ impl Skills {
         let call = ToolCall { tool: tool.to_owned(), input: input.to_string(), options };
         let Finished { value, usage } =
             runtime.call_tool(&plugin, call).await.map_err(|failed| Refusal::from(failed.to_stable()))?;
-        let wrong = |why: String| {
-            let message = format!("`{skill_id}.{tool}` returned what its manifest does not allow: {why}");
-            Refusal::from(StableErrorEnvelope::new("skill_output_invalid", ErrorCategory::Dependency, message))
+        let given: std::result::Result<Value, String> = match output {
+            Some(schemas) => schemas.read_output(&value),
+            None => serde_json::from_str(&value).map_err(|error| error.to_string()),
         };
-        let given: Value = serde_json::from_str(&value).map_err(|error| wrong(error.to_string()))?;
-        if let Some(Err(errors)) = output.map(|schemas| schemas.output.check(&given)) {
-            return Err(wrong(errors.join("; ")));
-        }
+        let given = given.map_err(|why| Refusal::from(output_invalid(&format!("{skill_id}.{tool}"), &why)))?;
         Ok(CallSkillResponse {
             output: given,
             fuel: usage.fuel,
@@ -77,19 +76,32 @@ impl Skills {
             host_calls: usage.host_calls,
         })
     }
+
+    /// Why a skill that may run is not bound: its archive says it, or else the log.
+    async fn not_bound(self: &Arc<Self>, skill_id: &SkillId) -> Refusal {
+        let (skills, skill_id) = (Arc::clone(self), skill_id.clone());
+        let looked = tokio::task::spawn_blocking(move || {
+            let record = skills.with_index(|index| index.runnable(&skill_id).cloned())?;
+            skills.load(&record)?;
+            Ok::<_, SkillError>(skill_id)
+        });
+        match looked.await {
+            Ok(Err(error)) => error.into(),
+            Ok(Ok(skill_id)) => {
+                let message = format!("the skill `{skill_id}` cannot be run at the moment");
+                StableErrorEnvelope::new("skill_not_bound", ErrorCategory::Availability, message)
+                    .hint("the log of the daemon says why")
+                    .into()
+            }
+            Err(error) => Refusal::internal(error.to_string()),
+        }
+    }
 }
 
 fn no_tool(skill_id: &SkillId, tool: &str) -> Refusal {
     let message = format!("the skill `{skill_id}` has no tool `{tool}`");
     StableErrorEnvelope::new("skill_tool_missing", ErrorCategory::NotFound, message)
         .hint(format!("`palyra skills info {skill_id}` lists its tools"))
-        .into()
-}
-
-fn not_bound(skill_id: &SkillId) -> Refusal {
-    let message = format!("the skill `{skill_id}` cannot be run at the moment");
-    StableErrorEnvelope::new("skill_not_bound", ErrorCategory::Availability, message)
-        .hint("the log of the daemon says why")
         .into()
 }
 

@@ -6,10 +6,11 @@ use std::sync::{Arc, PoisonError};
 use palyra_common::{Digest, ErrorCategory, SkillStatus, StableErrorEnvelope};
 use palyra_plugins_runtime::{CallOptions, Plugin, PluginKind};
 use palyra_skills::{
-    AuditVerdict, DescribedTool, InitialStatus, InstallRequest, Origin, SkillError, SkillEvent, SkillId, SkillIndex,
-    SkillManifest, Tofu, UpdateRequest, audit_described_tools, examine,
+    AuditCause, AuditVerdict, DescribedTool, Examined, InitialStatus, InstallRequest, Origin, SkillError, SkillEvent,
+    SkillId, SkillIndex, SkillManifest, SkillRecord, Tofu, UpdateRequest, audit_described_tools, examine,
 };
 
+use super::bind::BoundSkill;
 use super::{Skills, bind, log};
 use crate::dispatch::{Refusal, Result};
 
@@ -26,6 +27,14 @@ pub(crate) struct Installing {
 #[derive(Debug, Clone)]
 pub(crate) struct Changed {
     pub(crate) events: Vec<SkillEvent>,
+}
+
+/// What loading a skill came to.
+struct Made {
+    /// The skill, or why it cannot run.
+    bound: std::result::Result<BoundSkill, String>,
+    /// What is to be recorded about it.
+    events: Vec<SkillEvent>,
 }
 
 impl Skills {
@@ -47,44 +56,75 @@ impl Skills {
         installing: Installing,
     ) -> Result<(SkillId, Changed)> {
         let _turn = self.changing.lock().await;
+        let prepared = self.prepare(bytes, &installing).await;
+        let (skill_id, events) = match prepared {
+            Ok(prepared) => prepared,
+            Err(refusal) => {
+                self.sweep().await;
+                return Err(refusal);
+            }
+        };
+        Ok((skill_id, self.commit(&installing.by, events).await?))
+    }
+
+    /// Keeps an archive, decides about it, and only then compiles it and asks its modules what they are: nothing of a publisher that is refused ever runs, and a
+    /// module that cannot be loaded is no skill.
+    async fn prepare(self: &Arc<Self>, bytes: Vec<u8>, installing: &Installing) -> Result<(SkillId, Vec<SkillEvent>)> {
         let skills = Arc::clone(self);
         let read = move || {
+            let lost = skills.is_lost(Digest::of(&bytes));
             let archive = skills.store.put(&bytes)?;
             let examined = examine(&archive, &skills.policy.audit())?;
-            // Compiled before anything is journaled: a module that cannot be loaded is no skill.
-            let runtime = skills.runtime()?.runtime;
-            let mut modules = Vec::new();
-            for (path, wasm) in archive.modules() {
-                modules.push((path.to_owned(), runtime.prepare(wasm)?));
-            }
-            Ok::<_, Refusal>((archive.manifest().clone(), examined, modules))
+            Ok::<_, Refusal>((archive, examined, lost))
         };
-        let (manifest, examined, modules) = blocking(read).await??;
+        let (archive, examined, lost) = blocking(read).await??;
+        let manifest = archive.manifest().clone();
+        let skill_id = manifest.skill_id.clone();
+        let events = match self.plan_arrival(&examined, installing) {
+            // The archive had gone from the disk and is back: nothing changes but that the skill runs again.
+            Err(SkillError::AlreadyInstalled { .. }) if lost => {
+                self.rebind(&skill_id).await;
+                return Ok((skill_id, Vec::new()));
+            }
+            planned => planned?,
+        };
+        let runtime = self.runtime()?.runtime;
+        let compile = move || {
+            let modules = archive.modules();
+            modules.map(|(path, wasm)| Ok((path.to_owned(), runtime.prepare(wasm)?))).collect::<Result<Vec<_>>>()
+        };
+        let modules = blocking(compile).await??;
         self.check_descriptions(&manifest, &modules).await?;
-        let skill_id = manifest.skill_id;
+        Ok((skill_id, events))
+    }
+
+    /// Decides about an archive: a new skill, or a newer version of one that is there.
+    fn plan_arrival(
+        &self,
+        examined: &Examined,
+        installing: &Installing,
+    ) -> std::result::Result<Vec<SkillEvent>, SkillError> {
         let now = self.clock.now();
         let Installing { by, origin, accept_key, start } = installing;
-        let key = examined.verified().key_id.to_string();
-        let tofu = if self.trust_on_first_use && accept_key.as_deref() == Some(key.as_str()) {
-            Tofu::Pin
-        } else {
-            Tofu::Refuse
-        };
-        let planned = self.with_index(|index| match index.skill(&skill_id) {
-            Ok(_) => index.plan_update(&examined, &UpdateRequest { by: by.clone(), origin }, now),
+        let accepted = accept_key.as_deref() == Some(examined.verified().key_id.to_string().as_str());
+        let tofu = if self.trust_on_first_use && accepted { Tofu::Pin } else { Tofu::Refuse };
+        self.with_index(|index| match index.skill(&examined.manifest().skill_id) {
+            Ok(_) => {
+                let request = UpdateRequest { by: by.clone(), origin: origin.clone() };
+                index.plan_update(examined, &request, now)
+            }
             Err(_) => {
-                let request = InstallRequest { by: by.clone(), tofu, origin, start, grants: None };
-                index.plan_install(&examined, &request, now)
+                let request =
+                    InstallRequest { by: by.clone(), tofu, origin: origin.clone(), start: *start, grants: None };
+                index.plan_install(examined, &request, now)
             }
-        });
-        let events = match planned {
-            Ok(events) => events,
-            Err(error) => {
-                self.sweep();
-                return Err(error.into());
-            }
-        };
-        Ok((skill_id, self.commit(&by, events).await?))
+        })
+    }
+
+    /// Whether this is the archive of an installed skill, and not on the disk any more.
+    fn is_lost(&self, archive: Digest) -> bool {
+        self.with_index(|index| index.skills().any(|skill| skill.artifact.archive == archive))
+            && matches!(self.store.get(&archive), Err(SkillError::NotStored { .. }))
     }
 
     /// Asks every module which tools it has. One that does not know those of its manifest is another skill's, or a broken one.
@@ -120,17 +160,21 @@ impl Skills {
     }
 
     /// Audits an installed skill again, and puts it into quarantine if it fails or was tampered with.
-    pub(crate) async fn audit(self: &Arc<Self>, skill_id: &SkillId, by: &str) -> Result<Changed> {
+    pub(crate) async fn audit(self: &Arc<Self>, skill_id: &SkillId, by: &str, cause: AuditCause) -> Result<Changed> {
         let record = self.with_index(|index| index.skill(skill_id).cloned())?;
         let (skills, looked_at) = (Arc::clone(self), record.clone());
-        let loaded = blocking(move || skills.load(&looked_at)).await?;
+        let loaded = match blocking(move || skills.load(&looked_at)).await? {
+            // Neither good nor bad can be said of what cannot be read.
+            Err(error) if !error.means_tampering() => return Err(error.into()),
+            loaded => loaded,
+        };
         self.change(by, |index| {
             // It may have been replaced while it was looked at; then there is nothing to say about it.
             if index.skill(skill_id)?.artifact.archive != record.artifact.archive {
                 return Ok(Vec::new());
             }
             match &loaded {
-                Ok(loaded) => index.plan_audited(skill_id, loaded.examined.report()),
+                Ok(loaded) => index.plan_audited(skill_id, loaded.examined.report(), cause),
                 Err(error) => index.plan_load_failed(skill_id, error),
             }
         })
@@ -150,11 +194,16 @@ impl Skills {
             let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
             events.iter().for_each(|event| index.apply(event, at));
         }
-        let mut concerned: Vec<SkillId> = events.iter().filter_map(|event| event.skill_id().cloned()).collect();
+        // An audit alone changes nothing about what runs; binding anew would take grants from calls that are under way.
+        let changes = events.iter().filter(|event| !matches!(event, SkillEvent::AuditRecorded { .. }));
+        let mut concerned: Vec<SkillId> = changes.filter_map(|event| event.skill_id().cloned()).collect();
         concerned.dedup();
         for event in &events {
-            if let SkillEvent::Removed { skill_id, .. } = event {
-                self.forget(skill_id).await;
+            match event {
+                SkillEvent::Removed { skill_id, .. } => self.forget(skill_id).await,
+                // The version before is not needed any more.
+                SkillEvent::Updated { .. } => self.sweep().await,
+                _ => {}
             }
         }
         for skill_id in &concerned {
@@ -179,18 +228,10 @@ impl Skills {
             Err(_) => None,
             Ok(record) => {
                 let skills = Arc::clone(self);
-                let made = blocking(move || {
-                    let runtime = skills.runtime()?;
-                    let bound =
-                        skills.load(&record).and_then(|loaded| bind::bind(&record, &loaded, &skills.policy, &runtime));
-                    Ok::<_, Refusal>(bound)
-                });
-                match made.await.and_then(|made| made) {
-                    Ok(Ok(bound)) => Some(bound),
-                    Ok(Err(error)) => {
-                        tracing::error!(skill = %skill_id, %error, "a skill cannot be loaded and is held back");
-                        self.hold_back(skill_id, &error).await;
-                        None
+                match blocking(move || skills.make(&record)).await.and_then(|made| made) {
+                    Ok(Made { bound, events }) => {
+                        self.note(events).await;
+                        bound.inspect_err(|why| tracing::error!(skill = %skill_id, why, "a skill is not bound")).ok()
                     }
                     // Not the skill's fault: it is bound again when the daemon can run plugins.
                     Err(refusal) => {
@@ -204,17 +245,42 @@ impl Skills {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Puts a skill into quarantine that could not be loaded; the caller holds the turn.
-    async fn hold_back(&self, skill_id: &SkillId, error: &SkillError) {
+    /// Loads a skill, audits it anew and makes it callable. The audit may have learned since it was installed, and the operator's limits may have changed.
+    fn make(&self, record: &SkillRecord) -> Result<Made> {
+        let runtime = self.runtime()?;
+        let skill_id = &record.skill_id;
+        let failed = |error: &SkillError| {
+            let events = self.with_index(|index| index.plan_load_failed(skill_id, error))?;
+            Ok(Made { bound: Err(error.to_string()), events })
+        };
+        let loaded = match self.load(record) {
+            Ok(loaded) => loaded,
+            Err(error) => return failed(&error),
+        };
+        let report = loaded.examined.report();
+        let events = self.with_index(|index| index.plan_audited(skill_id, report, AuditCause::Routine))?;
+        if events.iter().filter_map(new_status).any(|(_, status)| status == SkillStatus::Quarantined) {
+            return Ok(Made { bound: Err(report.summary()), events });
+        }
+        match bind::bind(record, &loaded, &self.policy, &runtime) {
+            Ok(bound) => Ok(Made { bound: Ok(bound), events }),
+            Err(error) => failed(&error),
+        }
+    }
+
+    /// Records what loading a skill found out; the caller holds the turn.
+    async fn note(&self, events: Vec<SkillEvent>) {
+        if events.is_empty() {
+            return;
+        }
         let at = self.clock.now();
-        let planned = self.with_index(|index| index.plan_load_failed(skill_id, error)).unwrap_or_default();
-        let records = planned.iter().filter_map(|event| log::record(at, "palyra", event).ok()).collect();
+        let records = events.iter().filter_map(|event| log::record(at, "palyra", event).ok()).collect();
         match self.journal.append(records).await {
             Ok(_) => {
                 let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-                planned.iter().for_each(|event| index.apply(event, at));
+                events.iter().for_each(|event| index.apply(event, at));
             }
-            Err(error) => tracing::error!(%error, "the quarantine of a skill could not be recorded"),
+            Err(error) => tracing::error!(%error, "what loading a skill found out could not be recorded"),
         }
     }
 
@@ -223,14 +289,22 @@ impl Skills {
         if let Ok(Err(error)) = blocking(move || storage.forget(&id)).await {
             tracing::error!(%error, skill = %skill_id, "what a removed skill stored stays behind");
         }
-        self.sweep();
+        self.sweep().await;
     }
 
-    /// Removes archives that no installed skill needs.
-    fn sweep(&self) {
-        let keep = self.with_index(|index| index.skills().map(|skill| skill.artifact.archive).collect());
-        if let Err(error) = self.store.sweep(&keep) {
-            tracing::warn!(%error, "archives that nobody needs stay behind");
+    /// Removes archives that no installed skill needs, with what was unpacked and compiled of them.
+    async fn sweep(self: &Arc<Self>) {
+        let skills = Arc::clone(self);
+        let sweep = move || {
+            let keep = skills.with_index(|index| index.skills().map(|skill| skill.artifact.archive).collect());
+            let removed = skills.store.sweep(&keep)?;
+            if let (false, Ok(shared)) = (removed.is_empty(), skills.runtime()) {
+                removed.into_iter().try_for_each(|digest| shared.runtime.forget(digest))?;
+            }
+            Ok::<_, Refusal>(())
+        };
+        if let Err(refusal) = blocking(sweep).await.and_then(|swept| swept) {
+            tracing::warn!(error = %refusal.envelope().message, "files of skills that nobody needs stay behind");
         }
     }
 

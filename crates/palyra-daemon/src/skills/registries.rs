@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use palyra_common::{ErrorCategory, StableErrorEnvelope};
 use palyra_egress::{CacheMode, EgressClient, EgressError, EgressGrant, EgressLimits, FetchRequest, PrivateHost};
 use palyra_skills::{
-    ArchiveLimits, DirectoryRegistry, Fetched, Origin, RegistryFetch, RegistryLocation, RegistryName, RegistryState,
-    RootPin, SkillId, SkillVersion, download,
+    ArchiveLimits, DirectoryRegistry, Fetched, Origin, RegistryFetch, RegistryIndex, RegistryLocation, RegistryName,
+    RegistryState, RootPin, SkillId, SkillVersion, download,
 };
 
 use super::{Changed, Skills};
@@ -21,15 +21,57 @@ use crate::dispatch::{Refusal, Result};
 const VISIT_MS: u64 = 120_000;
 
 impl Skills {
-    /// The archive that a registry has under `REGISTRY/SKILL` or `REGISTRY/SKILL@VERSION`.
-    pub(crate) async fn from_registry(self: &Arc<Self>, wanted: &str, by: &str) -> Result<(Vec<u8>, Origin)> {
+    /// The archive that a registry has under `REGISTRY/SKILL` or `REGISTRY/SKILL@VERSION`, and what the visit changed besides: what the registry takes back is taken back
+    /// even where it does not have what was wanted.
+    pub(crate) async fn from_registry(
+        self: &Arc<Self>,
+        wanted: &str,
+        by: &str,
+    ) -> Result<(Result<(Vec<u8>, Origin)>, Changed)> {
         let unreadable =
             || Refusal::field("from_registry", "it is written `REGISTRY/SKILL` or `REGISTRY/SKILL@VERSION`");
         let (registry, skill) = wanted.split_once('/').ok_or_else(unreadable)?;
         let (skill, version) = skill.split_once('@').map_or((skill, None), |(skill, version)| (skill, Some(version)));
         let (name, skill): (RegistryName, SkillId) = (registry.parse()?, skill.parse()?);
         let version: Option<SkillVersion> = version.map(str::parse).transpose()?;
-        let fetch = self.registry(&name)?;
+        let (fetch, index, changed) = self.visit(&name, by).await?;
+        let found = async {
+            let artifact = index.find(&skill, version.as_ref())?;
+            let (bytes, _) = download(fetch.as_ref(), artifact, &ArchiveLimits::default()).await?;
+            Ok((bytes, Origin::Registry { name }))
+        };
+        Ok((found.await, changed))
+    }
+
+    /// Visits every registry that an installed skill came from, for what they take back. One that does not answer does not keep the others from being heard.
+    pub(crate) async fn visit_registries(self: &Arc<Self>, by: &str) -> Vec<Changed> {
+        let mut names: Vec<RegistryName> = self.with_index(|index| {
+            let origins = index.skills().map(|skill| &skill.artifact.origin);
+            origins
+                .filter_map(|origin| if let Origin::Registry { name } = origin { Some(name.clone()) } else { None })
+                .collect()
+        });
+        names.sort();
+        names.dedup();
+        let mut all = Vec::new();
+        for name in names {
+            match self.visit(&name, by).await {
+                Ok((_, _, changed)) => all.push(changed),
+                Err(refusal) => {
+                    tracing::warn!(registry = %name, error = %refusal.envelope().message, "a registry could not be asked what it takes back");
+                }
+            }
+        }
+        all
+    }
+
+    /// Reads a registry's index and takes in what it takes back.
+    async fn visit(
+        self: &Arc<Self>,
+        name: &RegistryName,
+        by: &str,
+    ) -> Result<(Box<dyn RegistryFetch>, RegistryIndex, Changed)> {
+        let fetch = self.registry(name)?;
         let path = self.directory.join("registries").join(format!("{name}.json"));
         let _turn = self.visiting.lock().await;
         let mut state = match self.remembered(&path)? {
@@ -40,11 +82,8 @@ impl Skills {
         // Kept even if the visit failed: it may have come forward.
         self.remember(&path, &state)?;
         let index = visited?;
-        let artifact = index.find(&skill, version.as_ref())?;
-        let (bytes, _) = download(fetch.as_ref(), artifact, &ArchiveLimits::default()).await?;
-        let revoked = index.revoked.clone();
-        let _: Changed = self.change(by, |skills| Ok(skills.plan_registry_revocations(&name, &revoked))).await?;
-        Ok((bytes, Origin::Registry { name }))
+        let changed = self.change(by, |skills| Ok(skills.plan_visit(name, &index))).await?;
+        Ok((fetch, index, changed))
     }
 
     fn registry(&self, name: &RegistryName) -> Result<Box<dyn RegistryFetch>> {
@@ -116,6 +155,13 @@ impl RegistryFetch for HttpsRegistry {
             Ok(answer) if answer.status == 404 || answer.status == 410 => Ok(Fetched::Missing),
             Ok(answer) => Err(format!("the registry answered {} for `{path}`", answer.status)),
             Err(EgressError::TooLarge { .. }) => Ok(Fetched::TooLarge),
+            // Followed, it would be another registry than the one that was named.
+            Err(EgressError::TooManyRedirects { .. }) => {
+                Err("it redirects elsewhere, which is not followed; list the registry under its own address".to_owned())
+            }
+            Err(error @ EgressError::TlsFailed { .. }) => {
+                Err(format!("{error}; an authority of your own is named in `egress.ca_file`"))
+            }
             Err(error) => Err(error.to_string()),
         }
     }

@@ -1,9 +1,9 @@
-//! Installed skills are audited again from time to time: files may be tampered with, and audits learn.
+//! Installed skills are audited again from time to time: files may be tampered with, audits learn, and publishers and registries take things back.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use palyra_skills::SkillId;
+use palyra_skills::{AuditCause, SkillId};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
@@ -16,7 +16,7 @@ const FIRST: Duration = Duration::from_secs(60);
 
 /// Audits every installed skill again and again until told to stop.
 pub(crate) async fn keep_audited(app: Arc<App>, closing: CancellationToken) {
-    let every = Duration::from_secs(app.config.config().skills.audit_hours.saturating_mul(3_600));
+    let every = Duration::from_secs(app.config.config().skills.audit_interval_seconds);
     let mut wait = FIRST.min(every);
     loop {
         tokio::select! {
@@ -24,10 +24,13 @@ pub(crate) async fn keep_audited(app: Arc<App>, closing: CancellationToken) {
             () = tokio::time::sleep(wait) => {}
         }
         wait = every;
+        for changed in app.skills.visit_registries(PALYRA).await {
+            dispatch::tell_hooks(&app, &changed).await;
+        }
         let all: Vec<SkillId> =
             app.skills.with_index(|index| index.skills().map(|skill| skill.skill_id.clone()).collect());
         for skill_id in all {
-            match app.skills.audit(&skill_id, PALYRA).await {
+            match app.skills.audit(&skill_id, PALYRA, AuditCause::Routine).await {
                 Ok(changed) => dispatch::tell_hooks(&app, &changed).await,
                 Err(refusal) => {
                     tracing::error!(skill = %skill_id, error = %refusal.envelope().message, "a skill could not be audited");

@@ -6,7 +6,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use palyra_client::quic::LOCAL_IDENTITY;
@@ -38,6 +38,8 @@ struct Shared {
     clock: Arc<dyn Clock>,
     authority: OnceCell<Arc<Authority>>,
     own: OnceCell<Arc<OwnCertificate>>,
+    /// Held while the local owner's files are looked at and written: two writers could leave the key of one beside the certificate of the other.
+    owner: Mutex<()>,
 }
 
 impl Identity {
@@ -49,6 +51,7 @@ impl Identity {
             clock,
             authority: OnceCell::new(),
             own: OnceCell::new(),
+            owner: Mutex::new(()),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -97,6 +100,15 @@ impl Identity {
         self.shared.authority.get().and_then(|authority| authority.expiry(serial))
     }
 
+    /// Gives the local owner another certificate, as another device, if the one there is was taken back. Whoever cannot have one now gets it within the hour.
+    pub(crate) async fn replace_revoked_owner(&self) {
+        let shared = Arc::clone(&self.shared);
+        let looked = tokio::task::spawn_blocking(move || shared.renew_owner()).await;
+        if let Err(error) = looked {
+            tracing::error!(%error, "the local owner's certificate was not looked at");
+        }
+    }
+
     /// Renews what is due, every hour, until told to stop.
     pub(crate) async fn keep_fresh(self, closing: CancellationToken) {
         loop {
@@ -122,6 +134,7 @@ impl Shared {
     }
 
     fn certify_owner(&self, authority: &Authority) -> Result<(), IdentityError> {
+        let _alone = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
         let owner = PrincipalId::uid(rustix::process::geteuid().as_raw());
         authority.ensure_local_owner(&self.state_root.join(LOCAL_IDENTITY), &owner).map(|_| ())
     }
@@ -136,14 +149,20 @@ impl Shared {
                     tracing::error!(error = %error.to_stable().message, "the daemon's certificate was not renewed");
                 }
             }
-            if let Err(error) = self.certify_owner(authority) {
-                tracing::error!(error = %error.to_stable().message, "the local owner's certificate was not renewed");
-            }
         }
+        self.renew_owner();
         if let Some(own) = self.own.get()
             && let Err(error) = own.reload()
         {
             tracing::error!(error = %error.to_stable().message, "the certificate was not read again; the old one is in use");
+        }
+    }
+
+    fn renew_owner(&self) {
+        if let Some(authority) = self.authority.get()
+            && let Err(error) = self.certify_owner(authority)
+        {
+            tracing::error!(error = %error.to_stable().message, "the local owner's certificate was not renewed");
         }
     }
 }
@@ -189,6 +208,11 @@ mod tests {
         assert_eq!(kept.identity.serial, local.identity.serial, "a good certificate is kept");
         authority.revoke(&kept.identity.serial, &kept.identity.principal).unwrap();
         assert!(again.is_revoked(&kept.identity.serial));
+        tokio::join!(again.replace_revoked_owner(), again.replace_revoked_owner());
+        let other = ClientCredentials::read(&root.path().join(LOCAL_IDENTITY)).unwrap().unwrap();
+        assert_ne!(other.identity.device, kept.identity.device, "the owner is another device at once");
+        assert_ne!(other.key_pem.expose(), kept.key_pem.expose(), "with another key");
+        assert_eq!(authority.issued().unwrap().len(), 2, "and got one certificate, however many asked");
     }
 
     #[tokio::test]

@@ -8,10 +8,15 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod agents;
 mod asked;
+mod attachments;
 mod auxiliary;
 mod bindings;
 mod broken;
+mod browser;
+mod canvas;
+mod canvas_browser;
 mod clients;
 #[path = "../../../palyra-telemetry/tests/it/collector.rs"]
 #[allow(dead_code, reason = "shared with the tests of palyra-telemetry, which use all of it")]
@@ -19,6 +24,7 @@ mod collector;
 mod console;
 mod description;
 mod doors;
+mod events;
 mod grpc;
 mod hostile;
 mod hostile_grpc;
@@ -28,6 +34,9 @@ mod hostile_socket;
 mod journal;
 mod matrix;
 mod mcp;
+mod messages;
+mod models;
+mod mutual_tls;
 mod observe;
 mod openai;
 mod policies;

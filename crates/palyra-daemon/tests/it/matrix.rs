@@ -49,6 +49,8 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
     use AcpCommand as C;
     match command {
         C::SessionNew | C::SessionResolve | C::RunCreate | C::ApprovalRequest | C::AuxiliaryRun => BEGIN,
+        C::EventAppend | C::MessageRoute | C::AttachmentAdd => BEGIN,
+        C::SessionRecall => BEGIN,
         C::SessionList
         | C::RunList
         | C::UsageReport
@@ -57,9 +59,15 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
         | C::PatternList
         | C::Reconnect
         | C::PrincipalShow => LIST,
-        C::ToolList | C::PolicyList | C::ConfigGet | C::BindingList => LIST,
+        C::ToolList | C::PolicyList | C::ConfigGet | C::BindingList | C::CanvasList => LIST,
+        C::CanvasGet | C::CanvasWatch => LOOK,
+        C::CanvasLink | C::CanvasSubmit | C::CanvasClose => CHANGE,
+        C::ModelsStatus | C::ModelsExplain => LIST,
         // What is installed belongs to the daemon; everybody may look at it.
         C::SkillList | C::SkillGet | C::PublisherList | C::HookList => LIST,
+        // Agents are the operator's, and their words are believed in everybody's runs.
+        C::AgentList | C::AgentGet => LIST,
+        C::AgentSet | C::AgentRemove => ADMINISTER,
         C::SessionLoad
         | C::SessionResume
         | C::SessionExport
@@ -90,6 +98,7 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
         | C::RunDeliver
         | C::RunEnvelopeEdit
         | C::RunUndo
+        | C::RunCompactRevert
         | C::ApprovalDecide
         | C::PatternRevoke
         | C::BindingSet
@@ -116,6 +125,8 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
         | C::SkillCall
         | C::PublisherTrust
         | C::PublisherUntrust
+        | C::PublisherImport
+        | C::PublisherRevokeKey
         | C::HookSet
         | C::HookRemove
         | C::DaemonStop => ADMINISTER,
@@ -123,6 +134,10 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
 }
 
 const SCRIPT: &str = r#"
+[[turn]]
+[[turn.call]]
+tool = "palyra.a2ui.render"
+arguments = { title = "t", document = { root = { type = "text", text = "x" } } }
 [[turn]]
 [[turn.call]]
 tool = "palyra.fs.write"
@@ -139,6 +154,7 @@ struct Things {
     workspace: String,
     spare_token: String,
     binding: String,
+    canvas: String,
     task: String,
 }
 
@@ -151,31 +167,40 @@ fn params(command: AcpCommand, things: &Things) -> Value {
         AcpCommand::SessionInput => json!({"text": "more"}),
         AcpCommand::SessionInputWithdraw => json!({"input_id": "none"}),
         AcpCommand::RunCreate => json!({"prompt": "p", "workspace": things.workspace}),
+        AcpCommand::SessionRecall => json!({"query": "anything"}),
         AcpCommand::AuxiliaryRun => json!({"kind": "summary", "input": {"text": "Short. And more."}}),
         AcpCommand::RunInput => json!({"text": "more", "mode": "follow_up"}),
         AcpCommand::RunDeliver => json!({"results": [{"call_id": "none", "content": ""}]}),
         AcpCommand::ApprovalDecide => json!({"decision": "deny", "scope": "once"}),
         AcpCommand::ApprovalRequest => json!({"subject": "tool", "summary": "may I?"}),
         AcpCommand::BindingSet => json!({"place": {"channel": "editor"}, "session_id": things.session}),
-        AcpCommand::JournalBackup => json!({"dest": "/nonexistent/backup"}),
+        AcpCommand::CanvasSubmit => json!({"component_id": "none"}),
+        AcpCommand::EventAppend => json!({"kind": "client.test", "payload": {}}),
+        AcpCommand::MessageRoute => json!({"channel": "signal", "sender": "s", "message_id": "m", "text": "t"}),
+        AcpCommand::AttachmentAdd => json!({"name": "n.txt", "data": "bg=="}),
+        AcpCommand::AgentSet => json!({"agent_id": "helper"}),
+        AcpCommand::JournalBackup => json!({"dest": format!("{}/backup", things.workspace)}),
         AcpCommand::SkillUpload => {
             json!({"digest": format!("sha256:{}", "00".repeat(32)), "size": 1, "offset": 0, "data": ""})
         }
         AcpCommand::SkillInstall => json!({"archive": format!("sha256:{}", "00".repeat(32))}),
         AcpCommand::SkillCall => json!({"tool": "t"}),
         AcpCommand::PublisherTrust => json!({"publisher": "nobody", "public_key": "none"}),
+        AcpCommand::PublisherImport => json!({"statement": "{}"}),
+        AcpCommand::PublisherRevokeKey => json!({"key_id": "none", "reason": "r"}),
         AcpCommand::HookSet => json!({"event": "gateway:startup", "plugin_id": "none"}),
         AcpCommand::TokenCreate => json!({"name": "n", "role": "viewer"}),
         _ => json!({}),
     };
     let target = match command::spec(command).and_then(|spec| spec.target) {
         Some("session_id") => json!(things.session),
-        Some("skill_id" | "publisher" | "hook_id") => json!("none"),
+        Some("skill_id" | "publisher" | "hook_id" | "agent_id") => json!("none"),
         Some("run_id") => json!(things.run),
         Some("approval_id") => json!(things.approval),
         Some("task_id") => json!(things.task),
         Some("token_id") => json!(things.spare_token),
         Some("binding_id") => json!(things.binding),
+        Some("canvas_id") => json!(things.canvas),
         Some("device_id") => json!(palyra_common::DeviceId::from_u128(7)),
         Some("seq") => json!(1),
         Some(other) => panic!("what is a {other}?"),
@@ -249,7 +274,9 @@ async fn every_command_against_every_caller() {
         json!({"place": {"channel": "matrix", "conversation": "room"}, "session_id": run.session_id}).to_string();
     let bind = || unix(&daemon, "POST /api/v1/bindings", bound.as_bytes()).json();
     let bound_at_first = bind();
+    let canvases = unix(&daemon, "GET /api/v1/canvases", b"").json();
     let things = Things {
+        canvas: canvases["canvases"][0]["canvas_id"].as_str().unwrap_or_else(|| panic!("{canvases}")).to_owned(),
         binding: bound_at_first["binding_id"].as_str().unwrap_or_else(|| panic!("{bound_at_first}")).to_owned(),
         task: task["task_id"].as_str().unwrap_or_else(|| panic!("{task}")).to_owned(),
         session: run.session_id.to_string(),

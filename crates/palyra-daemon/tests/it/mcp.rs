@@ -68,7 +68,7 @@ async fn the_official_package_runs_a_task_and_cannot_answer_for_a_person() {
         assert!(offered.iter().all(|name| names.contains(&(*name).to_owned())), "{mode}: {names:?}");
         assert!(!names.iter().any(|name| name.contains("decide") || name.contains("token")), "{names:?}");
         assert_eq!(seen["tools"]["run_list"], json!({"read_only": true, "required": []}), "{mode}");
-        assert_eq!(seen["tools"]["run_create"]["required"], json!(["prompt", "workspace"]));
+        assert_eq!(seen["tools"]["run_create"]["required"], json!(["prompt"]));
 
         let run = &seen["run"]["structured"];
         assert_eq!((&run["phase"], &run["answer"]), (&json!("completed"), &json!("it says hello")), "{mode}: {seen:#}");

@@ -131,7 +131,12 @@ async fn who_does_not_read_holds_up_nobody() {
     let place = Place::new().with_script("[[turn]]\ntext = \"yes\"\n");
     let daemon = place.start().await;
     let client = quic(&daemon).await;
-    let large = CreateRunParams { prompt: "long ".repeat(MAX_FRAME_BYTES / 4), ..daemon.task("") };
+    let large = CreateRunParams {
+        objective: None,
+        max_attempts: None,
+        prompt: "long ".repeat(MAX_FRAME_BYTES / 4),
+        ..daemon.task("")
+    };
     let run = daemon.client.create_run(&large).await.unwrap();
     daemon.follow(run.run_id, 1).await;
     let refused = client.command(&Command::RunCreate(large)).await;

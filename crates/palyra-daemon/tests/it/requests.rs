@@ -15,6 +15,7 @@ async fn what_is_wrong_is_named() {
 
     assert_eq!(unix(&daemon, "GET /api/v1/nothing", b"").refusal(), refused(404, "route_not_found"));
     assert_eq!(unix(&daemon, "DELETE /api/v1/runs", b"").refusal(), refused(405, "method_not_allowed"));
+    assert_eq!(unix(&daemon, "DELETE /healthz", b"").refusal(), refused(405, "method_not_allowed"));
     assert_eq!(post(&daemon, "/api/v1/runs", "{"), refused(400, "body_malformed"));
     assert_eq!(post(&daemon, "/api/v1/runs", ""), refused(422, "request_invalid"));
     let unknown = r#"{"prompt":"p","workspace":"/","max_turns":1}"#;

@@ -143,6 +143,9 @@ impl Daemon {
 
     pub(crate) fn task(&self, prompt: &str) -> CreateRunParams {
         CreateRunParams {
+            attachments: Vec::new(),
+            objective: None,
+            max_attempts: None,
             binding: None,
             client_tools: Vec::new(),
             history: Vec::new(),

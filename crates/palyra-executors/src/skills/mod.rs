@@ -15,4 +15,4 @@ pub use grants::{SECRET_SETTING, grant_set, skill_settings};
 pub use host::{SkillHost, SkillServices, SkillSettings};
 pub use instructions::SkillInstructions;
 pub use storage::{SkillStorage, Space, StorageError};
-pub use tool::{BoundPlugin, SkillRuntime, SkillTool, ToolSchemas};
+pub use tool::{BoundPlugin, SkillRuntime, SkillTool, ToolSchemas, output_invalid};

@@ -13,13 +13,10 @@ use palyra_plugins_runtime::{
 };
 use palyra_skills::SchemaValidator;
 use palyra_tools::{ExecutionFacts, Invocation, Tool, ToolDeclaration, ToolError, ToolOutput};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::host::{SkillHost, SkillServices, SkillSettings};
-
-/// Longest value shown inside a summary line, in characters.
-const SHOWN_CHARACTERS: usize = 120;
 
 /// Everything that the calls of one skill share.
 #[derive(Clone)]
@@ -70,6 +67,30 @@ pub struct ToolSchemas {
     pub output: SchemaValidator,
 }
 
+impl ToolSchemas {
+    /// Compiles both; the error says what is wrong with which.
+    pub fn compile(input: &Value, output: &Value) -> Result<Self, String> {
+        let compiled =
+            |which, schema| SchemaValidator::compile(schema).map_err(|reason| format!("the {which} schema: {reason}"));
+        Ok(Self { input: compiled("input", input)?, output: compiled("output", output)? })
+    }
+
+    /// Reads what a tool gave and holds it against its schema; the error says what is wrong with it.
+    pub fn read_output(&self, text: &str) -> Result<Value, String> {
+        let value: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+        self.output.check(&value).map_err(|errors| errors.join("; "))?;
+        Ok(value)
+    }
+}
+
+/// A tool gave what it must not, in words for whoever tries a skill. A model is not told why: that would be the skill's own words.
+#[must_use]
+pub fn output_invalid(tool: &str, why: &str) -> StableErrorEnvelope {
+    let message = format!("`{tool}` returned what its manifest does not allow: {why}");
+    StableErrorEnvelope::new("skill_output_invalid", ErrorCategory::Dependency, message)
+        .hint("the skill has a fault; its author has to mend it")
+}
+
 /// One tool of a skill.
 pub struct SkillTool {
     declaration: ToolDeclaration,
@@ -111,13 +132,7 @@ impl Tool for SkillTool {
     }
 
     fn summarise(&self, arguments: &Value) -> String {
-        let empty = Map::new();
-        let members = arguments.as_object().unwrap_or(&empty);
-        let steers = |name: &String| self.declaration.sinks.iter().any(|sink| sink.argument == *name);
-        let mut named: Vec<(&String, &Value)> = members.iter().filter(|(_, value)| !value.is_null()).collect();
-        named.sort_by_key(|(name, _)| !steers(name));
-        let parts: Vec<String> = named.into_iter().map(|(name, value)| format!("{name}: {}", shown(value))).collect();
-        format!("{} ({})", self.declaration.name, parts.join(", "))
+        self.declaration.call_line(arguments)
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
@@ -143,16 +158,10 @@ impl Tool for SkillTool {
 
 impl SkillTool {
     fn output(&self, text: &str, usage: &PluginUsage, inline_bytes: usize) -> Result<ToolOutput, ToolError> {
-        let data: Value =
-            serde_json::from_str(text).map_err(|error| self.bad_output(&format!("it is no JSON: {error}")))?;
-        if let Err(errors) = self.schemas.output.check(&data) {
-            return Err(self.bad_output(&errors.join("; ")));
-        }
+        let data = self.schemas.read_output(text).map_err(|why| self.bad_output(&why))?;
         let plain = data.as_str().unwrap_or(text);
-        let (content, cut) = bounded(plain, inline_bytes);
-        let mut output = ToolOutput::text(content, self.label());
-        output.truncated = cut;
-        if !cut {
+        let mut output = ToolOutput::within(inline_bytes, plain, self.label());
+        if !output.truncated {
             output.data = Some(data);
         }
         output.execution = Some(ExecutionFacts {
@@ -190,24 +199,4 @@ impl SkillTool {
         });
         ToolError::Custom(Box::new(envelope.details(used)))
     }
-}
-
-fn shown(value: &Value) -> String {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN_CHARACTERS).collect();
-    if text.chars().nth(SHOWN_CHARACTERS).is_some() {
-        line.push('…');
-    }
-    line
-}
-
-fn bounded(text: &str, limit: usize) -> (String, bool) {
-    if text.len() <= limit {
-        return (text.to_owned(), false);
-    }
-    let mut end = limit;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    (text.get(..end).unwrap_or_default().to_owned(), true)
 }

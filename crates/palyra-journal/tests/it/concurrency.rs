@@ -85,3 +85,24 @@ fn verification_beside_a_running_writer_is_never_alarmed() {
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
     });
 }
+
+#[tokio::test]
+async fn a_read_may_be_the_last_to_let_go_of_the_journal() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = open(dir.path());
+    let (let_go, wait) = std::sync::mpsc::channel::<()>();
+    let (tell, told) = std::sync::mpsc::channel();
+    let held = journal.clone();
+    let read = journal.read(move |_| {
+        let _ = wait.recv();
+        drop(held);
+        let _ = tell.send(());
+        Ok(())
+    });
+    // Whoever asked gives up, and with it everything else that holds the journal.
+    assert!(tokio::time::timeout(std::time::Duration::from_millis(1), read).await.is_err());
+    drop(journal);
+    drop(let_go);
+    told.recv().expect("the read goes on to its end");
+    open(dir.path()).close().await.unwrap();
+}

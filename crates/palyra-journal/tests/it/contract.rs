@@ -7,6 +7,28 @@ use palyra_journal::{Journal, NewRecord, open_read_only};
 
 use crate::support::{Kinds, check, code, fill, note, on_tape, open, options};
 
+#[test]
+fn a_page_is_bounded_in_records_and_in_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = open(dir.path());
+    let sized =
+        |bytes: usize| NewRecord::new("note", Timestamp(1), format!("\"{}\"", "x".repeat(bytes - 2)).into_bytes());
+    // The large ones are kept outside the database.
+    journal.append_blocking(vec![sized(100), sized(100), sized(1 << 20), sized(100), sized(2 << 20)]).unwrap();
+    let page = |from: u64, limit: usize, bytes: usize| {
+        let records = journal.read_blocking(move |r| r.page(from, limit, bytes)).unwrap();
+        records.iter().map(|record| (record.seq, record.payload.len())).collect::<Vec<_>>()
+    };
+    assert_eq!(page(1, 10, 200), [(1, 100), (2, 100)]);
+    assert_eq!(page(1, 10, 199), [(1, 100)]);
+    assert_eq!(page(1, 1, 1 << 30), [(1, 100)]);
+    assert_eq!(page(3, 10, 200), [(3, 1 << 20)], "one that is too large goes alone");
+    assert_eq!(page(4, 10, 200), [(4, 100)]);
+    assert_eq!(page(5, 10, 0), [(5, 2 << 20)]);
+    assert_eq!(page(6, 10, 200), []);
+    assert_eq!(page(1, 0, 200), []);
+}
+
 #[tokio::test]
 async fn records_are_numbered_linked_and_readable() {
     let dir = tempfile::tempdir().unwrap();
@@ -221,4 +243,32 @@ fn a_panic_in_a_read_harms_nobody_else() {
     }
     fill(&journal, 3);
     assert_eq!(journal.read_blocking(|r| Ok(r.tail(9)?.len())).unwrap(), 3);
+}
+
+#[test]
+fn artifacts_arrive_in_pieces_and_unfinished_ones_leave_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = open(dir.path());
+    let mut incoming = journal.artifacts().receive().unwrap();
+    for piece in ["in ", "three ", "pieces"] {
+        incoming.write(piece.as_bytes()).unwrap();
+    }
+    let (digest, size) = incoming.finish().unwrap();
+    assert_eq!((digest, size), (palyra_common::Digest::of(b"in three pieces"), 15));
+    assert_eq!(journal.artifacts().get(&digest).unwrap(), b"in three pieces");
+    let waiting = || std::fs::read_dir(dir.path().join("artifacts/incoming")).unwrap().count();
+    let mut given_up = journal.artifacts().receive().unwrap();
+    given_up.write(b"never whole").unwrap();
+    assert_eq!(waiting(), 1);
+    drop(given_up);
+    assert_eq!(waiting(), 0);
+    // As a process that is killed leaves it.
+    let mut forgotten = journal.artifacts().receive().unwrap();
+    forgotten.write(b"never whole").unwrap();
+    std::mem::forget(forgotten);
+    journal.close_blocking().unwrap();
+    let report = check(dir.path());
+    assert!(report.is_sound() && report.artifacts == 1, "{report:?}");
+    open(dir.path()).close_blocking().unwrap();
+    assert_eq!(waiting(), 0);
 }

@@ -58,6 +58,8 @@ fn sealed_and_live_records_are_one_log() {
     assert_eq!(part, tape[29..49]);
     let across = journal.read_blocking(|r| r.range(1020, 10)).unwrap();
     assert_eq!(across, all[1019..1029]);
+    let across = journal.read_blocking(|r| r.page(1020, 10, usize::MAX)).unwrap();
+    assert_eq!(across, all[1019..1029]);
     // The index of the live table no longer knows these numbers; they are refused all the same.
     for step in [1, 5, 80, 82] {
         assert_eq!(code(&journal.append_blocking(vec![on_tape(9, step)]).unwrap_err()), "run_sequence_conflict");

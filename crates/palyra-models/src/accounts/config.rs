@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::kind::ProviderKind;
 use super::name::ModelName;
+use super::timeouts::AccountTimeouts;
 use crate::model_entry::Capability;
 
 /// All accounts and routes.
@@ -32,6 +33,9 @@ pub struct Account {
     /// What its models can do, for all that say nothing else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Vec<Capability>>,
+    /// How patient calls of it are, where that is not as for all.
+    #[serde(skip_serializing_if = "AccountTimeouts::is_empty")]
+    pub timeouts: AccountTimeouts,
     /// Its keys, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<AccountKey>,
@@ -117,6 +121,12 @@ impl Account {
             base_url: None,
             context_tokens: None,
             capabilities: None,
+            timeouts: AccountTimeouts {
+                connect_seconds: None,
+                first_byte_seconds: None,
+                between_chunks_seconds: None,
+                total_seconds: None,
+            },
             keys: Vec::new(),
             models: BTreeMap::new(),
         }

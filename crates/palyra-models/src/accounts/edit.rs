@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use palyra_common::config::replace_file;
-use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
+use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, value};
 
 use super::config::{Account, AccountKey, Accounts};
 use super::error::{AccountsError, suggest};
@@ -157,6 +157,11 @@ fn written(account: &Account) -> Table {
     if let Some(capabilities) = &account.capabilities {
         let names: Array = capabilities.iter().map(|capability| capability.as_str()).collect();
         table.insert("capabilities", value(names));
+    }
+    if !account.timeouts.is_empty() {
+        let said = account.timeouts.named().into_iter().filter_map(|(name, seconds)| Some((name, seconds?)));
+        let said: InlineTable = said.map(|(name, seconds)| (name, i64::from(seconds))).collect();
+        table.insert("timeouts", value(said));
     }
     if !account.keys.is_empty() {
         let keys: ArrayOfTables = account.keys.iter().map(key_table).collect();

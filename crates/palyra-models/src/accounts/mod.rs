@@ -15,6 +15,7 @@
 //! base_url = "http://127.0.0.1:8080/v1"
 //! context_tokens = 16384
 //! capabilities = ["tools", "structured_output"]
+//! timeouts = { first_byte_seconds = 300 }   # also connect_seconds, between_chunks_seconds, total_seconds
 //!
 //! [providers.local.models."llava"]   # what is special about one model
 //! capabilities = ["tools", "structured_output", "images"]
@@ -40,11 +41,13 @@ mod error;
 mod kind;
 mod name;
 mod read;
+mod timeouts;
 
 pub use config::{Account, AccountKey, Accounts, ModelSettings, Routes};
 pub use edit::{accept, add_key, add_provider, remove_provider, set_default};
 pub use error::AccountsError;
 pub use kind::ProviderKind;
 pub use name::ModelName;
+pub use timeouts::AccountTimeouts;
 
 pub(crate) use error::suggest;

@@ -14,6 +14,7 @@ use super::config::{Account, AccountKey, Accounts, ModelSettings, Routes};
 use super::error::{AccountsError, did_you_mean, suggest};
 use super::kind::ProviderKind;
 use super::name::{ModelName, check_name};
+use super::timeouts::{AccountTimeouts, SECONDS};
 use crate::model_entry::Capability;
 
 /// The only form of the file so far.
@@ -26,7 +27,8 @@ const ROUTE_LIMIT: usize = 32;
 const SMALLEST_WINDOW: i64 = 1_024;
 
 const ROOT: &[&str] = &["version", "providers", "routes"];
-const PROVIDER: &[&str] = &["kind", "base_url", "context_tokens", "capabilities", "keys", "models"];
+const PROVIDER: &[&str] = &["kind", "base_url", "context_tokens", "capabilities", "timeouts", "keys", "models"];
+const TIMEOUTS: &[&str] = &["connect_seconds", "first_byte_seconds", "between_chunks_seconds", "total_seconds"];
 const KEY: &[&str] = &["name", "key"];
 const MODEL: &[&str] = &["context_tokens", "capabilities"];
 const ROUTES: &[&str] = &["default", "low_cost", "low_latency", "vision_capable", "tasks", "agents"];
@@ -149,7 +151,8 @@ impl Reader<'_> {
         }
         let context_tokens = self.window(table, full)?;
         let capabilities = self.capabilities(table, full)?;
-        Ok(Account { kind, base_url, context_tokens, capabilities, keys, models })
+        let timeouts = self.timeouts(table, full)?;
+        Ok(Account { kind, base_url, context_tokens, capabilities, timeouts, keys, models })
     }
 
     fn keys(&self, table: &dyn TableLike, full: &str) -> Read<Vec<AccountKey>> {
@@ -255,6 +258,30 @@ impl Reader<'_> {
         let Some(item) = at.item() else { return Ok(None) };
         let tokens = item.as_integer().filter(|tokens| *tokens >= SMALLEST_WINDOW).and_then(|n| u32::try_from(n).ok());
         tokens.map(Some).ok_or_else(|| self.wrong(&at, format!("must be a whole number of at least {SMALLEST_WINDOW}")))
+    }
+
+    fn timeouts(&self, table: &dyn TableLike, full: &str) -> Read<AccountTimeouts> {
+        let at = place(table, full, "timeouts");
+        let Some(said) = self.table(&at)? else { return Ok(AccountTimeouts::default()) };
+        self.only(said, &at.full, TIMEOUTS)?;
+        let seconds = |name: &'static str| {
+            let at = place(said, &at.full, name);
+            let Some(item) = at.item() else { return Ok(None) };
+            let seconds = item.as_integer().and_then(|seconds| u32::try_from(seconds).ok());
+            let seconds = seconds.filter(|seconds| SECONDS.contains(seconds));
+            let range = format!("must be a whole number of seconds from {} to {}", SECONDS.start(), SECONDS.end());
+            seconds.map(Some).ok_or_else(|| self.wrong(&at, range))
+        };
+        let timeouts = AccountTimeouts {
+            connect_seconds: seconds("connect_seconds")?,
+            first_byte_seconds: seconds("first_byte_seconds")?,
+            between_chunks_seconds: seconds("between_chunks_seconds")?,
+            total_seconds: seconds("total_seconds")?,
+        };
+        match timeouts.longer_than_total() {
+            Some(name) => Err(self.wrong(&place(said, &at.full, name), "is longer than `total_seconds`")),
+            None => Ok(timeouts),
+        }
     }
 
     fn capabilities(&self, table: &dyn TableLike, full: &str) -> Read<Option<Vec<Capability>>> {

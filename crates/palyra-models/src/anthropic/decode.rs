@@ -18,7 +18,7 @@ use super::usage::Counted;
 use crate::error::{ModelError, ModelErrorClass};
 use crate::event::{ModelEvent, StopReason};
 use crate::reasoning::ReasoningBlock;
-use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream};
+use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream, no_part_of, parse};
 
 /// Most blocks of one answer; real ones have a few dozen. Each costs memory until the end.
 const MAX_BLOCKS: usize = 4096;
@@ -316,8 +316,7 @@ impl Decode for Decoder {
     const FRAMING: Framing = Framing::Events;
 
     fn read(&mut self, data: &str, events: &mut VecDeque<ModelEvent>) -> Result<Flow, ModelError> {
-        let event: Value = serde_json::from_str(data)
-            .map_err(|error| ModelError::malformed(format!("the server sent something that is not JSON: {error}")))?;
+        let event = parse(data)?;
         match event.get("type").and_then(Value::as_str) {
             Some("message_start") => self.usage.read(event.pointer("/message/usage")),
             Some("content_block_start") => {
@@ -344,7 +343,7 @@ impl Decode for Decoder {
             None if event.get("error").is_some_and(|error| !error.is_null()) => {
                 return Err(from_stream(event, self.judge));
             }
-            None => return Err(ModelError::malformed("the server sent JSON that is no event of a message")),
+            None => return Err(no_part_of("event of a message")),
         }
         Ok(Flow::More)
     }

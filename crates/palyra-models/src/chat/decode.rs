@@ -11,7 +11,7 @@ use super::reasoning::Thoughts;
 use super::usage;
 use crate::error::ModelError;
 use crate::event::{ModelEvent, StopReason, Usage};
-use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream};
+use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream, no_part_of, parse};
 
 /// What marks the end of a stream.
 const DONE: &str = "[DONE]";
@@ -113,13 +113,12 @@ impl Decode for Decoder {
         if json.trim() == DONE {
             return Ok(Flow::Ended);
         }
-        let chunk: Value = serde_json::from_str(json)
-            .map_err(|error| ModelError::malformed(format!("the server sent something that is not JSON: {error}")))?;
+        let chunk = parse(json)?;
         if let Some(error) = error_in(&chunk) {
             return Err(from_stream(error.clone(), self.judge));
         }
         if !chunk.is_object() {
-            return Err(ModelError::malformed("the server sent JSON that is not a chat completion"));
+            return Err(no_part_of("chat completion"));
         }
         if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
             self.usage = Some(usage::read(usage));
@@ -130,6 +129,15 @@ impl Decode for Decoder {
             self.read_choice(choice, events);
         }
         Ok(Flow::More)
+    }
+
+    /// Reads a whole answer. In a stream, documents without a choice are decoration; alone, one is no answer.
+    fn read_document(&mut self, json: &str, events: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
+        self.read(json, events)?;
+        match parse(json)?.get("choices") {
+            Some(_) => Ok(()),
+            None => Err(no_part_of("chat completion")),
+        }
     }
 
     /// The answer has ended in good order: the closing events.
@@ -149,7 +157,7 @@ impl Decode for Decoder {
 
 /// An answer with nothing in it.
 pub(crate) fn empty_answer() -> ModelError {
-    ModelError::malformed("the model server sent an empty answer; run the task again, or choose another model")
+    ModelError::malformed("the model server sent an empty answer")
 }
 
 /// The error that stands in a chunk, wherever the server put it.

@@ -1,5 +1,7 @@
 //! Requests as servers expect them.
 
+use std::sync::Arc;
+
 use std::collections::BTreeSet;
 
 use palyra_common::RunId;
@@ -26,12 +28,14 @@ fn request() -> ModelRequest {
             Message::tool_result("c1", "palyra.fs.read", "text"),
             Message::tool_error("c2", "palyra.fs.read", "error: not JSON"),
             Message::assistant("done", Vec::new()),
-        ],
-        tools: vec![ToolSpec {
+        ]
+        .into(),
+        tools: [ToolSpec {
             name: "palyra.fs.read".into(),
             description: "Reads".into(),
-            input_schema: json!({"type": "object"}),
-        }],
+            input_schema: json!({"type": "object"}).into(),
+        }]
+        .into(),
         max_output_tokens: Some(5),
         ..ModelRequest::new(RunId::from_u128(1), 1, Purpose::Turn, Vec::new())
     }
@@ -74,7 +78,7 @@ fn a_request_is_written_as_servers_expect_it() {
 #[test]
 fn what_a_model_lacks_is_left_out_or_said_differently() {
     let mut request = request();
-    request.tools.clear();
+    request.tools = Arc::default();
     request.tool_choice = ToolChoice::Required;
     let body = written(&request, &Habits::default(), &[Lacks::StreamOptions, Lacks::MaxTokens]);
     assert_eq!(body["max_completion_tokens"], 5);
@@ -121,8 +125,9 @@ fn images_and_files_go_along_and_those_of_results_follow_them() {
         data: "cGY=".into(),
     };
     let mut request = request();
-    request.messages[1] = Message::user("look").with_parts(vec![image.clone(), file]);
-    request.messages[3].parts.push(image);
+    let messages = Arc::make_mut(&mut request.messages);
+    messages[1] = Message::user("look").with_parts(vec![image.clone(), file]);
+    messages[3].parts.push(image);
     let body = written(&request, &Habits::default(), &[]);
     let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,aWc="}});
     assert_eq!(
@@ -150,8 +155,9 @@ fn thoughts_of_the_present_task_go_back() {
         position: 0,
     };
     let mut request = request();
-    request.messages[2].reasoning.push(block.clone());
-    request.messages[5].reasoning.push(block);
+    let messages = Arc::make_mut(&mut request.messages);
+    messages[2].reasoning.push(block.clone());
+    messages[5].reasoning.push(block);
     let body = written(&request, &Habits::default(), &[]);
     assert_eq!(body["messages"][2]["reasoning_content"], "hm");
     assert!(body["messages"][5].get("reasoning_content").is_none(), "it asked for no call");

@@ -12,7 +12,7 @@ use super::{ORIGIN, names};
 use crate::error::{ModelError, ModelErrorClass};
 use crate::event::{ModelEvent, StopReason, Usage};
 use crate::reasoning::ReasoningBlock;
-use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream};
+use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream, no_part_of, parse};
 
 /// Turns one answer into events.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Decoder {
         }
         let known = ["candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId"];
         if !known.iter().any(|field| chunk.get(field).is_some()) {
-            return Err(ModelError::malformed("the server sent JSON that is no generated content"));
+            return Err(no_part_of("generated content"));
         }
         if let Some(usage) = chunk.get("usageMetadata") {
             self.usage = Some(counted(usage));
@@ -144,16 +144,14 @@ impl Decode for Decoder {
     const FRAMING: Framing = Framing::Events;
 
     fn read(&mut self, data: &str, events: &mut VecDeque<ModelEvent>) -> Result<Flow, ModelError> {
-        let chunk: Value = serde_json::from_str(data)
-            .map_err(|error| ModelError::malformed(format!("the server sent something that is not JSON: {error}")))?;
+        let chunk = parse(data)?;
         self.read_chunk(&chunk, events)?;
         Ok(Flow::More)
     }
 
     /// Without `alt=sse` the answer is a list of chunks; some gateways drop the query.
     fn read_document(&mut self, json: &str, events: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
-        let document: Value = serde_json::from_str(json)
-            .map_err(|error| ModelError::malformed(format!("the server sent something that is not JSON: {error}")))?;
+        let document = parse(json)?;
         match document {
             Value::Array(chunks) => chunks.iter().try_for_each(|chunk| self.read_chunk(chunk, events)),
             chunk => self.read_chunk(&chunk, events),

@@ -21,13 +21,14 @@ const TOOLS: &[&str] = &[
 ];
 
 fn specs(names: &[&str]) -> Vec<ToolSpec> {
-    let spec = |name: &&str| ToolSpec { name: (*name).to_owned(), description: String::new(), input_schema: json!({}) };
+    let spec =
+        |name: &&str| ToolSpec { name: (*name).to_owned(), description: String::new(), input_schema: json!({}).into() };
     names.iter().map(spec).collect()
 }
 
 fn ask(messages: &[Message], tools: &[&str], purpose: Purpose, turn: u32) -> Result<AssembledTurn, ModelError> {
     let request = ModelRequest {
-        tools: specs(tools),
+        tools: specs(tools).into(),
         ..ModelRequest::new(RunId::from_u128(7), turn, purpose, messages.to_vec())
     };
     let whole = async {
@@ -183,8 +184,8 @@ fn unknown_requests_and_missing_tools_are_said_plainly() {
 #[test]
 fn offered_tools_get_the_arguments_their_schema_names() {
     let mut tools = specs(&["palyra.process.run", "palyra.memory.retain"]);
-    tools[0].input_schema = json!({"properties": {"argv": {"type": "array"}}});
-    tools[1].input_schema = json!({"properties": {"text": {"type": "string"}}});
+    tools[0].input_schema = json!({"properties": {"argv": {"type": "array"}}}).into();
+    tools[1].input_schema = json!({"properties": {"text": {"type": "string"}}}).into();
     let first = |request| match steps::next(&request, &[], &tools) {
         steps::Next::Call { arguments, .. } => arguments,
         steps::Next::Done(outcome) => panic!("{outcome:?}"),

@@ -8,10 +8,11 @@ use std::collections::{BTreeSet, VecDeque};
 use serde_json::Value;
 
 use super::ORIGIN;
+use crate::chat::empty_answer;
 use crate::error::ModelError;
 use crate::event::{ModelEvent, StopReason, Usage};
 use crate::reasoning::ReasoningBlock;
-use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream};
+use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream, no_part_of, parse};
 
 /// Turns one answer into events.
 #[derive(Debug)]
@@ -89,14 +90,13 @@ impl Decode for Decoder {
     const FRAMING: Framing = Framing::Lines;
 
     fn read(&mut self, data: &str, events: &mut VecDeque<ModelEvent>) -> Result<Flow, ModelError> {
-        let line: Value = serde_json::from_str(data)
-            .map_err(|error| ModelError::malformed(format!("the server sent something that is not JSON: {error}")))?;
+        let line = parse(data)?;
         if line.get("error").is_some_and(|error| !error.is_null()) {
             return Err(from_stream(line, self.judge));
         }
         let done = line.get("done").and_then(Value::as_bool);
         if done.is_none() && line.get("message").is_none() {
-            return Err(ModelError::malformed("the server sent JSON that is no part of a chat"));
+            return Err(no_part_of("part of a chat"));
         }
         self.read_message(line.get("message").unwrap_or(&Value::Null), events);
         if done != Some(true) {
@@ -119,7 +119,7 @@ impl Decode for Decoder {
 
     fn finish(&mut self, events: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
         self.end_thoughts(events);
-        let stop = self.stop.ok_or_else(|| ModelError::malformed("the server sent an empty answer"))?;
+        let stop = self.stop.ok_or_else(empty_answer)?;
         events.push_back(ModelEvent::Usage(self.usage));
         events.push_back(ModelEvent::Finished(stop));
         Ok(())

@@ -13,7 +13,7 @@ use super::items::block;
 use crate::chat::empty_answer;
 use crate::error::ModelError;
 use crate::event::{ModelEvent, StopReason, Usage};
-use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream};
+use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream, no_part_of, parse};
 
 /// Turns one answer into events.
 #[derive(Debug)]
@@ -257,8 +257,7 @@ impl Decode for Decoder {
         if data.trim() == "[DONE]" {
             return Ok(Flow::Ended);
         }
-        let event: Value = serde_json::from_str(data)
-            .map_err(|error| ModelError::malformed(format!("the server sent something that is not JSON: {error}")))?;
+        let event = parse(data)?;
         if self.numbers.repeats(event.get("sequence_number").and_then(Value::as_u64)) {
             return Ok(Flow::More);
         }
@@ -268,18 +267,17 @@ impl Decode for Decoder {
             return Err(from_stream(error.clone(), self.judge));
         }
         if !event.get("type").is_some_and(Value::is_string) {
-            return Err(ModelError::malformed("the server sent JSON that is no event of the Responses API"));
+            return Err(no_part_of("event of the Responses API"));
         }
         self.read_event(&event, events)
     }
 
     fn read_document(&mut self, json: &str, events: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
-        let response: Value = serde_json::from_str(json)
-            .map_err(|error| ModelError::malformed(format!("the server sent something that is not JSON: {error}")))?;
+        let response = parse(json)?;
         if !response.get("output").is_some_and(Value::is_array) {
             return match response.get("error").filter(|error| !error.is_null()) {
                 Some(error) => Err(from_stream(error.clone(), self.judge)),
-                None => Err(ModelError::malformed("the server sent JSON that is no response")),
+                None => Err(no_part_of("response")),
             };
         }
         self.read_response(&response, events)

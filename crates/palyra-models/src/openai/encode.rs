@@ -21,7 +21,7 @@ pub(super) fn body(request: &ModelRequest, model: &str, names: &ToolNames, lacks
     let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
     put("model", model.into());
     let mut input = Vec::with_capacity(request.messages.len());
-    for message in &request.messages {
+    for message in request.messages.iter() {
         write(message, model, names, lacks, &mut input);
     }
     put("input", input.into());

@@ -13,11 +13,12 @@ fn call(id: &str) -> ToolCallRequest {
 
 fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest {
-        tools: vec![ToolSpec {
+        tools: [ToolSpec {
             name: "palyra.fs.read".into(),
             description: "Reads".into(),
-            input_schema: json!({"type": "object"}),
-        }],
+            input_schema: json!({"type": "object"}).into(),
+        }]
+        .into(),
         max_output_tokens: Some(5),
         ..ModelRequest::new(RunId::from_u128(1), 1, Purpose::Turn, messages)
     }

@@ -121,6 +121,11 @@ impl Gates {
         self.locked().iter().map(|(gate, breaker)| health(gate.clone(), breaker, now)).collect()
     }
 
+    /// Forgets what is known of all other providers.
+    pub(super) fn keep(&self, is_kept: impl Fn(&str) -> bool) {
+        self.locked().retain(|gate, _| is_kept(&gate.provider));
+    }
+
     fn locked(&self) -> MutexGuard<'_, BTreeMap<Gate, Breaker>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

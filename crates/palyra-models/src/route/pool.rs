@@ -59,6 +59,19 @@ impl Pool {
         self.locked().insert((provider.to_owned(), credential.map(str::to_owned)), made);
     }
 
+    /// Takes what another pool has made for accounts that are the same here: their connections stay open.
+    pub(super) fn take_over(&self, earlier: &Self) {
+        if self.model != earlier.model || self.timeouts != earlier.timeouts {
+            return;
+        }
+        let made: Made = earlier.locked().clone();
+        for ((provider, credential), made) in made {
+            if self.accounts.get(&provider).is_some_and(|account| earlier.accounts.get(&provider) == Some(account)) {
+                self.locked().entry((provider, credential)).or_insert(made);
+            }
+        }
+    }
+
     /// The next call makes it anew.
     pub(super) fn forget(&self, provider: &str, credential: Option<&str>) {
         self.locked().remove(&(provider.to_owned(), credential.map(str::to_owned)));
@@ -89,7 +102,7 @@ impl Pool {
             credential: credential.map(str::to_owned),
             model: self.model.clone(),
             context_tokens: account.window_of(self.model.as_deref().unwrap_or_default()),
-            timeouts: self.timeouts,
+            timeouts: account.timeouts.over(self.timeouts),
         };
         let made = self.factory.make(account.kind, options)?;
         self.hold(provider, credential, Arc::clone(&made));

@@ -109,6 +109,20 @@ impl Router {
         Self { agent: Some(agent.into()), ..self.clone() }
     }
 
+    /// This router in the place of an earlier one: who rests there rests here too, unless its account was changed.
+    #[must_use]
+    pub fn in_place_of(mut self, earlier: &Self) -> Self {
+        let same = |provider: &str| {
+            let account = self.accounts.providers.get(provider);
+            account.is_some() && account == earlier.accounts.providers.get(provider)
+        };
+        // Calls that are under way report to the same breakers, so nothing they find out is lost.
+        earlier.ground.gates.keep(same);
+        self.ground.pool.take_over(&earlier.ground.pool);
+        self.ground.gates = Arc::clone(&earlier.ground.gates);
+        self
+    }
+
     /// Which models would be asked, in order.
     pub fn target_for(&self, wish: Wish<'_>) -> Result<Chain, ModelError> {
         choose(&self.accounts, &self.naming, Wish { agent: wish.agent.or(self.agent.as_deref()), ..wish })

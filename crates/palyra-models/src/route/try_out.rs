@@ -53,7 +53,7 @@ pub async fn try_out(provider: &dyn ModelProvider, model: &str, limit: Duration)
     let turn = heard.finish();
     let mut error = outcome.err();
     if error.is_none() && turn.text.trim().is_empty() && turn.reasoning.is_empty() {
-        error = Some(ModelError::malformed("the model answered with nothing; try another model"));
+        error = Some(ModelError::malformed("the model answered with nothing"));
     }
     TryOut {
         answering: turn.answering.or(answering),

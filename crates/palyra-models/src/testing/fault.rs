@@ -1,5 +1,7 @@
 //! Ways of sending an answer, and of failing at it.
 
+use super::said::StreamForm;
+
 /// How the body is cut into writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Delivery {
@@ -27,6 +29,44 @@ impl LineEnding {
         match self {
             Self::Lf => "\n",
             Self::CrLf => "\r\n",
+        }
+    }
+}
+
+/// How events are written down. All of these mean the same; servers and what stands before them use every one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Dress {
+    /// As most servers do.
+    #[default]
+    Plain,
+    /// A comment before each event, as keeps connections alive; an empty line where the wire has no comments.
+    Comments,
+    /// A byte order mark before everything.
+    ByteOrderMark,
+    /// No space between a field and its value.
+    Tight,
+    /// The data of an event on two lines.
+    TwoLines,
+}
+
+impl Dress {
+    /// What stands before the event at this place.
+    pub(super) fn before(self, at: usize, form: StreamForm, end: &str) -> Vec<u8> {
+        match (self, form) {
+            (Self::ByteOrderMark, _) if at == 0 => b"\xEF\xBB\xBF".to_vec(),
+            (Self::Comments, StreamForm::Events) => format!(": still here{end}{end}").into_bytes(),
+            (Self::Comments, StreamForm::Lines) => end.as_bytes().to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The data of an event as fields.
+    pub(super) fn fields(self, data: &[u8], end: &str) -> Vec<u8> {
+        match (self, data.split_first()) {
+            (Self::Tight, _) => [b"data:", data].concat(),
+            // JSON may be broken after its first bracket.
+            (Self::TwoLines, Some((b'{', rest))) => [b"data: {", end.as_bytes(), b"data: ", rest].concat(),
+            _ => [b"data: ", data].concat(),
         }
     }
 }

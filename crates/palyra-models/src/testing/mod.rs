@@ -30,7 +30,7 @@ use crate::scripted::Script;
 
 pub use self::anthropic_wire::AnthropicWire;
 pub use self::chat_wire::ChatWire;
-pub use self::fault::{Delivery, Fault, LineEnding};
+pub use self::fault::{Delivery, Dress, Fault, LineEnding};
 pub use self::gemini_wire::GeminiWire;
 pub use self::ollama_wire::OllamaWire;
 pub use self::reply::Reply;

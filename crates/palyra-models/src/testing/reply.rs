@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::fault::{Delivery, Fault, LineEnding};
+use super::fault::{Delivery, Dress, Fault, LineEnding};
 use super::said::{Said, SaidCall, StreamForm, Wire, WireEvent};
 use crate::error::ModelErrorClass;
 use crate::message::Message;
@@ -22,6 +22,7 @@ pub struct Reply {
     content_type: Option<String>,
     content: Content,
     line_ending: LineEnding,
+    dress: Dress,
     end_mark: EndMark,
 }
 
@@ -128,6 +129,7 @@ impl Reply {
             content_type: None,
             content,
             line_ending: LineEnding::default(),
+            dress: Dress::default(),
             end_mark: EndMark::Sent,
         }
     }
@@ -164,6 +166,13 @@ impl Reply {
     #[must_use]
     pub fn line_ending(mut self, line_ending: LineEnding) -> Self {
         self.line_ending = line_ending;
+        self
+    }
+
+    /// Writes events down differently.
+    #[must_use]
+    pub fn dressed(mut self, dress: Dress) -> Self {
+        self.dress = dress;
         self
     }
 
@@ -243,11 +252,15 @@ impl Reply {
         // Names only fit where the fault left the events in their places.
         let named = spoiled.len() == names.len();
         let frame = |(at, data): (usize, Vec<u8>)| match wire.form() {
-            StreamForm::Lines => [data.as_slice(), end.as_bytes()].concat(),
+            StreamForm::Lines => {
+                [self.dress.before(at, wire.form(), end).as_slice(), data.as_slice(), end.as_bytes()].concat()
+            }
             StreamForm::Events => {
                 let name = names.get(at).cloned().flatten().filter(|_| named);
                 let name = name.map(|name| format!("event: {name}{end}")).unwrap_or_default();
-                [name.as_bytes(), b"data: ", data.as_slice(), end.as_bytes(), end.as_bytes()].concat()
+                let before = self.dress.before(at, wire.form(), end);
+                let fields = self.dress.fields(&data, end);
+                [before.as_slice(), name.as_bytes(), fields.as_slice(), end.as_bytes(), end.as_bytes()].concat()
             }
         };
         spoiled.into_iter().enumerate().map(frame).collect()

@@ -52,7 +52,7 @@ fn everything_in_a_request_counts() {
     let call = ToolCallRequest { id: "c".into(), name: "t".into(), arguments: long.clone() };
     let part = Part { kind: PartKind::Image, media_type: "image/png".into(), name: None, data: String::new() };
     let mut tool = plain.clone();
-    tool.tools.push(ToolSpec { name: "t".into(), description: "d".into(), input_schema: schema.clone() });
+    tool.tools = [ToolSpec { name: "t".into(), description: "d".into(), input_schema: schema.clone().into() }].into();
     let mut shape = plain.clone();
     shape.output = OutputShape::Json { name: "o".into(), schema };
     for (what, grown) in [
@@ -76,7 +76,8 @@ fn everything_in_a_request_counts() {
 fn anthropic_s_own_instructions_for_tools_are_counted() {
     let mut with_tool = request(vec![Message::user("hi")]);
     let without = tokens("claude-sonnet-4-5", &with_tool);
-    with_tool.tools.push(ToolSpec { name: "t".into(), description: String::new(), input_schema: json!({}) });
+    with_tool.tools =
+        [ToolSpec { name: "t".into(), description: String::new(), input_schema: json!({}).into() }].into();
     assert!(tokens("claude-sonnet-4-5", &with_tool) >= without + 804);
 }
 

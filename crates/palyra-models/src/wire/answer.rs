@@ -14,7 +14,7 @@ use futures::{StreamExt, stream};
 use super::body::{ByteBody, Patience};
 use super::lines::LineParser;
 use super::mask::Mask;
-use super::sse::SseParser;
+use super::sse::{BYTE_ORDER_MARK, SseParser};
 use crate::attempt::Answering;
 use crate::error::{ModelError, ModelErrorClass};
 use crate::event::ModelEvent;
@@ -24,6 +24,8 @@ use crate::provider::ModelStream;
 const GRACE: Duration = Duration::from_secs(2);
 /// How long to wait for the end of a body whose contents are complete. A body read to its end leaves the connection to the next call.
 const TAIL: Duration = Duration::from_millis(5);
+/// What data begins with that was packed by gzip.
+const GZIP: u8 = 0x1F;
 /// Most bytes of an answer that is one document.
 const MAX_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
 
@@ -75,7 +77,7 @@ pub(crate) async fn start<D: Decode>(
     let mut answer = Answer::new(body, decoder);
     let first = match answer.next().await {
         Some(first) => first?,
-        None => return Err(ModelError::malformed("the model server sent an empty answer")),
+        None => return Err(crate::chat::empty_answer()),
     };
     let rest = stream::unfold(answer, |mut answer| async move {
         let item = answer.next().await?;
@@ -116,6 +118,8 @@ struct Answer<D> {
     mask: Mask,
     server: String,
     content_type: String,
+    /// How the server says it packed the body; empty if it did not.
+    packing: String,
 }
 
 impl<D: Decode> Answer<D> {
@@ -124,6 +128,7 @@ impl<D: Decode> Answer<D> {
             mask: body.mask(),
             server: body.server().to_owned(),
             content_type: body.content_type(),
+            packing: body.packing(),
             reading: Reading::Open(body),
             shape: Shape::Unknown,
             decoder,
@@ -166,8 +171,9 @@ impl<D: Decode> Answer<D> {
         }
     }
 
-    fn feed(&mut self, chunk: &[u8]) -> Result<Flow, ModelError> {
+    fn feed(&mut self, mut chunk: &[u8]) -> Result<Flow, ModelError> {
         if matches!(self.shape, Shape::Unknown) {
+            chunk = chunk.strip_prefix(BYTE_ORDER_MARK).unwrap_or(chunk);
             let Some(first) = chunk.iter().find(|byte| !byte.is_ascii_whitespace()) else { return Ok(Flow::More) };
             self.shape = match (*first, D::FRAMING) {
                 (b'{', Framing::Lines) => Shape::Lines(LineParser::default()),
@@ -252,12 +258,23 @@ impl<D: Decode> Answer<D> {
     }
 
     fn no_model_server(&self, first: u8) -> ModelError {
+        let server = &self.server;
+        let packing = match (self.packing.as_str(), first) {
+            ("", GZIP) => "gzip",
+            (packing, _) => packing,
+        };
+        if !packing.is_empty() {
+            let line = format!(
+                "`{server}` packed its answer (`{packing}`), which nobody asked for; check the base URL and what stands in front of the server"
+            );
+            return ModelError::new(ModelErrorClass::Permanent, line);
+        }
         let what = match (first, self.content_type.as_str()) {
             (b'<', _) => "a web page".to_owned(),
             (_, "") => "something that is no answer of a model".to_owned(),
             (_, content_type) => format!("`{content_type}`"),
         };
-        let line = format!("`{}` is no model server: it answered with {what}; check the base URL", self.server);
+        let line = format!("`{server}` is no model server: it answered with {what}; check the base URL");
         ModelError::new(ModelErrorClass::Permanent, line)
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::Response;
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use tokio::time::{Instant, timeout_at};
 
 use super::mask::Mask;
@@ -70,7 +70,17 @@ impl ByteBody {
 
     /// The content type as the server wrote it; empty if it did not.
     pub(super) fn content_type(&self) -> String {
-        let header = self.response.headers().get(CONTENT_TYPE);
+        self.header(CONTENT_TYPE)
+    }
+
+    /// How the server says it packed the body; empty if it did not.
+    pub(super) fn packing(&self) -> String {
+        let packing = self.header(CONTENT_ENCODING);
+        if packing.eq_ignore_ascii_case("identity") { String::new() } else { packing }
+    }
+
+    fn header(&self, name: HeaderName) -> String {
+        let header = self.response.headers().get(name);
         header.and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
     }
 

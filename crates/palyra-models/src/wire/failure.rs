@@ -78,7 +78,7 @@ pub(super) fn from_status(
     let line = match class {
         ModelErrorClass::Auth => format!("`{server}` does not accept the key ({status}): {said}"),
         ModelErrorClass::Permanent if names_no_model(&refusal) && !model.is_empty() => {
-            format!("`{server}` does not offer the model `{model}` ({status}): {said}")
+            format!("`{server}` does not offer the model `{model}` ({status}): {said}; check its name")
         }
         ModelErrorClass::Permanent
             if is_page || (matches!(status, 404 | 405) && !is_about_models(&refusal, is_json)) =>
@@ -87,8 +87,14 @@ pub(super) fn from_status(
         }
         _ => format!("the model server answered {status}: {said}"),
     };
+    let wait = verdict.retry_after.or(retry_after);
+    // Who reads this has to know how long to be patient; where it is short, nobody reads it.
+    let line = match wait.map(|wait| wait.as_secs()) {
+        Some(seconds @ 1..) => format!("{line}; it asks to wait {seconds} s"),
+        _ => line,
+    };
     let error = ModelError::new(class, line).status(status);
-    match verdict.retry_after.or(retry_after) {
+    match wait {
         Some(wait) => error.retry_after(wait),
         None => error,
     }
@@ -106,7 +112,14 @@ pub(crate) fn from_stream(error: Value, judge: Judge) -> ModelError {
         .or_else(|| status.map(class_by_status))
         .unwrap_or(ModelErrorClass::Transient);
     let said = if refusal.message.trim().is_empty() { "no explanation" } else { refusal.message.trim() };
-    let error = ModelError::new(class, format!("the model server broke off: {said}"));
+    let line = match class {
+        ModelErrorClass::Auth => format!("the model server does not accept the key: {said}"),
+        ModelErrorClass::Permanent if names_no_model(&refusal) => {
+            format!("the model server does not offer the model: {said}; check its name")
+        }
+        _ => format!("the model server broke off: {said}"),
+    };
+    let error = ModelError::new(class, line);
     match verdict.retry_after {
         Some(wait) => error.retry_after(wait),
         None => error,

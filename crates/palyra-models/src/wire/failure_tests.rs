@@ -74,19 +74,19 @@ fn the_mistakes_of_people_get_a_line_that_says_what_to_do() {
             404,
             r#"{"error":{"message":"The model `m` does not exist","code":"model_not_found"}}"#,
             Class::Permanent,
-            "`https://h/v1` does not offer the model `m` (404): The model `m` does not exist",
+            "`https://h/v1` does not offer the model `m` (404): The model `m` does not exist; check its name",
         ),
         (
             400,
             r#"{"error":{"message":"m is not a valid model ID","code":400}}"#,
             Class::Permanent,
-            "`https://h/v1` does not offer the model `m` (400): m is not a valid model ID",
+            "`https://h/v1` does not offer the model `m` (400): m is not a valid model ID; check its name",
         ),
         (
             404,
             r#"{"type":"error","error":{"type":"not_found_error","message":"model: m"}}"#,
             Class::Permanent,
-            "`https://h/v1` does not offer the model `m` (404): model: m",
+            "`https://h/v1` does not offer the model `m` (404): model: m; check its name",
         ),
         (
             400,

@@ -16,7 +16,7 @@ use crate::error::ModelError;
 pub(super) const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
 
 /// The mark some servers put at the start of a text.
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Cuts bytes into the `data` of events.
 #[derive(Debug, Default)]

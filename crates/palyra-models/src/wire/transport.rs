@@ -182,8 +182,11 @@ impl Transport {
         if status.is_success() {
             return Ok(body);
         }
-        // The status says enough even if the explanation cannot be read.
-        let refusal = body.whole(MAX_REFUSAL).await.unwrap_or_default();
+        // The status says enough even if the explanation cannot be read, or was packed although nobody asked for that.
+        let refusal = match body.packing().as_str() {
+            "" => body.whole(MAX_REFUSAL).await.unwrap_or_default(),
+            _ => Vec::new(),
+        };
         let server = self.base.shown();
         let asked = Asked { server: &server, model };
         let error = failure::from_status(asked, status.as_u16(), &refusal, asked_to_wait, self.judge);

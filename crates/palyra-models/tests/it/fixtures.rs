@@ -137,8 +137,8 @@ async fn run(name: &str, case: &Value, make: Make) {
     let mut again = request();
     let results = turn.tool_calls.iter().map(|call| Message::tool_result(&call.id, &call.name, "done"));
     let results: Vec<_> = results.collect();
-    again.messages.push(Message::assistant(turn.text, turn.tool_calls).with_reasoning(turn.reasoning));
-    again.messages.extend(results);
+    again.push(Message::assistant(turn.text, turn.tool_calls).with_reasoning(turn.reasoning));
+    results.into_iter().for_each(|result| again.push(result));
     answer(provider.as_ref(), again).await.unwrap_or_else(|error| panic!("{name}: {error}"));
     let sent = server.requests();
     for wanted in next {

@@ -79,7 +79,11 @@ fn responses(llama: &Llama) -> OpenAi {
 
 /// A tool whose arguments a grammar brings to an end.
 fn picking() -> ToolSpec {
-    ToolSpec { name: "palyra.test.pick".to_owned(), description: "Picks a colour".to_owned(), input_schema: colour() }
+    ToolSpec {
+        name: "palyra.test.pick".to_owned(),
+        description: "Picks a colour".to_owned(),
+        input_schema: colour().into(),
+    }
 }
 
 fn colour() -> Value {
@@ -153,14 +157,14 @@ async fn chat_streams_text_calls_and_documents() {
     let short = answer(&provider, ModelRequest { max_output_tokens: Some(1), ..asked(history()) }).await;
     assert!(short.usage.output_tokens <= 1, "{short:?}");
 
-    let must = ModelRequest { tools: vec![picking()], tool_choice: ToolChoice::Required, ..asked(history()) };
+    let must = ModelRequest { tools: [picking()].into(), tool_choice: ToolChoice::Required, ..asked(history()) };
     let called = answer(&provider, must.clone()).await;
     assert!(is_colour(&picked(&called)), "{called:?}");
     // The call goes back with its result, in the ids of the server.
     let mut next = must;
-    next.messages.push(Message::assistant(&called.text, called.tool_calls.clone()));
+    next.push(Message::assistant(&called.text, called.tool_calls.clone()));
     for call in &called.tool_calls {
-        next.messages.push(Message::tool_result(&call.id, &call.name, "taken"));
+        next.push(Message::tool_result(&call.id, &call.name, "taken"));
     }
     picked(&answer(&provider, next).await);
 
@@ -177,13 +181,13 @@ async fn responses_stream_text_and_calls() {
     let spoken = answer(&provider, asked(history())).await;
     assert!(matches!(spoken.stop_reason, StopReason::EndTurn | StopReason::MaxTokens), "{spoken:?}");
 
-    let must = ModelRequest { tools: vec![picking()], tool_choice: ToolChoice::Required, ..asked(history()) };
+    let must = ModelRequest { tools: [picking()].into(), tool_choice: ToolChoice::Required, ..asked(history()) };
     let called = answer(&provider, must.clone()).await;
     assert!(is_colour(&picked(&called)), "{called:?}");
     let mut next = must;
-    next.messages.push(Message::assistant(&called.text, called.tool_calls.clone()).with_reasoning(called.reasoning));
+    next.push(Message::assistant(&called.text, called.tool_calls.clone()).with_reasoning(called.reasoning));
     for call in &called.tool_calls {
-        next.messages.push(Message::tool_result(&call.id, &call.name, "taken"));
+        next.push(Message::tool_result(&call.id, &call.name, "taken"));
     }
     picked(&answer(&provider, next).await);
 }

@@ -10,4 +10,5 @@ mod routing;
 mod server;
 mod support;
 mod vendors;
+mod wire_faults;
 mod wires;

@@ -94,3 +94,35 @@ async fn dropping_a_routed_call_closes_its_connection() {
     }
     assert_eq!(first.abandoned(), 1);
 }
+
+/// A router over one silent server and one that answers, with a patience of its own for the first.
+fn impatient(timeouts: &str, first: &ModelServer, second: &ModelServer) -> Router {
+    let file = format!(
+        "version = 1\n[providers.first]\nkind = 'openai_compatible'\nbase_url = '{}'\ntimeouts = {timeouts}\n\
+         [providers.second]\nkind = 'openai_compatible'\nbase_url = '{}'\n[routes]\ndefault = ['first/m', 'second/n']\n",
+        first.base_url(),
+        second.base_url()
+    );
+    let accounts = Accounts::parse(&file, Path::new("models.toml")).unwrap();
+    let options = RouterOptions::new(Arc::new(HttpProviders), Arc::new(Environment::default()));
+    let policy =
+        RoutePolicy { first_wait: Duration::from_millis(5), tries_before_another: 1, ..RoutePolicy::default() };
+    Router::new(accounts, RouterOptions { policy, ..options }).unwrap()
+}
+
+#[tokio::test]
+async fn each_account_has_its_own_patience_with_silence() {
+    for (timeouts, silent_after, said) in [
+        ("{ first_byte_seconds = 1 }", 0, "no first byte of its answer within 1 seconds"),
+        ("{ between_chunks_seconds = 1 }", 300, "sent nothing for 1 seconds between two parts"),
+        ("{ total_seconds = 1 }", 300, "not complete after 1 seconds in total"),
+    ] {
+        let silent = Reply::text(&["a ", "long ", "answer"]).fault(Fault::SilentAfter(silent_after));
+        let (first, second) = servers(vec![silent], vec![Reply::text(&["here"])]);
+        let turn = answer(&impatient(timeouts, &first, &second)).await.unwrap();
+        assert_eq!(turn.text, "here", "{timeouts}");
+        let attempt = turn.attempts.first().unwrap();
+        assert_eq!(attempt.error.class, ModelErrorClass::Timeout, "{timeouts}");
+        assert!(attempt.error.message.contains(said), "{timeouts}: {}", attempt.error);
+    }
+}

@@ -26,8 +26,8 @@ async fn a_script_picks_its_turns_by_the_messages() {
     assert_eq!(answer(&provider).await.unwrap(), first);
 
     let mut next = request();
-    next.messages.push(Message::assistant("", first.tool_calls.clone()));
-    next.messages.push(Message::tool_result(&first.tool_calls[0].id, "palyra.fs.read", "the content"));
+    next.push(Message::assistant("", first.tool_calls.clone()));
+    next.push(Message::tool_result(&first.tool_calls[0].id, "palyra.fs.read", "the content"));
     let mut stream = provider.stream(next).await.unwrap();
     futures::StreamExt::next(&mut stream).await.unwrap().unwrap();
     let event = futures::StreamExt::next(&mut stream).await.unwrap().unwrap();

@@ -48,11 +48,12 @@ pub(crate) fn impatient_pair(replies: Vec<Reply>) -> (ModelServer, OpenAiCompati
 pub(crate) fn request() -> ModelRequest {
     let messages = vec![Message::system("be good"), Message::user("read a.txt")];
     ModelRequest {
-        tools: vec![ToolSpec {
+        tools: [ToolSpec {
             name: "palyra.fs.read".to_owned(),
             description: "Reads a file".to_owned(),
-            input_schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
-        }],
+            input_schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}).into(),
+        }]
+        .into(),
         max_output_tokens: Some(100),
         ..ModelRequest::new(RunId::from_u128(1), 1, Purpose::Turn, messages)
     }

@@ -36,6 +36,12 @@ pub enum BuildError {
         /// What was asked for.
         name: String,
     },
+    /// The language has no template of this kind.
+    #[error("there are no hooks in the language `{language}`")]
+    KindUnsupported {
+        /// The language.
+        language: Language,
+    },
     /// The folder does not say which language it is in.
     #[error("the language of `{}` is not clear: it has {found}", folder.display())]
     LanguageUnknown {
@@ -147,6 +153,8 @@ impl ToStableError for BuildError {
                 .hint("use up to 64 characters: words of a-z, 0-9 and `-`, joined by dots, beginning with a letter"),
             Self::LanguageName { .. } => StableErrorEnvelope::new("guest_language_unknown", Validation, message)
                 .hint("use rust, javascript, python, c or wat"),
+            Self::KindUnsupported { .. } => StableErrorEnvelope::new("guest_kind_unsupported", Validation, message)
+                .hint("write hooks in rust, javascript, python or c"),
             Self::LanguageUnknown { .. } => StableErrorEnvelope::new("skill_language_unclear", Validation, message)
                 .hint("a skill's folder has exactly one of `Cargo.toml` and `src/skill.{js,py,c,wat}`"),
             Self::SourceInvalid { .. } => StableErrorEnvelope::new("skill_source_invalid", Validation, message)

@@ -33,5 +33,5 @@ pub use language::Language;
 pub use manifest::{SkillSummary, ToolSummary};
 pub use provenance::{ModuleDigest, Provenance};
 pub use skill::{BuildOptions, BuiltModule, BuiltSkill, Origin, Reuse, build_skill};
-pub use templates::{NewSkill, new_skill};
+pub use templates::{NewSkill, SkillKind, new_skill};
 pub use toolchain::{GuestTools, MissingToolchain, Toolchain};

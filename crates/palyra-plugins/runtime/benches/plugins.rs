@@ -5,7 +5,7 @@
 //! - `wasm.first_cached`: from the bytes of a large component to its first answer after a restart, compiling against loading compiled code from disk.
 //! - `wasm.concurrent1000`: a thousand calls at once on two threads: calls per second and memory.
 //!
-//! Left out: validating input and output by JSON Schema, which happens around a call and is measured where it happens.
+//! Left out: validating input and output by JSON Schema, which happens around a call; the program `schemas` measures it.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a measuring program stops at the first surprise")]
 

@@ -65,6 +65,12 @@ pub struct InstalledArtifact {
     pub origin: Origin,
     /// What the audit said.
     pub audit: AuditReport,
+    /// Ids of its tools.
+    #[serde(default)]
+    pub tools: Vec<String>,
+    /// Ids of its hooks.
+    #[serde(default)]
+    pub hooks: Vec<String>,
 }
 
 /// One thing that happened.

@@ -145,7 +145,7 @@ fn versions_only_go_up_and_never_change() {
 fn what_fails_waits_for_a_person_with_a_reason() {
     let mut index = with_echo();
     let echo = skill("echo");
-    let plan = index.plan_audited(&echo, &report(Outcome::Fail(1)));
+    let plan = index.plan_audited(&echo, &report(Outcome::Fail(1)), AuditCause::Routine);
     carry_out(&mut index, plan);
     assert_eq!(code(index.runnable(&echo)), "skill_quarantined");
     assert_eq!(code(index.plan_disable(&echo, "ana", None)), "skill_quarantined");
@@ -155,8 +155,14 @@ fn what_fails_waits_for_a_person_with_a_reason() {
     carry_out(&mut index, plan);
     index.runnable(&echo).unwrap();
     // The same finding was accepted, another was not.
-    assert!(index.plan_audited(&echo, &report(Outcome::Fail(1))).unwrap().is_empty());
-    let plan = index.plan_audited(&echo, &report(Outcome::Fail(2)));
+    assert!(index.plan_audited(&echo, &report(Outcome::Fail(1)), AuditCause::Routine).unwrap().is_empty());
+    // Whoever asks gets an audit of that moment; it changes when it was, and not whether the skill runs.
+    let events = index.plan_audited(&echo, &report(Outcome::Fail(1)), AuditCause::Asked).unwrap();
+    assert!(matches!(events.as_slice(), [SkillEvent::AuditRecorded { .. }]), "{events:?}");
+    let later = Timestamp(NOW.0 + 5000);
+    events.iter().for_each(|event| index.apply(event, later));
+    assert_eq!(index.runnable(&echo).unwrap().audited_at, later);
+    let plan = index.plan_audited(&echo, &report(Outcome::Fail(2)), AuditCause::Routine);
     carry_out(&mut index, plan);
     assert_eq!(code(index.runnable(&echo)), "skill_quarantined");
     // Neither an update nor removal and installation gets it out.
@@ -310,6 +316,32 @@ fn a_registry_takes_back_only_what_came_from_it() {
 }
 
 #[test]
+fn what_a_registry_passes_on_counts_by_its_publishers_key_alone() {
+    let mut index = with_echo();
+    let registry: crate::RegistryName = "main".parse().unwrap();
+    let lost = |number: u8| vec![RevokedKey { key_id: key(number).public().id(), reason: "lost".to_owned() }];
+    let list = |publisher_name: &str, signer| {
+        RevocationList::none(publisher(publisher_name)).and(lost(1), Vec::new(), NOW).sign(&key(signer)).unwrap()
+    };
+    let visited = |revocations| crate::RegistryIndex {
+        version: 1,
+        expires: NOW,
+        root_version: 1,
+        artifacts: Vec::new(),
+        revoked: Vec::new(),
+        revocations,
+    };
+    // Of somebody unknown, and in the name of a publisher with another key.
+    assert!(index.plan_visit(&registry, &visited(vec![list("zeta", 7), list("acme", 7)])).is_empty());
+    let good = visited(vec![list("zeta", 7), list("acme", 1)]);
+    let planned = index.plan_visit(&registry, &good);
+    carry_out(&mut index, Ok(planned));
+    assert_eq!(index.skill(&skill("echo")).unwrap().status, SkillStatus::Quarantined);
+    assert_eq!(code(index.runnable(&skill("echo"))), "skill_key_revoked");
+    assert!(index.plan_visit(&registry, &good).is_empty(), "it is no news");
+}
+
+#[test]
 fn grants_and_settings_stay_within_the_manifest() {
     let mut index = with_echo();
     let manifest = examined("echo", "1.0.0", "acme", 1, Outcome::Pass).manifest;
@@ -409,7 +441,9 @@ fn plan(index: &SkillIndex, attempt: &Attempt) -> Result<Vec<SkillEvent>, SkillE
         Attempt::EnableWithReason { skill: s } => index.plan_enable(&skill(s), "ana", Some("looked at it")),
         Attempt::Disable { skill: s } => index.plan_disable(&skill(s), "ana", None),
         Attempt::Quarantine { skill: s } => index.plan_quarantine(&skill(s), "ana", "odd"),
-        Attempt::Audit { skill: s, fails } => index.plan_audited(&skill(s), &report(outcome(fails))),
+        Attempt::Audit { skill: s, fails } => {
+            index.plan_audited(&skill(s), &report(outcome(fails)), AuditCause::Routine)
+        }
         Attempt::Tampered { skill: s } => {
             index.plan_load_failed(&skill(s), &SkillError::Tampered { reason: "changed".to_owned() })
         }

@@ -21,6 +21,7 @@ use crate::{Capabilities, KeyId, PublicKey, PublisherName, SkillError, SkillId};
 
 pub use event::{InstalledArtifact, Origin, RevocationSource, SkillEvent};
 pub use plan_artifact::{InitialStatus, InstallRequest, Tofu, UpdateRequest};
+pub use plan_status::AuditCause;
 
 /// Whether anything new is accepted under a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +84,8 @@ pub struct SkillRecord {
     pub accepted: BTreeSet<Digest>,
     /// When it was first installed.
     pub installed_at: Timestamp,
+    /// When it was last audited.
+    pub audited_at: Timestamp,
     /// When anything about it last changed.
     pub changed_at: Timestamp,
 }
@@ -219,6 +222,7 @@ impl SkillIndex {
                     config: BTreeMap::new(),
                     accepted: BTreeSet::new(),
                     installed_at: at,
+                    audited_at: at,
                     changed_at: at,
                 };
                 self.skills.insert(skill_id.clone(), record);
@@ -229,6 +233,7 @@ impl SkillIndex {
                 record.status_reason.clone_from(reason);
                 record.status_by.clone_from(by);
                 record.accepted.clear();
+                record.audited_at = at;
             }),
             SkillEvent::Removed { skill_id, .. } => {
                 if let Some(record) = self.skills.remove(skill_id)
@@ -249,7 +254,10 @@ impl SkillIndex {
                 });
             }
             SkillEvent::AuditRecorded { skill_id, report, .. } => {
-                self.change(skill_id, at, |record| record.artifact.audit = report.clone());
+                self.change(skill_id, at, |record| {
+                    record.artifact.audit = report.clone();
+                    record.audited_at = at;
+                });
             }
             SkillEvent::ConfigSet { skill_id, key, value, .. } => self.change(skill_id, at, |record| {
                 match value {

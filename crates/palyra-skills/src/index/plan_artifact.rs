@@ -211,5 +211,7 @@ fn artifact_of(examined: &Examined, origin: &Origin) -> InstalledArtifact {
         content: examined.content,
         origin: origin.clone(),
         audit: examined.report.clone(),
+        tools: examined.manifest.tools.iter().map(|tool| tool.id.clone()).collect(),
+        hooks: examined.manifest.hooks.iter().map(|hook| hook.id.clone()).collect(),
     }
 }

@@ -3,8 +3,10 @@
 //! Whatever takes trust away also puts the skills concerned into quarantine, so that trust that comes back later does not let them run by itself.
 
 use super::{KeyState, Origin, RevocationSource, SkillEvent, SkillIndex};
-use crate::statements::{KeyRotation, RevocationList};
-use crate::{Envelope, KeyId, PublicKey, PublisherName, RegistryName, RevokedArtifact, RevokedKey, SkillError};
+use crate::statements::{KeyRotation, PublisherStatement, RevocationList, fits};
+use crate::{
+    Envelope, KeyId, PublicKey, PublisherName, RegistryIndex, RegistryName, RevokedArtifact, RevokedKey, SkillError,
+};
 
 const KEY_REVOKED: &str = "the key it was signed with was revoked";
 
@@ -49,6 +51,14 @@ impl SkillIndex {
         let told = format!("trust in its publisher was taken back: {reason}");
         events.extend(self.quarantine_where(&told, |record| record.artifact.publisher == *publisher));
         Ok(events)
+    }
+
+    /// Takes in what a publisher hands out: a change of keys or a list of revocations.
+    pub fn plan_statement(&self, envelope: &Envelope) -> Result<Vec<SkillEvent>, SkillError> {
+        match PublisherStatement::claimed(envelope)? {
+            PublisherStatement::Rotation(_) => self.plan_rotate(envelope),
+            PublisherStatement::Revocations(_) => self.plan_revocations(envelope),
+        }
     }
 
     /// Takes in a publisher's change of keys.
@@ -112,7 +122,10 @@ impl SkillIndex {
         }
         let source = RevocationSource::Publisher { name: publisher.clone(), number: list.number };
         let mut events: Vec<SkillEvent> = Vec::new();
-        for RevokedKey { key_id, reason } in &list.keys {
+        // Lists repeat what the ones before them said.
+        for RevokedKey { key_id, reason } in
+            list.keys.iter().filter(|key| !record.revoked_keys.contains_key(&key.key_id))
+        {
             events.push(SkillEvent::KeyRevoked {
                 key_id: *key_id,
                 publisher: Some(publisher.clone()),
@@ -128,6 +141,17 @@ impl SkillIndex {
         }
         events.push(SkillEvent::RevocationsSeen { publisher, number: list.number });
         Ok(events)
+    }
+
+    /// Takes in everything that a visited registry says about what must not run: what it has taken back itself, and the lists of publishers that it passes on. Those
+    /// count by their publishers' keys alone; one that is not news, or not signed by anybody known here, changes nothing.
+    #[must_use]
+    pub fn plan_visit(&self, registry: &RegistryName, index: &RegistryIndex) -> Vec<SkillEvent> {
+        let mut events = self.plan_registry_revocations(registry, &index.revoked);
+        for list in &index.revocations {
+            events.extend(self.plan_revocations(list).unwrap_or_default());
+        }
+        events
     }
 
     /// Takes in what a registry has taken back. It speaks about artifacts alone that were installed from it.
@@ -157,13 +181,14 @@ impl SkillIndex {
         if self.artifact_revoked(publisher, &artifact.content).is_some() {
             return Vec::new();
         }
+        let reason = if fits(&artifact.reason) { artifact.reason.as_str() } else { "no reason that can be shown" };
         let mut events = vec![SkillEvent::ArtifactRevoked {
             publisher: publisher.clone(),
             content: artifact.content,
-            reason: artifact.reason.clone(),
+            reason: reason.to_owned(),
             source: source.clone(),
         }];
-        let told = format!("this version was revoked: {}", artifact.reason);
+        let told = format!("this version was revoked: {reason}");
         events.extend(self.quarantine_where(&told, |record| {
             record.artifact.content == artifact.content && record.artifact.publisher == *publisher
         }));

@@ -10,6 +10,15 @@ const CHECK: &str = "palyra";
 /// Longest value of a setting.
 const MAX_VALUE: usize = 64 << 10;
 
+/// Why a skill is audited again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuditCause {
+    /// A person asks; the answer is recorded whatever it is.
+    Asked,
+    /// It is time, or the skill is loaded; only news are recorded.
+    Routine,
+}
+
 impl SkillIndex {
     /// Decides about enabling a skill. Out of quarantine, and against an audit, it takes a reason; a publisher that is not trusted cannot be enabled past.
     pub fn plan_enable(&self, skill: &SkillId, by: &str, reason: Option<&str>) -> Result<Vec<SkillEvent>, SkillError> {
@@ -54,10 +63,15 @@ impl SkillIndex {
     }
 
     /// Takes in a new audit of an installed skill. What fails anew, beyond what a person has accepted, goes into quarantine.
-    pub fn plan_audited(&self, skill: &SkillId, report: &AuditReport) -> Result<Vec<SkillEvent>, SkillError> {
+    pub fn plan_audited(
+        &self,
+        skill: &SkillId,
+        report: &AuditReport,
+        cause: AuditCause,
+    ) -> Result<Vec<SkillEvent>, SkillError> {
         let record = self.skill(skill)?;
         let mut events = Vec::new();
-        if record.artifact.audit != *report {
+        if record.artifact.audit != *report || cause == AuditCause::Asked {
             events.push(SkillEvent::AuditRecorded {
                 skill_id: skill.clone(),
                 version: record.artifact.version.clone(),

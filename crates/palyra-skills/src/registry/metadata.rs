@@ -155,6 +155,9 @@ pub struct RegistryIndex {
     /// What was taken back.
     #[serde(default)]
     pub revoked: Vec<RevokedArtifact>,
+    /// The newest list of revocations of each publisher that has one, as the publisher signed it. The registry passes them on and vouches for none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revocations: Vec<Envelope>,
 }
 
 impl Statement for RegistryIndex {

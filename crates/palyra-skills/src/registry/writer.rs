@@ -14,7 +14,10 @@ use super::metadata::{
 };
 use crate::envelope::{Envelope, Statement};
 use crate::files::{self, Existing, Readers};
-use crate::{ArchiveLimits, PublisherKey, RevokedArtifact, SkillArchive, SkillError, SkillId, SkillVersion, verify};
+use crate::{
+    ArchiveLimits, PublisherKey, RevocationList, RevokedArtifact, SkillArchive, SkillError, SkillId, SkillVersion,
+    verify,
+};
 
 /// Largest file of a registry other than an artifact.
 const MAX_FILE: u64 = 32 << 20;
@@ -76,8 +79,14 @@ impl RegistryWriter {
             files::make_directory(&directory.join(part), Readers::Everybody)?;
         }
         let bytes = first_root.to_bytes()?;
-        let index =
-            RegistryIndex { version: 0, expires: now, root_version: 1, artifacts: Vec::new(), revoked: Vec::new() };
+        let index = RegistryIndex {
+            version: 0,
+            expires: now,
+            root_version: 1,
+            artifacts: Vec::new(),
+            revoked: Vec::new(),
+            revocations: Vec::new(),
+        };
         let mut writer = Self {
             directory: directory.to_owned(),
             lifetimes,
@@ -211,6 +220,35 @@ impl RegistryWriter {
         self.index.revoked.retain(|other| other.content != revoked.content);
         self.index.revoked.push(revoked);
         self.commit(before, signers, now)
+    }
+
+    /// Passes on a publisher's list of revocations in the place of an older one. Whether its keys are the right ones is known to those who trust the publisher; here it
+    /// has to be newer, and from somebody who has published something.
+    pub fn announce(
+        &mut self,
+        list: &Envelope,
+        signers: &[&PublisherKey],
+        now: Timestamp,
+    ) -> Result<RevocationList, SkillError> {
+        let refused = |reason: String| SkillError::RevocationRefused { reason };
+        let claimed: RevocationList = list.unverified()?;
+        let publisher = &claimed.publisher;
+        if !self.index.artifacts.iter().any(|artifact| artifact.publisher == *publisher) {
+            return Err(refused(format!("nothing of the publisher `{publisher}` is listed here")));
+        }
+        let before = self.index.clone();
+        for known in &before.revocations {
+            let known: RevocationList = known.unverified()?;
+            if known.publisher == *publisher && known.number >= claimed.number {
+                return Err(refused(format!("list {} is here already, this is {}", known.number, claimed.number)));
+            }
+        }
+        self.index
+            .revocations
+            .retain(|known| RevocationList::claimed_publisher(known).is_ok_and(|known| known != *publisher));
+        self.index.revocations.push(list.clone());
+        self.commit(before, signers, now)?;
+        Ok(claimed)
     }
 
     /// Signs index and timestamp anew, so that they count for longer.

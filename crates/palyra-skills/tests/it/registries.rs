@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use palyra_common::Timestamp;
 use palyra_skills::{
     ArchiveLimits, DirectoryRegistry, Fetched, FollowedRegistry, PublisherKey, RegistryBook, RegistryFetch,
-    RegistryLifetimes, RegistryRole, RegistryRoles, RegistryState, RegistryWriter, RootPin, SkillError, download,
+    RegistryLifetimes, RegistryRole, RegistryRoles, RegistryState, RegistryWriter, RevocationList, RevokedKey, RootPin,
+    SkillError, download,
 };
 
 use crate::skill::{NOW, Skill, key};
@@ -431,4 +432,25 @@ async fn an_old_index_expires_under_a_new_timestamp() {
         SkillError::RegistryExpired { path, .. } => assert_eq!(path, "index/2.json"),
         other => panic!("{other:?}"),
     }
+}
+
+#[tokio::test]
+async fn a_registry_passes_on_the_newest_list_of_a_publisher() {
+    let mut scene = scene();
+    let [index_key, timestamp_key] = online();
+    let signers = [&index_key, &timestamp_key];
+    let lost = |number| vec![RevokedKey { key_id: key(number).public().id(), reason: "lost".to_owned() }];
+    let first = RevocationList::none("acme".parse().unwrap()).and(lost(41), Vec::new(), NOW);
+    let second = first.clone().and(lost(42), Vec::new(), NOW);
+    let (first, second) = (first.sign(&key(1)).unwrap(), second.sign(&key(1)).unwrap());
+    scene.writer.announce(&first, &signers, NOW).unwrap();
+    scene.writer.announce(&second, &signers, NOW).unwrap();
+    for known in [&first, &second] {
+        assert_eq!(code(scene.writer.announce(known, &signers, NOW)), "skill_revocation_refused");
+    }
+    let stranger = RevocationList::none("zeta".parse().unwrap()).and(lost(43), Vec::new(), NOW).sign(&key(9)).unwrap();
+    assert_eq!(code(scene.writer.announce(&stranger, &signers, NOW)), "skill_revocation_refused");
+    let fetch = DirectoryRegistry::new(scene.directory.path());
+    let mut state = begin(&fetch).await;
+    assert_eq!(state.refresh(&fetch, NOW).await.unwrap().revocations, [second]);
 }

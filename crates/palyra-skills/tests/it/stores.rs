@@ -111,8 +111,8 @@ fn sweeping_keeps_what_is_installed() {
     second.files.insert("modules/echo.wasm".to_owned(), crate::skill::component(&[]));
     let other = place.store.put(&second.signed()).unwrap();
     let keep: BTreeSet<Digest> = [record(&place).artifact.archive].into();
-    assert_eq!(place.store.sweep(&keep).unwrap(), 2);
+    assert_eq!(place.store.sweep(&keep).unwrap().len(), 2);
     assert_eq!(place.store.get(&other.digest()).unwrap_err().code(), "skill_not_stored");
     place.store.load(record(&place), &AuditPolicy::default()).unwrap();
-    assert_eq!(place.store.sweep(&keep).unwrap(), 0);
+    assert!(place.store.sweep(&keep).unwrap().is_empty());
 }

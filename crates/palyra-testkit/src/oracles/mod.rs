@@ -12,17 +12,23 @@
 )]
 
 mod acp;
+mod form;
 mod frames;
 mod openai;
+mod pages;
 mod proto;
+mod skills;
 mod web;
 
 use palyra_common::StableErrorEnvelope;
 
 pub use acp::{acp_json, query, socket_message};
+pub use form::multipart;
 pub use frames::{model_sse, quic_frame};
 pub use openai::{openai_chat, openai_embeddings, openai_responses};
+pub use pages::a2ui;
 pub use proto::{grpc_request, proto_acp, proto_run_stream};
+pub use skills::{skill_archive, skill_manifest, skill_statement};
 pub use web::{grpc_timeout, host_header, origin, resume_token};
 
 /// An oracle and the name of its fuzz target.
@@ -43,11 +49,13 @@ macro_rules! targets {
 }
 
 targets!(
+    a2ui,
     acp_json,
     grpc_request,
     grpc_timeout,
     host_header,
     model_sse,
+    multipart,
     openai_chat,
     openai_embeddings,
     openai_responses,
@@ -57,6 +65,9 @@ targets!(
     query,
     quic_frame,
     resume_token,
+    skill_archive,
+    skill_manifest,
+    skill_statement,
     socket_message,
 );
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use palyra_common::{Digest, RunId, ToStableError as _};
 use palyra_models::{
-    AssembledTurn, ModelError, ModelErrorClass, ModelRequest, Purpose, StopReason, ToolChoice, TurnAssembler,
+    AssembledTurn, ModelError, ModelErrorClass, ModelRequest, Purpose, ReasoningEffort, StopReason, ToolChoice,
+    TurnAssembler,
 };
 use palyra_safety::FrameNonce;
 
@@ -56,6 +57,8 @@ async fn call(
         tool_choice: ToolChoice::Forbidden,
         output: task.input.output_shape(),
         max_output_tokens: Some(task.input.budget_tokens()),
+        // Small jobs with a small room for the answer: thoughts would use it up.
+        effort: Some(ReasoningEffort::Minimal),
         agent: task.agent.clone(),
         ..ModelRequest::new(task.payer_run(), task.turn, Purpose::Auxiliary(task.input.kind()), messages)
     };

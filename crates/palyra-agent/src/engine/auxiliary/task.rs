@@ -9,7 +9,6 @@ use palyra_common::{AuxiliaryTaskId, AuxiliaryTaskState, Digest, Label, RunId, S
 use palyra_journal::NewRecord;
 use palyra_models::{Answering, Usage};
 use serde::Serialize;
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -113,18 +112,17 @@ pub(in crate::engine) fn carry_out(
     async move {
         let id = task.id;
         let cancel = CancellationToken::new();
-        let (sender, receiver) = oneshot::channel();
         let work = Work { shared: Arc::clone(&shared), task, cancel: cancel.clone() };
         let span = tracing::error_span!("auxiliary_task", task_id = %id);
-        shared.drivers.spawn(
-            async move {
-                // Whoever waited may be gone; the records are written all the same.
-                let _ = sender.send(work.finish().await);
-            }
-            .instrument(span),
-        );
+        // A task of its own: if whoever waits is gone, the records are written all the same.
+        let working = shared.drivers.spawn(work.finish().instrument(span));
         let _cancelled_when_dropped = cancel.drop_guard();
-        receiver.await.unwrap_or_else(|_| Err(AuxiliaryError::Cancelled(id).into()))
+        match working.await {
+            Ok(outcome) => outcome,
+            Err(died) if died.is_panic() => Err(AgentError::Internal(format!("the work on {id} broke off"))),
+            // The runtime itself is going. Saying "cancelled" now could end a run that its next start goes on with.
+            Err(_) => std::future::pending().await,
+        }
     }
 }
 

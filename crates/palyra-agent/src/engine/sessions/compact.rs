@@ -1,8 +1,9 @@
 //! Shortening what later runs of a session know of the earlier ones.
 //!
-//! The summary is made without a model, from the first sentences, so that looking at it in advance and applying it give the same text. What was asked and what was
-//! answered are kept apart: the words of those who asked stay as trusted as they were. An untrusted answer is left out rather than quoted, because
-//! a quotation would make the whole summary untrusted. Everything stays whole on the journal.
+//! What was asked and what was answered are kept apart: the words of those who asked stay as trusted as they were, shortened to first sentences. What was
+//! answered is summarised by a model where one is configured (`compact_by_model`), and shortened likewise where none is or it fails. Looking at it in advance asks
+//! no model, since looking costs nothing. An untrusted answer is left out rather than quoted, because a quotation would make the whole summary untrusted.
+//! Everything stays whole on the journal.
 
 use palyra_common::{Integrity, Label, RunId, SessionId};
 use schemars::JsonSchema;
@@ -25,6 +26,12 @@ const SENTENCE_CHARS: usize = 200;
 /// Most bytes of either half of a summary; the oldest lines go first.
 const HALF_BYTES: usize = 4_800;
 
+/// What stands for an answer that nobody vouches for.
+pub(super) const LEFT_OUT: &str = "(this answer holds untrusted text and is left out)";
+
+/// What stands for a task that somebody outside wrote: nobody outside speaks for those who asked.
+pub(super) const OUTSIDE: &str = "(a message of an outside sender, which is left out)";
+
 /// What summarising a session would do, or did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CompactionPlan {
@@ -42,6 +49,21 @@ pub struct CompactionPlan {
     pub bytes_before: u64,
     /// Bytes that later runs are told with it.
     pub bytes_after: u64,
+    /// What else there is to say about how it was made, or would be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// A plan with what it was made from.
+pub(super) struct Draft {
+    pub(super) plan: CompactionPlan,
+    /// The summary that it takes over.
+    pub(super) earlier: Option<Compaction>,
+    /// What it summarises, oldest first.
+    pub(super) old: Vec<Exchange>,
+    /// Whose session it is, and which model its runs take.
+    pub(super) owner: String,
+    pub(super) model: String,
 }
 
 /// One exchange of a plan.
@@ -67,7 +89,12 @@ impl Engine {
         keep: Option<u32>,
     ) -> Result<CompactionPlan, AgentError> {
         let state = self.session_state(session_id).await?;
-        self.plan(state, keep).await
+        let mut plan = self.draft(state, keep).await?.plan;
+        if self.has_language_model() {
+            plan.note =
+                Some("a model writes what was answered when it is applied; this is the draft without one".into());
+        }
+        Ok(plan)
     }
 
     /// Summarises a session: later runs are told the summary instead of what it stands for.
@@ -83,17 +110,25 @@ impl Engine {
     ) -> Result<(SessionRow, CompactionPlan), AgentError> {
         let by = by.to_owned();
         self.to_the_end(|engine| async move {
+            let state = engine.session_state(session_id).await?;
+            check_version(&state.row, expected_version)?;
+            let (version, earlier) = (state.row.version, state.compaction.clone());
+            let draft = engine.draft(state, keep).await?;
+            // Without the session's lock: a model may take its time, and nothing is recorded meanwhile.
+            let plan = engine.written(draft).await;
             let _session = engine.shared.locks.session(session_id).await;
             let state = engine.session_state(session_id).await?;
             check_version(&state.row, expected_version)?;
-            let plan = engine.plan(state, keep).await?;
+            if state.compaction != earlier {
+                check_version(&state.row, Some(version))?;
+            }
             let change = SessionChange::Compacted(Box::new(plan.summary.clone()));
             Ok((engine.record_change(session_id, change, &by).await?, plan))
         })
         .await
     }
 
-    async fn plan(&self, state: SessionState, keep: Option<u32>) -> Result<CompactionPlan, AgentError> {
+    async fn draft(&self, state: SessionState, keep: Option<u32>) -> Result<Draft, AgentError> {
         let row = state.row.clone();
         let earlier = state.compaction.clone();
         let links = self.query(move |reader| open_links(reader.connection(), &state, LOOKED_AT)).await?;
@@ -107,9 +142,9 @@ impl Engine {
             return Err(AgentError::NothingToCompact(row.session_id));
         };
         let before: u64 = old.iter().map(size).sum::<u64>() + earlier.as_ref().map_or(0, summary_size);
-        let summary = summarise(earlier, &old, through);
+        let summary = summarise(earlier.clone(), &old, through);
         let kept_bytes: u64 = exchanges.iter().map(size).sum();
-        Ok(CompactionPlan {
+        let plan = CompactionPlan {
             session_id: row.session_id,
             version: row.version,
             summarised: old.iter().map(outline).collect(),
@@ -117,7 +152,10 @@ impl Engine {
             bytes_before: before + kept_bytes,
             bytes_after: summary_size(&summary) + kept_bytes,
             summary,
-        })
+            note: (!self.has_language_model())
+                .then(|| "no language model is configured: first sentences are taken".to_owned()),
+        };
+        Ok(Draft { plan, earlier, old, owner: row.owner, model: row.settings.model.unwrap_or_default() })
     }
 }
 
@@ -125,7 +163,7 @@ fn size(exchange: &Exchange) -> u64 {
     (exchange.prompt.len() + exchange.answer.len()) as u64
 }
 
-fn summary_size(summary: &Compaction) -> u64 {
+pub(super) fn summary_size(summary: &Compaction) -> u64 {
     (summary.asked.len() + summary.answered.len()) as u64
 }
 
@@ -142,11 +180,17 @@ fn summarise(earlier: Option<Compaction>, exchanges: &[Exchange], through: RunId
         answered: String::new(),
         label: Label::system(),
         method: String::new(),
+        why: None,
+        task_id: None,
     });
     for exchange in exchanges {
-        summary.asked.push_str(&format!("- {}\n", first_sentence(&exchange.prompt)));
+        let asked = match &exchange.prompt_label {
+            Some(_) => OUTSIDE.to_owned(),
+            None => first_sentence(&exchange.prompt),
+        };
+        summary.asked.push_str(&format!("- {asked}\n"));
         let answer = if exchange.label.integrity == Integrity::Untrusted {
-            "(this answer holds untrusted text and is left out)".to_owned()
+            LEFT_OUT.to_owned()
         } else {
             summary.label = summary.label.join(&exchange.label);
             first_sentence(&exchange.answer)
@@ -159,7 +203,9 @@ fn summarise(earlier: Option<Compaction>, exchanges: &[Exchange], through: RunId
         asked: newest_lines(&summary.asked),
         answered: newest_lines(&summary.answered),
         label: summary.label,
-        method: "extractive".to_owned(),
+        method: Compaction::EXTRACTIVE.to_owned(),
+        why: None,
+        task_id: None,
     }
 }
 
@@ -209,6 +255,7 @@ mod tests {
         let exchange = |n: u32, integrity| Exchange {
             run_id: Some(RunId::from_u128(u128::from(n))),
             prompt: format!("Ask {n}. Please."),
+            prompt_label: None,
             answer: format!("Answer {n}. Indeed."),
             label: Label::new(integrity, palyra_common::Confidentiality::Private),
         };
@@ -217,6 +264,10 @@ mod tests {
         assert_eq!(summary.asked, "- Ask 1.\n- Ask 2.\n");
         assert!(summary.answered.starts_with("- Answer 1.\n- (this answer holds untrusted text"));
         assert_eq!(summary.label.integrity, Integrity::User);
+        let label = Some(Label::new(Integrity::Untrusted, palyra_common::Confidentiality::Private));
+        let outside = Exchange { prompt_label: label, ..exchange(3, Integrity::User) };
+        let asked = summarise(None, &[outside], RunId::from_u128(3)).asked;
+        assert!(!asked.contains("Ask 3"), "nobody outside speaks for those who asked: {asked}");
         let many: Vec<Exchange> = (3..2_000).map(|n| exchange(n, Integrity::User)).collect();
         let again = summarise(Some(summary), &many, RunId::from_u128(1_999));
         assert_eq!(again.replaces, 1_999);

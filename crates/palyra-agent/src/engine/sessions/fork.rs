@@ -13,7 +13,7 @@ use crate::machine::{Action, Input, StatusChange};
 use crate::projections::{self, SessionRow, SessionState};
 use crate::replay::replay;
 use crate::session::{Fork, ForkPoint, ForkedFrom};
-use crate::spec::Exchange;
+use crate::spec::{Exchange, OutsideSender};
 use crate::tape::TapeEntry;
 
 /// What the model is told at the end of an exchange that was cut short.
@@ -167,12 +167,15 @@ impl Engine {
 
 /// What was said in the first records of a run.
 fn said(run_id: RunId, records: &[StoredRecord]) -> Result<Exchange, AgentError> {
-    let mut prompt = String::new();
+    let (mut prompt, mut prompt_label) = (String::new(), None);
     let mut turns: Vec<String> = Vec::new();
     let mut speaking = String::new();
     for record in records {
         match TapeEntry::from_record(record)? {
-            TapeEntry::Input(Input::Accepted(spec)) => prompt = spec.prompt,
+            TapeEntry::Input(Input::Accepted(spec)) => {
+                prompt_label = spec.from.as_ref().map(OutsideSender::label);
+                prompt = spec.prompt;
+            }
             TapeEntry::Input(Input::UserMessage { text, .. }) => {
                 prompt.push_str("\n\n");
                 prompt.push_str(&text);
@@ -185,7 +188,7 @@ fn said(run_id: RunId, records: &[StoredRecord]) -> Result<Exchange, AgentError>
             TapeEntry::Action(Action::Status(StatusChange { answer: Some(answer), label, .. })) => {
                 // The run was over; what follows are notes.
                 let label = label.unwrap_or_else(unknown_label);
-                return Ok(Exchange { run_id: Some(run_id), prompt, answer, label });
+                return Ok(Exchange { run_id: Some(run_id), prompt, prompt_label, answer, label });
             }
             TapeEntry::Input(Input::ModelFailed(_)) | TapeEntry::Action(Action::StopModel { .. }) => speaking.clear(),
             _ => {}
@@ -202,5 +205,5 @@ fn said(run_id: RunId, records: &[StoredRecord]) -> Result<Exchange, AgentError>
         }
         _ => unknown_label(),
     };
-    Ok(Exchange { run_id: Some(run_id), prompt, answer: turns.join("\n\n"), label })
+    Ok(Exchange { run_id: Some(run_id), prompt, prompt_label, answer: turns.join("\n\n"), label })
 }

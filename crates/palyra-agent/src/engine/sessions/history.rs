@@ -60,14 +60,15 @@ pub(super) fn open_links(connection: &Connection, state: &SessionState, limit: u
 pub(super) fn exchange(link: Link) -> Option<Exchange> {
     match link {
         Link::Cut(_, exchange) => Some(exchange),
-        Link::Run(Past { run_id, prompt, answer, label, reason, phase }) => {
+        Link::Run(Past { run_id, prompt, prompt_label, answer, label, reason, phase }) => {
             let answer = match (answer, reason) {
                 (Some(answer), _) => answer,
                 (None, Some(reason)) => format!("(this run ended without an answer: {reason})"),
                 (None, None) if phase.is_terminal() => "(this run ended without an answer)".to_owned(),
                 (None, None) => return None,
             };
-            Some(Exchange { run_id: Some(run_id), prompt, answer, label: label.unwrap_or_else(unknown_label) })
+            let label = label.unwrap_or_else(unknown_label);
+            Some(Exchange { run_id: Some(run_id), prompt, prompt_label, answer, label })
         }
     }
 }
@@ -85,7 +86,12 @@ fn summary(compaction: &Compaction) -> Exchange {
             "(summary of {} earlier exchange(s) of this session) Asked:\n{}",
             compaction.replaces, compaction.asked
         ),
-        answer: format!("Answered, each shortened to its first sentence:\n{}", compaction.answered),
+        // What outside senders wrote was left out of it.
+        prompt_label: None,
+        answer: match compaction.method.as_str() {
+            Compaction::BY_MODEL => format!("What came of it, summarised:\n{}", compaction.answered),
+            _ => format!("Answered, each shortened to its first sentence:\n{}", compaction.answered),
+        },
         label: compaction.label.clone(),
     }
 }

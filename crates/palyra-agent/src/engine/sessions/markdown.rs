@@ -23,6 +23,7 @@ pub(super) fn render(session: &SessionExport) -> String {
     optional(&mut out, "mode", session.mode.map(|mode| mode.as_str()));
     optional(&mut out, "model", session.settings.model.as_deref());
     optional(&mut out, "workspace", session.settings.workspace.as_deref());
+    optional(&mut out, "agent", session.settings.agent.as_deref());
     if let Some(from) = session.forked_from {
         let run = from.run_id.map(|run| format!(", run `{run}`")).unwrap_or_default();
         let seq = from.seq.map(|seq| format!(", event {seq}")).unwrap_or_default();

@@ -37,7 +37,7 @@ fn hostile(text: &str) -> SessionExport {
         archived_at: None,
         version: 1,
         mode: None,
-        settings: SessionSettings { model: Some(text.into()), workspace: None },
+        settings: SessionSettings { model: Some(text.into()), ..SessionSettings::default() },
         forked_from: None,
         inherited: vec![],
         compaction: None,

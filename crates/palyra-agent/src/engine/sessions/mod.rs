@@ -1,13 +1,14 @@
 //! Sessions: conversations that runs belong to.
 //!
 //! `create` begins and finds them, `change` renames, archives and sets them, `fork` branches off, `lineage` and `history` say what the next run knows,
-//! `compact` shortens that and `revert` takes it back, `queue` takes what people write, `export`, `markdown` and `explain` tell a session's story.
+//! `compact` and `compact_by_model` shorten that and `revert` takes it back, `queue` takes what people write, `export`, `markdown` and `explain` tell a session's story.
 //!
 //! INVARIANT: every record about an existing session, and every acceptance of a run in it, is committed under the session's lock
 //! (`engine/locks.rs`), so that what was checked holds when it is on the journal.
 
 mod change;
 mod compact;
+mod compact_by_model;
 mod create;
 mod explain;
 mod export;
@@ -29,7 +30,7 @@ pub use create::{NewSession, Resolved};
 pub use explain::{SessionAccount, SessionEvent, SessionEventKind};
 pub use export::SessionExport;
 pub use export_run::{ApprovalExport, CallExport, CallOutcomeExport, ExchangeExport, RunExport};
-pub use queue::{SessionInput, Submitted};
+pub use queue::{InputWhereabouts, SessionInput, Submitted};
 pub use revert::CompactionReverted;
 
 pub(super) use change::check_version;

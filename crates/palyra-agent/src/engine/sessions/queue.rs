@@ -6,13 +6,16 @@
 use palyra_common::{InputMode, RequestId, RunId, RunLifecyclePhase, SessionId, ToStableError as _};
 use palyra_journal::NewRecord;
 
+use super::work_off::Worked;
 use super::{MAX_KEY, check_name};
 use crate::engine::create::NewRun;
-use crate::engine::{Engine, client_tools};
+use crate::engine::images::Looked;
+use crate::engine::{Engine, client_tools, files};
 use crate::error::AgentError;
 use crate::machine::Input;
 use crate::projections::{self, Fate, QueuedInput, RunRow, SessionRow};
 use crate::session::{InputGiven, InputWithdrawn, InputsTaken, Taken, kind};
+use crate::spec::{MAIN_AGENT, OutsideSender};
 
 /// Most inputs that wait in one session. Whoever keeps writing to a run that does not end would otherwise fill the journal and make every look at the
 /// queue slower.
@@ -31,6 +34,28 @@ pub struct SessionInput {
     pub by: String,
     /// Its name within the session; the same name with the same content is the same input.
     pub input_id: Option<String>,
+    /// The agent that answers, if not the session's.
+    pub agent: Option<String>,
+    /// Who really wrote, if somebody outside did. It then begins a run of its own, whatever its mode: nobody outside steers.
+    pub from: Option<OutsideSender>,
+    /// Records that are committed with the input, if it is taken.
+    pub beside: Vec<NewRecord>,
+}
+
+impl SessionInput {
+    /// The input as it is recorded.
+    fn given(&self, session_id: SessionId, input_id: String) -> InputGiven {
+        InputGiven {
+            session_id,
+            input_id,
+            text: self.text.clone(),
+            mode: if self.from.is_some() { InputMode::FollowUp } else { self.mode },
+            workspace: self.workspace.clone(),
+            by: self.by.clone(),
+            agent: self.agent.clone(),
+            from: self.from.clone(),
+        }
+    }
 }
 
 /// What became of an input.
@@ -49,7 +74,36 @@ pub enum Submitted {
     },
 }
 
+/// Where an input that was given before is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputWhereabouts {
+    /// It waits for its turn.
+    Waiting,
+    /// It is in this run.
+    InRun(RunId),
+    /// It was taken back, or no run could be made of it.
+    Gone,
+}
+
 impl Engine {
+    /// Where an input is, if it was given before.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn input_whereabouts(
+        &self,
+        session_id: SessionId,
+        input_id: &str,
+    ) -> Result<Option<InputWhereabouts>, AgentError> {
+        let input_id = input_id.to_owned();
+        let known = self.query(move |reader| projections::input(reader.connection(), session_id, &input_id)).await?;
+        Ok(known.map(|known| match known.fate {
+            Fate::Waiting => InputWhereabouts::Waiting,
+            Fate::Taken(run_id, _) => InputWhereabouts::InRun(run_id),
+            Fate::Gone => InputWhereabouts::Gone,
+        }))
+    }
+
     /// Writes to a session. With no run at work it begins one; otherwise its mode says what becomes of it. At most one run of a session is at work as
     /// long as all its runs come this way.
     ///
@@ -57,6 +111,16 @@ impl Engine {
     /// When there is no such session, it is put away, there is no text, or no directory to work in.
     pub async fn submit_input(&self, session_id: SessionId, input: SessionInput) -> Result<Submitted, AgentError> {
         self.to_the_end(|engine| async move { engine.submit_now(session_id, input).await }).await
+    }
+
+    /// What became of this very input, if it was given before under its name.
+    pub(in crate::engine) async fn known_input(
+        &self,
+        session_id: SessionId,
+        input: &SessionInput,
+    ) -> Result<Option<Submitted>, AgentError> {
+        let Some(input_id) = input.input_id.clone() else { return Ok(None) };
+        self.submitted_before(&input.given(session_id, input_id)).await
     }
 
     async fn submit_now(&self, session_id: SessionId, input: SessionInput) -> Result<Submitted, AgentError> {
@@ -70,14 +134,10 @@ impl Engine {
             check_name("input_id", id, MAX_KEY)?;
         }
         self.shared.options.journal.admission()?;
-        let given = InputGiven {
-            session_id,
-            input_id: input.input_id.unwrap_or_else(|| RequestId::generate().to_string()),
-            text: input.text,
-            mode: input.mode,
-            workspace: input.workspace,
-            by: input.by,
-        };
+        let input_id = input.input_id.clone().unwrap_or_else(|| RequestId::generate().to_string());
+        let given = input.given(session_id, input_id);
+        let beside = input.beside;
+        let looked = self.look_for(&given).await?;
         let _session = self.shared.locks.session(session_id).await;
         let row = self.session(session_id).await?;
         if let Some(known) = self.submitted_before(&given).await? {
@@ -86,17 +146,20 @@ impl Engine {
         if row.archived_at.is_some() {
             return Err(AgentError::SessionArchived(session_id));
         }
-        let workspace = self.workspace_for(&row, given.workspace.as_deref()).await?;
+        let workspace = self.workspace_for(&row, given.workspace.as_deref(), given.agent.as_deref()).await?;
         let (at_work, waiting) = self
             .query(move |reader| {
                 let db = reader.connection();
                 Ok((projections::run_at_work(db, session_id)?, projections::waiting_inputs(db, session_id)?))
             })
             .await?;
-        match at_work {
-            None if waiting.is_empty() => return self.start_with(given, workspace).await,
-            Some(run) if matches!(given.mode, InputMode::Steer | InputMode::Interrupt) => {
-                if let Some(steered) = self.put_into(&run, &given).await? {
+        match (at_work, looked) {
+            // What nobody has looked at, because a run was at work a moment ago, waits until somebody has.
+            (None, Some(looked)) if waiting.is_empty() => {
+                return self.start_with(given, workspace, beside, looked).await;
+            }
+            (Some(run), _) if matches!(given.mode, InputMode::Steer | InputMode::Interrupt) => {
+                if let Some(steered) = self.put_into(&run, &given, &beside).await? {
                     return Ok(steered);
                 }
             }
@@ -107,12 +170,17 @@ impl Engine {
         }
         // The set first: the end of the run at work looks there after its last commit; see `run_left`.
         self.shared.lock_waiting().insert(session_id);
-        let record = self.session_record(kind::INPUT, session_id, &given)?;
-        self.shared.options.journal.append(vec![record]).await?;
+        let mut records = vec![self.session_record(kind::INPUT, session_id, &given)?];
+        records.extend(beside);
+        self.shared.options.journal.append(records).await?;
         // The run may have ended just before the input was there.
-        if let Err(error) = self.work_off_held(session_id).await {
-            tracing::warn!(%session_id, error = %error.to_stable(), "the input waits on");
-            self.work_off_later(session_id);
+        match self.work_off_held(session_id, None).await {
+            Ok(Worked::Through) => {}
+            Ok(Worked::LookFirst(_)) => self.work_off_later(session_id),
+            Err(error) => {
+                tracing::warn!(%session_id, error = %error.to_stable(), "the input waits on");
+                self.work_off_later(session_id);
+            }
         }
         match self.submitted_before(&given).await? {
             Some(submitted) => Ok(submitted),
@@ -173,32 +241,67 @@ impl Engine {
         }
     }
 
-    /// Begins a run with an input that has nothing to wait for.
-    async fn start_with(&self, given: InputGiven, workspace: String) -> Result<Submitted, AgentError> {
+    /// Has the images of an input looked at that would begin a run now, before its session is locked: others need not wait for that. None if it has to
+    /// wait for its turn anyway. What is wrong with the input is said later.
+    async fn look_for(&self, given: &InputGiven) -> Result<Option<(RunId, Looked)>, AgentError> {
         let run_id = RunId::generate();
-        let beside = self.taken(&given, run_id, Taken::Started)?;
-        let new = NewRun {
-            prompt: given.text,
-            workspace,
-            session_id: Some(given.session_id),
-            owner: Some(given.by),
-            ..NewRun::default()
+        let nothing = Ok(Some((run_id, Looked::default())));
+        if !files::has_references(&given.text) {
+            return nothing;
+        }
+        let session_id = given.session_id;
+        let row = self.session(session_id).await?;
+        let is_busy = self
+            .query(move |reader| {
+                let db = reader.connection();
+                let at_work = projections::run_at_work(db, session_id)?.is_some();
+                Ok(at_work || !projections::waiting_inputs(db, session_id)?.is_empty())
+            })
+            .await?;
+        if is_busy {
+            return Ok(None);
+        }
+        if self.submitted_before(given).await?.is_some() {
+            return nothing;
+        }
+        let Ok(workspace) = self.workspace_for(&row, given.workspace.as_deref(), given.agent.as_deref()).await else {
+            return nothing;
         };
-        Ok(Submitted::Started(self.create_run_held(new, run_id, beside).await?))
+        Ok(Some((run_id, self.look_beforehand(&run_of(given.clone(), workspace), run_id).await?)))
+    }
+
+    /// Begins a run with an input that has nothing to wait for.
+    async fn start_with(
+        &self,
+        given: InputGiven,
+        workspace: String,
+        beside: Vec<NewRecord>,
+        (run_id, looked): (RunId, Looked),
+    ) -> Result<Submitted, AgentError> {
+        let mut records = self.taken(&given, run_id, Taken::Started)?;
+        records.extend(beside);
+        let run = self.create_run_held(run_of(given, workspace), run_id, records, looked).await?;
+        Ok(Submitted::Started(run))
     }
 
     /// Puts an input into the run at work; nothing if that run takes no more.
-    async fn put_into(&self, run: &RunRow, given: &InputGiven) -> Result<Option<Submitted>, AgentError> {
+    async fn put_into(
+        &self,
+        run: &RunRow,
+        given: &InputGiven,
+        beside: &[NewRecord],
+    ) -> Result<Option<Submitted>, AgentError> {
         let message = Input::UserMessage { text: given.text.clone(), mode: given.mode };
         let mut attempts = vec![vec![message.clone()]];
         let held = run.phase == RunLifecyclePhase::Paused && !client_tools::is_pending(run);
         if held && given.mode == InputMode::Interrupt {
             // At once also means that a run which somebody holds goes on.
-            attempts.insert(0, vec![Input::Resume { by: given.by.clone(), over_budget: None }, message]);
+            attempts.insert(0, vec![Input::Resume { by: given.by.clone(), over_budget: None, model: None }, message]);
         }
         for inputs in attempts {
-            let beside = self.taken(given, run.run_id, Taken::Steered)?;
-            match self.send_all(run.run_id, inputs, beside).await {
+            let mut records = self.taken(given, run.run_id, Taken::Steered)?;
+            records.extend_from_slice(beside);
+            match self.send_all(run.run_id, inputs, records).await {
                 Ok(()) => return Ok(Some(Submitted::Steered(self.run(run.run_id).await?))),
                 Err(AgentError::WrongPhase { .. }) => {}
                 Err(error) => return Err(error),
@@ -218,12 +321,32 @@ impl Engine {
     }
 
     /// The directory that a run of the session works in.
-    pub(super) async fn workspace_for(&self, row: &SessionRow, given: Option<&str>) -> Result<String, AgentError> {
-        if let Some(named) = given.map(str::to_owned).or_else(|| row.settings.workspace.clone()) {
+    pub(super) async fn workspace_for(
+        &self,
+        row: &SessionRow,
+        given: Option<&str>,
+        agent: Option<&str>,
+    ) -> Result<String, AgentError> {
+        let agent = agent.or(row.settings.agent.as_deref()).unwrap_or(MAIN_AGENT);
+        let of_agent = || self.shared.agents.find(agent).ok().flatten().and_then(|row| row.profile.workspace);
+        if let Some(named) = given.map(str::to_owned).or_else(|| row.settings.workspace.clone()).or_else(of_agent) {
             return Ok(named);
         }
         let session_id = row.session_id;
         let newest = self.query(move |reader| projections::newest_workspace(reader.connection(), session_id)).await?;
         newest.ok_or(AgentError::WorkspaceMissing(session_id))
+    }
+}
+
+/// The run that an input begins.
+fn run_of(given: InputGiven, workspace: String) -> NewRun {
+    NewRun {
+        prompt: given.text,
+        workspace,
+        session_id: Some(given.session_id),
+        owner: Some(given.by),
+        agent: given.agent,
+        from: given.from,
+        ..NewRun::default()
     }
 }

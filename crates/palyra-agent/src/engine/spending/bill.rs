@@ -50,7 +50,7 @@ pub(super) fn worst(options: &EngineOptions, request: &ModelRequest, input_token
     let asked = options.provider.may_answer(request);
     let costs = asked.iter().map(|one| {
         let seller = options.provider.seller(&one.provider);
-        options.spending.prices.worst(&seller, &one.model, input_tokens, output).micro_usd
+        options.spending.prices().worst(&seller, &one.model, input_tokens, output).micro_usd
     });
     costs.max().unwrap_or_default()
 }
@@ -70,7 +70,7 @@ impl Meter {
             (_, Some(told)) => (MicroUsd(told), false),
             (Some(by), None) => {
                 let seller = options.provider.seller(&by.provider);
-                let cost = options.spending.prices.cost(&seller, &by.model, &usage);
+                let cost = options.spending.prices().cost(&seller, &by.model, &usage);
                 (cost.micro_usd, counted_by_us || cost.priced == Priced::Assumed)
             }
             (None, None) => (MicroUsd::ZERO, false),

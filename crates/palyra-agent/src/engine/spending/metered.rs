@@ -72,9 +72,14 @@ impl MeteredCall {
         request: ModelRequest,
         delay: Duration,
     ) -> Self {
+        let mut options = options.clone();
+        // The call, what is reserved for it and its bill are of one provider, whatever takes its place meanwhile.
+        if let Some(present) = options.provider.present() {
+            options.provider = present;
+        }
         let mut call = Self {
-            options: options.clone(),
-            stream: open(options, request.clone()),
+            stream: open(&options, request.clone()),
+            options,
             payer,
             request: Arc::new(request),
             reserving: None,

@@ -11,7 +11,7 @@ mod books;
 mod metered;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use palyra_budget::{Account, Charge, Exceeded, Ledger, Limits, MicroUsd, Reservation};
 use palyra_common::{RunId, SessionId, Timestamp};
@@ -33,7 +33,7 @@ const MOST_COUNTERS: usize = 32;
 /// Prices, limits and the books.
 #[derive(Debug, Default)]
 pub struct Spending {
-    prices: PriceTable,
+    prices: RwLock<Arc<PriceTable>>,
     limits: Limits,
     ledger: Ledger,
     granted: Mutex<HashMap<RunId, MicroUsd>>,
@@ -70,7 +70,18 @@ impl Spending {
     /// These prices and limits, with empty books.
     #[must_use]
     pub fn new(prices: PriceTable, limits: Limits) -> Self {
-        Self { prices, limits, ..Self::default() }
+        Self { prices: RwLock::new(Arc::new(prices)), limits, ..Self::default() }
+    }
+
+    /// The prices in force.
+    fn prices(&self) -> Arc<PriceTable> {
+        // One assignment replaces them, so a panic elsewhere does not spoil them.
+        Arc::clone(&self.prices.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Other prices from now on: for reservations, and for bills that are not made yet.
+    pub fn replace_prices(&self, prices: PriceTable) {
+        *self.prices.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(prices);
     }
 
     /// The limits in force.

@@ -9,6 +9,8 @@ use crate::error::CliError;
 
 /// Records that are read at a time.
 const PAGE: usize = 1_000;
+/// Bytes of records that are held at once, unless a single one has more.
+const PAGE_BYTES: usize = 1 << 20;
 
 /// Which records.
 #[derive(Debug, Args)]
@@ -23,14 +25,14 @@ pub(super) fn execute(arguments: &ExportArguments, context: &Context) -> Result<
     let total = reader.head()?.count;
     let mut from = arguments.from_seq.max(1);
     loop {
-        let page = reader.range(from, PAGE)?;
+        let page = reader.page(from, PAGE, PAGE_BYTES)?;
         for record in &page {
             let line = serde_json::to_string(&record_view(record))
                 .map_err(|source| CliError::Output { source: source.into() })?;
             context.console.line(&line)?;
             from = record.seq + 1;
         }
-        if page.len() < PAGE {
+        if page.is_empty() {
             context.console.wipe_progress();
             return Ok(ExitCode::Ok);
         }

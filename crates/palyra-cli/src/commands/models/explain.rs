@@ -1,16 +1,23 @@
-//! `palyra models explain`.
+//! `palyra models explain`: by the daemon where one runs, which knows who rests; otherwise by the files.
 
 use std::sync::Arc;
 
 use clap::Args;
+use palyra_client::api::{ExplainModelsParams, ExplainModelsResponse, ModelChoiceView, ModelStepView, ProviderView};
+use palyra_client::command::Command;
 use palyra_common::{AuxiliaryTaskKind, ExitCode, ModelPreference, ToStableError as _};
-use palyra_models::{Capability, HttpProviders, Needs, Purpose, Router, RouterOptions, Standing, Wish, select};
+use palyra_models::{
+    Capability, Explanation, HttpProviders, Needs, Purpose, Router, RouterOptions, Standing, Step, Wish, select,
+};
 use serde_json::json;
 
 use crate::context::Context;
 use crate::error::CliError;
 use crate::render::table;
 use crate::render::text::shortened;
+
+/// Standing of a model that cannot do what is needed.
+const UNABLE: &str = "unable";
 
 /// For what.
 #[derive(Debug, Args)]
@@ -35,17 +42,49 @@ pub(crate) struct ExplainArguments {
     tokens: u32,
 }
 
-pub(super) fn execute(arguments: &ExplainArguments, context: &Context) -> Result<ExitCode, CliError> {
-    let files = super::Files::read(context)?;
+pub(super) async fn execute(arguments: &ExplainArguments, context: &Context) -> Result<ExitCode, CliError> {
+    let params = ExplainModelsParams {
+        model: arguments.model.clone(),
+        task: arguments.task,
+        agent: arguments.agent.clone(),
+        prefer: arguments.prefer,
+        needs: arguments.needs.iter().map(|one| one.as_str().to_owned()).collect(),
+        tokens: arguments.tokens,
+    };
+    // The daemon knows who rests; the files alone do not.
+    let explained: Option<ExplainModelsResponse> = super::of_daemon(context, &Command::ModelsExplain(params)).await?;
     let console = &context.console;
-    if !files.routes_count() {
-        let chosen = select(&files.options(context)).map_err(|error| CliError::Model(Box::new(error.to_stable())))?;
-        if !console.is_text() {
-            console.document(&json!({ "provider": chosen.provider.describe(), "reason": chosen.reason }))?;
+    let (provider, choice) = match explained {
+        Some(explained) if !console.is_text() => {
+            console.document(&explained)?;
             return Ok(ExitCode::Ok);
         }
-        console.line(&format!("everything goes to {}: {}", chosen.provider.name(), chosen.reason))?;
-        return Ok(ExitCode::Ok);
+        Some(ExplainModelsResponse { provider, choice }) => (provider, choice.map(Shown::from)),
+        None => {
+            let (provider, explained) = by_files(arguments, context)?;
+            if !console.is_text() {
+                console.document(&json!({ "provider": provider, "choice": explained }))?;
+                return Ok(ExitCode::Ok);
+            }
+            (provider, explained.map(Shown::from))
+        }
+    };
+    match choice {
+        Some(choice) => choice.lines().iter().try_for_each(|line| console.line(line))?,
+        None => console.line(&format!("everything goes to {}: {}", provider.name, provider.reason))?,
+    }
+    Ok(ExitCode::Ok)
+}
+
+/// What the files say, as a daemon that starts now would take them.
+fn by_files(arguments: &ExplainArguments, context: &Context) -> Result<(ProviderView, Option<Explanation>), CliError> {
+    let files = super::Files::read(context)?;
+    let chosen = select(&files.options(context)).map_err(|error| CliError::Model(Box::new(error.to_stable())))?;
+    let info = chosen.provider.describe();
+    let provider = ProviderView { name: info.name, model: info.model, reason: chosen.reason };
+    context.console.remark("note: no daemon runs, so nothing is known about which models rest");
+    if !files.routes_count() {
+        return Ok((provider, None));
     }
     let options = RouterOptions::new(Arc::new(HttpProviders), Arc::new(context.environment.clone()));
     let router = Router::new(files.accounts, options)?;
@@ -56,30 +95,62 @@ pub(super) fn execute(arguments: &ExplainArguments, context: &Context) -> Result
         model: arguments.model.as_deref().unwrap_or_default(),
     };
     let needs = Needs { capabilities: arguments.needs.clone(), tokens: arguments.tokens };
-    let explained = router.explain(wish, &needs)?;
-    if !console.is_text() {
-        console.document(&explained)?;
-        return Ok(ExitCode::Ok);
+    Ok((provider, Some(router.explain(wish, &needs)?)))
+}
+
+/// A choice as it is shown, whoever made it.
+struct Shown {
+    route: String,
+    reason: String,
+    steps: Vec<ShownStep>,
+}
+
+struct ShownStep {
+    is_asked: bool,
+    model: String,
+    keys: Vec<String>,
+    destination: String,
+    remark: String,
+}
+
+impl From<ModelChoiceView> for Shown {
+    fn from(choice: ModelChoiceView) -> Self {
+        let step = |step: ModelStepView| ShownStep {
+            is_asked: step.standing != UNABLE,
+            model: step.target.name,
+            keys: step.target.credentials,
+            destination: step.target.destination,
+            remark: step.remark,
+        };
+        Self { route: choice.route, reason: choice.reason, steps: choice.steps.into_iter().map(step).collect() }
     }
-    console.line(&format!("{}, because {}:", explained.route, explained.reason))?;
-    let mut place = 0;
-    let rows: Vec<[String; 5]> = explained
-        .steps
-        .iter()
-        .map(|step| {
-            let asked = match step.standing {
-                Standing::Ready | Standing::Rests => {
-                    place += 1;
-                    place.to_string()
-                }
-                Standing::Unable => "-".to_owned(),
-            };
-            let target = &step.target;
-            let keys = if target.credentials.is_empty() { "-".to_owned() } else { target.credentials.join(" ") };
-            [asked, target.name.to_string(), keys, shortened(&target.destination, 60), step.remark.clone()]
-        })
-        .collect();
-    let lines = table::lines(["ASKED", "MODEL", "KEYS", "SENT TO", "REMARK"], &rows);
-    lines.iter().try_for_each(|line| console.line(line))?;
-    Ok(ExitCode::Ok)
+}
+
+impl From<Explanation> for Shown {
+    fn from(choice: Explanation) -> Self {
+        let step = |step: Step| ShownStep {
+            is_asked: step.standing != Standing::Unable,
+            model: step.target.name.to_string(),
+            keys: step.target.credentials,
+            destination: step.target.destination,
+            remark: step.remark,
+        };
+        Self { route: choice.route, reason: choice.reason, steps: choice.steps.into_iter().map(step).collect() }
+    }
+}
+
+impl Shown {
+    fn lines(&self) -> Vec<String> {
+        let mut place = 0;
+        let row = |step: &ShownStep| {
+            place += u32::from(step.is_asked);
+            let asked = if step.is_asked { place.to_string() } else { "-".to_owned() };
+            let keys = if step.keys.is_empty() { "-".to_owned() } else { step.keys.join(" ") };
+            [asked, step.model.clone(), keys, shortened(&step.destination, 60), shortened(&step.remark, 200)]
+        };
+        let rows: Vec<[String; 5]> = self.steps.iter().map(row).collect();
+        let mut lines = vec![format!("{}, because {}:", self.route, self.reason)];
+        lines.extend(table::lines(["ASKED", "MODEL", "KEYS", "SENT TO", "REMARK"], &rows));
+        lines
+    }
 }

@@ -3,13 +3,18 @@
 use std::sync::Arc;
 
 use clap::Args;
+use palyra_client::api::{ModelTroubleView, ModelsStatusResponse};
+use palyra_client::command::{Command, NoParams};
 use palyra_common::ExitCode;
-use palyra_models::{Account, HttpProviders, ModelEntry, ModelProvider as _, Router, RouterOptions, listed, select};
+use palyra_models::{
+    Account, HttpProviders, ModelEntry, ModelProvider as _, Router, RouterOptions, Target, listed, select,
+};
+use serde_json::json;
 
 use crate::context::Context;
 use crate::error::CliError;
 use crate::render::table;
-use crate::render::text::shortened;
+use crate::render::text::{instant, shortened};
 
 /// Whose models.
 #[derive(Debug, Args)]
@@ -20,19 +25,25 @@ pub(crate) struct ListArguments {
 }
 
 pub(super) async fn execute(arguments: &ListArguments, context: &Context) -> Result<ExitCode, CliError> {
-    let files = super::Files::read(context)?;
-    match &arguments.provider {
-        Some(provider) => offered(provider, &files, context).await,
-        None => routed(&files, context),
-    }
+    let Some(provider) = &arguments.provider else {
+        let status = super::of_daemon(context, &Command::ModelsStatus(NoParams {})).await?;
+        return routed(status.as_ref(), context);
+    };
+    offered(provider, &super::Files::read(context)?, context).await
 }
 
 /// What the routes name.
-fn routed(files: &super::Files, context: &Context) -> Result<ExitCode, CliError> {
+fn routed(status: Option<&ModelsStatusResponse>, context: &Context) -> Result<ExitCode, CliError> {
     let console = &context.console;
+    for problem in status.iter().flat_map(|status| status.problem.iter().chain(&status.prices_problem)) {
+        console.remark(&format!("note: the daemon goes on with what the file said before: {}", problem.message));
+    }
+    let files = super::Files::read(context)?;
     let models = listed(&files.accounts);
     if !console.is_text() {
-        console.list(&models, &models)?;
+        let documents: Vec<_> =
+            models.iter().map(|one| json!({ "model": one, "state": state(&one.target, status) })).collect();
+        console.list(&documents, &documents)?;
         return Ok(ExitCode::Ok);
     }
     if models.is_empty() || !files.routes_count() {
@@ -46,7 +57,7 @@ fn routed(files: &super::Files, context: &Context) -> Result<ExitCode, CliError>
         console.remark("models.toml has no routes; `palyra models discover` shows what you could use");
         return Ok(ExitCode::Ok);
     }
-    let rows: Vec<[String; 5]> = models
+    let rows: Vec<[String; 6]> = models
         .iter()
         .map(|one| {
             let can: Vec<&str> = one.target.capabilities.iter().map(|capability| capability.as_str()).collect();
@@ -56,12 +67,40 @@ fn routed(files: &super::Files, context: &Context) -> Result<ExitCode, CliError>
                 one.target.context_tokens.to_string(),
                 can.join(" "),
                 shortened(&one.target.destination, 60),
+                shortened(&state(&one.target, status), 120),
             ]
         })
         .collect();
-    let lines = table::lines(["MODEL", "ASKED", "WINDOW", "CAN", "WHERE"], &rows);
+    let lines = table::lines(["MODEL", "ASKED", "WINDOW", "CAN", "WHERE", "STATE"], &rows);
     lines.iter().try_for_each(|line| console.line(line))?;
+    if status.is_none() {
+        console.remark("note: no daemon runs, so nothing is known about which models rest");
+    }
     Ok(ExitCode::Ok)
+}
+
+/// How it is with a model, as the daemon has found lately: what keeps it from being asked, or `ready`.
+fn state(target: &Target, status: Option<&ModelsStatusResponse>) -> String {
+    let Some(status) = status else { return "unknown".to_owned() };
+    let concerns = |trouble: &&ModelTroubleView| {
+        trouble.provider == target.name.provider
+            && trouble.model.as_ref().is_none_or(|model| *model == target.name.model)
+    };
+    let told = |trouble: &ModelTroubleView| {
+        let key = trouble.credential.as_ref().map(|key| format!("key {key} ")).unwrap_or_default();
+        let state = match trouble.state.as_str() {
+            "open" => "rests".to_owned(),
+            "half_open" => "is tried again by the next call".to_owned(),
+            "probing" => "is being tried again".to_owned(),
+            _ => "failed lately".to_owned(),
+        };
+        let until =
+            trouble.until.filter(|_| trouble.state == "open").map(|until| format!(" until {} UTC", instant(until)));
+        let last = trouble.last.as_ref().map(|last| format!(": {last}")).unwrap_or_default();
+        format!("{key}{state}{}{last}", until.unwrap_or_default())
+    };
+    let troubles: Vec<String> = status.troubles.iter().filter(concerns).map(told).collect();
+    if troubles.is_empty() { "ready".to_owned() } else { troubles.join("; ") }
 }
 
 /// What a provider says it has.

@@ -1,5 +1,5 @@
 //! `palyra models …`: which models are asked, with which keys, in which order. Works on the files and on direct connections, with or
-//! without a daemon. Keys behind `exec:` are read by the daemon alone.
+//! without a daemon; where one runs, it says who rests. Keys behind `exec:` are read by the daemon alone.
 
 mod discover;
 mod explain;
@@ -11,11 +11,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Subcommand;
+use palyra_client::command::Command;
 use palyra_common::config::{self, ModelConfig, ModelProviderChoice};
 use palyra_common::{ExitCode, paths};
 use palyra_models::{
     Accounts, HttpProviders, Offer, SelectOptions, offers_of_environment, offers_of_places, usual_places,
 };
+
+use serde::de::DeserializeOwned;
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -53,7 +56,7 @@ pub(super) async fn execute(command: ModelsCommand, context: &Context) -> Result
         ModelsCommand::Test(arguments) => test::execute(&arguments, context).await,
         ModelsCommand::Discover => discover::execute(context).await,
         ModelsCommand::SetDefault(arguments) => set_default::execute(&arguments, context).await,
-        ModelsCommand::Explain(arguments) => explain::execute(&arguments, context),
+        ModelsCommand::Explain(arguments) => explain::execute(&arguments, context).await,
     }
 }
 
@@ -85,6 +88,15 @@ impl Files {
             secrets: Arc::new(context.environment.clone()),
             factory: Arc::new(HttpProviders),
         }
+    }
+}
+
+/// What the daemon answers, if one runs.
+async fn of_daemon<T: DeserializeOwned>(context: &Context, command: &Command) -> Result<Option<T>, CliError> {
+    match context.client()?.execute(command).await {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.is_unreachable() && context.address().is_none() => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -1,6 +1,10 @@
 //! `palyra models set-default PROVIDER/MODEL`.
 
+use std::time::Duration;
+
 use clap::Args;
+use palyra_client::api::{ExplainModelsParams, ExplainModelsResponse, ModelsStatusResponse};
+use palyra_client::command::{Command, NoParams};
 use palyra_common::ExitCode;
 use palyra_common::config::ModelProviderChoice;
 use palyra_models::{ModelName, adopt};
@@ -8,6 +12,11 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::error::CliError;
+
+/// How often a running daemon is asked; it looks at the file once a second.
+const LOOKS: u32 = 100;
+const ENOUGH_LOOKS: u32 = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Which model.
 #[derive(Debug, Args)]
@@ -27,10 +36,15 @@ pub(super) async fn execute(arguments: &SetDefaultArguments, context: &Context) 
     let destination = accounts.providers.get(&model.provider).map(|account| account.destination()).unwrap_or_default();
     let console = &context.console;
     let overridden = (files.model.provider != ModelProviderChoice::Auto).then_some(files.model.provider);
+    let running = match overridden {
+        None => running(model, context).await?,
+        Some(_) => Running::Nobody,
+    };
     if !console.is_text() {
         console.document(&json!({
             "path": files.path, "default": accounts.routes.default, "sent_to": destination,
             "overridden_by": overridden.map(|provider| format!("model.provider = {provider}")),
+            "used_by_daemon": running == Running::Uses,
         }))?;
         return Ok(ExitCode::Ok);
     }
@@ -45,6 +59,46 @@ pub(super) async fn execute(arguments: &SetDefaultArguments, context: &Context) 
             "note: `model.provider` is `{provider}`, which goes before models.toml; to let it go: palyra config unset model.provider"
         ));
     }
-    console.remark("note: a running daemon sees it after `palyra daemon stop` and the next start; to try it now: palyra models test");
+    console.remark(match running {
+        Running::Nobody => "note: to try it: palyra models test",
+        Running::Uses => "note: the running daemon uses it from now on; to try it: palyra models test",
+        Running::DoesNot => {
+            "note: the running daemon has not taken it over; `palyra daemon status` says why; it keeps the variables of its start, so a key that is newer needs: palyra daemon stop"
+        }
+    });
     Ok(ExitCode::Ok)
+}
+
+/// What a daemon makes of the new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Running {
+    /// None runs.
+    Nobody,
+    /// It asks the model first.
+    Uses,
+    /// It still asks another one.
+    DoesNot,
+}
+
+/// Waits until a daemon that runs asks the model first, so that the very next command finds it so.
+async fn running(model: &ModelName, context: &Context) -> Result<Running, CliError> {
+    let wanted = model.to_string();
+    for look in 0..LOOKS {
+        let asking = Command::ModelsExplain(ExplainModelsParams::default());
+        let explained: Option<ExplainModelsResponse> = super::of_daemon(context, &asking).await?;
+        let Some(explained) = explained else { return Ok(Running::Nobody) };
+        if explained.choice.is_some_and(|choice| choice.steps.first().is_some_and(|step| step.target.name == wanted)) {
+            return Ok(Running::Uses);
+        }
+        // It has looked by now, and says itself that it cannot use the file.
+        if look > ENOUGH_LOOKS {
+            let asking = Command::ModelsStatus(NoParams {});
+            let status: Option<ModelsStatusResponse> = super::of_daemon(context, &asking).await?;
+            if status.is_some_and(|status| status.problem.is_some()) {
+                break;
+            }
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
+    Ok(Running::DoesNot)
 }

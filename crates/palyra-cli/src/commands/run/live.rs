@@ -8,7 +8,8 @@ use palyra_common::{RunLifecyclePhase, RunStatus, RunStreamBody, RunStreamEvent}
 use super::open_calls::OpenCalls;
 use crate::console::{Console, OutputFormat, Style, plain};
 use crate::error::CliError;
-use crate::render::{calls, compaction};
+use crate::render::text::shortened;
+use crate::render::{calls, compaction, verdict};
 
 /// Silence after which the person is told what is being waited for.
 const QUIET: Duration = Duration::from_secs(1);
@@ -98,12 +99,21 @@ impl<'a> Live<'a> {
             | RunStreamBody::ToolApprovalRequest(_)
             | RunStreamBody::ToolApprovalResponse(_) => self.calls.observe(event),
             RunStreamBody::JournalEvent(record) => {
-                if let Some(line) = compaction::line(event.run_id, record) {
+                if let Some(line) = compaction::line(event.run_id, record).or_else(|| verdict::line(record)) {
                     self.end_line()?;
                     self.console.remark(&self.console.styled(Style::Dim, &line));
                 }
             }
-            RunStreamBody::ToolDecision(_) | RunStreamBody::A2uiUpdate(_) => {}
+            RunStreamBody::A2uiUpdate(update) => {
+                let text = |name: &str| update.payload.get(name).and_then(serde_json::Value::as_str);
+                // Changes of a page that is known need no word of their own.
+                if let (Some(canvas), Some(title)) = (text("canvas_id"), text("title")) {
+                    self.end_line()?;
+                    let line = format!("shows a page, \"{}\": palyra canvas open {canvas}", shortened(title, 60));
+                    self.console.remark(&self.console.styled(Style::Dim, &line));
+                }
+            }
+            RunStreamBody::ToolDecision(_) => {}
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 //! The run lives in the daemon; this command only creates and follows it. Closing the terminal loses the view, not the run.
 //! What the model writes goes to standard output, everything else to standard error, so that an answer can be piped on.
 
+mod attach;
 mod follow;
 mod live;
 mod open_calls;
@@ -15,6 +16,7 @@ use palyra_client::Client;
 use palyra_client::api::{CreateRunParams, HealthResponse, ListSessionsParams, RunLimitsParams, RunView};
 use palyra_common::{ExitCode, RequestId, RunMode, SessionId, TerminationReason, config, env_vars};
 
+use crate::commands::agents;
 use crate::console::{OutputFormat, Style, one_line, plain};
 use crate::context::Context;
 use crate::error::CliError;
@@ -27,6 +29,8 @@ Examples:
   palyra run --workspace ~/notes 'replace \"teh\" with \"the\" in draft.md'
   git diff | palyra run -                          the task from standard input
   palyra run --session last \"and now the next file\"
+  palyra run --attach ~/plan.png \"what is wrong with this plan?\"
+  palyra run --objective \"every test passes\" \"repair the parser\"
   palyra run --output ndjson \"…\" | jq .            every event as it happens
   palyra run --detach \"…\"                          only start it; see `palyra runs tape last -f`
 
@@ -42,7 +46,10 @@ pub(crate) struct RunArguments {
     /// What to do, in plain words; `-` reads it from standard input
     #[arg(value_name = "TASK")]
     task: Vec<String>,
-    /// The directory the run may read and write [default: the current one]
+    /// A file that goes with the task, a text or an image, from anywhere; may be given again
+    #[arg(short, long = "attach", value_name = "FILE")]
+    attachments: Vec<PathBuf>,
+    /// The directory the run may read and write [default: that of the agent you name, or the current one]
     #[arg(short, long, value_name = "DIR")]
     workspace: Option<PathBuf>,
     /// Go on in a session: an id, `last`, or any name, which is created when new
@@ -51,7 +58,7 @@ pub(crate) struct RunArguments {
     /// Another model than the configured one
     #[arg(short, long, value_name = "NAME")]
     model: Option<String>,
-    /// The agent that carries the task out, by name: models and budgets are chosen by it [default: main]
+    /// The agent that carries the task out, by name; see `palyra agents` [default: the session's, or main]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
     /// How text that others wrote is treated: `open` shows it to the model, `guarded` keeps it in variables until the
@@ -67,6 +74,12 @@ pub(crate) struct RunArguments {
     /// Stop after so many seconds of work; time waiting for you does not count
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     wall_clock: Option<u64>,
+    /// What has to be there before the run may end: a judge looks at each answer, and the run goes on while it is not met
+    #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    objective: Option<String>,
+    /// Answers that are judged before the last one is taken as it is [default: 3]
+    #[arg(long, value_name = "COUNT", requires = "objective", value_parser = clap::value_parser!(u32).range(1..=10))]
+    max_attempts: Option<u32>,
     /// Only start the run and print its id
     #[arg(short, long)]
     detach: bool,
@@ -74,13 +87,21 @@ pub(crate) struct RunArguments {
 
 pub(super) async fn execute(arguments: RunArguments, context: &Context) -> Result<ExitCode, CliError> {
     let prompt = task::read(&arguments.task, context.console.input())?;
-    let workspace = task::workspace(arguments.workspace.as_deref(), &context.environment)?;
+    let files = attach::read(&arguments.attachments, &context.environment)?;
+    let here = task::workspace(arguments.workspace.as_deref(), &context.environment)?;
     let (client, health, started) = launcher::ensure(context).await?;
     if started == launcher::Started::Already {
         not_seen_by_the_daemon(&health, context).iter().for_each(|note| context.console.remark(note));
     }
     let (session_id, session_key) = session(&client, arguments.session).await?;
+    let workspace = match (&arguments.workspace, &arguments.agent) {
+        (None, Some(agent)) if agents::works_elsewhere(&client, agent).await? => String::new(),
+        _ => here,
+    };
     let params = CreateRunParams {
+        attachments: attach::hand_over(&client, files).await?,
+        objective: arguments.objective,
+        max_attempts: arguments.max_attempts,
         binding: None,
         client_tools: Vec::new(),
         history: Vec::new(),
@@ -162,7 +183,7 @@ fn announce(run: &RunView, health: &HealthResponse, context: &Context) {
             run.run_id,
             run.session_id,
             one_line(&run.model),
-            shortened(&health.provider.reason, 200)
+            shortened(&health.provider.reason, 400)
         );
         context.console.remark(&context.console.styled(Style::Dim, &text));
     }
@@ -198,9 +219,9 @@ async fn conclude(client: &Client, run: &RunView, said: &str, context: &Context)
 fn going_on(run: &RunView) -> Option<String> {
     let id = run.run_id;
     match run.reason? {
-        TerminationReason::ProviderError => {
-            Some(format!("nothing is lost: once that is mended, `palyra runs resume {id}` goes on"))
-        }
+        TerminationReason::ProviderError => Some(format!(
+            "nothing is lost: once that is mended, `palyra runs resume {id}` goes on, with `--model NAME` on another model"
+        )),
         TerminationReason::BudgetExceeded => Some(format!(
             "nothing is lost: `palyra runs resume {id}` goes on when there is money again, with `--over-budget AMOUNT` at once"
         )),

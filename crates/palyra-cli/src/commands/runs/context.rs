@@ -2,7 +2,8 @@
 
 use clap::Args;
 use palyra_client::Client;
-use palyra_client::api::{RunContextParams, RunContextResponse};
+use palyra_client::api::{ContextSegmentView, RunContextParams, RunContextResponse, RunView};
+use palyra_client::command::{About, Command};
 use palyra_common::ExitCode;
 
 use super::RunArgument;
@@ -24,6 +25,12 @@ pub(crate) struct ContextArguments {
     /// Print the parts whole, one after the other
     #[arg(long)]
     full: bool,
+    /// Also show what a summary stands for, as it was
+    #[arg(long)]
+    originals: bool,
+    /// Take the newest summary of a held run back, so that its next turn sees the originals again
+    #[arg(long, conflicts_with_all = ["turn", "full", "originals"])]
+    revert: bool,
 }
 
 pub(super) async fn execute(
@@ -32,14 +39,20 @@ pub(super) async fn execute(
     context: &Context,
 ) -> Result<ExitCode, CliError> {
     let run = arguments.run.resolve(client).await?;
-    let seen = client.run_context(run, &RunContextParams { turn: arguments.turn }).await?;
+    if arguments.revert {
+        let run: RunView = client.execute(&Command::RunCompactRevert(About::only(run))).await?;
+        return super::report(&run, context);
+    }
+    let params = RunContextParams { turn: arguments.turn, originals: arguments.originals };
+    let seen = client.run_context(run, &params).await?;
     let console = &context.console;
     if !console.is_text() {
         console.document(&seen)?;
     } else if arguments.full {
-        for (number, segment) in seen.segments.iter().enumerate() {
-            console.line(&format!("── {number} {} {} ({} tokens)", segment.kind, segment.source, segment.tokens))?;
-            console.line(&segment.text)?;
+        whole(&seen.segments, context)?;
+        if !seen.originals.is_empty() {
+            console.line("what the summary stands for:")?;
+            whole(&seen.originals, context)?;
         }
     } else {
         lines(&seen).iter().try_for_each(|line| console.line(line))?;
@@ -56,8 +69,26 @@ fn lines(seen: &RunContextResponse) -> Vec<String> {
     if !seen.exact {
         lines.push("not exactly what was sent: the digest recorded with the call is another one".to_owned());
     }
-    let rows: Vec<[String; 5]> = seen
-        .segments
+    lines.extend(parts(&seen.segments));
+    if !seen.originals.is_empty() {
+        lines.push("what the summary stands for:".to_owned());
+        lines.extend(parts(&seen.originals));
+    }
+    lines
+}
+
+/// The parts whole, one after the other.
+fn whole(segments: &[ContextSegmentView], context: &Context) -> Result<(), CliError> {
+    for (number, segment) in segments.iter().enumerate() {
+        let head = format!("── {number} {} {} ({} tokens)", segment.kind, segment.source, segment.tokens);
+        context.console.line(&head)?;
+        context.console.line(&segment.text)?;
+    }
+    Ok(())
+}
+
+fn parts(segments: &[ContextSegmentView]) -> Vec<String> {
+    let rows: Vec<[String; 5]> = segments
         .iter()
         .enumerate()
         .map(|(number, segment)| {
@@ -71,6 +102,5 @@ fn lines(seen: &RunContextResponse) -> Vec<String> {
             [number.to_string(), segment.kind.clone(), segment.tokens.to_string(), label, shown]
         })
         .collect();
-    lines.extend(table::lines(["#", "PART", "TOKENS", "TRUST", "WHAT"], &rows));
-    lines
+    table::lines(["#", "PART", "TOKENS", "TRUST", "WHAT"], &rows)
 }

@@ -80,7 +80,7 @@ pub(super) async fn execute(command: RunsCommand, context: &Context) -> Result<E
         RunsCommand::Tape(arguments) => tape::execute(arguments, &client, context).await,
         RunsCommand::Abort(arguments) => abort::execute(arguments, &client, context).await,
         RunsCommand::Pause(run) => pause::execute(&run, &client, context).await,
-        RunsCommand::Resume(arguments) => resume::execute(arguments, &client, context).await,
+        RunsCommand::Resume(arguments) => resume::execute(arguments, context).await,
         RunsCommand::Send(arguments) => send::execute(arguments, &client, context).await,
         RunsCommand::Envelope(arguments) => envelope::execute(arguments, &client, context).await,
         RunsCommand::Context(arguments) => context::execute(arguments, &client, context).await,

@@ -2,13 +2,13 @@
 
 use clap::Args;
 use palyra_budget::MicroUsd;
-use palyra_client::Client;
 use palyra_client::api::ResumeRunParams;
 use palyra_common::{ExitCode, RunLifecyclePhase};
 
 use super::{RunArgument, report};
 use crate::context::Context;
 use crate::error::CliError;
+use crate::launcher;
 
 /// Which run, and how far it may go.
 #[derive(Debug, Args)]
@@ -18,22 +18,23 @@ pub(crate) struct ResumeArguments {
     /// Let a run that stopped at a budget spend this much more, such as 2 or $0.50; you are asked to approve it
     #[arg(long, value_name = "AMOUNT")]
     over_budget: Option<MicroUsd>,
+    /// Go on with another model than the run began with
+    #[arg(short, long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    model: Option<String>,
 }
 
-pub(super) async fn execute(
-    arguments: ResumeArguments,
-    client: &Client,
-    context: &Context,
-) -> Result<ExitCode, CliError> {
-    let params = ResumeRunParams { over_budget: arguments.over_budget };
-    let run = client.resume_run(arguments.run.resolve(client).await?, &params).await?;
+pub(super) async fn execute(arguments: ResumeArguments, context: &Context) -> Result<ExitCode, CliError> {
+    // A key or an address that was mended in a variable reaches a daemon only when it starts.
+    let (client, ..) = launcher::ensure(context).await?;
+    let params = ResumeRunParams { over_budget: arguments.over_budget, model: arguments.model };
+    let run = client.resume_run(arguments.run.resolve(&client).await?, &params).await?;
     let code = report(&run, context)?;
     if context.console.is_text() {
         let next = match run.phase {
-            RunLifecyclePhase::WaitingForApproval => "answer with: palyra approvals watch",
-            _ => "see how it goes on with: palyra runs tape last --follow",
+            RunLifecyclePhase::WaitingForApproval => "answer with: palyra approvals watch".to_owned(),
+            _ => format!("see how it goes on with: palyra runs tape {} --follow", run.run_id),
         };
-        context.console.remark(next);
+        context.console.remark(&next);
     }
     Ok(code)
 }

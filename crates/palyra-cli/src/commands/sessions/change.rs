@@ -4,7 +4,7 @@ use clap::Args;
 use palyra_client::Client;
 use palyra_client::api::{
     ArchiveSessionParams, CompactionView, ForkSessionParams, NewSessionParams, RenameSessionParams,
-    RevertCompactionResponse, SessionView,
+    RevertCompactionResponse, SessionSettingsView, SessionView,
 };
 use palyra_client::command::{About, Command};
 use palyra_common::{ExitCode, RunMode};
@@ -34,6 +34,9 @@ pub(crate) struct NewArguments {
     /// How untrusted results are treated in its runs: open, guarded or strict
     #[arg(long)]
     mode: Option<RunMode>,
+    /// The agent that carries its runs out, by name
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
 }
 
 /// Another title.
@@ -76,8 +79,9 @@ pub(crate) struct CompactArguments {
 }
 
 pub(super) async fn new(arguments: NewArguments, client: &Client, context: &Context) -> Result<ExitCode, CliError> {
-    let NewArguments { title, key, mode } = arguments;
-    let params = NewSessionParams { session_key: key, binding: None, title, mode, settings: None };
+    let NewArguments { title, key, mode, agent } = arguments;
+    let settings = agent.map(|agent| SessionSettingsView { agent: Some(agent), ..SessionSettingsView::default() });
+    let params = NewSessionParams { session_key: key, binding: None, title, mode, settings };
     report(&client.execute(&Command::SessionNew(params)).await?, "began", context)
 }
 
@@ -150,6 +154,10 @@ pub(super) async fn compact(
     let (word, kept, gone) = (if plan.applied { "are" } else { "would be" }, plan.kept.len(), plan.summarised.len());
     console.line(&format!("{gone} exchanges {word} summarised, {kept} stay whole"))?;
     console.line(&format!("later runs are told {} instead of {} bytes", plan.bytes_after, plan.bytes_before))?;
+    console.line(&format!("asked:\n{}", plan.asked.trim_end()))?;
+    let by = if plan.method == "model" { "as a model summarises it" } else { "by first sentences" };
+    console.line(&format!("answered, {by}:\n{}", plan.answered.trim_end()))?;
+    plan.note.iter().for_each(|note| console.remark(&format!("note: {note}")));
     if plan.applied {
         console.remark("everything stays on the journal; take it back with --revert");
     } else {

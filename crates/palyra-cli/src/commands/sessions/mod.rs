@@ -4,6 +4,7 @@ mod change;
 mod input;
 mod list;
 mod look;
+mod recall;
 mod show;
 
 use clap::Subcommand;
@@ -20,6 +21,7 @@ Examples:
   palyra sessions send last --mode steer \"look at the tests as well\"
   palyra sessions fork last --run 3XK9 --title \"another way\"
   palyra sessions export last > session.md
+  palyra sessions recall \"which port did we choose for the tests?\"
   palyra run --session last \"and now the other file\"";
 
 /// What to do with sessions.
@@ -50,6 +52,8 @@ pub(crate) enum SessionsCommand {
     Queue(change::SessionArgument),
     /// Take back something that waits
     Withdraw(input::WithdrawArguments),
+    /// Find what was asked and answered before, in your own sessions
+    Recall(recall::RecallArguments),
     /// Shorten what later runs know of the earlier ones
     Compact(change::CompactArguments),
 }
@@ -73,6 +77,7 @@ pub(super) async fn execute(command: SessionsCommand, context: &Context) -> Resu
         SessionsCommand::Send(arguments) => input::send(arguments, &client, context).await,
         SessionsCommand::Queue(arguments) => look::queue(&arguments, &client, context).await,
         SessionsCommand::Withdraw(arguments) => input::withdraw(arguments, &client, context).await,
+        SessionsCommand::Recall(arguments) => recall::execute(&arguments, &client, context).await,
         SessionsCommand::Compact(arguments) => change::compact(&arguments, &client, context).await,
     }
 }

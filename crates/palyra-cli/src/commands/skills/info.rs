@@ -27,6 +27,7 @@ pub(super) fn show(detail: &SkillDetail, context: &Context) -> Result<(), CliErr
         format!("  status     {}{}", skill.status, because(&skill.reason)),
         format!("  publisher  {} ({}, {})", skill.publisher, skill.trust, skill.key_id),
     ];
+    lines.extend(skill.registry.iter().map(|registry| format!("  registry   {registry}")));
     lines.extend(skill.tools.iter().map(|tool| format!("  tool       {tool}")));
     lines.extend(skill.hooks.iter().map(|hook| format!("  hook       {hook}")));
     lines.extend(powers(&detail.capabilities, &detail.granted));

@@ -1,14 +1,14 @@
 //! `palyra skills install|update`: from a file or a registry into the daemon.
 
 use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use palyra_client::Client;
 use palyra_client::api::{InstallSkillParams, SkillDetail, UploadSkillParams, UploadSkillResponse};
-use palyra_client::command::Command;
+use palyra_client::command::{About, Command, SkillName};
 use palyra_common::{ExitCode, ToStableError as _};
 use palyra_skills::{SkillArchive, verify};
 
@@ -33,15 +33,48 @@ pub(crate) struct InstallArguments {
     disabled: bool,
 }
 
+/// What to update.
+#[derive(Debug, Args)]
+pub(crate) struct UpdateArguments {
+    /// The id of an installed skill, for the newest version in the registry that it came from; or an archive, or REGISTRY/SKILL, or REGISTRY/SKILL@VERSION
+    #[arg(value_name = "SKILL|FILE")]
+    source: String,
+}
+
+/// Brings a skill to the newest version of its registry, or to the one in a file.
+pub(super) async fn update(client: &Client, given: UpdateArguments, context: &Context) -> Result<ExitCode, CliError> {
+    let source = given.source;
+    let install = |source| InstallArguments { source, accept_key: None, disabled: false };
+    if super::pack::names_archive(&source) {
+        return execute(client, install(source), context).await;
+    }
+    let about = About::only(SkillName(source.clone()));
+    let detail: SkillDetail = client.execute(&Command::SkillGet(about)).await?;
+    let Some(registry) = detail.skill.registry.clone() else {
+        return Err(CliError::Usage {
+            reason: format!("`{source}` came from a file, so nobody knows where newer versions of it are"),
+            usage: Some("palyra skills update FILE".to_owned()),
+        });
+    };
+    match execute(client, install(format!("{registry}/{source}")), context).await {
+        Err(CliError::Client(error)) if error.to_stable().code == "skill_already_installed" => {
+            info::show(&detail, context)?;
+            context.console.remark(&format!("there is nothing newer in {registry}"));
+            Ok(ExitCode::Ok)
+        }
+        other => other,
+    }
+}
+
 pub(super) async fn execute(client: &Client, given: InstallArguments, context: &Context) -> Result<ExitCode, CliError> {
-    let path = PathBuf::from(&given.source);
+    let path = Path::new(&given.source);
     let mut params = InstallSkillParams {
         accept_key: given.accept_key,
         keep_disabled: given.disabled,
         ..InstallSkillParams::default()
     };
     let offered = if path.is_file() || !given.source.contains('/') {
-        let bytes = std::fs::read(&path).map_err(super::file("read", &path))?;
+        let bytes = super::pack::archive_bytes(path)?;
         let archive = SkillArchive::read(&bytes)?;
         params.archive = Some(archive.digest());
         upload(client, &archive, &bytes, context).await?;
@@ -105,9 +138,4 @@ fn ask(archive: &SkillArchive, context: &Context) -> Result<Option<String>, CliE
     std::io::stdin().read_line(&mut answer).map_err(|source| CliError::Output { source })?;
     let yes = matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes");
     Ok(yes.then(|| verified.key_id.to_string()))
-}
-
-/// Whether this names an archive on disk.
-pub(super) fn is_archive(path: &str) -> bool {
-    Path::new(path).is_file()
 }

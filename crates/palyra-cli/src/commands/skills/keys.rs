@@ -1,10 +1,10 @@
-//! `palyra skills keygen`: a key to sign skills with.
+//! `palyra skills keygen`: a key to sign skills with; and keys as people name them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use palyra_common::ExitCode;
-use palyra_skills::PublisherKey;
+use palyra_skills::{KeyId, PublicKey, PublisherKey, SkillError};
 use serde_json::json;
 
 use crate::context::Context;
@@ -19,11 +19,16 @@ pub(crate) struct KeygenArguments {
 }
 
 pub(super) fn execute(given: &KeygenArguments, context: &Context) -> Result<ExitCode, CliError> {
-    let key = PublisherKey::generate()?;
-    key.save(&given.file)?;
     let mut public_path = given.file.clone().into_os_string();
     public_path.push(".pub");
     let public_path = PathBuf::from(public_path);
+    if public_path.exists() {
+        // Asked first: a private key whose public half belongs to another would be found out much later.
+        let source = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
+        return Err(SkillError::File { doing: "write", path: public_path, source }.into());
+    }
+    let key = PublisherKey::generate()?;
+    key.save(&given.file)?;
     let public = key.public();
     std::fs::write(&public_path, format!("{public}\n")).map_err(super::file("write", &public_path))?;
     let console = &context.console;
@@ -40,4 +45,25 @@ pub(super) fn execute(given: &KeygenArguments, context: &Context) -> Result<Exit
         }))?;
     }
     Ok(ExitCode::Ok)
+}
+
+/// A public key, or the file that holds one.
+pub(super) fn public_key(text: &str) -> Result<PublicKey, CliError> {
+    let path = Path::new(text);
+    let key = match std::fs::read_to_string(path) {
+        Ok(key) => key,
+        // What is no path is not repeated as one.
+        Err(_) if text.starts_with("ed25519:") || text.contains("PRIVATE KEY") => text.to_owned(),
+        Err(error) => return Err(super::file("read", path)(error)),
+    };
+    Ok(key.trim().parse()?)
+}
+
+/// A key's id from what a person has of it.
+pub(super) fn key_id(text: &str) -> Result<KeyId, CliError> {
+    match text.parse::<KeyId>() {
+        Ok(id) => Ok(id),
+        Err(error) if text.starts_with("key:") => Err(error.into()),
+        Err(_) => Ok(public_key(text)?.id()),
+    }
 }

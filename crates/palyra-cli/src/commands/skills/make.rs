@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use palyra_common::ExitCode;
 use palyra_plugins_build::{
-    BuildOptions, BuiltSkill, GuestTools, Language, NewSkill, Origin, Reuse, build_skill, new_skill,
+    BuildOptions, BuiltSkill, GuestTools, Language, NewSkill, Origin, Reuse, SkillKind, build_skill, new_skill,
 };
 use serde_json::json;
 
@@ -20,12 +20,33 @@ pub(crate) struct NewArguments {
     /// Language it is written in: rust, javascript, python, c or wat
     #[arg(long, default_value = "rust")]
     lang: Language,
+    /// What it begins with
+    #[arg(long, value_enum, default_value_t = Kind::Tool)]
+    kind: Kind,
     /// Who will sign it; the first word of the id if left out
     #[arg(long)]
     publisher: Option<String>,
     /// Folder to write to; named as the skill if left out
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
+}
+
+/// What a new skill begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Kind {
+    /// A tool for the model
+    Tool,
+    /// A hook that is asked before each tool call
+    Hook,
+}
+
+impl From<Kind> for SkillKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Tool => Self::Tool,
+            Kind::Hook => Self::Hook,
+        }
+    }
 }
 
 /// What to build.
@@ -41,7 +62,12 @@ pub(crate) struct BuildArguments {
 
 pub(super) fn begin(given: &NewArguments, context: &Context) -> Result<ExitCode, CliError> {
     let folder = given.folder.clone().unwrap_or_else(|| PathBuf::from(&given.skill));
-    let new = NewSkill { language: given.lang, skill_id: &given.skill, publisher: given.publisher.as_deref() };
+    let new = NewSkill {
+        language: given.lang,
+        kind: given.kind.into(),
+        skill_id: &given.skill,
+        publisher: given.publisher.as_deref(),
+    };
     let files = new_skill(&new, &folder)?;
     let console = &context.console;
     if console.is_text() {

@@ -1,6 +1,6 @@
 //! `palyra skills …`: write, build, sign, install and watch over skills.
 //!
-//! What needs no daemon (new, build, run, test, keygen, pack, sign, verify, audit of a file) works without one.
+//! What needs no daemon (new, build, run, test, keygen, pack, sign, verify, audit of a file, what publishers sign) works without one.
 
 mod call;
 mod cases;
@@ -16,7 +16,10 @@ mod make;
 mod pack;
 mod publishers;
 mod registry;
+mod run;
 mod shown;
+mod statements;
+mod test;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,9 +52,10 @@ pub(crate) enum SkillsCommand {
     /// Compile a skill's folder into WebAssembly
     Build(make::BuildArguments),
     /// Call a tool of a folder or an archive here and now, without a daemon
-    Run(local::RunArguments),
+    #[command(override_usage = run::USAGE)]
+    Run(run::RunArguments),
     /// Run the cases in a skill's `tests` folder
-    Test(local::TestArguments),
+    Test(test::TestArguments),
     /// Make a key to sign skills with
     Keygen(keys::KeygenArguments),
     /// Pack a built folder into an archive
@@ -72,7 +76,7 @@ pub(crate) enum SkillsCommand {
     /// Install a skill, or a newer version of it
     Install(install::InstallArguments),
     /// Bring an installed skill to a newer version
-    Update(install::InstallArguments),
+    Update(install::UpdateArguments),
     /// Remove a skill and what it stored
     Remove(change::SkillArgument),
     /// List installed skills
@@ -93,6 +97,17 @@ pub(crate) enum SkillsCommand {
     Untrust(publishers::UntrustArguments),
     /// List publishers and their keys
     Publishers,
+    /// As a publisher, hand over from your key to a new one
+    RotateKey(statements::RotateKeyArguments),
+    /// As a publisher, take back keys and archives of yours
+    Revoke(statements::RevokeArguments),
+    /// Take in what a publisher signed: a change of keys, or a list of what it takes back
+    Import {
+        /// The file, as `palyra skills rotate-key` or `palyra skills revoke` wrote it
+        file: PathBuf,
+    },
+    /// Trust a key no more, whoever signs with it
+    RevokeKey(statements::RevokeKeyArguments),
     /// Call a tool of an installed skill outside any run
     Call(call::CallArguments),
     /// Look at and change which skills are told of which events
@@ -107,13 +122,15 @@ pub(super) async fn execute(command: SkillsCommand, context: &Context) -> Result
     match command {
         SkillsCommand::New(given) => make::begin(&given, context),
         SkillsCommand::Build(given) => make::build(&given, context),
-        SkillsCommand::Run(given) => local::run(given, context).await,
-        SkillsCommand::Test(given) => local::test(&given, context).await,
+        SkillsCommand::Run(given) => run::execute(given, context).await,
+        SkillsCommand::Test(given) => test::execute(&given, context).await,
         SkillsCommand::Keygen(given) => keys::execute(&given, context),
         SkillsCommand::Pack(given) => pack::pack_folder(&given, context),
         SkillsCommand::Sign(given) => pack::sign_archive(&given, context),
+        SkillsCommand::RotateKey(given) => statements::rotate_key(&given, context),
+        SkillsCommand::Revoke(given) => statements::revoke(&given, context),
         SkillsCommand::Verify { archive } => pack::verify_archive(&archive, context),
-        SkillsCommand::Audit { subject } if install::is_archive(&subject) => {
+        SkillsCommand::Audit { subject } if pack::names_archive(&subject) => {
             pack::audit_archive(Path::new(&subject), context)
         }
         SkillsCommand::Registry(command) => registry::execute(command, context),
@@ -130,7 +147,8 @@ async fn in_daemon(command: SkillsCommand, context: &Context) -> Result<ExitCode
             info::show(&detail, context)?;
             Ok(ExitCode::Ok)
         }
-        SkillsCommand::Install(given) | SkillsCommand::Update(given) => install::execute(&client, given, context).await,
+        SkillsCommand::Install(given) => install::execute(&client, given, context).await,
+        SkillsCommand::Update(given) => install::update(&client, given, context).await,
         SkillsCommand::Remove(given) => {
             change::execute(&client, Command::SkillRemove(About::only(SkillName(given.skill))), context).await
         }
@@ -144,6 +162,8 @@ async fn in_daemon(command: SkillsCommand, context: &Context) -> Result<ExitCode
         SkillsCommand::Trust(given) => publishers::trust(&client, given, context).await,
         SkillsCommand::Untrust(given) => publishers::untrust(&client, given, context).await,
         SkillsCommand::Publishers => publishers::list(&client, context).await,
+        SkillsCommand::Import { file } => statements::import(&client, &file, context).await,
+        SkillsCommand::RevokeKey(given) => statements::revoke_key(&client, given, context).await,
         SkillsCommand::Call(given) => call::execute(&client, given, context).await,
         SkillsCommand::Hooks(command) => hooks::execute(&client, command, context).await,
         _ => list::execute(&client, context).await,

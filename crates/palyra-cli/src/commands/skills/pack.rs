@@ -1,5 +1,6 @@
 //! `palyra skills pack|sign|verify|audit`: archives on disk, without a daemon.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -120,7 +121,27 @@ fn show_report(report: &AuditReport, context: &Context) -> Result<(), CliError> 
     console.line(&format!("audit: {}", report.verdict))
 }
 
+/// Whether a word means a file and not an installed skill: it is there, or no skill could be called so.
+pub(super) fn names_archive(word: &str) -> bool {
+    Path::new(word).is_file() || word.contains('/') || word.ends_with(".palyra-skill")
+}
+
 pub(super) fn read(path: &Path) -> Result<SkillArchive, CliError> {
-    let bytes = std::fs::read(path).map_err(super::file("read", path))?;
-    Ok(SkillArchive::read(&bytes)?)
+    Ok(SkillArchive::read(&archive_bytes(path)?)?)
+}
+
+/// The bytes of an archive, and of a file without end only as many as show that it is none.
+pub(super) fn archive_bytes(path: &Path) -> Result<Vec<u8>, CliError> {
+    if path.is_dir() {
+        let shown = path.display();
+        return Err(CliError::Usage {
+            reason: format!("`{shown}` is a folder and not an archive"),
+            usage: Some(format!("palyra skills pack {shown}")),
+        });
+    }
+    let mut bytes = Vec::new();
+    let limit = ArchiveLimits::default().archive_bytes.saturating_add(1);
+    let read = std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes));
+    read.map_err(super::file("read", path))?;
+    Ok(bytes)
 }

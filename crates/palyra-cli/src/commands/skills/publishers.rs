@@ -34,8 +34,8 @@ pub(crate) struct UntrustArguments {
 }
 
 pub(super) async fn trust(client: &Client, given: TrustArguments, context: &Context) -> Result<ExitCode, CliError> {
-    // A path or the key itself: a key has no `/` and is no file.
-    let public_key = std::fs::read_to_string(&given.key).map_or(given.key, |text| text.trim().to_owned());
+    // Read here, so that a private key that was named by mistake stays on this machine.
+    let public_key = super::keys::public_key(&given.key)?.to_string();
     let params = TrustPublisherParams { publisher: given.publisher, public_key, reason: given.reason };
     let publisher: PublisherView = client.execute(&Command::PublisherTrust(params)).await?;
     tell(&publisher, "is trusted", context)
@@ -45,7 +45,12 @@ pub(super) async fn untrust(client: &Client, given: UntrustArguments, context: &
     let params = ChangeSkillParams { reason: given.reason };
     let about = About { target: PublisherName(given.publisher), params };
     let publisher: PublisherView = client.execute(&Command::PublisherUntrust(about)).await?;
-    tell(&publisher, "is trusted no more; its skills are in quarantine", context)
+    let what = if publisher.key_id.is_none() && publisher.revoked_keys.is_empty() {
+        "was not known here; from now on nothing of it is accepted"
+    } else {
+        "is trusted no more; its skills are in quarantine"
+    };
+    tell(&publisher, what, context)
 }
 
 pub(super) async fn list(client: &Client, context: &Context) -> Result<ExitCode, CliError> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use palyra_common::{Clock as _, ExitCode, SystemClock};
 use palyra_skills::{
-    ArchiveLimits, PublisherKey, RegistryLifetimes, RegistryRoles, RegistryWriter, SkillId, SkillVersion,
+    ArchiveLimits, Envelope, PublisherKey, RegistryLifetimes, RegistryRoles, RegistryWriter, SkillId, SkillVersion,
 };
 use serde_json::json;
 
@@ -17,12 +17,13 @@ use crate::error::CliError;
 pub(crate) enum RegistryCommand {
     /// Begin a registry in a directory
     Create(RegistryArguments),
-    /// Add a signed archive
+    /// Add a signed archive, or pass on what a publisher takes back
     Publish {
         #[command(flatten)]
         registry: RegistryArguments,
-        /// The archive
-        archive: PathBuf,
+        /// The archive, or a list that `palyra skills revoke` wrote
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
     },
     /// Say that a version must not be used any more
     Revoke {
@@ -68,9 +69,16 @@ pub(super) fn execute(command: RegistryCommand, context: &Context) -> Result<Exi
             let text = format!("{} is a registry; its first root is {digest}", given.directory.display());
             tell(context, &text, &json!({"directory": given.directory, "first_root": digest}))
         }
-        RegistryCommand::Publish { registry, archive } => {
+        RegistryCommand::Publish { registry, file } => {
             let (mut writer, key) = open(&registry)?;
-            let bytes = std::fs::read(&archive).map_err(super::file("read", &archive))?;
+            let bytes = std::fs::read(&file).map_err(super::file("read", &file))?;
+            // An archive never begins like JSON.
+            if bytes.trim_ascii_start().starts_with(b"{") {
+                let list = writer.announce(&Envelope::parse(&bytes)?, &[&key], now)?;
+                let text = format!("list {} of {} is passed on", list.number, list.publisher);
+                let document = json!({"publisher": list.publisher.to_string(), "number": list.number});
+                return tell(context, &text, &document);
+            }
             let artifact = writer.publish(&bytes, &ArchiveLimits::default(), &[&key], now)?;
             let text = format!("{} {} is published", artifact.skill_id, artifact.version);
             tell(context, &text, &json!(artifact))

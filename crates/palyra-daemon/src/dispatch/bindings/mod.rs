@@ -8,6 +8,7 @@ mod table;
 
 use palyra_client::api::{BindingPlace, BindingView, ListBindingsParams, ListBindingsResponse, SetBindingParams};
 use palyra_common::{BindingId, Clock as _, Digest, ErrorCategory, SessionId, StableErrorEnvelope, SystemClock};
+use palyra_journal::NewRecord;
 
 use self::table::{BindingRemoved, BindingSet, Filter};
 use super::caller::Caller;
@@ -20,8 +21,10 @@ pub(super) use table::Bindings;
 
 /// Longest name of a channel.
 const MAX_CHANNEL: usize = 64;
-/// Longest name of an account or a conversation.
+/// Longest name of an account, a conversation or a sender.
 const MAX_NAME: usize = 200;
+/// Most senders that count as the owner: one person has few names.
+const MAX_SENDERS: usize = 16;
 
 pub(super) async fn set(
     app: &App,
@@ -30,10 +33,14 @@ pub(super) async fn set(
     version: Option<u64>,
 ) -> Result<BindingView> {
     check(&params.place)?;
+    check_senders(&params.trusted_senders)?;
     let id = id_of(caller.id(), &params.place);
     let _turn = turn(app, id).await;
     check_version(find(app, id).await?.as_ref(), version)?;
-    tie(app, caller, params.place, params.session_id).await
+    if let Some(agent) = &params.agent {
+        app.engine.check_agent(agent)?;
+    }
+    tie(app, caller, params).await
 }
 
 pub(super) async fn list(app: &App, caller: &Caller, params: ListBindingsParams) -> Result<ListBindingsResponse> {
@@ -41,6 +48,7 @@ pub(super) async fn list(app: &App, caller: &Caller, params: ListBindingsParams)
     let filter = Filter {
         owner: caller.sees(),
         session_id: params.session_id,
+        agent: params.agent,
         channel: params.channel,
         account: params.account,
         conversation: params.conversation,
@@ -77,16 +85,34 @@ pub(super) async fn session_of(app: &App, caller: &Caller, place: &BindingPlace)
     Ok(find(app, id_of(caller.id(), place)).await?.map(|binding| binding.session_id))
 }
 
+/// The binding of a place of the caller's, if it is tied.
+pub(super) async fn find_at(app: &App, caller: &Caller, place: &BindingPlace) -> Result<Option<BindingView>> {
+    check(place)?;
+    find(app, id_of(caller.id(), place)).await
+}
+
 /// The same for a place that has to be tied.
-pub(super) async fn session_at(app: &App, caller: &Caller, place: &BindingPlace) -> Result<SessionId> {
-    session_of(app, caller, place).await?.ok_or_else(|| not_found(&written(place)))
+pub(super) async fn at(app: &App, caller: &Caller, place: &BindingPlace) -> Result<BindingView> {
+    find_at(app, caller, place).await?.ok_or_else(|| not_found(&written(place)))
+}
+
+/// The records that untie every place, whoever's, where an agent answers.
+pub(super) async fn without_agent(app: &App, by: &str, agent: &str) -> Result<Vec<NewRecord>> {
+    let filter = Filter { agent: Some(agent.to_owned()), limit: u32::MAX, ..Filter::default() };
+    let bound = app.journal.read(move |reader| Ok(table::bindings(reader.connection(), &filter)?)).await?;
+    let untied = |binding: BindingView| {
+        let removed = BindingRemoved { binding_id: binding.binding_id, by: by.to_owned() };
+        records::record(table::REMOVED, SystemClock.now(), &removed)
+    };
+    bound.into_iter().map(untied).collect()
 }
 
 /// Ties a place of the caller's to a session, whatever it was tied to before. The caller has the turn of the place.
-pub(super) async fn tie(app: &App, caller: &Caller, place: BindingPlace, session_id: SessionId) -> Result<BindingView> {
+pub(super) async fn tie(app: &App, caller: &Caller, params: SetBindingParams) -> Result<BindingView> {
+    let SetBindingParams { place, session_id, agent, trusted_senders } = params;
     let owner = caller.id().to_owned();
     let id = id_of(&owner, &place);
-    let set = BindingSet { binding_id: id, by: owner.clone(), owner, place, session_id };
+    let set = BindingSet { binding_id: id, by: owner.clone(), owner, place, session_id, agent, trusted_senders };
     let record = records::record(table::SET, SystemClock.now(), &set)?;
     app.journal.append(vec![record]).await?;
     get(app, id).await
@@ -127,6 +153,17 @@ fn check(place: &BindingPlace) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn check_senders(senders: &[String]) -> Result<()> {
+    let fits = |name: &String| {
+        !name.trim().is_empty() && name.chars().count() <= MAX_NAME && !name.chars().any(char::is_control)
+    };
+    if senders.len() <= MAX_SENDERS && senders.iter().all(fits) {
+        return Ok(());
+    }
+    let message = format!("at most {MAX_SENDERS}, each with 1 to {MAX_NAME} characters and no control characters");
+    Err(Refusal::field("trusted_senders", message))
 }
 
 fn check_version(known: Option<&BindingView>, expected: Option<u64>) -> Result<()> {

@@ -22,6 +22,10 @@ pub(super) struct BindingSet {
     pub(super) owner: String,
     pub(super) place: BindingPlace,
     pub(super) session_id: SessionId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) trusted_senders: Vec<String>,
     pub(super) by: String,
 }
 
@@ -40,7 +44,7 @@ impl Projection for Bindings {
         "bindings"
     }
     fn version(&self) -> u32 {
-        1
+        2
     }
     fn tables(&self) -> &'static [&'static str] {
         &["bindings"]
@@ -49,7 +53,8 @@ impl Projection for Bindings {
         connection.execute_batch(
             "CREATE TABLE bindings (
                 binding_id TEXT PRIMARY KEY NOT NULL, owner TEXT NOT NULL, channel TEXT NOT NULL, account TEXT NOT NULL,
-                conversation TEXT NOT NULL, session_id TEXT NOT NULL, version INTEGER NOT NULL, set_at INTEGER NOT NULL, set_by TEXT NOT NULL
+                conversation TEXT NOT NULL, session_id TEXT NOT NULL, version INTEGER NOT NULL, set_at INTEGER NOT NULL, set_by TEXT NOT NULL,
+                agent TEXT, trusted_senders TEXT NOT NULL
             ) STRICT, WITHOUT ROWID",
         )
     }
@@ -58,7 +63,9 @@ impl Projection for Bindings {
             SET => {
                 let set: BindingSet = read(record)?;
                 connection
-                    .prepare_cached("INSERT OR REPLACE INTO bindings VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?
+                    .prepare_cached(
+                        "INSERT OR REPLACE INTO bindings VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                    )?
                     .execute(params![
                         set.binding_id.to_string(),
                         set.owner,
@@ -69,6 +76,8 @@ impl Projection for Bindings {
                         i64::try_from(record.seq).unwrap_or(i64::MAX),
                         record.at.0,
                         set.by,
+                        set.agent,
+                        serde_json::json!(set.trusted_senders).to_string(),
                     ])?;
             }
             REMOVED => {
@@ -96,6 +105,7 @@ pub(super) fn binding(connection: &Connection, id: BindingId) -> rusqlite::Resul
 pub(super) struct Filter {
     pub(super) owner: Option<String>,
     pub(super) session_id: Option<SessionId>,
+    pub(super) agent: Option<String>,
     pub(super) channel: Option<String>,
     pub(super) account: Option<String>,
     pub(super) conversation: Option<String>,
@@ -109,7 +119,7 @@ pub(super) fn bindings(connection: &Connection, filter: &Filter) -> rusqlite::Re
         .prepare_cached(
             "SELECT * FROM bindings WHERE (?1 IS NULL OR owner = ?1) AND (?2 IS NULL OR session_id = ?2)
              AND (?3 IS NULL OR channel = ?3) AND (?4 IS NULL OR account = ?4) AND (?5 IS NULL OR conversation = ?5)
-             AND (?6 IS NULL OR binding_id > ?6) ORDER BY binding_id LIMIT ?7",
+             AND (?6 IS NULL OR binding_id > ?6) AND (?8 IS NULL OR agent = ?8) ORDER BY binding_id LIMIT ?7",
         )?
         .query_map(
             params![
@@ -120,6 +130,7 @@ pub(super) fn bindings(connection: &Connection, filter: &Filter) -> rusqlite::Re
                 filter.conversation,
                 filter.after.map(|id| id.to_string()),
                 filter.limit,
+                filter.agent,
             ],
             view,
         )?
@@ -135,6 +146,10 @@ fn view(row: &Row<'_>) -> rusqlite::Result<BindingView> {
         version: u64::try_from(row.get::<_, i64>(6)?).unwrap_or(0),
         set_at: Timestamp(row.get(7)?),
         set_by: row.get(8)?,
+        agent: row.get(9)?,
+        trusted_senders: serde_json::from_str(&row.get::<_, String>(10)?).map_err(|error| {
+            rusqlite::Error::FromSqlConversionFailure(10, rusqlite::types::Type::Text, Box::new(error))
+        })?,
     })
 }
 

@@ -132,9 +132,14 @@ async fn questions(app: &App, owner: Option<String>, which: Which) -> Result<Vec
 
 /// What a program holds and a person does not: whoever is at the machine itself has the owner's rights anyway.
 fn credential(caller: &Caller) -> Option<String> {
-    match &caller.principal.via {
+    held(&caller.principal.via)
+}
+
+fn held(via: &Via) -> Option<String> {
+    match via {
         Via::ApiToken { id } => Some(format!("token {id}")),
         Via::Device { id, .. } => Some(format!("device {id}")),
+        Via::CanvasLink { made_with } => held(made_with),
         Via::UnixSocket { .. } | Via::LocalToken | Via::Console { .. } => None,
     }
 }

@@ -225,7 +225,7 @@ async fn places_are_tied_to_sessions() {
     let mixed_up = refused(grpc.gateway.set_binding(set(wanted(&bound.binding_id, "thread-8"), None)).await);
     assert_eq!(mixed_up.0, Code::InvalidArgument);
     let agent = wire::Binding { agent_id: "helper".to_owned(), ..wanted("", "thread-7") };
-    assert_eq!(refused(grpc.gateway.set_binding(set(agent, None)).await).0, Code::InvalidArgument);
+    assert_eq!(refused(grpc.gateway.set_binding(set(agent, None)).await), (Code::NotFound, "agent_not_found".into()));
 
     grpc.gateway.set_binding(set(wanted("", "thread-8"), None)).await.unwrap();
     let page = |page_token| wire::ListBindingsRequest { agent_id: None, page_size: 1, page_token };

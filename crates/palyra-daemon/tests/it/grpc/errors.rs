@@ -35,7 +35,8 @@ async fn strangers_learn_nothing_but_that_somebody_is_there() {
     assert_eq!(refused(stranger.gateway.list_runs(request).await).0, Code::Unauthenticated);
 
     let mut health = HealthClient::new(channel(&daemon).await);
-    let names = ["", "palyra.gateway.v1.GatewayService", "palyra.auth.v1.TokensService"];
+    let names =
+        ["", "palyra.gateway.v1.GatewayService", "palyra.auth.v1.TokensService", "palyra.gateway.v1.CanvasService"];
     for name in names {
         let answer = health.check(HealthCheckRequest { service: name.to_owned() }).await.unwrap();
         assert_eq!(answer.into_inner().status(), ServingStatus::Serving, "{name}");
@@ -58,12 +59,12 @@ async fn every_refusal_carries_its_envelope() {
     let page = wire::ListRunsRequest { page_token: "nonsense".into(), ..Default::default() };
     assert_eq!(refused(grpc.gateway.list_runs(page).await), (Code::InvalidArgument, "proto_message_invalid".into()));
 
-    for absent in [
+    for empty in [
         refused(grpc.gateway.append_event(wire::AppendEventRequest::default()).await),
-        refused(grpc.gateway.list_agents(wire::ListAgentsRequest::default()).await),
+        refused(grpc.gateway.set_agent(wire::SetAgentRequest::default()).await),
         refused(grpc.gateway.route_message(wire::RouteMessageRequest::default()).await),
     ] {
-        assert_eq!(absent, (Code::Unimplemented, "unsupported_rpc".into()));
+        assert_eq!(empty.0, Code::InvalidArgument, "{empty:?}");
     }
 
     let large = wire::GetRunRequest { run_id: "x".repeat(5 << 20) };

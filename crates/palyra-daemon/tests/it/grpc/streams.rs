@@ -304,6 +304,10 @@ async fn the_first_message_must_begin_something() {
     assert_eq!(refused(grpc.open(stop).await.map(drop)), (Code::InvalidArgument, "request_invalid".into()));
     let nothing = Up::Start(wire::StartRun::default());
     assert_eq!(refused(grpc.open(nothing).await.map(drop)), (Code::InvalidArgument, "proto_message_invalid".into()));
+    let attempts = wire::RunSpec { max_attempts: Some(2), ..spec(&place, "think") };
+    let attempts = Up::Start(wire::StartRun { run: Some(attempts), progress: false });
+    let without_objective = refused(grpc.open(attempts).await.map(drop));
+    assert_eq!(without_objective, (Code::InvalidArgument, "request_invalid".into()));
     let unknown =
         Up::Resume(wire::ResumeRun { run_id: palyra_common::RunId::generate().to_string(), ..Default::default() });
     assert_eq!(refused(grpc.open(unknown).await.map(drop)), (Code::NotFound, "run_not_found".into()));

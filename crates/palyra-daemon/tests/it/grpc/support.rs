@@ -7,6 +7,7 @@ use palyra_proto::auth::v1::tokens_service_client::TokensServiceClient;
 use palyra_proto::error_from_status;
 use palyra_proto::gateway::v1 as wire;
 use palyra_proto::gateway::v1::approvals_service_client::ApprovalsServiceClient;
+use palyra_proto::gateway::v1::canvas_service_client::CanvasServiceClient;
 use palyra_proto::gateway::v1::gateway_service_client::GatewayServiceClient;
 use palyra_proto::gateway::v1::run_stream_request::Body as Up;
 use palyra_proto::gateway::v1::run_stream_response::Body as Down;
@@ -42,6 +43,7 @@ pub(crate) type Shown = InterceptedService<Channel, Shows>;
 pub(crate) struct Grpc {
     pub(crate) gateway: GatewayServiceClient<Shown>,
     pub(crate) approvals: ApprovalsServiceClient<Shown>,
+    pub(crate) canvases: CanvasServiceClient<Shown>,
     pub(crate) tokens: TokensServiceClient<Shown>,
 }
 
@@ -58,6 +60,7 @@ impl Grpc {
         Self {
             gateway: GatewayServiceClient::with_interceptor(channel.clone(), shows.clone()),
             approvals: ApprovalsServiceClient::with_interceptor(channel.clone(), shows.clone()),
+            canvases: CanvasServiceClient::with_interceptor(channel.clone(), shows.clone()),
             tokens: TokensServiceClient::with_interceptor(channel, shows),
         }
     }

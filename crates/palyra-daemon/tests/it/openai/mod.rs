@@ -3,6 +3,7 @@
 mod chat;
 mod client_tools;
 mod errors;
+mod images;
 mod official;
 mod people;
 mod responses;

@@ -92,10 +92,10 @@ async fn what_is_too_long_goes_to_a_larger_window_only() {
     assert_eq!(answer(&router, to_b).await.unwrap_err().class, Class::ContextTooLong);
     assert_eq!(world.asked(), ["a/m one", "b/n only", "b/n only"]);
     // 3000 tokens do not fit into 2000; nobody is asked in vain.
-    let long = ModelRequest { messages: vec![Message::user("word ".repeat(2400))], ..request() };
+    let long = ModelRequest { messages: vec![Message::user("word ".repeat(2400))].into(), ..request() };
     answer(&router, long).await.unwrap();
     assert_eq!(world.asked(), ["b/n only"]);
-    let endless = ModelRequest { messages: vec![Message::user("word ".repeat(24_000))], ..request() };
+    let endless = ModelRequest { messages: vec![Message::user("word ".repeat(24_000))].into(), ..request() };
     answer(&router, endless).await.unwrap();
     assert_eq!(world.asked(), ["b/n only"], "if it fits nowhere the largest decides");
 }
@@ -105,11 +105,12 @@ async fn a_model_that_cannot_do_it_is_not_asked() {
     let (router, world) =
         router(&TWO.replace("context_tokens = 2000", "context_tokens = 2000\ncapabilities = ['structured_output']"));
     let image = Part { kind: PartKind::Image, media_type: "image/png".into(), name: None, data: "AA==".into() };
-    let seeing = ModelRequest { messages: vec![Message::user("what is it?").with_parts(vec![image])], ..request() };
+    let seeing =
+        ModelRequest { messages: vec![Message::user("what is it?").with_parts(vec![image])].into(), ..request() };
     answer(&router, seeing.clone()).await.unwrap();
     assert_eq!(world.asked(), ["b/n only"]);
-    let tool = ToolSpec { name: "t".into(), description: String::new(), input_schema: serde_json::json!({}) };
-    answer(&router, ModelRequest { tools: vec![tool], ..request() }).await.unwrap();
+    let tool = ToolSpec { name: "t".into(), description: String::new(), input_schema: serde_json::json!({}).into() };
+    answer(&router, ModelRequest { tools: [tool].into(), ..request() }).await.unwrap();
     assert_eq!(world.asked(), ["b/n only"]);
     let shaped = OutputShape::Json { name: "x".into(), schema: serde_json::json!({}) };
     answer(&router, ModelRequest { output: shaped, ..request() }).await.unwrap();

@@ -231,7 +231,12 @@ pub(super) fn router(file: &str) -> (Router, Arc<World>) {
 
 pub(super) fn router_with(file: &str, policy: RoutePolicy) -> (Router, Arc<World>) {
     let world = Arc::new(World::default());
-    let of = In(Arc::clone(&world));
+    (router_in(&world, file, policy), world)
+}
+
+/// Another router in the same world.
+pub(super) fn router_in(world: &Arc<World>, file: &str, policy: RoutePolicy) -> Router {
+    let of = In(Arc::clone(world));
     let accounts = Accounts::parse(file, Path::new("models.toml")).unwrap();
     let options = RouterOptions {
         factory: Arc::new(of.clone()),
@@ -240,7 +245,7 @@ pub(super) fn router_with(file: &str, policy: RoutePolicy) -> (Router, Arc<World
         policy,
         pace: Arc::new(of),
     };
-    (Router::new(accounts, options).unwrap(), world)
+    Router::new(accounts, options).unwrap()
 }
 
 /// A request of a run whose turn is the first key's.

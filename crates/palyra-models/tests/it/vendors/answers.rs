@@ -98,11 +98,11 @@ async fn thoughts_make_the_round_trip() {
         }
         let turn = assembler.finish();
         let mut next = request(None);
-        next.messages.push(
+        next.push(
             palyra_models::Message::assistant(&turn.text, turn.tool_calls.clone()).with_reasoning(turn.reasoning),
         );
         for call in &turn.tool_calls {
-            next.messages.push(palyra_models::Message::tool_result(&call.id, &call.name, "done"));
+            next.push(palyra_models::Message::tool_result(&call.id, &call.name, "done"));
         }
         ask(provider.as_ref(), next).await;
         let sent = server.requests()[1].body.clone();

@@ -31,7 +31,7 @@ async fn the_messages_wire_of_llama_cpp_is_spoken() {
 
     // Plain words, streamed, with a summary in the middle and a bound.
     let mut plain = request(Some(&json!({"tools": [], "max_output_tokens": 12})));
-    plain.messages.push(Message::system("Summary of 3 earlier step(s) of this task: none"));
+    plain.push(Message::system("Summary of 3 earlier step(s) of this task: none"));
     let (events, error) = ask(&provider, plain.clone()).await;
     assert!(error.is_none(), "{error:?}");
     let turn = assembled(&events);
@@ -63,8 +63,8 @@ async fn the_messages_wire_of_llama_cpp_is_spoken() {
 
     // Its result goes back, and the conversation goes on. (Left to itself the model cannot call: its few tokens have none for that.)
     let mut next = request(Some(&json!({"tools": tool, "tool_choice": "required", "max_output_tokens": 400})));
-    next.messages.push(Message::assistant(&turn.text, vec![call.clone()]));
-    next.messages.push(Message::tool_error(&call.id, &call.name, "the clock is broken"));
+    next.push(Message::assistant(&turn.text, vec![call.clone()]));
+    next.push(Message::tool_error(&call.id, &call.name, "the clock is broken"));
     let (events, error) = ask(&provider, next).await;
     assert!(error.is_none(), "{error:?}");
     assert!(!events.is_empty());
@@ -80,7 +80,7 @@ async fn the_messages_wire_of_llama_cpp_is_spoken() {
 
     // A conversation that does not fit.
     let mut long = plain;
-    long.messages.push(Message::user("word ".repeat(60_000)));
+    long.push(Message::user("word ".repeat(60_000)));
     let (_, error) = ask(&provider, long).await;
     assert_eq!(error.unwrap().class, ModelErrorClass::ContextTooLong);
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use palyra_plugins_build::{BuildError, Language, NewSkill, Reuse, build_skill, new_skill};
+use palyra_plugins_build::{BuildError, Language, NewSkill, Reuse, SkillKind, build_skill, new_skill};
 
 use crate::support::{available, build, host, options};
 
@@ -11,7 +11,8 @@ fn imports_of(language: Language, file: &str, change: impl Fn(&str) -> String, w
         return None;
     }
     let folder = tempfile::tempdir().unwrap();
-    new_skill(&NewSkill { language, skill_id: "acme.imports", publisher: None }, folder.path()).unwrap();
+    new_skill(&NewSkill { language, kind: SkillKind::Tool, skill_id: "acme.imports", publisher: None }, folder.path())
+        .unwrap();
     let path = folder.path().join(file);
     let source = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, change(&source)).unwrap();
@@ -78,8 +79,11 @@ fn a_call_that_the_world_does_not_name_is_an_error() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    new_skill(&NewSkill { language: Language::C, skill_id: "acme.undeclared", publisher: None }, folder.path())
-        .unwrap();
+    new_skill(
+        &NewSkill { language: Language::C, kind: SkillKind::Tool, skill_id: "acme.undeclared", publisher: None },
+        folder.path(),
+    )
+    .unwrap();
     let path = folder.path().join("src/skill.c");
     let source = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, source.replace("  palyra_buffer greeting", "  palyra_now();\n  palyra_buffer greeting"))
@@ -92,7 +96,11 @@ fn a_call_that_the_world_does_not_name_is_an_error() {
 #[test]
 fn foreign_imports_and_exports_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    new_skill(&NewSkill { language: Language::Wat, skill_id: "acme.foreign", publisher: None }, folder.path()).unwrap();
+    new_skill(
+        &NewSkill { language: Language::Wat, kind: SkillKind::Tool, skill_id: "acme.foreign", publisher: None },
+        folder.path(),
+    )
+    .unwrap();
     for (text, refused) in [
         ("(component (import \"wasi:cli/environment@0.2.0\" (instance)))", "wasi:cli/environment@0.2.0"),
         ("(component)", "exports neither"),

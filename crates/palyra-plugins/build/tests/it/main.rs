@@ -8,6 +8,7 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod determinism;
 mod examples;
 mod host;
 mod imports;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use palyra_common::Timestamp;
-use palyra_plugins_build::{Case, GuestTools, Language, NewSkill, Reuse, SkillCases, new_skill};
+use palyra_plugins_build::{Case, GuestTools, Language, NewSkill, Reuse, SkillCases, SkillKind, new_skill};
 use palyra_plugins_runtime::{
     CacheKey, CallOptions, ExecutionMode, Failed, HookCall, Plugin, PluginError, PluginRuntime, PluginUsage,
     RuntimeOptions, ToolCall,
@@ -120,11 +120,15 @@ async fn run_example(name: &str) {
 }
 
 async fn run_template(language: Language) {
+    run_template_of(language, SkillKind::Tool).await;
+}
+
+async fn run_template_of(language: Language, kind: SkillKind) {
     if !available(language) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    new_skill(&NewSkill { language, skill_id: "acme.greeter", publisher: None }, folder.path()).unwrap();
+    new_skill(&NewSkill { language, kind, skill_id: "acme.greeter", publisher: None }, folder.path()).unwrap();
     run_cases(folder.path()).await;
 }
 
@@ -181,4 +185,24 @@ async fn the_python_template_passes_its_cases() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_text_template_passes_its_cases() {
     run_template(Language::Wat).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rust_hook_passes_its_cases() {
+    run_template_of(Language::Rust, SkillKind::Hook).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_c_hook_passes_its_cases() {
+    run_template_of(Language::C, SkillKind::Hook).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_javascript_hook_passes_its_cases() {
+    run_template_of(Language::JavaScript, SkillKind::Hook).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_python_hook_passes_its_cases() {
+    run_template_of(Language::Python, SkillKind::Hook).await;
 }

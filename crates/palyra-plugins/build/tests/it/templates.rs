@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use palyra_common::Digest;
-use palyra_plugins_build::{Language, ModuleKind, NewSkill, Origin, Reuse, new_skill};
+use palyra_plugins_build::{Language, ModuleKind, NewSkill, Origin, Reuse, SkillKind, new_skill};
 use serde_json::Value;
 
 use crate::support::{available, build};
 
 fn template(language: Language, folder: &Path) {
-    let new = NewSkill { language, skill_id: "acme.greeter", publisher: None };
+    let new = NewSkill { language, kind: SkillKind::Tool, skill_id: "acme.greeter", publisher: None };
     new_skill(&new, folder).unwrap();
 }
 
@@ -48,6 +48,23 @@ fn builds(language: Language) {
     assert_eq!(again.origin, Origin::Cached);
     assert_eq!(again.modules[0].digest, module.digest);
     assert_eq!(again.provenance, built.provenance);
+}
+
+/// A hook exports that and nothing else, and imports nothing.
+#[test]
+fn the_hooks_of_all_languages_build() {
+    for language in [Language::Rust, Language::C, Language::JavaScript, Language::Python] {
+        if !available(language) {
+            continue;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let new = NewSkill { language, kind: SkillKind::Hook, skill_id: "acme.guard", publisher: None };
+        new_skill(&new, folder.path()).unwrap();
+        let module = build(folder.path(), Reuse::Cached).modules.remove(0);
+        assert!(module.shape.imports.is_empty(), "{language}: {:?}", module.shape.imports);
+        assert!(module.shape.exports.iter().any(|export| export == "palyra:plugin/hook@1.0.0"), "{language}");
+        assert!(!module.shape.exports.iter().any(|export| export.contains("/tool@")), "{language}");
+    }
 }
 
 #[test]

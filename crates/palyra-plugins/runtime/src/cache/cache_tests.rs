@@ -132,6 +132,12 @@ fn a_key_is_made_once_and_refused_when_others_can_read_it() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     assert!(matches!(CacheKey::load_or_create(&path), Err(PluginError::Cache(_))));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    // Only root can give a file away.
+    if std::os::unix::fs::chown(&path, Some(65_534), None).is_ok() {
+        let refused = CacheKey::load_or_create(&path).unwrap_err().to_string();
+        assert!(refused.contains("another user"), "{refused}");
+        std::os::unix::fs::chown(&path, Some(rustix::process::geteuid().as_raw()), None).unwrap();
+    }
     fs::write(&path, b"short").unwrap();
     assert!(matches!(CacheKey::load_or_create(&path), Err(PluginError::Cache(_))));
 }

@@ -69,9 +69,13 @@ impl CacheKey {
         }
         #[cfg(unix)]
         {
-            use std::os::unix::fs::PermissionsExt as _;
-            if metadata.permissions().mode() & 0o077 != 0 {
+            use std::os::unix::fs::MetadataExt as _;
+            if metadata.mode() & 0o077 != 0 {
                 return Err(io::Error::other("others may read the key"));
+            }
+            // Whoever owns a file can read it, whatever its mode.
+            if metadata.uid() != rustix::process::geteuid().as_raw() {
+                return Err(io::Error::other("the key belongs to another user"));
             }
         }
         let bytes = Zeroizing::new(fs::read(path)?);

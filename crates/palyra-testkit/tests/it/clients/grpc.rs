@@ -60,6 +60,7 @@ async fn reflection_is_all_that_a_foreign_client_needs() {
         "grpc.reflection.v1alpha.ServerReflection",
         "palyra.auth.v1.TokensService",
         "palyra.gateway.v1.ApprovalsService",
+        "palyra.gateway.v1.CanvasService",
         GATEWAY,
     ];
     assert_eq!(listed["services"], json!(expected), "nothing is listed that is not served");

@@ -141,6 +141,9 @@ fn broken_off(error: &anyhow::Error) -> bool {
 
 pub(super) async fn create(client: &Client, workspace: &Path) -> Result<Option<RunId>> {
     let params = CreateRunParams {
+        attachments: Vec::new(),
+        objective: None,
+        max_attempts: None,
         binding: None,
         client_tools: Vec::new(),
         history: Vec::new(),

@@ -14,6 +14,8 @@ async fn earlier_exchanges_are_carried_into_the_next_run_and_no_further() {
     let daemon = DaemonOptions::new(Model::Server(server.base_url())).start().await.unwrap();
     let (client, workspace) = (daemon.client(), workspace());
     let in_session = |prompt: &str, key: &str| CreateRunParams {
+        objective: None,
+        max_attempts: None,
         client_tools: Vec::new(),
         history: Vec::new(),
         session_key: Some(key.to_owned()),

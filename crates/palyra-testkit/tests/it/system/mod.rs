@@ -1,20 +1,33 @@
 //! System tests: the real programs, a scripted model, and judgement by the tape. Every one of them ends with
 //! `TestDaemon::finish`, which replays all runs and verifies the journal.
 
+mod agents;
 mod approvals;
+mod attachments;
+mod canvas;
 mod conversation;
 mod demo;
+mod devices;
 mod disk_full;
 mod fetching;
+mod instructions;
 mod interrupt;
+mod mistakes;
 mod openai;
 mod outside;
 mod processes;
 mod replay;
 mod resume;
 mod secrets;
+mod skill_cache;
+mod skill_guests;
+mod skill_keys;
+mod skill_pages;
+mod skill_registries;
 mod skills;
+mod skills_by_hand;
 mod steering;
+mod tokens;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -32,6 +45,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A task in a workspace, with nothing else said.
 fn task(prompt: &str, workspace: &Path) -> CreateRunParams {
     CreateRunParams {
+        attachments: Vec::new(),
+        objective: None,
+        max_attempts: None,
         binding: None,
         client_tools: Vec::new(),
         history: Vec::new(),

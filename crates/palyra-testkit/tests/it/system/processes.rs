@@ -224,7 +224,9 @@ async fn a_program_and_its_grandchildren_die_when_the_run_is_stopped() {
         events.push(event);
     }
     let [result] = results(&events).try_into().unwrap();
-    assert!(result.content.contains("it was stopped"), "{}", result.content);
+    // On a busy machine the daemon does not wait for the report; it then says that it does not know.
+    let told = ["it was stopped", "its outcome is unknown"];
+    assert!(told.iter().any(|told| result.content.contains(told)), "{}", result.content);
     daemon.finish().await.unwrap();
 }
 

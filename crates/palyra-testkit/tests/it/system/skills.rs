@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::call;
 
 /// A context whose model calls a tool once and repeats what it gave, with the guest compilers of this machine.
-fn context(tool: &str, arguments: Value) -> TestContext {
+pub(super) fn context(tool: &str, arguments: Value) -> TestContext {
     let script = json!({ "turn": [call(tool, arguments), { "echo": "last_result" }] });
     let mut context = TestContext::new().unwrap().scripted(&script).unwrap();
     for (name, fallback) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup"), ("XDG_CACHE_HOME", ".cache")] {
@@ -20,14 +20,14 @@ fn context(tool: &str, arguments: Value) -> TestContext {
 }
 
 /// Runs a command that has to succeed.
-fn done(context: &TestContext, arguments: &[&str]) -> Run {
+pub(super) fn done(context: &TestContext, arguments: &[&str]) -> Run {
     let run = context.run(arguments).unwrap();
     assert_eq!(run.code, 0, "{arguments:?}: {run}");
     run
 }
 
 /// Runs a command that has to fail with this stable code.
-fn refused(context: &TestContext, arguments: &[&str], code: &str) -> Run {
+pub(super) fn refused(context: &TestContext, arguments: &[&str], code: &str) -> Run {
     let run = context.run(arguments).unwrap();
     assert_ne!(run.code, 0, "{arguments:?}: {run}");
     assert!(run.stderr.contains(&format!("[{code}]")), "{arguments:?} is not refused with {code}: {run}");
@@ -95,7 +95,7 @@ fn a_skill_of_a_compiler_goes_from_nothing_to_a_run() {
 }
 
 /// A signed skill in text, of a version, in a file.
-fn packed(context: &TestContext, version: &str, key: &str) -> String {
+pub(super) fn packed(context: &TestContext, version: &str, key: &str) -> String {
     let folder = format!("folder-{version}-{}", key.replace('.', "-"));
     done(context, &["skills", "new", "hello", "--lang", "wat", "--folder", &folder]);
     let manifest = context.workspace().join(&folder).join("skill.toml");
@@ -111,7 +111,7 @@ fn packed(context: &TestContext, version: &str, key: &str) -> String {
     file
 }
 
-fn key_id(context: &TestContext, file: &str) -> String {
+pub(super) fn key_id(context: &TestContext, file: &str) -> String {
     let verified = done(context, &["skills", "verify", file, "--output", "json"]);
     verified.json().unwrap()["key_id"].as_str().unwrap().to_owned()
 }
@@ -149,7 +149,7 @@ fn a_new_publisher_is_accepted_once_and_then_held_to_its_key() {
     context.finish().unwrap();
 }
 
-fn stored_archive(context: &TestContext) -> PathBuf {
+pub(super) fn stored_archive(context: &TestContext) -> PathBuf {
     fn find(directory: &Path) -> Option<PathBuf> {
         for entry in std::fs::read_dir(directory).ok()? {
             let path = entry.ok()?.path();

@@ -71,6 +71,9 @@ async fn work(root: &Path, workspace: &Path, runs: u32) -> Result<()> {
 async fn run(daemon: &TestDaemon, workspace: &Path) -> Result<()> {
     let client = daemon.client();
     let params = CreateRunParams {
+        attachments: Vec::new(),
+        objective: None,
+        max_attempts: None,
         binding: None,
         client_tools: Vec::new(),
         history: Vec::new(),

@@ -1,0 +1,61 @@
+//! Files that go with a task: read here, handed to the daemon, named by the run.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use palyra_client::Client;
+use palyra_client::api::{AddAttachmentParams, AttachmentParams};
+use palyra_common::Environment;
+
+use crate::error::CliError;
+
+/// Largest file: an image may have as much, and of a text only the beginning is shown anyway.
+const LARGEST: u64 = 5 << 20;
+
+/// A file that was read.
+pub(super) struct Read {
+    name: String,
+    bytes: Vec<u8>,
+}
+
+/// Reads all files, so that a wrong name is told before anything begins.
+pub(super) fn read(paths: &[PathBuf], environment: &Environment) -> Result<Vec<Read>, CliError> {
+    paths.iter().map(|path| read_one(path, environment)).collect()
+}
+
+fn read_one(path: &Path, environment: &Environment) -> Result<Read, CliError> {
+    let refuse = |reason: String| CliError::Attachment { path: path.to_owned(), reason };
+    let file = File::open(environment.absolute(path)).map_err(|error| {
+        refuse(match error.kind() {
+            std::io::ErrorKind::NotFound => "it does not exist".to_owned(),
+            _ => error.to_string(),
+        })
+    })?;
+    let metadata = file.metadata().map_err(|error| refuse(error.to_string()))?;
+    if !metadata.is_file() {
+        return Err(refuse("it is no regular file".to_owned()));
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| refuse(error.to_string()))?;
+    match bytes.len() as u64 {
+        0 => Err(refuse("it is empty".to_owned())),
+        size if size > LARGEST => Err(refuse("it has more than 5 MiB".to_owned())),
+        _ => {
+            let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+            Ok(Read { name, bytes })
+        }
+    }
+}
+
+/// Hands the files over.
+pub(super) async fn hand_over(client: &Client, files: Vec<Read>) -> Result<Vec<AttachmentParams>, CliError> {
+    let mut stored = Vec::with_capacity(files.len());
+    for Read { name, bytes } in files {
+        let data = STANDARD.encode(bytes);
+        stored.push(client.add_attachment(&AddAttachmentParams { name, data }).await?);
+    }
+    Ok(stored)
+}

@@ -1,0 +1,102 @@
+//! `models.toml` and the price file are followed while the daemon runs, as policies are.
+//!
+//! Both are looked at once a second. What changed is read, judged and taken over for the next call; calls under way end as they began. A file that cannot be
+//! used is told of once, in the log and on the journal, and in the daemon's health until it is mended.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use palyra_common::{Clock, StableErrorEnvelope};
+use palyra_journal::Journal;
+use tokio_util::sync::CancellationToken;
+
+use super::change::{self, Came, MODELS_CHANGED, PRICES_CHANGED};
+use super::{Models, Reloaded};
+use crate::spending::Prices;
+use crate::stamp::Stamp;
+
+/// How often the files are looked at.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// What is followed, and where it is told.
+pub(crate) struct Watched {
+    pub(crate) models: Arc<Models>,
+    pub(crate) prices: Arc<Prices>,
+    pub(crate) journal: Journal,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// Follows the files until the daemon ends.
+pub(crate) async fn follow(watched: Watched, closing: CancellationToken) {
+    let (mut models, mut prices) = (watched.models.read_at(), watched.prices.read_at());
+    loop {
+        tokio::select! {
+            () = closing.cancelled() => return,
+            () = tokio::time::sleep(EVERY) => {}
+        }
+        let now = Stamp::of(watched.models.file());
+        if now != models {
+            models = now;
+            watched.models_changed().await;
+        }
+        let now = Stamp::of(watched.prices.file());
+        if now != prices {
+            prices = now;
+            watched.prices_changed().await;
+        }
+    }
+}
+
+impl Watched {
+    async fn models_changed(&self) {
+        let models = Arc::clone(&self.models);
+        let reloaded = match tokio::task::spawn_blocking(move || models.reload()).await {
+            Ok(reloaded) => reloaded,
+            Err(error) => return tracing::error!(%error, "loading models.toml failed"),
+        };
+        let Some(file) = self.models.file() else { return };
+        match reloaded {
+            Reloaded::Same => {}
+            Reloaded::TakenOver(difference) => {
+                let reason = self.models.view().reason;
+                tracing::info!(?difference, "models.toml was taken over: {reason}");
+                let came = Came::TakenOver { difference: Some(&difference), reason: Some(&reason) };
+                self.note(MODELS_CHANGED, file, came).await;
+            }
+            Reloaded::Refused(error) => self.refused(MODELS_CHANGED, file, &error).await,
+        }
+    }
+
+    async fn prices_changed(&self) {
+        let prices = Arc::clone(&self.prices);
+        let reloaded = match tokio::task::spawn_blocking(move || prices.reload()).await {
+            Ok(reloaded) => reloaded,
+            Err(error) => return tracing::error!(%error, "loading the prices failed"),
+        };
+        let Some(file) = self.prices.file() else { return };
+        match reloaded {
+            Ok(()) => {
+                tracing::info!(file = %file.display(), "the prices were loaded anew");
+                self.note(PRICES_CHANGED, file, Came::TakenOver { difference: None, reason: None }).await;
+            }
+            Err(error) => self.refused(PRICES_CHANGED, file, &error).await,
+        }
+    }
+
+    async fn refused(&self, kind: &'static str, file: &Path, error: &StableErrorEnvelope) {
+        let shown = file.display();
+        tracing::error!(code = %error.code, "`{shown}` IS NOT IN FORCE, what it said before is: {}", error.message);
+        self.note(kind, file, Came::Refused(error)).await;
+    }
+
+    async fn note(&self, kind: &'static str, file: &Path, came: Came<'_>) {
+        let noted = match change::record(kind, self.clock.now(), file, came) {
+            Ok(record) => self.journal.append(vec![record]).await.map(|_| ()).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = noted {
+            tracing::error!(error, kind, "the change is not on the journal");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The mistakes that people make with models, and what a model does to them: one line each that says what to do, and a run that goes on afterwards.
+
+use palyra_testkit::TestContext;
+use palyra_testkit::model_server::{ModelServer, Reply};
+use serde_json::json;
+
+/// A refusal as a model says it itself.
+const DECLINED: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"refusal\":\"I will not.\"}}]}\n\n\
+                        data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+
+struct Mistake {
+    name: &'static str,
+    /// What the server says; the last one for ever.
+    replies: Vec<Reply>,
+    code: &'static str,
+    /// What the line says, in this order.
+    line: &'static [&'static str],
+}
+
+fn mistakes() -> Vec<Mistake> {
+    let refused = |status: u16, message: &str, code: &str| {
+        vec![Reply::status(status, &json!({ "error": { "message": message, "code": code } }))]
+    };
+    vec![
+        Mistake {
+            name: "a wrong key",
+            replies: refused(401, "Incorrect API key provided", "invalid_api_key"),
+            code: "model_auth_failed",
+            line: &["does not accept the key (401): Incorrect API key provided", "; check the key ("],
+        },
+        Mistake {
+            name: "a wrong model",
+            replies: refused(404, "The model `scripted-model` does not exist", "model_not_found"),
+            code: "model_request_rejected",
+            line: &[
+                "does not offer the model `scripted-model` (404)",
+                "; check its name",
+                "`palyra models list PROVIDER`",
+            ],
+        },
+        Mistake {
+            name: "no model server",
+            replies: vec![Reply::raw("<html>hello</html>").content_type("text/html")],
+            code: "model_request_rejected",
+            line: &["is no model server: it answered with a web page; check the base URL", "`palyra models test`"],
+        },
+        Mistake {
+            name: "an empty answer",
+            replies: vec![Reply::text(&[]), Reply::text(&[]), Reply::text(&[])],
+            code: "model_empty_answer",
+            line: &["the model answered with nothing; try again, or use another model"],
+        },
+        Mistake {
+            name: "a refusal",
+            replies: vec![Reply::raw(DECLINED)],
+            code: "content_policy",
+            line: &["withheld the answer; say the task differently, or use another model"],
+        },
+    ]
+}
+
+/// A home where nothing says which model to ask.
+fn choosing() -> TestContext {
+    TestContext::new().unwrap().env("PALYRA_MODEL_PROVIDER", "auto")
+}
+
+/// A home whose model server is this one.
+fn asking(base_url: &str) -> TestContext {
+    choosing().env("OPENAI_BASE_URL", base_url).env("OPENAI_API_KEY", "sk-hunter2")
+}
+
+/// The one line that says why the run ended.
+fn assert_told(name: &str, text: &str, code: &str, parts: &[&str]) {
+    assert!(text.contains(&format!("failed (provider_error: {code})")), "{name}: {text}");
+    let is_told = |line: &&str| {
+        let mut rest = *line;
+        parts.iter().all(|part| match rest.split_once(part) {
+            Some((_, after)) => {
+                rest = after;
+                true
+            }
+            None => false,
+        })
+    };
+    assert_eq!(text.lines().filter(is_told).count(), 1, "{name}: {text}");
+}
+
+/// Lets the newest run go on, and sees it end well.
+fn assert_goes_on(name: &str, context: &TestContext, how: &[&str]) {
+    let resumed = context.run([&["runs", "resume", "last"], how].concat()).unwrap();
+    assert_eq!(resumed.code, 0, "{name}: {resumed}");
+    let followed = context.run(["runs", "tape", "last", "--follow"]).unwrap();
+    assert_eq!(followed.code, 0, "{name}: {followed}");
+    let shown = context.run(["runs", "show", "last"]).unwrap();
+    assert!(shown.stdout.contains("phase      completed\n") && shown.stdout.contains("fine"), "{name}: {shown}");
+}
+
+#[test]
+fn each_mistake_is_one_line_and_the_run_goes_on() {
+    for Mistake { name, replies, code, line } in mistakes() {
+        let server = ModelServer::start(replies).unwrap();
+        let context = asking(&server.base_url());
+        let run = context.run(["run", "say hello"]).unwrap();
+        assert_eq!(run.code, 4, "{name}: {run}");
+        assert_told(name, &run.stderr, code, line);
+        assert!(run.stderr.contains("nothing is lost") && !run.stderr.contains("hunter2"), "{name}: {run}");
+        server.push(Reply::text(&["fine"]));
+        assert_goes_on(name, &context, &[]);
+        context.finish().unwrap();
+    }
+}
+
+#[test]
+fn a_server_that_was_not_there_is_named_and_another_one_takes_its_place() {
+    let gone = ModelServer::start(Vec::new()).unwrap().base_url();
+    let context = asking(&gone);
+    let run = context.run(["run", "say hello"]).unwrap();
+    assert_eq!(run.code, 4, "{run}");
+    let line = format!("cannot reach the model server at `{gone}`");
+    assert_told("no network", &run.stderr, "model_unreachable", &[&line, "; check the network"]);
+    // What the daemon was started with holds until it is started again, which resuming does.
+    let stopped = context.run(["daemon", "stop"]).unwrap();
+    assert_eq!(stopped.code, 0, "{stopped}");
+    let server = ModelServer::start(vec![Reply::text(&["fine"])]).unwrap();
+    let context = context.env("OPENAI_BASE_URL", server.base_url());
+    assert_goes_on("no network", &context, &[]);
+    context.finish().unwrap();
+}
+
+#[test]
+fn a_run_with_a_mistyped_model_goes_on_with_another() {
+    let unknown = json!({ "error": { "message": "The model `godo` does not exist", "code": "model_not_found" } });
+    let server = ModelServer::start(vec![Reply::status(404, &unknown), Reply::text(&["fine"])]).unwrap();
+    let context = asking(&server.base_url());
+    let run = context.run(["run", "--model", "godo", "say hello"]).unwrap();
+    let parts = ["does not offer the model `godo`", "; check its name"];
+    assert_told("a mistyped model", &run.stderr, "model_request_rejected", &parts);
+    assert!(run.stderr.contains("with `--model NAME` on another model"), "{run}");
+    assert_goes_on("a mistyped model", &context, &["--model", "good"]);
+    let asked: Vec<_> =
+        server.requests().iter().filter_map(|request| request.body["model"].as_str().map(str::to_owned)).collect();
+    assert_eq!(asked, ["godo", "good"]);
+    let shown = context.run(["runs", "show", "last"]).unwrap();
+    assert!(shown.stdout.contains("openai_compatible/good"), "{shown}");
+    context.finish().unwrap();
+}
+
+#[test]
+fn a_model_that_was_just_chosen_is_used_by_the_next_command() {
+    let server = ModelServer::start(vec![Reply::text(&["fine"])]).unwrap();
+    let context = choosing();
+    // A daemon that has no model yet.
+    let first = context.run(["run", "what time is it"]).unwrap();
+    assert!(first.stderr.contains("offline/"), "{first}");
+    let file = context.root().join("home/.config/palyra/models.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let account =
+        format!("version = 1\n[providers.work]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\n", server.base_url());
+    std::fs::write(file, account).unwrap();
+    let chosen = context.run(["models", "set-default", "work/good"]).unwrap();
+    assert_eq!(chosen.code, 0, "{chosen}");
+    assert!(chosen.stderr.contains("the running daemon uses it from now on"), "{chosen}");
+    let explained = context.run(["models", "explain"]).unwrap();
+    assert!(explained.stdout.contains("1      work/good"), "{explained}");
+    let run = context.run(["run", "say hello"]).unwrap();
+    assert!(run.code == 0 && run.stdout.contains("fine"), "{run}");
+    context.finish().unwrap();
+}

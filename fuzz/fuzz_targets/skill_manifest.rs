@@ -1,0 +1,4 @@
+//! Manifests of skills.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| palyra_testkit::oracles::skill_manifest(bytes));
