@@ -9,6 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::sweep::sweep;
 use crate::host::Cgroups;
 use crate::plan::Plan;
 
@@ -50,14 +51,14 @@ impl Groups {
             Cgroups::None(_) => {}
             Cgroups::V2 { parent, memory, pids } => {
                 let path = parent.join(name);
-                fs::create_dir(&path)?;
+                make(&path)?;
                 groups.memory = memory.then(|| path.clone());
                 groups.pids = (*pids || !*memory).then_some(path);
             }
             Cgroups::V1 { memory, pids } => {
                 for (parent, kept) in [(memory, &mut groups.memory), (pids, &mut groups.pids)] {
                     if let Some(parent) = parent {
-                        fs::create_dir(parent.join(name))?;
+                        make(&parent.join(name))?;
                         *kept = Some(parent.join(name));
                     }
                 }
@@ -149,14 +150,14 @@ fn parents(facts: &Cgroups) -> impl Iterator<Item = &Path> {
     one.into_iter().chain(other).map(PathBuf::as_path)
 }
 
-/// Removes what supervisors that were killed could not: empty groups whose process is gone. The kernel refuses to remove any other.
-fn sweep(parent: &Path) {
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)).and_then(|pid| pid.parse::<u32>().ok());
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
-            let _ = fs::remove_dir(entry.path());
+/// Makes a group. One that has the name already was left by a dead supervisor, for no two that live have the same process id.
+fn make(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            remove(path);
+            fs::create_dir(path)
         }
+        made => made,
     }
 }
 

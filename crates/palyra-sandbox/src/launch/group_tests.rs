@@ -11,6 +11,23 @@ use crate::plan::invented::{USER, grant, host, invocation};
 use crate::plan::plan;
 
 #[test]
+fn a_group_of_a_dead_supervisor_with_the_same_process_id_is_made_anew() {
+    let (parent, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let leftover = parent.path().join("palyra-sandbox-1");
+    fs::create_dir(&leftover).unwrap();
+    for facts in [
+        Cgroups::V2 { parent: parent.path().to_owned(), memory: true, pids: true },
+        Cgroups::V1 { memory: Some(other.path().to_owned()), pids: Some(parent.path().to_owned()) },
+    ] {
+        // It comes as far as entering, which an ordinary directory has no file for.
+        let failed = Groups::enter(&facts, "palyra-sandbox-1").unwrap_err().to_string();
+        assert!(failed.contains("cgroup.procs"), "{failed}");
+        assert!(!leftover.exists(), "what was made anew is removed again");
+        fs::create_dir(&leftover).unwrap();
+    }
+}
+
+#[test]
 fn limits_are_written_where_the_unified_hierarchy_has_them() {
     let parent = tempfile::tempdir().unwrap();
     let facts = Cgroups::V2 { parent: parent.path().to_owned(), memory: true, pids: true };

@@ -17,6 +17,7 @@ mod scratch;
 mod setup;
 mod streams;
 mod supervisor;
+mod sweep;
 mod syscall;
 mod tree;
 mod watch;

@@ -1,13 +1,13 @@
 //! What happens when those who started a sandbox go away, and when there are many.
 
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use palyra_common::SandboxTier;
-use palyra_sandbox::{Cgroups, EndCause, Exit, SandboxError, Stdio, Stream};
+use palyra_sandbox::{Cgroups, EndCause, Exit, HostFacts, SandboxError, Stdio, Stream};
 
 use crate::world::{World, finish};
 
@@ -27,8 +27,8 @@ fn parent_of(pid: i32) -> i32 {
     stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-fn kill(pid: i32) {
-    assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+fn signal(pid: i32, name: &str) {
+    assert!(Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap().success());
 }
 
 /// A tree with a process in a session of its own.
@@ -91,7 +91,7 @@ fn a_dead_launcher_takes_its_sandboxes_along_and_is_replaced() {
         let mut child = world.sandbox.spawn_blocking(&plan, Stdio::default()).unwrap();
         eventually("the tree runs", || world.leftovers().len() >= 4);
         let launcher = parent_of(parent_of(child.pid));
-        kill(launcher);
+        signal(launcher, "KILL");
         let report = child.wait_blocking().unwrap();
         assert_eq!(report.cause, EndCause::Abandoned, "{tier:?}");
         eventually("the tree is dead", || world.leftovers().is_empty());
@@ -106,7 +106,7 @@ fn a_dead_supervisor_is_a_lost_child_and_a_dead_tree() {
         let plan = world.plan(&world.grant(tier), &world.invocation("sh", &["-c", TREE]));
         let mut child = world.sandbox.spawn_blocking(&plan, Stdio::default()).unwrap();
         eventually("the tree runs", || world.leftovers().len() >= 4);
-        kill(parent_of(child.pid));
+        signal(parent_of(child.pid), "KILL");
         assert_eq!(child.wait_blocking().unwrap_err(), SandboxError::Lost, "{tier:?}");
         eventually("the tree is dead", || world.leftovers().is_empty());
         assert_eq!(world.run(tier, "echo", &["again"]).stdout, "again\n");
@@ -148,31 +148,62 @@ fn daemon_that_is_killed() {
     child.wait_blocking().unwrap();
 }
 
+/// The control groups that a supervisor makes on this host.
+fn groups_of(supervisor: i32, host: &HostFacts) -> Vec<PathBuf> {
+    let parents = match &host.cgroups {
+        Cgroups::None(_) => vec![],
+        Cgroups::V2 { parent, .. } => vec![parent],
+        Cgroups::V1 { memory, pids } => memory.iter().chain(pids).collect(),
+    };
+    parents.into_iter().map(|parent| parent.join(format!("palyra-sandbox-{supervisor}"))).collect()
+}
+
 #[test]
 fn nothing_is_left_of_a_finished_sandbox() {
     let world = World::new();
+    let mut groups = Vec::new();
     for tier in TIERS {
-        assert!(
-            world.run(tier, "sh", &["-c", "mkdir $HOME/x; chmod 0 $HOME/x; echo x > $TMPDIR/y"]).report.exit.success()
-        );
+        let script = "mkdir $HOME/x; chmod 0 $HOME/x; echo x > $TMPDIR/y; read line";
+        let plan = world.plan(&world.grant(tier), &world.invocation("sh", &["-c", script]));
+        let child = world.sandbox.spawn_blocking(&plan, Stdio::pipes()).unwrap();
+        let own = groups_of(parent_of(child.pid), &world.host);
+        assert!(own.iter().all(|group| group.exists()), "{own:?}");
+        groups.extend(own);
+        assert!(finish(child, "go\n").report.exit.success());
     }
     let left: Vec<_> = fs::read_dir(world.directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().starts_with("palyra-sandbox-")), "{left:?}");
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     assert!(!mounts.contains(world.directory.path().to_str().unwrap()));
-    if matches!(world.host.cgroups, Cgroups::None(_)) {
-        // Whoever may make no groups leaves none, and may remove none of others.
-        return;
-    }
     drop(world);
-    // Groups of tests that still run belong to processes that still run; what a killed launcher left goes with the next start.
-    let orphaned = |path: &&str| path.rsplit('-').next().is_some_and(|pid| !Path::new("/proc").join(pid).exists());
-    eventually("no group without its supervisor", || {
+    eventually("the groups are gone", || groups.iter().all(|group| !group.exists()));
+}
+
+#[test]
+fn what_a_killed_launcher_and_supervisor_left_goes_with_the_next_start() {
+    for tier in TIERS {
+        let world = World::new();
+        let plan = world.plan(&world.grant(tier), &world.invocation("sh", &["-c", TREE]));
+        let child = world.sandbox.spawn_blocking(&plan, Stdio::default()).unwrap();
+        eventually("the tree runs", || world.leftovers().len() >= 4);
+        let supervisor = parent_of(child.pid);
+        let launcher = parent_of(supervisor);
+        // Stopped, so that it has no time to clear up when it sees the launcher die.
+        signal(supervisor, "STOP");
+        signal(launcher, "KILL");
+        signal(supervisor, "KILL");
+        let groups = groups_of(supervisor, &world.host);
+        if tier == SandboxTier::C {
+            eventually("the kernel ends the tree", || world.leftovers().is_empty());
+        }
+        if groups.is_empty() {
+            // Without control groups nothing tells whose the rest of tier B is.
+            continue;
+        }
         assert!(World::new().run(SandboxTier::C, "true", &[]).report.exit.success());
-        let find = ["/sys/fs/cgroup", "-maxdepth", "6", "-name", "palyra-sandbox-*"];
-        let groups = Command::new("find").args(find).output().unwrap();
-        String::from_utf8_lossy(&groups.stdout).lines().filter(orphaned).count() == 0
-    });
+        eventually("the tree is dead", || world.leftovers().is_empty());
+        eventually("the groups are gone", || groups.iter().all(|group| !group.exists()));
+    }
 }
 
 #[test]
