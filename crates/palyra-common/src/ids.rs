@@ -1,10 +1,12 @@
 //! Identifiers: one ULID newtype per kind of thing, so that a run id cannot be passed where a session id is meant.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 use ulid::Ulid;
 
@@ -12,12 +14,22 @@ use crate::{ErrorCategory, StableErrorEnvelope, ToStableError};
 
 /// A text that is not a ULID.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{value}` is not a {kind} id; expected 26 characters such as 01JC0Q6F7Z8G9H0J1K2M3N4P5Q")]
+#[error("`{}` is not a {kind} id; expected 26 characters such as 01JC0Q6F7Z8G9H0J1K2M3N4P5Q", shown(value))]
 pub struct InvalidId {
     /// Which kind of id was expected, such as `run`.
     pub kind: &'static str,
     /// What was given.
     pub value: String,
+}
+
+/// So much of a wrong id as one line can show: it may be anything that somebody sent.
+fn shown(value: &str) -> String {
+    const MOST: usize = 40;
+    let mut shown: String = value.chars().take(MOST).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    if value.chars().nth(MOST).is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 impl ToStableError for InvalidId {
@@ -27,10 +39,28 @@ impl ToStableError for InvalidId {
     }
 }
 
+/// Reads an id out of any format. Written by hand so that a wrong one is refused in our words, whichever decoder met it.
+struct Reading<T> {
+    kind: &'static str,
+    id: PhantomData<T>,
+}
+
+impl<T: FromStr<Err = InvalidId>> Visitor<'_> for Reading<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a {} id of 26 characters such as 01JC0Q6F7Z8G9H0J1K2M3N4P5Q", self.kind)
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+}
+
 macro_rules! ulid_newtypes {
     ($( $(#[$meta:meta])* $name:ident($kind:literal); )+) => {$(
         $(#[$meta])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(transparent)]
         pub struct $name(Ulid);
 
@@ -72,6 +102,12 @@ macro_rules! ulid_newtypes {
                 Ulid::from_string(text)
                     .map(Self)
                     .map_err(|_| InvalidId { kind: $kind, value: text.to_owned() })
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_str(Reading { kind: $kind, id: PhantomData::<Self> })
             }
         }
 
@@ -122,8 +158,21 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_id_stays_one_short_line() {
+        let error = format!("a\nb{}", "x".repeat(100_000)).parse::<RunId>().unwrap_err().to_string();
+        assert!(error.starts_with("`a\u{fffd}bxxx") && error.len() < 200, "{error}");
+    }
+
+    #[test]
     fn a_wrong_id_names_its_kind() {
         let error = "nope".parse::<SessionId>().unwrap_err();
         assert!(error.to_string().starts_with("`nope` is not a session id"));
+        let told = |json: &str| serde_json::from_str::<RequestId>(json).unwrap_err().to_string();
+        assert!(
+            told("\"1\"").starts_with("`1` is not a request id; expected 26 characters such as"),
+            "{}",
+            told("\"1\"")
+        );
+        assert!(told("7").contains("expected a request id of 26 characters"), "{}", told("7"));
     }
 }

@@ -53,6 +53,8 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     /// What was last told about the daemon's health.
     pub(crate) recent_health: RecentHealth,
+    /// The same for strangers.
+    pub(crate) recent_brief_health: RecentHealth,
     pub(crate) ready_since: Instant,
     /// Cancelled when the daemon shall end.
     pub(crate) closing: CancellationToken,

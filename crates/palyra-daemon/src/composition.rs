@@ -344,6 +344,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         event_rates: RateLimiter::new(RateOptions::default(), Arc::clone(&clock)),
         metrics: metrics.clone(),
         recent_health: http::RecentHealth::default(),
+        recent_brief_health: http::RecentHealth::default(),
         ready_since: Instant::now(),
         closing: closing.clone(),
     });

@@ -1502,7 +1502,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Health of the daemon and of its parts. */
+        /** Health of the daemon and of its parts; without a credential only whether it is well. */
         get: operations["health"];
         put?: never;
         post?: never;
@@ -1621,7 +1621,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A response of before. */
+        /** A response of before; with `stream` it is followed from its beginning. */
         get: operations["openai.responses.get"];
         put?: never;
         post?: never;
@@ -1689,7 +1689,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** Leads from the address of a form back to its page. */
+        get: operations["canvas.page.back"];
         put?: never;
         /** Takes the forms of a canvas's page. */
         post: operations["canvas.page.act"];
@@ -3736,11 +3737,18 @@ export interface components {
             /** @description What to do about it. */
             hint?: string | null;
         };
+        /** @description What `GET /healthz` tells those who show no credential: enough for a load balancer, nothing about the machine. */
+        BriefHealthResponse: {
+            /** @description The worst of the components. */
+            status: components["schemas"]["HealthStatus"];
+            /** @description Version of the daemon. */
+            version: string;
+        };
         /** @description What `GET /readyz` answers: with status 200 if work can begin, with 503 if not. */
         ReadyResponse: {
             /** @description Whether work can begin. */
             ready: boolean;
-            /** @description The parts that are not as they should be; those that are `failing` are why it cannot. */
+            /** @description The parts that are not as they should be; those that are `failing` are why it cannot. What exactly is wrong is told to those who show a credential. */
             reasons: components["schemas"]["ComponentHealth"][];
         };
         /** @description One command of a control client. */
@@ -8426,7 +8434,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HealthResponse"];
+                    "application/json": components["schemas"]["HealthResponse"] | components["schemas"]["BriefHealthResponse"];
                 };
             };
             400: components["responses"]["Refusal"];
@@ -8762,7 +8770,9 @@ export interface operations {
     };
     "openai.responses.get": {
         parameters: {
-            query?: never;
+            query?: {
+                stream?: boolean;
+            };
             header?: never;
             path: {
                 response_id: string;
@@ -8771,7 +8781,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Done, or with `stream` under way. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8788,6 +8798,9 @@ export interface operations {
                         output: Record<string, never>[];
                         error?: Record<string, never> | null;
                         usage?: Record<string, never> | null;
+                    };
+                    "text/event-stream": {
+                        data: string;
                     };
                 };
             };
@@ -8990,6 +9003,117 @@ export interface operations {
                 content: {
                     "text/event-stream": string;
                 };
+            };
+            /** @description The link does not permit it, or the request comes from another site. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The link is not known or no longer good; nobody learns which. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            405: components["responses"]["Refusal"];
+            /** @description The form did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The canvas changed meanwhile. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The form is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The form is encoded in a way that is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description A value does not fit its field. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description Too many requests. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description A defect of the daemon. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The daemon cannot take it now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+        };
+    };
+    "canvas.page.back": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page is where it was. */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description The link does not permit it, or the request comes from another site. */
             403: {

@@ -1,4 +1,4 @@
-//! What `GET /healthz` answers, without authentication, to whoever can reach the daemon.
+//! What `GET /healthz` and `GET /readyz` answer to whoever can reach the daemon: less to those who show no credential.
 
 use palyra_common::{ComponentHealth, HealthStatus};
 use schemars::JsonSchema;
@@ -23,12 +23,21 @@ pub struct HealthResponse {
     pub components: Vec<ComponentHealth>,
 }
 
+/// What `GET /healthz` tells those who show no credential: enough for a load balancer, nothing about the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BriefHealthResponse {
+    /// The worst of the components.
+    pub status: HealthStatus,
+    /// Version of the daemon.
+    pub version: String,
+}
+
 /// What `GET /readyz` answers: with status 200 if work can begin, with 503 if not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReadyResponse {
     /// Whether work can begin.
     pub ready: bool,
-    /// The parts that are not as they should be; those that are `failing` are why it cannot.
+    /// The parts that are not as they should be; those that are `failing` are why it cannot. What exactly is wrong is told to those who show a credential.
     pub reasons: Vec<ComponentHealth>,
 }
 

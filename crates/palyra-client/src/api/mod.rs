@@ -54,7 +54,7 @@ pub use daemon::StopDaemonResponse;
 pub use devices::{CertificateView, DeviceView, ListDevicesResponse};
 pub use error::ErrorResponse;
 pub use events::{AppendEventParams, AppendEventResponse};
-pub use health::{HealthResponse, ProviderView, ReadyResponse};
+pub use health::{BriefHealthResponse, HealthResponse, ProviderView, ReadyResponse};
 pub use hooks::{HookView, ListHooksResponse, SetHookParams};
 pub use inventory::{ListPoliciesResponse, ListToolsResponse, PolicyView, ToolView};
 pub use journal::{

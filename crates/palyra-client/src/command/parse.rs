@@ -8,9 +8,16 @@ use serde_json::{Map, Value};
 
 use super::about::{About, TargetId};
 
+/// What is said of a text, a number or a list where a record belongs.
+const NO_RECORD: &str = "it must be a record, such as {}";
+
 /// Parameters from one JSON record; none at all count as a record without fields.
 pub(super) fn value<P: DeserializeOwned>(value: Value) -> Result<P, StableErrorEnvelope> {
     let value = if value.is_null() { Value::Object(Map::new()) } else { value };
+    // A list would be taken for the fields of a record in their order.
+    if !value.is_object() {
+        return Err(invalid_field("params", NO_RECORD));
+    }
     serde_path_to_error::deserialize(value).map_err(|error| named(&error.path().to_string(), &error.into_inner()))
 }
 
@@ -24,6 +31,10 @@ pub(super) fn query<P: DeserializeOwned>(query: &str) -> Result<P, StableErrorEn
 /// Parameters from a JSON body; an empty one counts as `{}`.
 pub(super) fn body<P: DeserializeOwned>(body: &[u8]) -> Result<P, StableErrorEnvelope> {
     let body = if body.is_empty() { b"{}" } else { body };
+    if body.trim_ascii_start().first() == Some(&b'[') {
+        serde_json::from_slice::<serde::de::IgnoredAny>(body).map_err(|error| malformed(&error))?;
+        return Err(invalid_field("body", NO_RECORD));
+    }
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
@@ -37,7 +48,7 @@ pub(super) fn body<P: DeserializeOwned>(body: &[u8]) -> Result<P, StableErrorEnv
 /// The same with the one thing that the command is about, taken out of the record.
 pub(super) fn about_value<T: TargetId, P: DeserializeOwned>(given: Value) -> Result<About<T, P>, StableErrorEnvelope> {
     let Value::Object(mut fields) = given else {
-        return Err(invalid_field("params", "they must be a record"));
+        return Err(invalid_field("params", NO_RECORD));
     };
     let text = match fields.remove(T::FIELD) {
         Some(Value::String(text)) => text,
@@ -56,8 +67,25 @@ pub(super) fn target<T: TargetId>(text: Option<&str>) -> Result<T, StableErrorEn
 }
 
 fn named(path: &str, error: &impl ToString) -> StableErrorEnvelope {
-    let message = error.to_string();
+    let message = in_our_words(&error.to_string());
     invalid_field(&field_of(path, &message), message)
+}
+
+/// What a decoder says, without what only it knows: the field says where, and a caller has no digits and target types.
+fn in_our_words(message: &str) -> String {
+    let place = message.rfind(" at line ").filter(|at| {
+        let rest = message.get(at + " at line ".len()..).unwrap_or_default();
+        rest.bytes().all(|byte| byte.is_ascii_digit() || b" column".contains(&byte))
+    });
+    let message = place.and_then(|at| message.get(..at)).unwrap_or(message);
+    match message {
+        "invalid digit found in string"
+        | "cannot parse integer from empty string"
+        | "number too large to fit in target type"
+        | "number too small to fit in target type" => "it must be a whole number that is not too large".to_owned(),
+        "provided string was not `true` or `false`" => "it must be true or false".to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 /// What is not even JSON.
@@ -146,6 +174,26 @@ mod tests {
         ] {
             assert_eq!(refused(query::<ListRunsParams>(text)), format!("request_invalid {field}"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_decoder_is_not_quoted() {
+        let told = |result: Result<ListRunsParams, StableErrorEnvelope>| result.unwrap_err().message;
+        let id = "`session_id`: `x` is not a session id; expected 26 characters such as 01JC0Q6F7Z8G9H0J1K2M3N4P5Q";
+        assert_eq!(told(query("session_id=x")), id);
+        assert_eq!(told(body(br#"{"session_id":"x"}"#)), id);
+        assert_eq!(told(value(serde_json::json!({"session_id": "x"}))), id);
+        for number in ["x", "", "-1", "99999999999999999999"] {
+            assert_eq!(
+                told(query(&format!("limit={number}"))),
+                "`limit`: it must be a whole number that is not too large"
+            );
+        }
+        for list in [told(body(b" []")), told(body(b"[7, null]"))] {
+            assert_eq!(list, "`body`: it must be a record, such as {}");
+        }
+        assert_eq!(told(value(serde_json::json!([]))), "`params`: it must be a record, such as {}");
+        assert_eq!(body::<ListRunsParams>(b"[").unwrap_err().code, "body_malformed");
     }
 
     #[test]

@@ -51,6 +51,9 @@ pub(super) fn add(all: &mut Paths) {
     let done = ("303", "It was taken; the page is where it was.", &nothing);
     let act = operation("canvas.page.act", "Takes the forms of a canvas's page.", &done, Some(form));
     all.add(paths::CANVAS_PAGE_ACTIONS, ("post", act));
+    let back = ("303", "The page is where it was.", &nothing);
+    let reload = operation("canvas.page.back", "Leads from the address of a form back to its page.", &back, None);
+    all.add(paths::CANVAS_PAGE_ACTIONS, ("get", reload));
 }
 
 fn operation(id: &str, summary: &str, success: &(&str, &str, &Value), body: Option<Value>) -> Value {

@@ -13,7 +13,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::api::{AddAttachmentsResponse, ErrorResponse, HealthResponse, ReadyResponse, paths};
+use crate::api::{AddAttachmentsResponse, BriefHealthResponse, ErrorResponse, HealthResponse, ReadyResponse, paths};
 use crate::command::{COMMANDS, STREAM_COMMANDS};
 
 pub use operation::REFUSALS;
@@ -67,8 +67,10 @@ pub fn document() -> Value {
 
 /// What is served and is no command of its own.
 fn others(all: &mut Paths, generator: &mut SchemaGenerator) {
-    let health: Value = generator.subschema_for::<HealthResponse>().into();
-    all.add(paths::HEALTH, ("get", operation::open("health", "Health of the daemon and of its parts.", &health)));
+    let whole: Value = generator.subschema_for::<HealthResponse>().into();
+    let brief: Value = generator.subschema_for::<BriefHealthResponse>().into();
+    let summary = "Health of the daemon and of its parts; without a credential only whether it is well.";
+    all.add(paths::HEALTH, ("get", operation::open("health", summary, &json!({"anyOf": [whole, brief]}))));
     let ready: Value = generator.subschema_for::<ReadyResponse>().into();
     all.add(paths::READY, ("get", operation::ready(&ready)));
     all.add(paths::METRICS, ("get", operation::metrics()));
@@ -123,7 +125,7 @@ mod tests {
                 assert!(ids.insert(id.to_owned()), "{id} twice");
             }
         }
-        assert_eq!(ids.len(), COMMANDS.len() + STREAM_COMMANDS.len() + 15);
+        assert_eq!(ids.len(), COMMANDS.len() + STREAM_COMMANDS.len() + 16);
     }
 
     fn collect(value: &Value, into: &mut Vec<String>) {

@@ -41,7 +41,14 @@ pub(super) fn add(all: &mut Paths) {
     all.add("/v1/responses", ("post", create));
     let id =
         parameter("response_id", &json!({"type": "string", "pattern": "^resp_[0-9A-HJKMNP-TV-Z]{26}_[0-9]{1,19}$"}));
-    let get = operation("openai.responses.get", "A response of before.", &[id], None, &json_answer(&response()));
+    let stream = json!({"name": "stream", "in": "query", "schema": {"type": "boolean"}});
+    let get = operation(
+        "openai.responses.get",
+        "A response of before; with `stream` it is followed from its beginning.",
+        &[id, stream],
+        None,
+        &either_answer(&response()),
+    );
     all.add("/v1/responses/{response_id}", ("get", get));
     let embeddings = operation(
         "openai.embeddings",

@@ -82,8 +82,10 @@ impl Peer {
 /// Which credentials a route takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// None: it answers strangers.
+    /// None: it answers strangers, and nobody else either: what is shown is not looked at.
     Open,
+    /// Strangers are answered, and those of programs better. One that is shown has to be good.
+    Either,
     /// Those of programs.
     Known,
     /// The console's cookie.
@@ -178,14 +180,21 @@ impl Gate {
         }
         match (access, peer) {
             (Access::Open, _) => Ok(None),
+            // Another user of this machine is a stranger like any other.
+            (Access::Either, Peer::Unix { uid }) => Ok(self.unix(*uid).ok()),
+            (Access::Either, Peer::Tcp { tls: Tls::Plain | Tls::Anonymous, .. })
+                if !shown.headers.contains_key(AUTHORIZATION) =>
+            {
+                Ok(None)
+            }
             (Access::Console, _) => self.console_caller(peer, shown).map(Some),
             (Access::Known, Peer::Unix { uid }) => self.unix(*uid).map(Some),
-            (Access::Known, Peer::Tcp { tls: Tls::Device(device), .. })
+            (Access::Known | Access::Either, Peer::Tcp { tls: Tls::Device(device), .. })
                 if !shown.headers.contains_key(AUTHORIZATION) =>
             {
                 device.principal().map(Some).map_err(|refusal| refusal.to_stable())
             }
-            (Access::Known, Peer::Tcp { .. }) => {
+            (Access::Known | Access::Either, Peer::Tcp { .. }) => {
                 let Some(shown) = only(shown.headers, &AUTHORIZATION).and_then(bearer) else {
                     return Err(no_token("the request carries no bearer token"));
                 };

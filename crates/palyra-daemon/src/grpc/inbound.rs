@@ -1,8 +1,6 @@
 //! Methods that bring something in: records of clients, and messages of chat channels.
 
-use palyra_client::api::{
-    AppendEventParams, AppendEventResponse, AttachmentParams, RouteDisposition, RouteMessageParams,
-};
+use palyra_client::api::{AppendEventParams, AppendEventResponse, RouteDisposition, RouteMessageParams};
 use palyra_client::command::{Command, Outcome};
 use palyra_proto::gateway::v1 as wire;
 use palyra_proto::{ProtoError, json_from_wire, timestamp_from_wire};
@@ -63,14 +61,6 @@ pub(super) async fn route(
 }
 
 fn message(request: wire::RouteMessageRequest) -> Read<RouteMessageParams> {
-    let attachment = |file: wire::Attachment| {
-        Ok(AttachmentParams {
-            artifact: read::parsed(&file.artifact, "attachments.artifact")?,
-            name: file.name,
-            media_type: file.media_type,
-            size_bytes: file.size_bytes,
-        })
-    };
     Ok(RouteMessageParams {
         channel: request.channel,
         account: request.account,
@@ -79,6 +69,6 @@ fn message(request: wire::RouteMessageRequest) -> Read<RouteMessageParams> {
         message_id: request.message_id,
         text: request.text,
         sent_at: request.sent_at.map(|at| timestamp_from_wire(&at, "sent_at")).transpose()?,
-        attachments: request.attachments.into_iter().map(attachment).collect::<Read<_>>()?,
+        attachments: read::attachments(request.attachments, "attachments.artifact")?,
     })
 }

@@ -4,9 +4,9 @@
 use std::str::FromStr;
 
 use palyra_client::api::{
-    ApprovalState, ArchivedFilter, ClientResultParams, ClientToolParams, CreateRunParams, CreateTokenParams,
-    DecideApprovalParams, DeliverResultsParams, ListAgentsParams, ListApprovalsParams, ListBindingsParams,
-    ListRunsParams, ListSessionsParams, RunInputParams, RunLimitsParams, SetAgentParams,
+    ApprovalState, ArchivedFilter, AttachmentParams, ClientResultParams, ClientToolParams, CreateRunParams,
+    CreateTokenParams, DecideApprovalParams, DeliverResultsParams, ListAgentsParams, ListApprovalsParams,
+    ListBindingsParams, ListRunsParams, ListSessionsParams, RunInputParams, RunLimitsParams, SetAgentParams,
 };
 use palyra_proto::auth::v1 as auth;
 use palyra_proto::gateway::v1 as wire;
@@ -47,7 +47,7 @@ pub(super) fn run_spec(spec: Option<wire::RunSpec>) -> Read<CreateRunParams> {
         wall_clock_seconds: limits.wall_clock_seconds,
     });
     Ok(CreateRunParams {
-        attachments: Vec::new(),
+        attachments: attachments(spec.attachments, "start.run.attachments.artifact")?,
         objective: spec.objective,
         max_attempts: spec.max_attempts,
         binding: None,
@@ -63,6 +63,19 @@ pub(super) fn run_spec(spec: Option<wire::RunSpec>) -> Read<CreateRunParams> {
         history: Vec::new(),
         idempotency_key: spec.idempotency_key,
     })
+}
+
+/// Files that were handed over before.
+pub(super) fn attachments(files: Vec<wire::Attachment>, field: &'static str) -> Read<Vec<AttachmentParams>> {
+    let read = |file: wire::Attachment| {
+        Ok(AttachmentParams {
+            artifact: parsed(&file.artifact, field)?,
+            name: file.name,
+            media_type: file.media_type,
+            size_bytes: file.size_bytes,
+        })
+    };
+    files.into_iter().map(read).collect()
 }
 
 fn client_tool(tool: wire::ClientTool) -> Read<ClientToolParams> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{RawPathParams, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::HeaderMap;
@@ -19,6 +19,7 @@ use palyra_common::AcpCommand;
 use tokio_util::sync::CancellationToken;
 
 use super::error::{ApiError, ApiResult};
+use super::extract::PathId;
 use crate::app::App;
 use crate::dispatch::{self, Caller, Documents, Page, Refusal};
 
@@ -28,12 +29,11 @@ const LAST_EVENT_ID: &str = "last-event-id";
 pub(super) async fn stream(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    path: RawPathParams,
+    id: PathId,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> ApiResult<Response> {
-    let id = path.iter().next().map(|(_, value)| value);
-    let parsed = StreamCommand::from_query(AcpCommand::RunTape, id, query.as_deref().unwrap_or_default());
+    let parsed = StreamCommand::from_query(AcpCommand::RunTape, id.get(), query.as_deref().unwrap_or_default());
     let mut about = match parsed {
         Some(Ok(StreamCommand::RunTape(about))) => about,
         Some(Err(error)) => return Err(Refusal::from(error).into()),

@@ -1,10 +1,11 @@
-//! Reading the bodies of requests, up to a limit.
+//! Reading what requests carry: the ids of their addresses, and their bodies up to a limit.
 
 use std::time::Duration;
 
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
+use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use palyra_common::{ErrorCategory, StableErrorEnvelope};
 
@@ -15,6 +16,30 @@ pub(crate) const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
 
 /// How long a body may take. It is at most a few megabytes.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What stands for the id of an address whose bytes are no text. Nothing has it, so whoever reads ids refuses it in its own words.
+const NO_TEXT: &str = "\u{fffd}";
+
+/// The one id of an address, if it has any.
+pub(crate) struct PathId(Option<String>);
+
+impl PathId {
+    pub(crate) fn get(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PathId {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let id = match RawPathParams::from_request_parts(parts, state).await {
+            Ok(params) => params.iter().next().map(|(_, value)| value.to_owned()),
+            Err(_) => Some(NO_TEXT.to_owned()),
+        };
+        Ok(Self(id))
+    }
+}
 
 /// A whole body.
 pub(crate) struct Body(pub(crate) Bytes);

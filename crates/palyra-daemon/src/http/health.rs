@@ -1,28 +1,35 @@
-//! `GET /healthz`: what each part says about itself.
+//! `GET /healthz`: what each part says about itself; to strangers only whether the daemon is well, and its version.
 //!
 //! Whoever watches the daemon may ask often, so a report is written once and told again for a moment, unless something happened meanwhile.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use palyra_client::api::HealthResponse;
+use palyra_client::api::{BriefHealthResponse, HealthResponse};
 use palyra_common::{BuildInfo, ComponentHealth, HealthReport, HealthStatus, ToStableError as _};
 
 use super::error::{ApiError, ApiResult};
 use crate::app::App;
+use crate::dispatch::Caller;
 use crate::policy_watch;
 
 /// How long a report is told again. Only what is slow to look at, such as how full the disk is, is told so late.
 const MOMENT: Duration = Duration::from_millis(100);
 
-pub(super) async fn show(State(app): State<Arc<App>>) -> ApiResult<Response> {
-    let body = app
-        .recent_health
-        .get(Instant::now(), Happened::so_far(&app), || serde_json::to_vec(&report(&app)).map(Bytes::from));
+pub(super) async fn show(State(app): State<Arc<App>>, caller: Option<Extension<Caller>>) -> ApiResult<Response> {
+    let (now, happened) = (Instant::now(), Happened::so_far(&app));
+    let body = match caller {
+        Some(_) => app.recent_health.get(now, happened, || serde_json::to_vec(&report(&app)).map(Bytes::from)),
+        None => app.recent_brief_health.get(now, happened, || {
+            let HealthResponse { status, version, .. } = report(&app);
+            serde_json::to_vec(&BriefHealthResponse { status, version }).map(Bytes::from)
+        }),
+    };
     let body = body.map_err(|error| ApiError::internal(format!("the report cannot be written: {error}")))?;
     Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
 }

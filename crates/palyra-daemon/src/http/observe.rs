@@ -21,12 +21,20 @@ use super::health;
 use crate::app::App;
 use crate::dispatch::Caller;
 
-pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
+/// What strangers are told instead of what is wrong, which may name paths and servers.
+const UNTOLD: &str = "ask with a credential to learn more";
+
+pub(super) async fn ready(State(app): State<Arc<App>>, caller: Option<Extension<Caller>>) -> Response {
     let mut reasons = health::components(&app);
     if app.closing.is_cancelled() {
         reasons.push(ComponentHealth::new("daemon", HealthStatus::Failing, "it is stopping"));
     }
     reasons.retain(|component| component.status != HealthStatus::Ok);
+    if caller.is_none() {
+        for reason in &mut reasons {
+            *reason = ComponentHealth::new(reason.component.clone(), reason.status, UNTOLD);
+        }
+    }
     let ready = reasons.iter().all(|component| component.status != HealthStatus::Failing);
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, [(CACHE_CONTROL, "no-store")], Json(ReadyResponse { ready, reasons })).into_response()

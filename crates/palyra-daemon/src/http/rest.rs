@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::Json;
 use axum::Router;
-use axum::extract::{RawPathParams, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
 use http::header::IF_MATCH;
@@ -14,7 +14,7 @@ use palyra_client::command::{COMMANDS, Command, CommandSpec, HttpMethod, STREAM_
 use palyra_common::AcpCommand;
 
 use super::error::{ApiError, ApiResult};
-use super::extract::Body;
+use super::extract::{Body, PathId};
 use super::ndjson;
 use crate::app::App;
 use crate::dispatch::{self, Asked, Caller, Refusal};
@@ -43,20 +43,20 @@ fn unary(name: AcpCommand) -> Handler {
         HttpMethod::Get => get(
             move |State(app): State<Arc<App>>,
                   Extension(caller): Extension<Caller>,
-                  path: RawPathParams,
+                  id: PathId,
                   RawQuery(query): RawQuery,
                   headers: HeaderMap| async move {
-                let command = Command::from_query(name, id(&path), query.as_deref().unwrap_or_default());
+                let command = Command::from_query(name, id.get(), query.as_deref().unwrap_or_default());
                 answer(&app, &caller, name, command, &headers).await
             },
         ),
         HttpMethod::Post => post(
             move |State(app): State<Arc<App>>,
                   Extension(caller): Extension<Caller>,
-                  path: RawPathParams,
+                  id: PathId,
                   headers: HeaderMap,
                   Body(body): Body| async move {
-                let command = Command::from_body(name, id(&path), &body);
+                let command = Command::from_body(name, id.get(), &body);
                 answer(&app, &caller, name, command, &headers).await
             },
         ),
@@ -68,27 +68,19 @@ fn stream(name: AcpCommand) -> Handler {
         HttpMethod::Get => get(
             move |State(app): State<Arc<App>>,
                   Extension(caller): Extension<Caller>,
-                  path: RawPathParams,
+                  id: PathId,
                   RawQuery(query): RawQuery| async move {
-                let command = StreamCommand::from_query(name, id(&path), query.as_deref().unwrap_or_default());
+                let command = StreamCommand::from_query(name, id.get(), query.as_deref().unwrap_or_default());
                 documents(&app, &caller, name, command).await
             },
         ),
         HttpMethod::Post => post(
-            move |State(app): State<Arc<App>>,
-                  Extension(caller): Extension<Caller>,
-                  path: RawPathParams,
-                  Body(body): Body| async move {
-                let command = StreamCommand::from_body(name, id(&path), &body);
+            move |State(app): State<Arc<App>>, Extension(caller): Extension<Caller>, id: PathId, Body(body): Body| async move {
+                let command = StreamCommand::from_body(name, id.get(), &body);
                 documents(&app, &caller, name, command).await
             },
         ),
     })
-}
-
-/// The one id of an address.
-fn id(path: &RawPathParams) -> Option<&str> {
-    path.iter().next().map(|(_, value)| value)
 }
 
 type Parsed<T> = Option<Result<T, palyra_common::StableErrorEnvelope>>;

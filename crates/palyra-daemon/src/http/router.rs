@@ -112,7 +112,8 @@ fn admit(app: &App, request: &mut Request) -> Result<(), Box<Response>> {
 /// Whom a path is for.
 fn access(path: &str) -> Access {
     match path {
-        paths::HEALTH | paths::READY | console::LOGIN => Access::Open,
+        paths::HEALTH | paths::READY => Access::Either,
+        console::LOGIN => Access::Open,
         // The token in the address is looked at by the handlers.
         path if path.starts_with(canvas::PREFIX) => Access::Open,
         path if path.starts_with("/console/") => Access::Console,

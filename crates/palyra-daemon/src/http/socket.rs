@@ -273,6 +273,8 @@ async fn write(mut sink: SplitSink<WebSocket, Message>, mut inbox: mpsc::Receive
             return;
         }
     }
+    // The answer to a goodbye of the client waits in the sink; a connection that ends without it looks broken from the other side.
+    let _ = sink.close().await;
 }
 
 #[cfg(test)]

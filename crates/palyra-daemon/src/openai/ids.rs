@@ -18,6 +18,12 @@ pub(super) fn read_call(name: &str) -> Option<(RunId, String)> {
     Some((run.parse().ok()?, plain.then(|| call.to_owned())?))
 }
 
+/// The name of the call that an item `fc_<run>_<call>` is.
+pub(super) fn read_call_item(name: &str) -> Option<String> {
+    let (run_id, call_id) = read_call(&format!("call_{}", name.strip_prefix("fc_")?))?;
+    Some(call(run_id, &call_id))
+}
+
 /// The name of a chat completion that begins at this position of its run's tape.
 pub(super) fn completion(run_id: RunId, from_seq: u64) -> String {
     format!("chatcmpl-{run_id}_{from_seq}")
@@ -35,7 +41,16 @@ pub(super) fn read_response(name: &str) -> Option<RunId> {
 
 /// The run of a response, and where on its tape it begins.
 pub(super) fn read_response_place(name: &str) -> Option<(RunId, u64)> {
-    let (run, seq) = name.strip_prefix("resp_")?.split_once('_')?;
+    place(name.strip_prefix("resp_")?)
+}
+
+/// The run of the message `msg_<run>_<position>`, and where on its tape the response begins that it belongs to.
+pub(super) fn read_message_place(name: &str) -> Option<(RunId, u64)> {
+    place(name.strip_prefix("msg_")?)
+}
+
+fn place(text: &str) -> Option<(RunId, u64)> {
+    let (run, seq) = text.split_once('_')?;
     Some((run.parse().ok()?, seq.parse().ok()?))
 }
 
@@ -48,6 +63,8 @@ mod tests {
         let run = RunId::generate();
         assert_eq!(read_call(&call(run, "t1c3")), Some((run, "t1c3".to_owned())));
         assert_eq!(read_response(&response(run, 7)), Some(run));
+        assert_eq!(read_call_item(&format!("fc_{run}_t1c3")), Some(call(run, "t1c3")));
+        assert_eq!(read_message_place(&format!("msg_{run}_7")), Some((run, 7)));
         let other =
             [String::new(), "call_".into(), format!("call_{run}"), format!("call_{run}_"), format!("call_{run}_a b")];
         for name in other {

@@ -6,6 +6,7 @@
 //!
 //! - `fields`, `messages`, `items`, `tools`, `params`: reading requests, refusing by name what cannot be honoured;
 //! - `conversation`: what was said before, and which session it belongs to; `ids`: names of calls and answers;
+//! - `references`: items that are named instead of sent again;
 //! - `begin`, `deliver`: from a request to a run; `following`: from its tape to an answer; `workspaces`: where it works;
 //! - `chat`, `responses`, `retrieve`, `models`, `embeddings`: the routes; `sse` and `whole`: in parts or at once; `chat_document`, `response_document`,
 //!   `response_stream`: how answers are written;
@@ -26,6 +27,7 @@ mod items;
 mod messages;
 mod models;
 mod params;
+mod references;
 mod response_document;
 mod response_stream;
 mod responses;

@@ -16,13 +16,14 @@ use super::conversation::request_of;
 use super::error::OpenAiResult;
 use super::fields::Fields;
 use super::following::Ending;
+use super::items::Item;
 use super::messages::Said;
 use super::params::{self, Common};
 use super::response_document::{self, Response, Standing};
 use super::response_stream::Parts;
 use super::tools::{self, Style};
 use super::whole::Whole;
-use super::{ids, items, models, sse, user_of_models, whole};
+use super::{ids, items, models, references, sse, user_of_models, whole};
 use crate::app::App;
 use crate::dispatch::{Caller, Result};
 use crate::http::{ApiError, Body};
@@ -41,8 +42,10 @@ pub(super) async fn create(
         None => None,
     };
     let key = idempotency_key(&headers)?;
+    let mut said: Vec<Said> = request.instructions.iter().cloned().map(Said::Instructions).collect();
+    said.extend(references::resolve(&app, &caller, request.input).await?);
     let wish = Wish {
-        said: request.said,
+        said,
         field: "input",
         tools: request.tools,
         model: models::choose(&app, &request.common.model)?,
@@ -88,7 +91,7 @@ async fn previous_run(app: &App, caller: &Caller, name: &str) -> Result<RunId> {
 
 pub(super) struct Request {
     common: Common,
-    said: Vec<Said>,
+    input: Vec<Item>,
     instructions: Option<String>,
     previous: Option<String>,
     tools: Vec<ClientToolParams>,
@@ -101,8 +104,7 @@ pub(super) fn read(body: &[u8]) -> Result<Request> {
     let mut fields = Fields::of_body(body)?;
     let common = params::common(&mut fields)?;
     let instructions = fields.text("instructions")?;
-    let mut said: Vec<Said> = instructions.iter().cloned().map(Said::Instructions).collect();
-    said.extend(items::read(fields.take("input"))?);
+    let input = items::read(fields.take("input"))?;
     let previous = fields.text("previous_response_id")?;
     let tools = tools::read(&mut fields, Style::Flat)?;
     let shown_tools = tools
@@ -135,7 +137,7 @@ pub(super) fn read(body: &[u8]) -> Result<Request> {
     fields.only_if("conversation", |_| false, "use `previous_response_id`")?;
     fields.only_if("prompt", |_| false, "there are no stored prompts")?;
     fields.end()?;
-    Ok(Request { common, said, instructions, previous, tools, shown_tools, max_tool_calls })
+    Ok(Request { common, input, instructions, previous, tools, shown_tools, max_tool_calls })
 }
 
 #[cfg(test)]

@@ -169,6 +169,10 @@ async fn a_form_without_scripts_becomes_the_next_message() {
     assert_eq!(drawn.post(&link, &form("1", "v.name=Ada&v.name=Bob")).status, 422);
     assert_eq!(drawn.post(&link, &form("1", "v.name=Ada&v.role=admin")).status, 422);
 
+    // The address of the refused form is now the browser's; loading it again leads back to the page.
+    let reloaded = drawn.get(&format!("{link}/actions"));
+    assert_eq!((reloaded.status, reloaded.raw_header("location")), (303, link.clone()));
+
     let sent = form("1", "v.name=Ada+%3Cb%3E&v.mail=ada%40example.org&v.terms=on");
     let done = drawn.post(&link, &sent);
     assert_eq!((done.status, done.raw_header("location")), (303, format!("{link}?done=sent")));
@@ -205,6 +209,7 @@ async fn links_that_are_not_good_all_look_the_same() {
         (answer.status, answer.body.replace(&nonce, ""))
     };
     let expected = plain(&unknown);
+    assert_eq!(plain(&drawn.get(&format!("/canvas/v1/{}/actions", "A".repeat(43)))), expected);
 
     let expired = drawn.link(&json!({"expires_in_seconds": 1}));
     let (secret, id) = {

@@ -27,7 +27,14 @@ async fn health_answers_at_both_doors() {
     let address = daemon.address();
     let answer = loopback(&daemon, "GET /healthz", &[("Host", &address)]);
     assert_eq!(answer.status, 200, "{answer:?}");
+    // A stranger learns nothing about the machine.
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(answer.json(), serde_json::json!({ "status": "ok", "version": version }));
+    let (right, wrong) = (format!("Bearer {}", daemon.token()), "Bearer wrong");
+    let answer = loopback(&daemon, "GET /healthz", &[("Host", &address), ("Authorization", &right)]);
     assert_eq!(answer.json()["pid"], daemon.pid());
+    let answer = loopback(&daemon, "GET /healthz", &[("Host", &address), ("Authorization", wrong)]);
+    assert_eq!(answer.refusal(), (401, "token_refused".to_owned()));
     let pid = std::fs::read_to_string(place.state_root().join("palyrad.pid")).unwrap();
     assert_eq!(pid.trim(), daemon.pid().to_string());
 }

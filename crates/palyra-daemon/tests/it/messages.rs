@@ -170,13 +170,18 @@ async fn what_a_message_cannot_be_is_refused() {
         let refused = post(&daemon, "/api/v1/messages", &wrong);
         assert_eq!(refused.status, 422, "{wrong}: {}", refused.body);
     }
-    // A file that is stored may be mentioned.
+    // That a file is stored makes it nobody's to mention; whoever handed it over may.
     let directory = daemon.state_root.join("artifacts");
     let digest = palyra_common::Digest::of(b"abc");
     let shelf = directory.join(&digest.to_hex()[..2]);
     std::fs::create_dir_all(&shelf).unwrap();
     std::fs::write(shelf.join(digest.to_hex()), b"abc").unwrap();
-    let routed = route(&daemon, &with("attachments", file(&digest.to_hex(), "image/png")));
+    let mentioned = with("attachments", file(&digest.to_hex(), "image/png"));
+    let refused = post(&daemon, "/api/v1/messages", &mentioned);
+    assert_eq!(refused.status, 422, "{refused:?}");
+    assert!(refused.body.contains("you have not handed over"), "{refused:?}");
+    assert_eq!(post(&daemon, "/api/v1/attachments", &json!({"name": "a.png", "data": "YWJj"})).status, 200);
+    let routed = route(&daemon, &mentioned);
     assert_eq!(routed["disposition"], "started");
     let (detail, _) = answer_of(&daemon, &routed["run_id"]).await;
     assert!(detail["prompt"].as_str().unwrap().contains("[attached: a.png, image/png, 3 bytes, sha256:"), "{detail}");

@@ -126,6 +126,12 @@ async fn a_daemon_whose_journal_takes_nothing_is_not_ready_and_says_why() {
     assert_eq!(journal["status"], "failing");
     assert!(journal["summary"].as_str().is_some_and(|summary| !summary.is_empty()), "{journal}");
     assert!(journal["hint"].is_string(), "{journal}");
+
+    // Strangers hear which part it is, and nothing of where the state lies.
+    let answer = loopback(&daemon, "GET /readyz", &[("Host", &daemon.address())]);
+    assert_eq!(answer.status, 503);
+    assert!(answer.json()["reasons"].as_array().unwrap().iter().any(|reason| reason["component"] == "journal"));
+    assert!(!answer.body.contains(&*daemon.state_root.to_string_lossy()), "{answer:?}");
 }
 
 /// Every line of every log file, oldest first.

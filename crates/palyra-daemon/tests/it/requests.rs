@@ -44,6 +44,18 @@ async fn what_is_wrong_is_named() {
     assert_eq!(post(&daemon, "/api/v1/journal/backup", r#"{"dest":"here"}"#), refused(422, "request_invalid"));
     assert_eq!(post(&daemon, "/api/v1/daemon/stop", r#"{"now":true}"#), refused(422, "request_invalid"));
 
+    // Bytes that are no text are no id either.
+    for path in [
+        "GET /api/v1/runs/%ff%fe",
+        "GET /api/v1/runs/%ff/tape",
+        "POST /api/v1/runs/%ff/abort",
+        "GET /api/v1/runs/%ff/events",
+    ] {
+        let answer = unix(&daemon, path, b"");
+        assert_eq!(answer.refusal(), refused(422, "request_invalid"), "{path}");
+        assert_eq!(answer.json()["error"]["validation_errors"][0]["field"], "run_id", "{path}");
+    }
+
     let absent = "01JC0Q6F7Z8G9H0J1K2M3N4P5Q";
     for path in [
         format!("GET /api/v1/runs/{absent}"),

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -9,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use palyra_client::Client;
 use palyra_client::api::{AddAttachmentParams, AttachmentParams};
 use palyra_common::Environment;
+use rustix::fs::OFlags;
 
 use crate::error::CliError;
 
@@ -28,7 +30,10 @@ pub(super) fn read(paths: &[PathBuf], environment: &Environment) -> Result<Vec<R
 
 fn read_one(path: &Path, environment: &Environment) -> Result<Read, CliError> {
     let refuse = |reason: String| CliError::Attachment { path: path.to_owned(), reason };
-    let file = File::open(environment.absolute(path)).map_err(|error| {
+    // Without waiting: a pipe that nobody writes to would be waited for until somebody does, and is refused anyway.
+    let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let opened = File::options().read(true).custom_flags(nonblocking).open(environment.absolute(path));
+    let file = opened.map_err(|error| {
         refuse(match error.kind() {
             std::io::ErrorKind::NotFound => "it does not exist".to_owned(),
             _ => error.to_string(),
@@ -58,4 +63,33 @@ pub(super) async fn hand_over(client: &Client, files: Vec<Read>) -> Result<Vec<A
         stored.push(client.add_attachment(&AddAttachmentParams { name, data }).await?);
     }
     Ok(stored)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn only_regular_files_are_read_and_nothing_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::write(at("plan.txt"), "so").unwrap();
+        std::fs::write(at("empty"), "").unwrap();
+        mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let read = |path: PathBuf| read_one(&path, &Environment::default()).map_err(|error| error.to_string());
+        let file = read(at("plan.txt")).unwrap();
+        assert_eq!((file.name.as_str(), file.bytes.as_slice()), ("plan.txt", &b"so"[..]));
+        for (name, reason) in [
+            ("pipe", "it is no regular file"),
+            ("", "it is no regular file"),
+            ("empty", "it is empty"),
+            ("absent", "it does not exist"),
+        ] {
+            let error = read(at(name)).err().unwrap_or_default();
+            assert!(error.ends_with(reason), "{name}: {error}");
+        }
+        assert!(read("/dev/null".into()).is_err_and(|error| error.ends_with("it is no regular file")));
+    }
 }

@@ -37,15 +37,23 @@ pub(super) async fn given(app: &App, caller: &Caller, files: Vec<AttachmentParam
     for file in &files {
         name("attachments.name", &file.name)?;
     }
+    of_the_caller(app, caller, &files).await?;
+    Ok(files.into_iter().map(|file| GivenFile { name: file.name, artifact: file.artifact }).collect())
+}
+
+/// Refuses files that the caller did not hand over: one that others did may be mentioned by nobody else.
+pub(super) async fn of_the_caller(app: &App, caller: &Caller, files: &[AttachmentParams]) -> Result<()> {
     let wanted: Vec<Digest> = files.iter().map(|file| file.artifact).collect();
     let owner = caller.id().to_owned();
     let missing =
         app.journal.read(move |reader| Ok(table::first_missing(reader.connection(), &owner, &wanted)?)).await?;
-    if let Some(digest) = missing {
-        let message = format!("you have not handed over a file `{digest}`; store it with `attachment.add` first");
-        return Err(Refusal::field("attachments.artifact", message));
+    match missing {
+        None => Ok(()),
+        Some(digest) => {
+            let message = format!("you have not handed over a file `{digest}`; store it with `attachment.add` first");
+            Err(Refusal::field("attachments.artifact", message))
+        }
     }
-    Ok(files.into_iter().map(|file| GivenFile { name: file.name, artifact: file.artifact }).collect())
 }
 
 /// Names are shown to people and to models.

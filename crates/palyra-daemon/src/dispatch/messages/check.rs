@@ -4,7 +4,8 @@ use palyra_client::api::{AttachmentParams, RouteMessageParams};
 use palyra_common::Digest;
 
 use crate::app::App;
-use crate::dispatch::attachments::{MAX_FILES, name};
+use crate::dispatch::attachments::{MAX_FILES, name, of_the_caller};
+use crate::dispatch::caller::Caller;
 use crate::dispatch::refusal::{Refusal, Result};
 
 /// Longest media type.
@@ -38,12 +39,13 @@ pub(super) fn message(params: &RouteMessageParams) -> Result<()> {
     Ok(())
 }
 
-/// Files have to be stored already, and to be what the message says they are.
-pub(super) async fn attachments(app: &App, files: &[AttachmentParams]) -> Result<()> {
-    let wanted: Vec<(Digest, u64)> = files.iter().map(|file| (file.artifact, file.size_bytes)).collect();
-    if wanted.is_empty() {
+/// Files have to be handed over already, by whoever delivers the message, and to be what it says they are.
+pub(super) async fn attachments(app: &App, caller: &Caller, files: &[AttachmentParams]) -> Result<()> {
+    if files.is_empty() {
         return Ok(());
     }
+    of_the_caller(app, caller, files).await?;
+    let wanted: Vec<(Digest, u64)> = files.iter().map(|file| (file.artifact, file.size_bytes)).collect();
     let artifacts = app.journal.artifacts().clone();
     let checked = tokio::task::spawn_blocking(move || {
         wanted.into_iter().find(|(digest, size)| artifacts.len(digest).ok() != Some(*size))

@@ -40,7 +40,7 @@ pub(super) async fn route(app: &App, caller: &Caller, params: RouteMessageParams
         return Ok(RouteMessageResponse { disposition, session_id, run_id });
     }
     authorise::in_session(app, caller, AcpCommand::MessageRoute, bound.session_id).await?;
-    check::attachments(app, &params.attachments).await?;
+    check::attachments(app, caller, &params.attachments).await?;
     app.outside.refresh().await;
     let input = input(caller, &bound, params)?;
     let (disposition, run_id) = match app.engine.submit_input(bound.session_id, input).await? {

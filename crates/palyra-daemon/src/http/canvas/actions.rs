@@ -73,6 +73,15 @@ pub(super) async fn take(
     }
 }
 
+/// A form that was refused leaves its own address in the browser; whoever loads that again wants the page.
+pub(super) async fn back(State(app): State<Arc<App>>, Extension(peer): Extension<Peer>, path: Token) -> Response {
+    let token = shown(path);
+    match admit(&app, &peer, &token).await {
+        Ok(_) => (StatusCode::SEE_OTHER, [(LOCATION, paths::CANVAS_PAGE.replace("{token}", &token))]).into_response(),
+        Err(refusal) => *refusal,
+    }
+}
+
 /// Whether a link takes forms, and this is one.
 fn check(link: &Link, headers: &HeaderMap) -> Result<()> {
     if link.access != CanvasAccess::Act {

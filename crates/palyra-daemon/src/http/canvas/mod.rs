@@ -40,7 +40,10 @@ pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route(paths::CANVAS_PAGE, get(page::show))
         .route(paths::CANVAS_PAGE_EVENTS, get(events::follow))
-        .route(paths::CANVAS_PAGE_ACTIONS, post(actions::take).layer(DefaultBodyLimit::max(MAX_FORM_BYTES)))
+        .route(
+            paths::CANVAS_PAGE_ACTIONS,
+            post(actions::take).get(actions::back).layer(DefaultBodyLimit::max(MAX_FORM_BYTES)),
+        )
 }
 
 /// The token of an address, if it can be read at all.

@@ -1,5 +1,6 @@
 //! RunStream: events down without gaps, answers and messages up, slow readers, the daemon's end.
 
+use palyra_client::api::AddAttachmentParams;
 use palyra_common::{RunLifecyclePhase, RunStreamBody, RunStreamEvent};
 use palyra_proto::contract_to_wire;
 use palyra_proto::error_from_status;
@@ -311,4 +312,32 @@ async fn the_first_message_must_begin_something() {
     let unknown =
         Up::Resume(wire::ResumeRun { run_id: palyra_common::RunId::generate().to_string(), ..Default::default() });
     assert_eq!(refused(grpc.open(unknown).await.map(drop)), (Code::NotFound, "run_not_found".into()));
+}
+
+#[tokio::test]
+async fn a_task_comes_with_files_of_its_caller() {
+    let place = Place::new().with_script("[[turn]]\necho = \"user\"");
+    let daemon = place.start().await;
+    let mut grpc = Grpc::of(&daemon).await;
+    let params = AddAttachmentParams { name: "note.txt".into(), data: "dGhlIGhlcm9uIGxhbmRlZA==".into() };
+    let stored = daemon.client.add_attachment(&params).await.unwrap();
+    let file = |artifact: String| wire::Attachment {
+        name: stored.name.clone(),
+        media_type: stored.media_type.clone(),
+        artifact,
+        size_bytes: stored.size_bytes,
+    };
+    let start = |file: wire::Attachment| {
+        let run = wire::RunSpec { attachments: vec![file], ..spec(&place, "what does it say?") };
+        Up::Start(wire::StartRun { run: Some(run), progress: false })
+    };
+    let mut stream = grpc.open(start(file(stored.artifact.to_string()))).await.unwrap();
+    let run_id = stream.run_id().await;
+    stream.rest().await;
+    let answer = daemon.client.run(run_id).await.unwrap().answer.unwrap();
+    assert!(answer.contains("the heron landed"), "{answer}");
+    let unknown = start(file(format!("sha256:{}", "00".repeat(32))));
+    assert_eq!(refused(grpc.open(unknown).await.map(drop)), (Code::InvalidArgument, "request_invalid".into()));
+    let no_digest = start(file("file:///etc/passwd".into()));
+    assert_eq!(refused(grpc.open(no_digest).await.map(drop)), (Code::InvalidArgument, "proto_message_invalid".into()));
 }

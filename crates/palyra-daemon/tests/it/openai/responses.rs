@@ -162,3 +162,67 @@ async fn a_response_that_fails_says_so_in_its_stream() {
     let refused = post(&daemon, "responses", &asking(json!("x")));
     assert_eq!(refused.refusal(), (502, "run_without_answer".to_owned()));
 }
+
+#[tokio::test]
+async fn items_of_ours_are_named_instead_of_sent_again() {
+    let place = Place::new().with_script(WEATHER);
+    let daemon = place.start().await;
+    let question = json!({ "role": "user", "content": "how is the weather?" });
+    let asked = with(asking(json!([question])), json!({ "tools": functions() }));
+    let first = post(&daemon, "responses", &asked).json();
+    let mut input = vec![question];
+    for item in first["output"].as_array().unwrap() {
+        input.push(json!({ "type": "item_reference", "id": item["id"] }));
+    }
+    for (index, result) in [(1, "sunny"), (2, "rain")] {
+        let call = &first["output"][index]["call_id"];
+        input.push(json!({ "type": "function_call_output", "call_id": call, "output": result }));
+    }
+    let second = post(&daemon, "responses", &with(asking(json!(input)), json!({ "tools": functions() }))).json();
+    assert_eq!(text(&second), "Brno: sunny, Graz: rain.", "{second}");
+    assert_eq!(runs(&daemon).await.len(), 1);
+
+    // The text of a message that is named is the text that was said: the conversation goes on in its session.
+    let hello = post(&daemon, "responses", &asking(json!("hello"))).json();
+    let named = json!([
+        { "role": "user", "content": "hello" },
+        { "type": "item_reference", "id": hello["output"][0]["id"] },
+        { "role": "user", "content": "and now?" },
+    ]);
+    assert_eq!(text(&post(&daemon, "responses", &asking(named.clone())).json()), "something else");
+    let all = runs(&daemon).await;
+    assert_eq!(all[1].session_id, all[2].session_id);
+
+    let mallory = token(&daemon, &json!({ "name": "m", "role": "operator", "subject": "mallory" }));
+    let refused = post_as(&daemon, &mallory, "responses", &asking(named));
+    assert_eq!(refused.refusal(), (404, "response_not_found".to_owned()));
+    for unknown in ["msg_68af40305", "rs_1", "fc_1", "msg_01JC0Q6F7Z8G9H0J1K2M3N4P5Q_1"] {
+        let item = json!([{ "type": "item_reference", "id": unknown }, { "role": "user", "content": "x" }]);
+        assert_eq!(
+            post(&daemon, "responses", &asking(item)).refusal(),
+            (404, "response_not_found".to_owned()),
+            "{unknown}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_response_of_before_is_read_again_in_parts() {
+    let place = Place::new().with_script(WEATHER);
+    let daemon = place.start().await;
+    let asked = with(asking(json!("how is the weather?")), json!({ "tools": functions(), "stream": true }));
+    let told = documents(&unchunked(&post(&daemon, "responses", &asked)));
+    let id = told[0]["response"]["id"].as_str().unwrap();
+    let again = documents(&unchunked(&get(&daemon, &format!("responses/{id}?stream=true&include_obfuscation=false"))));
+    let last = |events: &[Value]| events.last().unwrap()["response"]["output"].clone();
+    assert_eq!(again.last().unwrap()["type"], "response.completed");
+    assert_eq!(last(&again), last(&told));
+    assert_eq!(get(&daemon, &format!("responses/{id}?stream=false")).json()["id"], id);
+    for (query, param) in
+        [("starting_after=3", "starting_after"), ("stream=maybe", "stream"), ("include[]=x", "include[]")]
+    {
+        let refused = get(&daemon, &format!("responses/{id}?{query}"));
+        assert_eq!(refused.status, 400, "{query}");
+        assert_eq!(refused.json()["error"]["param"], param);
+    }
+}
