@@ -174,6 +174,13 @@ fn what_fails_waits_for_a_person_with_a_reason() {
     let plan = index.plan_install(&examined("echo", "1.2.0", "acme", 1, Outcome::Pass), &install(Tofu::Refuse), NOW);
     carry_out(&mut index, plan);
     assert_eq!(code(index.runnable(&echo)), "skill_quarantined");
+    // However often that is tried, the reason does not grow.
+    let reason = index.skill(&echo).unwrap().status_reason.clone();
+    let plan = index.plan_remove(&echo, "ana");
+    carry_out(&mut index, plan);
+    let plan = index.plan_install(&examined("echo", "1.2.0", "acme", 1, Outcome::Pass), &install(Tofu::Refuse), NOW);
+    carry_out(&mut index, plan);
+    assert_eq!(index.skill(&echo).unwrap().status_reason, reason);
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl SkillIndex {
             },
         };
         let (status, reason) = match (self.held.get(&skill_id), examined.report.verdict, request.start) {
-            (Some(reason), ..) => (SkillStatus::Quarantined, format!("it was removed while in quarantine: {reason}")),
+            (Some(reason), ..) => (SkillStatus::Quarantined, held(reason)),
             (None, AuditVerdict::Fail, _) => (SkillStatus::Quarantined, examined.report.summary()),
             (None, _, InitialStatus::Enabled) => (SkillStatus::Enabled, "installed".to_owned()),
             (None, _, InitialStatus::Disabled) => (SkillStatus::Disabled, "installed, not enabled yet".to_owned()),
@@ -214,4 +214,10 @@ fn artifact_of(examined: &Examined, origin: &Origin) -> InstalledArtifact {
         tools: examined.manifest.tools.iter().map(|tool| tool.id.clone()).collect(),
         hooks: examined.manifest.hooks.iter().map(|hook| hook.id.clone()).collect(),
     }
+}
+
+/// Why a skill that comes back stays in quarantine; said once, however often it was removed and installed.
+fn held(reason: &str) -> String {
+    const REMOVED: &str = "it was removed while in quarantine: ";
+    if reason.starts_with(REMOVED) { reason.to_owned() } else { format!("{REMOVED}{reason}") }
 }
