@@ -47,7 +47,7 @@ pub enum ExitCode {
     Unsupported = 5,
     /// A policy refused.
     Policy = 6,
-    /// The present state does not allow it.
+    /// The present state does not allow it, or what is outside of Palyra cannot do it.
     Precondition = 7,
     /// No such thing.
     NotFound = 8,
@@ -134,6 +134,8 @@ impl StableErrorEnvelope {
             ErrorCategory::Policy => ExitCode::Policy,
             ErrorCategory::NotFound => ExitCode::NotFound,
             ErrorCategory::Conflict => ExitCode::Precondition,
+            // What is outside answered, and trying again would give the same: nothing is wrong with the way to it.
+            ErrorCategory::Dependency if !self.retryable => ExitCode::Precondition,
             ErrorCategory::Dependency | ErrorCategory::Availability => ExitCode::Connectivity,
             ErrorCategory::Internal => ExitCode::Internal,
         }

@@ -33,7 +33,7 @@ use crate::outside::OutsideTools;
 use crate::reach::Reach;
 use crate::rules::Rules;
 use crate::serve::Server;
-use crate::skills::{SkillHooks, SkillParts, Skills, keep_audited};
+use crate::skills::{SkillHooks, SkillParts, Skills, keep_audited, keep_told};
 use crate::spending::Prices;
 use crate::state::StateRoot;
 use crate::tls::Identity;
@@ -369,6 +369,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     server.spawn(identity.keep_fresh(closing.clone()));
     server.spawn(tokens.keep_noted(closing.clone()));
     server.spawn(keep_audited(Arc::clone(&app), closing.clone()));
+    server.spawn(keep_told(Arc::clone(&app), closing.clone()));
     tracing::info!(
         version = BuildInfo::current().version,
         state_root = %root.path().display(),

@@ -89,7 +89,7 @@ fn a_changed_tool_is_shown_loudly_and_agreed_to_again() {
 fn what_never_worked_is_not_added() {
     let place = Place::new();
     for (arguments, code, name) in [
-        (&["mcp", "add", "x", "--", "/nowhere/at/all"][..], 4, "mcp_server_start_failed"),
+        (&["mcp", "add", "x", "--", "/nowhere/at/all"][..], 7, "mcp_server_start_failed"),
         (&["mcp", "add", "x", "--", "/bin/sh", "-c", "echo out of order >&2; exit 3"], 4, "mcp_connect_failed"),
         (&["mcp", "add", "x", "--url", "http://example.com/mcp"], 2, "mcp_url_refused"),
         (&["mcp", "add", "x", "--url", "http://127.0.0.1:9/mcp"], 4, "mcp_connect_failed"),

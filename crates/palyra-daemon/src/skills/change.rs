@@ -258,7 +258,8 @@ impl Skills {
             Err(error) => return failed(&error),
         };
         let report = loaded.examined.report();
-        let events = self.with_index(|index| index.plan_audited(skill_id, report, AuditCause::Routine))?;
+        let mut events = self.with_index(|index| index.plan_audited(skill_id, report, AuditCause::Routine))?;
+        events.extend(self.with_index(|index| index.plan_described(loaded.archive.manifest()))?);
         if events.iter().filter_map(new_status).any(|(_, status)| status == SkillStatus::Quarantined) {
             return Ok(Made { bound: Err(report.summary()), events });
         }
@@ -279,8 +280,22 @@ impl Skills {
             Ok(_) => {
                 let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
                 events.iter().for_each(|event| index.apply(event, at));
+                // Hooks are told by a task of their own: whoever loads a skill may be the one that is about to ask a hook.
+                self.found.lock().unwrap_or_else(PoisonError::into_inner).extend(events);
+                self.found_more.notify_one();
             }
             Err(error) => tracing::error!(%error, "what loading a skill found out could not be recorded"),
+        }
+    }
+
+    /// Waits until loading skills has found out something, and gives it.
+    pub(super) async fn found(&self) -> Changed {
+        loop {
+            let events = std::mem::take(&mut *self.found.lock().unwrap_or_else(PoisonError::into_inner));
+            if !events.is_empty() {
+                return Changed { events };
+            }
+            self.found_more.notified().await;
         }
     }
 

@@ -35,7 +35,7 @@ pub(crate) use self::hooks::SkillHooks;
 pub(crate) use self::log::SkillLog;
 pub(crate) use self::policy::WasmPluginRunnerPolicy;
 pub(crate) use self::uploads::{MAX_ARCHIVE, MAX_PIECE, UploadError, Uploads};
-pub(crate) use self::watch::keep_audited;
+pub(crate) use self::watch::{keep_audited, keep_told};
 use crate::error::DaemonError;
 
 /// What the skills of a daemon are made from.
@@ -70,6 +70,10 @@ pub(crate) struct Skills {
     changing: Mutex<()>,
     /// Held by whoever visits a registry.
     visiting: Mutex<()>,
+    /// What loading skills found out and no hook was told of yet.
+    found: std::sync::Mutex<Vec<palyra_skills::SkillEvent>>,
+    /// Rung when there is more of it.
+    found_more: tokio::sync::Notify,
     /// Whether the skills that were installed before this daemon started are bound.
     opened: tokio::sync::OnceCell<()>,
 }
@@ -113,6 +117,8 @@ impl Skills {
             runtime: OnceLock::new(),
             changing: Mutex::default(),
             visiting: Mutex::default(),
+            found: std::sync::Mutex::default(),
+            found_more: tokio::sync::Notify::new(),
             opened: tokio::sync::OnceCell::new(),
         })
     }

@@ -1,4 +1,5 @@
-//! Installed skills are audited again from time to time: files may be tampered with, audits learn, and publishers and registries take things back.
+//! Installed skills are audited again from time to time: files may be tampered with, audits learn, and publishers and registries take things back. What loading
+//! them finds out in between is told to hooks, too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,5 +38,16 @@ pub(crate) async fn keep_audited(app: Arc<App>, closing: CancellationToken) {
                 }
             }
         }
+    }
+}
+
+/// Tells hooks what loading a skill found out, such as a module that was tampered with while no daemon ran.
+pub(crate) async fn keep_told(app: Arc<App>, closing: CancellationToken) {
+    loop {
+        let changed = tokio::select! {
+            () = closing.cancelled() => return,
+            changed = app.skills.found() => changed,
+        };
+        dispatch::tell_hooks(&app, &changed).await;
     }
 }

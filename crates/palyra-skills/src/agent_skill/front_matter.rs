@@ -11,8 +11,8 @@ use super::AgentSkillMetadata;
 
 /// Largest front matter.
 const MAX_FRONT_MATTER: usize = 16 << 10;
-/// Deepest nesting.
-const MAX_DEPTH: usize = 4;
+/// Deepest nesting. Other products keep settings of their own in `metadata`, some levels deep.
+const MAX_DEPTH: usize = 16;
 /// Most values.
 const MAX_VALUES: usize = 512;
 /// Longest description.
@@ -85,18 +85,22 @@ pub(super) fn read(front: &str) -> Result<AgentSkillMetadata, String> {
             .collect::<Result<_, _>>()?,
         Some(Node::Table(_)) => return Err("`allowed-tools` is a text or a list".to_owned()),
     };
-    let metadata = match fields.remove("metadata") {
-        None => BTreeMap::new(),
-        Some(Node::Table(entries)) => entries
-            .into_iter()
-            .map(|(key, value)| match value {
-                Node::Text(text) => Ok((key, text)),
-                _ => Err(format!("`metadata.{key}` is not a text")),
-            })
-            .collect::<Result<_, _>>()?,
+    let mut metadata = BTreeMap::new();
+    let mut others = Vec::new();
+    match fields.remove("metadata") {
+        None => {}
+        Some(Node::Table(entries)) => {
+            for (key, value) in entries {
+                match value {
+                    Node::Text(text) => _ = metadata.insert(key, text),
+                    // The format has texts there, and folders in the wild have lists and tables for other products.
+                    _ => others.push(format!("metadata.{key}")),
+                }
+            }
+        }
         Some(_) => return Err("`metadata` is a table of texts".to_owned()),
-    };
-    let ignored = fields.into_keys().collect();
+    }
+    let ignored = fields.into_keys().chain(others).collect();
     Ok(AgentSkillMetadata { name, description, license, compatibility, allowed_tools, metadata, ignored })
 }
 
@@ -205,6 +209,18 @@ mod tests {
         assert_eq!(read.allowed_tools, ["Read", "Bash(git log:*)", "Grep"]);
         assert_eq!(read.metadata["version"], "1.0");
         assert_eq!(read.ignored, ["model"]);
+    }
+
+    #[test]
+    fn folders_of_the_wild_are_read() {
+        let text = "\u{feff}---\r\nname: git-notes\r\ndescription: |\r\n  Reads notes.\r\n  Ünïcode, \"quotes\" and: colons.\r\nallowed-tools:\r\n  - Read\r\n  - \"Bash(git:*)\"\r\nversion: 2\r\nmetadata: {\"author\": \"acme\", \"tags\": [a, b], \"other\": {\"requires\": {\"bins\": [\"git\"]}, \"install\": [{\"id\": \"brew\", \"bins\": [\"git\"]}]}}\r\n---\r\nBody.\r\n";
+        let (front, body) = split(text).unwrap();
+        assert_eq!(body.trim(), "Body.");
+        let read = read(front).unwrap();
+        assert_eq!(read.description.trim(), "Reads notes.\nÜnïcode, \"quotes\" and: colons.");
+        assert_eq!(read.allowed_tools, ["Read", "Bash(git:*)"]);
+        assert_eq!(read.metadata.keys().collect::<Vec<_>>(), ["author"]);
+        assert_eq!(read.ignored, ["version", "metadata.other", "metadata.tags"]);
     }
 
     #[test]

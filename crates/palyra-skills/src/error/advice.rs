@@ -12,7 +12,9 @@ impl SkillError {
             Self::ArchiveTooLarge { .. } => "leave out what the skill does not need",
             Self::ManifestInvalid { .. } => "correct `skill.toml`; docs/skills.md lists its fields",
             Self::IntegrityMismatch { .. } => "pack the skill again with `palyra skills pack`",
-            Self::ModuleMissing { .. } => "name the module of each entry point in `skill.toml`",
+            Self::ModuleMissing { .. } => {
+                "build it with `palyra skills build`; with several modules, name that of each entry point in `skill.toml`"
+            }
             Self::Unsigned { .. } => "sign it with `palyra skills sign`",
             Self::SignatureInvalid { .. } | Self::SignatureMismatch { .. } => {
                 "do not install it; get the skill from its publisher again"

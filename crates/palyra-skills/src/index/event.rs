@@ -139,6 +139,15 @@ pub enum SkillEvent {
         /// What the audit said.
         report: AuditReport,
     },
+    /// A skill was loaded, and its manifest names other entry points than are known of it: an older daemon installed it and did not note them.
+    Described {
+        /// Which.
+        skill_id: SkillId,
+        /// Ids of its tools.
+        tools: Vec<String>,
+        /// Ids of its hooks.
+        hooks: Vec<String>,
+    },
     /// The operator trusts a key.
     PublisherTrusted {
         /// Whose.
@@ -236,6 +245,7 @@ impl SkillEvent {
             | Self::Removed { skill_id, .. }
             | Self::StatusChanged { skill_id, .. }
             | Self::AuditRecorded { skill_id, .. }
+            | Self::Described { skill_id, .. }
             | Self::ConfigSet { skill_id, .. }
             | Self::GrantsSet { skill_id, .. } => Some(skill_id),
             Self::PublisherTrusted { .. }

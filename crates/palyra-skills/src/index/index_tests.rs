@@ -174,6 +174,31 @@ fn what_fails_waits_for_a_person_with_a_reason() {
     let plan = index.plan_install(&examined("echo", "1.2.0", "acme", 1, Outcome::Pass), &install(Tofu::Refuse), NOW);
     carry_out(&mut index, plan);
     assert_eq!(code(index.runnable(&echo)), "skill_quarantined");
+    // However often that is tried, the reason does not grow.
+    let reason = index.skill(&echo).unwrap().status_reason.clone();
+    let plan = index.plan_remove(&echo, "ana");
+    carry_out(&mut index, plan);
+    let plan = index.plan_install(&examined("echo", "1.2.0", "acme", 1, Outcome::Pass), &install(Tofu::Refuse), NOW);
+    carry_out(&mut index, plan);
+    assert_eq!(index.skill(&echo).unwrap().status_reason, reason);
+}
+
+#[test]
+fn what_an_older_daemon_did_not_note_is_noted_at_load() {
+    let index = with_echo();
+    let manifest = examined("echo", "1.0.0", "acme", 1, Outcome::Pass).manifest;
+    assert!(index.plan_described(&manifest).unwrap().is_empty());
+    // As the journal of such a daemon reads.
+    let mut written = serde_json::to_value(&index).unwrap();
+    let artifact = written["skills"]["echo"]["artifact"].as_object_mut().unwrap();
+    artifact.remove("tools").unwrap();
+    artifact.remove("hooks").unwrap();
+    let mut older: SkillIndex = serde_json::from_value(written).unwrap();
+    assert!(older.skill(&skill("echo")).unwrap().artifact.tools.is_empty());
+    let plan = older.plan_described(&manifest);
+    carry_out(&mut older, plan);
+    assert_eq!(older.skill(&skill("echo")).unwrap().artifact.tools, ["t"]);
+    assert!(older.plan_described(&manifest).unwrap().is_empty());
 }
 
 #[test]

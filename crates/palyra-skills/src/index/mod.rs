@@ -259,6 +259,10 @@ impl SkillIndex {
                     record.audited_at = at;
                 });
             }
+            SkillEvent::Described { skill_id, tools, hooks } => self.change(skill_id, at, |record| {
+                record.artifact.tools.clone_from(tools);
+                record.artifact.hooks.clone_from(hooks);
+            }),
             SkillEvent::ConfigSet { skill_id, key, value, .. } => self.change(skill_id, at, |record| {
                 match value {
                     Some(value) => record.config.insert(key.clone(), value.clone()),

@@ -3,7 +3,7 @@
 use palyra_common::{SkillStatus, Timestamp};
 
 use super::{InstalledArtifact, KeyState, Origin, SkillEvent, SkillIndex};
-use crate::{AuditVerdict, Capabilities, Examined, SkillError, SkillId};
+use crate::{AuditVerdict, Capabilities, Examined, SkillError, SkillId, SkillManifest};
 
 /// Whether a publisher nobody knows may be remembered from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl SkillIndex {
             },
         };
         let (status, reason) = match (self.held.get(&skill_id), examined.report.verdict, request.start) {
-            (Some(reason), ..) => (SkillStatus::Quarantined, format!("it was removed while in quarantine: {reason}")),
+            (Some(reason), ..) => (SkillStatus::Quarantined, held(reason)),
             (None, AuditVerdict::Fail, _) => (SkillStatus::Quarantined, examined.report.summary()),
             (None, _, InitialStatus::Enabled) => (SkillStatus::Enabled, "installed".to_owned()),
             (None, _, InitialStatus::Disabled) => (SkillStatus::Disabled, "installed, not enabled yet".to_owned()),
@@ -92,6 +92,16 @@ impl SkillIndex {
             by: request.by.clone(),
         });
         Ok(events)
+    }
+
+    /// Takes in the manifest of an installed skill that was loaded; says something where what is known of its entry points differs.
+    pub fn plan_described(&self, manifest: &SkillManifest) -> Result<Vec<SkillEvent>, SkillError> {
+        let known = &self.skill(&manifest.skill_id)?.artifact;
+        let (tools, hooks) = (tool_ids(manifest), hook_ids(manifest));
+        if known.tools == tools && known.hooks == hooks {
+            return Ok(Vec::new());
+        }
+        Ok(vec![SkillEvent::Described { skill_id: manifest.skill_id.clone(), tools, hooks }])
     }
 
     /// Decides about a newer version of an installed skill.
@@ -211,7 +221,21 @@ fn artifact_of(examined: &Examined, origin: &Origin) -> InstalledArtifact {
         content: examined.content,
         origin: origin.clone(),
         audit: examined.report.clone(),
-        tools: examined.manifest.tools.iter().map(|tool| tool.id.clone()).collect(),
-        hooks: examined.manifest.hooks.iter().map(|hook| hook.id.clone()).collect(),
+        tools: tool_ids(&examined.manifest),
+        hooks: hook_ids(&examined.manifest),
     }
+}
+
+fn tool_ids(manifest: &SkillManifest) -> Vec<String> {
+    manifest.tools.iter().map(|tool| tool.id.clone()).collect()
+}
+
+fn hook_ids(manifest: &SkillManifest) -> Vec<String> {
+    manifest.hooks.iter().map(|hook| hook.id.clone()).collect()
+}
+
+/// Why a skill that comes back stays in quarantine; said once, however often it was removed and installed.
+fn held(reason: &str) -> String {
+    const REMOVED: &str = "it was removed while in quarantine: ";
+    if reason.starts_with(REMOVED) { reason.to_owned() } else { format!("{REMOVED}{reason}") }
 }

@@ -43,7 +43,7 @@ impl SkillIndex {
         let record = self.skill(skill)?;
         match record.status {
             SkillStatus::Enabled => {
-                let reason = reason.unwrap_or("disabled").to_owned();
+                let reason = reason.unwrap_or("a person switched it off").to_owned();
                 Ok(vec![change(record, SkillStatus::Disabled, reason, by, Vec::new())])
             }
             SkillStatus::Disabled => Ok(Vec::new()),

@@ -65,6 +65,10 @@ impl Fields {
         if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
             return Err(self.wrong(key, "it has a control character"));
         }
+        // A person and the model would read different things.
+        if text.chars().any(is_hidden) {
+            return Err(self.wrong(key, "it has a character that is not seen or turns the text around"));
+        }
         Ok(text)
     }
 
@@ -179,4 +183,10 @@ impl Fields {
         };
         Err(SkillError::manifest(self.at(&shown(unknown)), reason))
     }
+}
+
+/// Characters that hide text or turn it around. Marks that honest writing needs stay: those of right-to-left words, joiners, variants of emoji.
+fn is_hidden(c: char) -> bool {
+    matches!(c, '\u{200b}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{206f}' | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }

@@ -84,6 +84,8 @@ fn every_complaint_names_its_field() {
         ("max_bytes = 4096", "max_bytes = \"4096\"", "capabilities.storage[0].max_bytes"),
         ("abi = \"1.0.0\"", "abi = \"one\"", "compat.abi"),
         ("name = \"Echo\"", "name = \"\\u001b[2J\"", "name"),
+        ("name = \"Echo\"", "name = \"Echo\\u202ecod\"", "name"),
+        ("name = \"Echo\"", "name = \"Echo\\U000e0049\"", "name"),
         ("key = \"language\"", "key = \"\"", "config[0].key"),
     ] {
         assert!(GOOD.contains(from), "{from}");

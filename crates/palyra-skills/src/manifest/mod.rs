@@ -8,6 +8,7 @@ mod entrypoints;
 mod fields;
 mod http_rule;
 mod schema;
+mod schema_cost;
 
 use palyra_common::Digest;
 use serde::{Deserialize, Serialize};

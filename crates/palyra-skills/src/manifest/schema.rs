@@ -1,12 +1,14 @@
 //! JSON Schemas of tools: read from TOML, checked against the draft 2020-12, compiled for the calls.
 //!
-//! A schema is a stranger's program for our validator. So it is bounded in size and depth, refers to nothing outside itself, and its patterns run on an
-//! engine whose time is linear in the text.
+//! A schema is a stranger's program for our validator. So it is bounded in size and depth, refers to nothing outside itself, its patterns run on an
+//! engine whose time is linear in the text, and what a check may cost is counted before it begins.
 
 use std::fmt;
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
+
+use super::schema_cost::SchemaCost;
 
 /// Largest schema, as JSON.
 const MAX_SCHEMA: usize = 64 << 10;
@@ -18,10 +20,21 @@ const MAX_COMPLAINTS: usize = 8;
 const MAX_PATTERN: usize = 256 << 10;
 /// Most patterns of one schema: a few letters may stand for a large automaton.
 const MAX_PATTERNS: usize = 32;
+/// Most looks at one value. References multiply, and a few lines may stand for billions.
+const MAX_LOOKS_EACH: u64 = 50_000;
+/// Most looks of one check; some seconds of work.
+const MAX_LOOKS: u64 = 5_000_000;
+/// Most looks of a check whose complaints are told: each look may leave some in memory.
+const MAX_LOOKS_EXPLAINED: u64 = 50_000;
+/// Deepest nesting of looks: each takes some of the stack.
+const MAX_NESTED: u64 = 600;
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// A compiled schema.
-pub struct SchemaValidator(Validator);
+pub struct SchemaValidator {
+    validator: Validator,
+    cost: SchemaCost,
+}
 
 impl fmt::Debug for SchemaValidator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -45,22 +58,34 @@ impl SchemaValidator {
         }
         jsonschema::draft202012::meta::validate(schema)
             .map_err(|error| format!("it is not a JSON Schema of 2020-12: {error} at `{}`", error.instance_path()))?;
-        jsonschema::draft202012::options()
+        let cost = SchemaCost::of(schema)?;
+        let least = cost.least();
+        if least.looks > MAX_LOOKS_EACH || least.nested > MAX_NESTED {
+            return Err("its references make too much work of a single value".to_owned());
+        }
+        let validator = jsonschema::draft202012::options()
             .offline()
             .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN).dfa_size_limit(MAX_PATTERN))
             .build(schema)
-            .map(Self)
-            .map_err(|error| format!("it cannot be compiled: {error}"))
+            .map_err(|error| format!("it cannot be compiled: {error}"))?;
+        Ok(Self { validator, cost })
     }
 
     /// Checks a value; the error is a list of complaints that a model can act on.
     pub fn check(&self, value: &Value) -> Result<(), Vec<String>> {
+        let cost = self.cost.of_value(value);
+        if cost.looks > MAX_LOOKS || cost.nested > MAX_NESTED {
+            return Err(vec!["the value: it is too large or too deep for what its schema makes of it".to_owned()]);
+        }
         // Most values fit, and finding that out needs no places and no words.
-        if self.0.is_valid(value) {
+        if self.validator.is_valid(value) {
             return Ok(());
         }
+        if cost.looks > MAX_LOOKS_EXPLAINED {
+            return Err(vec!["the value: it does not fit the schema".to_owned()]);
+        }
         let complaints: Vec<String> = self
-            .0
+            .validator
             .iter_errors(value)
             .take(MAX_COMPLAINTS)
             .map(|error| {
@@ -156,6 +181,62 @@ mod tests {
         assert_eq!(validator.check(&json!({})).unwrap_err().len(), 1);
     }
 
+    /// Definitions of which each names the next one twice.
+    fn doubling(keyword: &str, levels: usize) -> Value {
+        let mut definitions = serde_json::Map::new();
+        for level in 0..levels {
+            let next = json!({"$ref": format!("#/$defs/a{}", level + 1)});
+            definitions.insert(format!("a{level}"), json!({keyword: [next, next]}));
+        }
+        definitions.insert(format!("a{levels}"), json!({"type": "string"}));
+        json!({"$ref": "#/$defs/a0", "$defs": definitions})
+    }
+
+    #[test]
+    fn a_few_lines_that_stand_for_billions_of_looks_are_refused() {
+        for keyword in ["anyOf", "allOf", "oneOf"] {
+            let error = SchemaValidator::compile(&doubling(keyword, 28)).unwrap_err();
+            assert!(error.contains("too much work"), "{error}");
+            // What is still accepted is also told in bounded memory.
+            assert!(SchemaValidator::compile(&doubling(keyword, 12)).unwrap().check(&json!(3)).is_err());
+        }
+        let chain: serde_json::Map<_, _> = (0..1500)
+            .map(|at| (format!("a{at}"), json!({"$ref": format!("#/$defs/a{}", at + 1)})))
+            .chain([("a1500".to_owned(), json!({}))])
+            .collect();
+        assert!(SchemaValidator::compile(&json!({"$ref": "#/$defs/a0", "$defs": chain})).is_err());
+    }
+
+    #[test]
+    fn a_tree_is_checked_as_deep_as_that_can_be_done_in_time() {
+        let both = json!([{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}, "minItems": 1}]);
+        let validator = SchemaValidator::compile(&json!({"oneOf": both})).unwrap();
+        let deep = |levels: usize| (0..levels).fold(json!([]), |value, _| json!([value]));
+        // Of the two alternatives both fit where something is inside, so each level asks both of the next.
+        let known = |value: &Value| validator.check(value).err().map(|why| why.join(" "));
+        assert_eq!(known(&deep(0)), None);
+        assert!(known(&deep(100)).is_some_and(|why| why.contains("too large or too deep")));
+        // A list of lists is no such tree and may be as deep as JSON may be.
+        let plain = SchemaValidator::compile(&json!({"type": "array", "items": {"$ref": "#"}})).unwrap();
+        plain.check(&deep(120)).unwrap();
+    }
+
+    #[test]
+    fn the_deepest_check_that_is_accepted_fits_on_a_small_stack() {
+        let length = 290;
+        let mut chain: serde_json::Map<_, _> = (0..length)
+            .map(|at| (format!("a{at}"), json!({"allOf": [{"$ref": format!("#/$defs/a{}", at + 1)}]})))
+            .collect();
+        chain.insert(format!("a{length}"), json!({"type": "string"}));
+        let schema = json!({"$ref": "#/$defs/a0", "$defs": chain});
+        let work = move || {
+            let validator = SchemaValidator::compile(&schema).unwrap();
+            validator.check(&json!("text")).unwrap();
+            assert!(validator.check(&json!(3)).is_err());
+        };
+        std::thread::Builder::new().stack_size(2 << 20).spawn(work).unwrap().join().unwrap();
+    }
+
     #[test]
     fn bad_schemas_are_refused() {
         let mut deep = json!({});
@@ -169,6 +250,7 @@ mod tests {
             json!({"$ref": "file:///etc/passwd"}),
             json!({"$schema": "http://json-schema.org/draft-07/schema#"}),
             json!({"$ref": "#/$defs/missing"}),
+            json!({"$ref": "#"}),
             json!({"pattern": "(?=a)(b"}),
             json!({"pattern": "(a{1000}){1000}"}),
             json!({"description": "x".repeat(70_000)}),

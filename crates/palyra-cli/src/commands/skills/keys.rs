@@ -36,6 +36,7 @@ pub(super) fn execute(given: &KeygenArguments, context: &Context) -> Result<Exit
         console.line(&format!("private key  {}  (keep it to yourself)", given.file.display()))?;
         console.line(&format!("public key   {}  {public}", public_path.display()))?;
         console.line(&format!("key id       {}", public.id()))?;
+        console.remark(&format!("next: palyra skills pack FOLDER --key {}", given.file.display()));
     } else {
         console.document(&json!({
             "private_key_file": given.file,

@@ -103,6 +103,7 @@ pub(super) fn build(given: &BuildArguments, context: &Context) -> Result<ExitCod
     if built.origin == Origin::Cached {
         console.remark("nothing has changed since it was built before");
     }
+    console.remark(&format!("next: palyra skills test {}", given.folder.display()));
     Ok(ExitCode::Ok)
 }
 

@@ -71,7 +71,13 @@ fn tell(path: &Path, archive: &SkillArchive, context: &Context) -> Result<ExitCo
         return Ok(ExitCode::Ok);
     }
     match signed {
-        Some(key) => console.line(&format!("{} is packed and signed with {key}", path.display()))?,
+        Some(key) => {
+            console.line(&format!("{} is packed and signed with {key}", path.display()))?;
+            let (publisher, file) = (&archive.manifest().publisher, path.display());
+            console.remark(&format!(
+                "next: palyra skills trust {publisher} KEY.pub (once), then: palyra skills install {file}"
+            ));
+        }
         None => {
             console.line(&format!("{} is packed", path.display()))?;
             console.remark(&format!("sign it with: palyra skills sign {} --key publisher.key", path.display()));

@@ -65,6 +65,12 @@ pub(super) async fn execute(given: &TestArguments, context: &Context) -> Result<
     let report = Report { passed, failed: cases.len() - passed, cases };
     if console.is_text() {
         console.line(&format!("{} passed, {} failed", report.passed, report.failed))?;
+        if report.failed == 0 {
+            let folder = given.folder.display();
+            console.remark(&format!(
+                "next: palyra skills keygen publisher.key (once), then: palyra skills pack {folder} --key publisher.key"
+            ));
+        }
     } else {
         console.list(&report, &report.cases)?;
     }

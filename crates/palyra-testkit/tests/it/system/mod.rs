@@ -21,6 +21,7 @@ mod resume;
 mod secrets;
 mod skill_cache;
 mod skill_guests;
+mod skill_hostile;
 mod skill_keys;
 mod skill_pages;
 mod skill_registries;

@@ -74,6 +74,94 @@ fn a_compiled_guest_gives_the_same_bytes_and_fuel_in_two_processes() {
     assert!(!tried.is_empty(), "no guest compiler is there; `bash scripts/guests.sh` installs some");
 }
 
+/// A greeting that throws dice, keeps what they show, reports on the way, and looks at what was kept.
+fn with_dice_and_notes(context: &palyra_testkit::TestContext, language: &str) {
+    let (file, changes) = match language {
+        "javascript" => (
+            "src/skill.js",
+            [
+                (
+                    "import { tools }",
+                    "import { bytes } from 'palyra:host/random@1.0.0';\nimport { now } from 'palyra:host/clock@1.0.0';\n\
+                     import { report } from 'palyra:host/progress@1.0.0';\n\
+                     import { storageHandle } from 'palyra:host/capabilities@1.0.0';\n\
+                     import { keys, set } from 'palyra:host/storage@1.0.0';\n",
+                ),
+                (
+                    "  return { greeting:",
+                    "  const dice = bytes(32);\n  const space = storageHandle(0);\n  for (let i = 0; i < 5; i++) {\n    \
+                     set(space, `k${dice[i]}`, dice);\n    report(i * 20, `step ${dice[i]}`);\n  }\n  \
+                     name = [name, ...dice, ...keys(space, '', undefined, 10), JSON.stringify(now(), (_, v) => String(v))].join(' ');\n",
+                ),
+            ],
+        ),
+        _ => (
+            "src/skill.py",
+            [
+                ("from tools import", "from wit_world.imports import capabilities, clock, progress, random, storage\n"),
+                (
+                    "    return {\"greeting\":",
+                    "    dice = random.bytes(32)\n    space = capabilities.storage_handle(0)\n    for i in range(5):\n        \
+                     storage.set(space, f\"k{dice[i]}\", dice)\n        progress.report(i * 20, f\"step {dice[i]}\")\n    \
+                     kept = storage.keys(space, \"\", None, 10)\n    \
+                     name = f\"{name} {list(dice)} {kept} {set(kept)} {hash(name)} {clock.now()}\"\n",
+                ),
+            ],
+        ),
+    };
+    let change = |file: &str, changes: &[(&str, &str)]| {
+        let path = context.workspace().join("hello").join(file);
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        for (before, code) in changes {
+            assert!(text.contains(before), "{text}");
+            text = text.replacen(before, &format!("{code}{before}"), 1);
+        }
+        std::fs::write(&path, text).unwrap();
+    };
+    change(file, &changes);
+    let imports = ["capabilities", "clock", "progress", "random", "storage"]
+        .map(|interface| format!("    import palyra:host/{interface}@1.0.0;\n"))
+        .concat();
+    change("wit/world.wit", &[("    export", &imports)]);
+    let space = "[[capabilities.storage]]\nname = \"dice\"\nmax_bytes = 65536\nmax_keys = 100\n\n";
+    change("skill.toml", &[("[compat]", space)]);
+}
+
+/// The same for an interpreter, whose own sources of chance are many: order of sets, hashes, time, addresses.
+fn an_interpreter_repeats_itself(language: &str) {
+    let context = context("hello.greet", json!({"name": "Ada"}));
+    done(&context, &["skills", "new", "hello", "--lang", language]);
+    with_dice_and_notes(&context, language);
+    if !built(&context, "hello", language) {
+        eprintln!("SKIPPED: the compiler is not there; `bash scripts/guests.sh` installs it");
+        return;
+    }
+    let call = |seed: &str| {
+        let name = r#"{"name": "Ada"}"#;
+        let arguments =
+            ["skills", "run", "--local", "hello", "greet", name, "--deterministic", seed, "--output", "json"];
+        let run = done(&context, &arguments);
+        let told = run.json().unwrap();
+        assert!(told["fuel"].as_u64().unwrap() > 0, "{run}");
+        assert_eq!(told["host_calls"]["progress.report"], 5, "{run}");
+        assert_eq!(told["host_calls"]["storage.set"], 5, "{run}");
+        run.stdout
+    };
+    let first = call("7");
+    assert_eq!(call("7"), first, "{language}");
+    assert_ne!(call("8"), first, "{language}: another seed");
+}
+
+#[test]
+fn a_javascript_guest_gives_the_same_bytes_and_fuel_in_two_processes() {
+    an_interpreter_repeats_itself("javascript");
+}
+
+#[test]
+fn a_python_guest_gives_the_same_bytes_and_fuel_in_two_processes() {
+    an_interpreter_repeats_itself("python");
+}
+
 /// From the template of a hook to a call that does not happen.
 fn guards(language: &str) -> bool {
     let arguments = json!({"path": "notes.txt", "content": "copy it to config/.env"});
