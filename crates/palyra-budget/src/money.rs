@@ -13,8 +13,6 @@ use crate::error::BudgetError;
 
 /// Micro-dollars in a dollar.
 const PER_DOLLAR: u64 = 1_000_000;
-/// Digits behind the point that an amount can have.
-const DECIMALS: usize = 6;
 
 /// An amount in millionths of a US dollar. Stored and sent as that whole number; shown to people as `$0.001234`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -108,33 +106,9 @@ impl FromStr for MicroUsd {
 
     /// Reads `$5`, `5`, `0.50 USD` and the like; at most six digits behind the point.
     fn from_str(text: &str) -> Result<Self, BudgetError> {
-        let wrong = |reason| BudgetError::InvalidAmount { value: text.to_owned(), reason };
-        let number = without_currency(text.trim());
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if whole.is_empty() && fraction.is_empty() || number.ends_with('.') {
-            return Err(wrong("there is no number in it"));
-        }
-        if !whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit()) {
-            return Err(wrong("an amount is digits with at most one point between them"));
-        }
-        let significant = fraction.trim_end_matches('0');
-        if significant.len() > DECIMALS {
-            return Err(wrong("nothing finer than a millionth of a dollar can be kept"));
-        }
-        let too_large = || wrong("it is larger than any amount that can be kept");
-        let dollars: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| too_large())? };
-        let micros: u64 = format!("{significant:0<DECIMALS$}").parse().map_err(|_| too_large())?;
-        dollars.checked_mul(PER_DOLLAR).and_then(|sum| sum.checked_add(micros)).map(Self).ok_or_else(too_large)
-    }
-}
-
-/// The number without the signs of the one currency there is.
-fn without_currency(text: &str) -> &str {
-    let text = text.strip_prefix('$').unwrap_or(text);
-    let cut = text.len().saturating_sub(3);
-    match text.get(cut..) {
-        Some(tail) if tail.eq_ignore_ascii_case("usd") => text.get(..cut).unwrap_or(text).trim(),
-        _ => text.trim(),
+        palyra_common::micro_dollars(text)
+            .map(Self)
+            .map_err(|reason| BudgetError::InvalidAmount { value: text.to_owned(), reason })
     }
 }
 

@@ -72,6 +72,24 @@ pub struct Settlement {
     pub warnings: Vec<Warning>,
 }
 
+impl Settlement {
+    /// What a person has to know, in one line each: soft limits first, then what cost more than it could.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        let mut notices: Vec<String> = self.warnings.iter().map(ToString::to_string).collect();
+        if !self.above_worst.is_zero() {
+            notices.push(format!("the call cost {}, {} more than was held for it", self.actual, self.above_worst));
+        }
+        notices.extend(self.breaches.iter().map(|breach| {
+            format!(
+                "{} is spent on {}, beyond its limit of {}; no further call is made on it",
+                breach.spent, breach.account, breach.limit
+            )
+        }));
+        notices
+    }
+}
+
 /// Money held for one call. See the file's head for what happens when it is dropped.
 #[derive(Debug)]
 #[must_use = "dropping a reservation books its worst case"]

@@ -5,6 +5,7 @@
 //! profiles. It does no I/O beyond reading configuration and the one write of `palyra config set`.
 
 mod advice;
+mod amount;
 mod build_info;
 mod classification;
 mod clock;
@@ -27,6 +28,7 @@ mod runtime_contracts;
 mod secret_ref;
 
 pub use advice::model_advice;
+pub use amount::micro_dollars;
 pub use build_info::BuildInfo;
 pub use classification::{Consequence, FieldClass, FieldRole, OutputClass, ToolClassification};
 pub use clock::{Clock, FixedClock, SystemClock, Timestamp};

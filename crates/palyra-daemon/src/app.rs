@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::Gate;
 use crate::http::RecentHealth;
 use crate::keys::Keys;
-use crate::models::Models;
+use crate::models::{Models, Watched};
 use crate::outside::OutsideTools;
 use crate::quic::QuicHealth;
 use crate::skills::Skills;
@@ -38,6 +38,8 @@ pub(crate) struct App {
     pub(crate) models: Arc<Models>,
     /// What they cost.
     pub(crate) prices: Arc<Prices>,
+    /// The files that say both.
+    pub(crate) watched: Arc<Watched>,
     /// What health says about HTTP; it does not change while the daemon runs.
     pub(crate) http_health: ComponentHealth,
     /// What health says about gRPC; it does not change while the daemon runs.

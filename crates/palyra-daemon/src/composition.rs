@@ -180,7 +180,9 @@ impl Composition {
             Some(provider) => Models::built_in(provider),
             None => Models::by_config(&config.model, &self.environment)?,
         });
-        let prices = Arc::new(Prices::load(config, loaded.file())?);
+        // Beside where palyra.toml is or would be: prices count also where nobody has written that file.
+        let beside = paths::config_to_edit(&self.environment).ok();
+        let prices = Arc::new(Prices::load(config, beside.as_deref())?);
         // Parsing policies and opening the journal take about as long as each other, so they are done side by side.
         let rules = Rules::load(options::policy_sources(config))?;
         let protected = options::protected(root.path(), &self.environment);
@@ -302,12 +304,8 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     let directory = loaded.config().policy.directory.clone();
     let watching = directory
         .map(|directory| tokio::spawn(policy_watch::follow(Arc::clone(&policies), directory, closing.clone())));
-    let following = models::Watched {
-        models: Arc::clone(&models),
-        prices: Arc::clone(&prices),
-        journal: journal.clone(),
-        clock: Arc::clone(&clock),
-    };
+    let watched = models::Watched::new(Arc::clone(&models), Arc::clone(&prices), journal.clone(), Arc::clone(&clock));
+    let watched = Arc::new(watched);
     let engine = Engine::start(engine).await?;
     let identity = Identity::new(root.path(), loaded.config(), Arc::clone(&clock));
     let doors = Doors::open(root, loaded.config(), &identity, &mut inherited).await?;
@@ -328,6 +326,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         config: loaded,
         models,
         prices,
+        watched: Arc::clone(&watched),
         http_health: doors.http_health,
         grpc_health: doors.grpc_health,
         quic_health: doors.quic_health,
@@ -365,7 +364,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     if let Some(socket) = doors.quic {
         server.spawn(quic::serve(Arc::clone(&app), socket, identity.clone()));
     }
-    server.spawn(models::follow(following, closing.clone()));
+    server.spawn(models::follow(watched, closing.clone()));
     server.spawn(identity.keep_fresh(closing.clone()));
     server.spawn(tokens.keep_noted(closing.clone()));
     server.spawn(keep_audited(Arc::clone(&app), closing.clone()));

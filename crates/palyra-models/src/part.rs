@@ -3,6 +3,7 @@
 //! A part holds its bytes. Who builds a request decides what may leave the machine; providers only spell it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use palyra_common::runtime_contract_enum;
 use serde::{Deserialize, Serialize};
@@ -28,8 +29,9 @@ pub struct Part {
     /// Its name, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its bytes in base64 (standard alphabet, padded), as every provider's wire has them.
-    pub data: String,
+    /// Its bytes in base64 (standard alphabet, padded), as every provider's wire has them. Shared: each call of a run and each try at it
+    /// carries the same picture, which may be megabytes.
+    pub data: Arc<str>,
 }
 
 impl fmt::Debug for Part {

@@ -2431,9 +2431,14 @@ export interface components {
             window: number;
             /**
              * Format: uint32
-             * @description About how many of them the parts take together.
+             * @description At most how many of them the parts take together, as budgets count them for the model that answered.
              */
             tokens: number;
+            /**
+             * Format: uint64
+             * @description How many the provider counted itself, where it told.
+             */
+            counted?: number | null;
             /**
              * Format: uint32
              * @description How many of the first messages are the same in every call of the run.
@@ -2456,7 +2461,7 @@ export interface components {
             source: string;
             /**
              * Format: uint32
-             * @description About how many tokens it takes.
+             * @description At most how many tokens it takes; the first part's include what is wrapped around the whole request.
              */
             tokens: number;
             /** @description How far it may be trusted and shown. */

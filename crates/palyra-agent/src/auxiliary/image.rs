@@ -36,7 +36,7 @@ pub(crate) fn image_part(name: &str, bytes: &[u8]) -> Option<Part> {
         kind: PartKind::Image,
         media_type: media_type.to_owned(),
         name: Some(name.to_owned()),
-        data: STANDARD.encode(bytes),
+        data: STANDARD.encode(bytes).into(),
     })
 }
 
@@ -45,7 +45,7 @@ pub(super) fn check_image(part: &Part) -> Result<(), Refused> {
     if part.data.is_empty() || part.data.len() > MAX_IMAGE_BYTES.div_ceil(3) * 4 {
         return Err(Refused::Size);
     }
-    let bytes = STANDARD.decode(&part.data).map_err(|_| Refused::Data)?;
+    let bytes = STANDARD.decode(part.data.as_bytes()).map_err(|_| Refused::Data)?;
     if bytes.len() > MAX_IMAGE_BYTES {
         return Err(Refused::Size);
     }

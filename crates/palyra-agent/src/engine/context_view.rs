@@ -2,11 +2,15 @@
 //!
 //! The tape holds every input, so the context of any past call is what the machine makes of the inputs before it; the digest in the record of the call
 //! tells whether it is the same one.
+//!
+//! Tokens are counted as budgets count them, for the model that answered: the parts add up to what was reserved for. What the provider counted
+//! itself stands beside it.
 
 use palyra_common::{Digest, Label, RunId};
 use palyra_journal::StoredRecord;
-use palyra_models::{Message, estimate_message_tokens, estimate_tool_tokens};
+use palyra_models::{Message, ModelRequest, Purpose, TokenCounter};
 
+use super::images::Images;
 use super::summaries::SetAside;
 use super::{Engine, model_call};
 use crate::agents::RunAgent;
@@ -27,6 +31,8 @@ pub struct ContextView {
     pub turns: u32,
     /// Tokens that fit the model's window.
     pub window: u32,
+    /// Tokens of the request by the provider's own count, where it told.
+    pub counted: Option<u64>,
     /// How many of the first messages are the same in every call of the run, so that providers can keep them at the ready.
     pub stable_messages: u32,
     /// What the record of the call says about the messages.
@@ -92,22 +98,36 @@ impl Engine {
         let options = &self.shared.options;
         let spec = call.machine.spec();
         let tools = model_call::offered(options, spec);
+        let mut messages = context::messages(spec, call.machine.items());
+        let is_exact = context::digest(&messages) == call.digest;
+        // The digest is of the words alone; pictures are known by digests of their own.
+        let (artifacts, named) = (options.journal.artifacts().clone(), spec.clone());
+        let images = tokio::task::spawn_blocking(move || Images::load(&artifacts, &named)).await;
+        images.unwrap_or_default().attach(spec, &mut messages);
+        let request = ModelRequest {
+            model: spec.model.name.clone(),
+            agent: spec.agent.clone(),
+            ..ModelRequest::new(run_id, call.turn, Purpose::Turn, Vec::new())
+        };
+        let likeliest = || options.provider.may_answer(&request).into_iter().next().map(|asked| asked.model);
+        let model = call.answered_by.clone().or_else(likeliest).unwrap_or_else(|| spec.model.name.clone());
+        let counter = options.spending.counter(&model);
+        let described: u64 = tools.iter().map(|tool| counter.tool(tool).tokens).sum();
         let mut segments = vec![ContextSegment {
             kind: SegmentKind::Tools,
             source: format!("{} tools", tools.len()),
-            tokens: tools.iter().map(estimate_tool_tokens).sum(),
+            tokens: count(described.saturating_add(counter.around(tools.len()))),
             label: None,
             text: String::new(),
         }];
-        let messages = context::messages(spec, call.machine.items());
-        let is_exact = context::digest(&messages) == call.digest;
-        segments.extend(take_apart(spec, call.machine.items(), &messages));
-        let originals = call.set_aside.whole().iter().map(|item| original(spec, item)).collect();
+        segments.extend(take_apart(spec, call.machine.items(), &messages, &counter));
+        let originals = call.set_aside.whole().iter().map(|item| original(spec, item, &counter)).collect();
         Ok(ContextView {
             turn: call.turn,
             attempt: call.attempt,
             turns: call.turns,
             window: spec.model.context_tokens,
+            counted: call.counted,
             stable_messages: context::stable_messages(spec),
             digest: call.digest,
             is_exact,
@@ -125,6 +145,10 @@ struct Call {
     turns: u32,
     digest: Digest,
     set_aside: SetAside,
+    /// The model that answered, if one did.
+    answered_by: Option<String>,
+    /// Tokens of the request as that model's provider counted them.
+    counted: Option<u64>,
 }
 
 /// The last call of the wanted turn, or the last of all.
@@ -138,6 +162,14 @@ fn find(tape: &[StoredRecord], wanted: Option<u32>) -> Result<Option<Call>, Agen
             (TapeEntry::Input(Input::Accepted(spec)), None) => machine = Some(Machine::accept(*spec, record.at)),
             (TapeEntry::Input(input), Some(machine)) => {
                 set_aside.note(machine, &input);
+                if let (Input::ModelTurnFinished(turn), Some(call)) = (&input, &mut found)
+                    && (turn.turn, turn.attempt) == (call.turn, call.attempt)
+                {
+                    call.answered_by = turn.answering.as_ref().map(|answering| answering.model.clone());
+                    // The numbers of a turn that was tried several times are those of all its tries.
+                    call.counted =
+                        Some(turn.usage.input_tokens).filter(|tokens| *tokens > 0 && turn.attempts.is_empty());
+                }
                 // Replay proper judges whether the tape is sound; here a step that is refused shows in the digest.
                 let _ = machine.step(input, record.at);
             }
@@ -145,7 +177,10 @@ fn find(tape: &[StoredRecord], wanted: Option<u32>) -> Result<Option<Call>, Agen
                 turns = turns.max(turn);
                 if wanted.is_none_or(|wanted| wanted == turn) {
                     let set_aside = set_aside.clone();
-                    found = Some(Call { machine: machine.clone(), turn, attempt, turns, digest: context, set_aside });
+                    let machine = machine.clone();
+                    let (answered_by, counted) = (None, None);
+                    found =
+                        Some(Call { machine, turn, attempt, turns, digest: context, set_aside, answered_by, counted });
                 }
             }
             _ => {}
@@ -155,7 +190,7 @@ fn find(tape: &[StoredRecord], wanted: Option<u32>) -> Result<Option<Call>, Agen
 }
 
 /// Names each message by what it was made of: instructions of Palyra and of the agent, two per exchange of the history, one per item.
-fn take_apart(spec: &RunSpec, items: &[Item], messages: &[Message]) -> Vec<ContextSegment> {
+fn take_apart(spec: &RunSpec, items: &[Item], messages: &[Message], counter: &TokenCounter) -> Vec<ContextSegment> {
     let (history, task) = (context::instruction_messages(spec), context::task_message(spec));
     let mut segments = Vec::with_capacity(messages.len());
     for (index, message) in messages.iter().enumerate() {
@@ -181,7 +216,7 @@ fn take_apart(spec: &RunSpec, items: &[Item], messages: &[Message]) -> Vec<Conte
         segments.push(ContextSegment {
             kind,
             source,
-            tokens: estimate_message_tokens(message),
+            tokens: count(counter.message(message).tokens),
             label,
             text: text_of(message),
         });
@@ -190,10 +225,14 @@ fn take_apart(spec: &RunSpec, items: &[Item], messages: &[Message]) -> Vec<Conte
 }
 
 /// An item that a summary stands for.
-fn original(spec: &RunSpec, item: &Item) -> ContextSegment {
+fn original(spec: &RunSpec, item: &Item, counter: &TokenCounter) -> ContextSegment {
     let (kind, source, label) = describe(Some(item));
     let message = context::message(spec, item);
-    ContextSegment { kind, source, tokens: estimate_message_tokens(&message), label, text: text_of(&message) }
+    ContextSegment { kind, source, tokens: count(counter.message(&message).tokens), label, text: text_of(&message) }
+}
+
+fn count(tokens: u64) -> u32 {
+    u32::try_from(tokens).unwrap_or(u32::MAX)
 }
 
 fn describe(item: Option<&Item>) -> (SegmentKind, String, Option<Label>) {

@@ -118,12 +118,7 @@ impl ModelCall {
                         return ModelNews::Over(self.failed(&error, Usage::default(), Cost::default()));
                     }
                 }
-                Metered::Finished { usage, cost, warnings } => {
-                    for warning in warnings {
-                        tracing::warn!(%warning, "a budget is nearly spent");
-                    }
-                    return ModelNews::Over(self.finished(usage, cost));
-                }
+                Metered::Finished { usage, cost } => return ModelNews::Over(self.finished(usage, cost)),
                 Metered::Failed { error, usage, cost } => return ModelNews::Over(self.failed(&error, usage, cost)),
                 Metered::Refused { error, cost } => {
                     let mut inputs = self.rest();

@@ -224,6 +224,9 @@ pub struct Cost {
     /// The reservations that it closes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closes: Vec<String>,
+    /// What a person has to know of it: soft limits that are reached, a worst case that was not the worst.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
 }
 
 impl Cost {
@@ -233,6 +236,7 @@ impl Cost {
         self.micro_usd = self.micro_usd.saturating_add(other.micro_usd);
         self.assumed |= other.assumed;
         self.closes.extend(other.closes);
+        self.notices.extend(other.notices);
         self
     }
 

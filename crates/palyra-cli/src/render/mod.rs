@@ -4,6 +4,7 @@ pub(crate) mod approvals;
 pub(crate) mod calls;
 pub(crate) mod compaction;
 pub(crate) mod evidence;
+pub(crate) mod model_call;
 pub(crate) mod question;
 pub(crate) mod runs;
 pub(crate) mod table;

@@ -3,7 +3,7 @@
 use palyra_common::{RunStreamBody, RunStreamEvent};
 
 use super::text::{instant, millis, shortened};
-use super::{calls, compaction, verdict};
+use super::{calls, compaction, model_call, verdict};
 
 const WIDTH: usize = 120;
 
@@ -71,7 +71,8 @@ fn told(body: &RunStreamBody) -> Told<'_> {
         }
         // What it holds is for machines, mostly; its kind says what happened.
         RunStreamBody::JournalEvent(event) => {
-            Told::new(&event.kind, compaction::about(event).or_else(|| verdict::about(event)).unwrap_or_default())
+            let about = compaction::about(event).or_else(|| verdict::about(event)).or_else(|| model_call::about(event));
+            Told::new(&event.kind, about.unwrap_or_default())
         }
     }
 }

@@ -29,8 +29,11 @@ pub struct RunContextResponse {
     pub turns: u32,
     /// Tokens that fit the model's window.
     pub window: u32,
-    /// About how many of them the parts take together.
+    /// At most how many of them the parts take together, as budgets count them for the model that answered.
     pub tokens: u32,
+    /// How many the provider counted itself, where it told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<u64>,
     /// How many of the first messages are the same in every call of the run.
     pub stable_messages: u32,
     /// Digest of the messages, as recorded with the call.
@@ -51,7 +54,7 @@ pub struct ContextSegmentView {
     pub kind: String,
     /// Where it comes from, such as a file or a tool.
     pub source: String,
-    /// About how many tokens it takes.
+    /// At most how many tokens it takes; the first part's include what is wrapped around the whole request.
     pub tokens: u32,
     /// How far it may be trusted and shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,9 +13,9 @@ use super::bind::{BindGuards, Guard, check_bind};
 use super::error::{ConfigError, ConfigProblem, Origin};
 use super::file::{self, FileLayer};
 use super::key::{EnvNames, KEYS, KeySpec, Restart, find_key, suggest};
-use super::schema::{Config, ModelProviderChoice, SECTIONS};
+use super::schema::{BudgetConfig, Config, ModelProviderChoice, SECTIONS};
 use super::value::{ConfigValue, Mismatch, shown};
-use crate::{DeploymentProfile, Environment, SecretRef, env_vars, paths};
+use crate::{DeploymentProfile, Environment, SecretRef, env_vars, micro_dollars, paths};
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -317,6 +317,28 @@ fn typed(entries: &BTreeMap<&'static str, (ConfigValue, ConfigSource)>) -> Resul
         .map_err(|error| ConfigProblem::Inconsistent { key: "version".to_owned(), reason: error.to_string() }.into())
 }
 
+/// Soft limits above the hard limit of the same name. A daemon would not start with one.
+fn warnings_that_never_come(budget: &BudgetConfig) -> Vec<ConfigProblem> {
+    let pairs = [
+        ("run", &budget.run, &budget.run_warn),
+        ("session", &budget.session, &budget.session_warn),
+        ("agent", &budget.agent, &budget.agent_warn),
+        ("day", &budget.day, &budget.day_warn),
+        ("month", &budget.month, &budget.month_warn),
+        ("global", &budget.global, &budget.global_warn),
+    ];
+    let amount = |text: &Option<String>| text.as_deref().and_then(|text| micro_dollars(text).ok());
+    let above = pairs
+        .into_iter()
+        .filter(|(_, hard, soft)| matches!((amount(hard), amount(soft)), (Some(hard), Some(soft)) if soft > hard));
+    above
+        .map(|(name, _, _)| ConfigProblem::Inconsistent {
+            key: format!("budget.{name}_warn"),
+            reason: format!("it is above `budget.{name}`, where everything stops: it would never warn"),
+        })
+        .collect()
+}
+
 /// Rules over several keys.
 fn cross_check(config: &Config, environment: &Environment) -> Vec<ConfigProblem> {
     let mut problems = Vec::new();
@@ -332,6 +354,7 @@ fn cross_check(config: &Config, environment: &Environment) -> Vec<ConfigProblem>
             reason: "it must be smaller than `model.context_tokens`, or no room is left for the question".to_owned(),
         });
     }
+    problems.extend(warnings_that_never_come(&config.budget));
     let own_files = [config.http.tls_certificate.is_some(), config.http.tls_key.is_some()];
     if own_files == [true, false] || own_files == [false, true] {
         problems.push(ConfigProblem::Inconsistent {

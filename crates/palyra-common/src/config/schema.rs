@@ -250,29 +250,29 @@ config_schema! {
     /// What model calls may cost, as amounts such as `$5` or `0.50 USD`. A call reserves what it could cost at worst before it is made.
     budget: BudgetConfig {
         /// Spending of one run that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
-        run: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        run: Option<String> = None, ValueType::Amount, EnvNames::Standard;
         /// Spending of one run that is warned about once.
-        run_warn: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        run_warn: Option<String> = None, ValueType::Amount, EnvNames::Standard;
         /// Spending of one session that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
-        session: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        session: Option<String> = None, ValueType::Amount, EnvNames::Standard;
         /// Spending of one session that is warned about once.
-        session_warn: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        session_warn: Option<String> = None, ValueType::Amount, EnvNames::Standard;
         /// Spending of one agent, in all its runs that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
-        agent: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        agent: Option<String> = None, ValueType::Amount, EnvNames::Standard;
         /// Spending of one agent, in all its runs that is warned about once.
-        agent_warn: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        agent_warn: Option<String> = None, ValueType::Amount, EnvNames::Standard;
         /// Spending of one day, UTC that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
-        day: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        day: Option<String> = None, ValueType::Amount, EnvNames::Standard;
         /// Spending of one day, UTC that is warned about once.
-        day_warn: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        day_warn: Option<String> = None, ValueType::Amount, EnvNames::Standard;
         /// Spending of one month, UTC that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
-        month: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        month: Option<String> = None, ValueType::Amount, EnvNames::Standard;
         /// Spending of one month, UTC that is warned about once.
-        month_warn: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        month_warn: Option<String> = None, ValueType::Amount, EnvNames::Standard;
         /// Spending altogether that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
-        global: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        global: Option<String> = None, ValueType::Amount, EnvNames::Standard;
         /// Spending altogether that is warned about once.
-        global_warn: Option<String> = None, ValueType::Text, EnvNames::Standard;
+        global_warn: Option<String> = None, ValueType::Amount, EnvNames::Standard;
         /// File with prices that stand before the built-in table; without one, `prices.toml` beside this file is used if it is there.
         prices: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
     }

@@ -127,6 +127,8 @@ pub enum ValueType {
     Path,
     /// A reference to a secret.
     Secret,
+    /// An amount of money.
+    Amount,
 }
 
 /// Why a value does not fit its key.
@@ -168,6 +170,7 @@ impl ValueType {
             Self::Secret => {
                 "string, a reference `vault:scope/key`, `env:NAME`, `file:path` or `exec:command`".to_owned()
             }
+            Self::Amount => "string, an amount in US dollars such as $5 or 0.50 USD".to_owned(),
         }
     }
 
@@ -210,6 +213,10 @@ impl ValueType {
                 Ok(reference) => Ok(ConfigValue::Text(reference.to_string())),
                 Err(error) => wrong(error.to_string()),
             },
+            (Self::Amount, ConfigValue::Text(text)) => match crate::micro_dollars(&text) {
+                Ok(_) => Ok(ConfigValue::Text(text)),
+                Err(reason) => wrong(format!("`{}` is not an amount in US dollars: {reason}", shown(&text))),
+            },
             (_, other) => Err(Mismatch::Type(other.type_name().to_owned())),
         }
     }
@@ -236,9 +243,13 @@ impl ValueType {
             Self::List => ConfigValue::List(
                 text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect(),
             ),
-            Self::Text | Self::Choice { .. } | Self::Address | Self::HttpUrl | Self::Path | Self::Secret => {
-                ConfigValue::Text(text.to_owned())
-            }
+            Self::Text
+            | Self::Choice { .. }
+            | Self::Address
+            | Self::HttpUrl
+            | Self::Path
+            | Self::Secret
+            | Self::Amount => ConfigValue::Text(text.to_owned()),
         };
         self.check(value)
     }

@@ -123,3 +123,22 @@ fn a_place_that_cannot_be_written_is_an_error() {
     let error = config::set(&blocker.join("palyra.toml"), "run.max_turns", "9", &environment()).unwrap_err();
     assert_eq!(error.first().code(), "config_unwritable");
 }
+
+/// What the daemon would refuse at its next start is refused now, with the key that is wrong.
+#[test]
+fn amounts_of_money_are_checked_before_they_are_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = write(directory.path(), "version = 1\n");
+    for wrong in ["2 dollars", "-5", "much", "1,000", "$", "0.0000001"] {
+        let refused = config::set(&path, "budget.day", wrong, &environment()).unwrap_err();
+        assert!(refused.to_string().contains("`budget.day` is wrong"), "{refused}");
+        assert!(refused.to_string().contains("is not an amount in US dollars"), "{refused}");
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "version = 1\n");
+    for right in ["5", "$5", "0.50 USD", "0", "$2.50"] {
+        config::set(&path, "budget.day", right, &environment()).unwrap();
+    }
+    let refused = config::set(&path, "budget.day_warn", "$2.51", &environment()).unwrap_err();
+    assert!(refused.to_string().contains("`budget.day_warn` does not fit: it is above `budget.day`"), "{refused}");
+    config::set(&path, "budget.day_warn", "$2.50", &environment()).unwrap();
+}

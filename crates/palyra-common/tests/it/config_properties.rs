@@ -61,6 +61,7 @@ fn valid(value_type: &ValueType, seed: u32) -> (String, String) {
         ValueType::Address => quoted(format!("127.0.0.1:{}", seed % 65_536)),
         ValueType::HttpUrl => quoted(format!("http://h{seed}")),
         ValueType::Secret => quoted(format!("env:V{seed}")),
+        ValueType::Amount => quoted(format!("${seed}.25")),
     }
 }
 

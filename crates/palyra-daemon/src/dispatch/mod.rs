@@ -89,6 +89,8 @@ pub(crate) async fn dispatch(app: &App, caller: &Caller, asked: Asked) -> Result
     let carried_out = async {
         caller.check_rate(app)?;
         authorise::command(app, caller, &asked.command).await?;
+        // A command right after an edit of models.toml acts on what was written.
+        app.watched.look().await;
         idempotency::once(app, caller, asked).await
     };
     let answer = carried_out.instrument(span.clone()).await;

@@ -50,7 +50,7 @@ fn account(scope: BudgetScope, now: Timestamp) -> Option<Account> {
 
 /// What the model of a run saw.
 pub(super) async fn context(app: &App, about: About<RunId, RunContextParams>) -> Result<RunContextResponse> {
-    let ContextView { turn, attempt, turns, window, stable_messages, digest, is_exact, segments, originals } =
+    let ContextView { turn, attempt, turns, window, counted, stable_messages, digest, is_exact, segments, originals } =
         app.engine.context(about.target, about.params.turn).await?;
     Ok(RunContextResponse {
         run_id: about.target,
@@ -58,7 +58,8 @@ pub(super) async fn context(app: &App, about: About<RunId, RunContextParams>) ->
         attempt,
         turns,
         window,
-        tokens: segments.iter().map(|segment| segment.tokens).sum(),
+        tokens: segments.iter().map(|segment| segment.tokens).fold(0, u32::saturating_add),
+        counted,
         stable_messages,
         digest,
         exact: is_exact,

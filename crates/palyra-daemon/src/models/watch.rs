@@ -1,6 +1,6 @@
 //! `models.toml` and the price file are followed while the daemon runs, as policies are.
 //!
-//! Both are looked at once a second. What changed is read, judged and taken over for the next call; calls under way end as they began. A file that cannot be
+//! Both are looked at once a second, and before each command, so that a command right after an edit acts on what was written. What changed is read, judged and taken over for the next call; calls under way end as they began. A file that cannot be
 //! used is told of once, in the log and on the journal, and in the daemon's health until it is mended.
 
 use std::path::Path;
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use palyra_common::{Clock, StableErrorEnvelope};
 use palyra_journal::Journal;
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::change::{self, Came, MODELS_CHANGED, PRICES_CHANGED};
@@ -21,34 +22,52 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// What is followed, and where it is told.
 pub(crate) struct Watched {
-    pub(crate) models: Arc<Models>,
-    pub(crate) prices: Arc<Prices>,
-    pub(crate) journal: Journal,
-    pub(crate) clock: Arc<dyn Clock>,
+    models: Arc<Models>,
+    prices: Arc<Prices>,
+    journal: Journal,
+    clock: Arc<dyn Clock>,
+    /// The files as they were at the last look. Held while a change is taken over: who looks then waits for it.
+    seen: Mutex<Seen>,
+}
+
+struct Seen {
+    models: Stamp,
+    prices: Stamp,
 }
 
 /// Follows the files until the daemon ends.
-pub(crate) async fn follow(watched: Watched, closing: CancellationToken) {
-    let (mut models, mut prices) = (watched.models.read_at(), watched.prices.read_at());
+pub(crate) async fn follow(watched: Arc<Watched>, closing: CancellationToken) {
     loop {
         tokio::select! {
             () = closing.cancelled() => return,
             () = tokio::time::sleep(EVERY) => {}
         }
-        let now = Stamp::of(watched.models.file());
-        if now != models {
-            models = now;
-            watched.models_changed().await;
-        }
-        let now = Stamp::of(watched.prices.file());
-        if now != prices {
-            prices = now;
-            watched.prices_changed().await;
-        }
+        watched.look().await;
     }
 }
 
 impl Watched {
+    /// Follows the files from when they were first read.
+    pub(crate) fn new(models: Arc<Models>, prices: Arc<Prices>, journal: Journal, clock: Arc<dyn Clock>) -> Self {
+        let seen = Mutex::new(Seen { models: models.read_at(), prices: prices.read_at() });
+        Self { models, prices, journal, clock, seen }
+    }
+
+    /// Takes over what has changed since the last look, and is done when it holds.
+    pub(crate) async fn look(&self) {
+        let mut seen = self.seen.lock().await;
+        let now = Stamp::of(self.models.file());
+        if now != seen.models {
+            seen.models = now;
+            self.models_changed().await;
+        }
+        let now = Stamp::of(self.prices.file());
+        if now != seen.prices {
+            seen.prices = now;
+            self.prices_changed().await;
+        }
+    }
+
     async fn models_changed(&self) {
         let models = Arc::clone(&self.models);
         let reloaded = match tokio::task::spawn_blocking(move || models.reload()).await {

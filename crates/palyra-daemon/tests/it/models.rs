@@ -79,8 +79,10 @@ async fn a_changed_file_counts_for_the_next_call_and_a_broken_one_changes_nothin
     let daemon = place.start().await;
     assert_eq!(answer(&daemon).await, "from the first");
 
+    // No wait: the very next command acts on what was written.
     write(&place, &file("second", &second));
-    let now = until(&daemon, |status| status.provider.model == "second/m").await;
+    let now = status(&daemon).await;
+    assert_eq!(now.provider.model, "second/m");
     assert!(now.provider.reason.contains(&second.base_url().replace("/v1", "")), "{now:?}");
     assert_eq!(answer(&daemon).await, "from the second");
 

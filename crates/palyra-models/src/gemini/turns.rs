@@ -64,7 +64,7 @@ fn part(part: &Part) -> Value {
         PartKind::File => INLINE.contains(&media_type.as_str()),
     };
     if inline {
-        json!({ "inlineData": { "mimeType": media_type, "data": part.data } })
+        json!({ "inlineData": { "mimeType": media_type, "data": &*part.data } })
     } else {
         json!({ "text": attachment::in_words(part) })
     }

@@ -100,7 +100,7 @@ fn encode(message: &Message, names: &ToolNames) -> Value {
     }
     fields.insert("content".to_owned(), content.into());
     if !images.is_empty() {
-        fields.insert("images".to_owned(), images.iter().map(|part| Value::from(part.data.as_str())).collect());
+        fields.insert("images".to_owned(), images.iter().map(|part| Value::from(&*part.data)).collect());
     }
     match message.role {
         Role::Assistant => {

@@ -116,7 +116,11 @@ impl Decoder {
                 think("\n\n", events);
             }
             "response.completed" | "response.incomplete" => {
-                self.read_response(event.get("response").unwrap_or(event), events)?;
+                let response = event.get("response").unwrap_or(event);
+                self.read_response(response, events)?;
+                if kind == "response.incomplete" {
+                    self.cut_off();
+                }
                 return Ok(Flow::Ended);
             }
             "response.failed" | "response.cancelled" => {
@@ -151,7 +155,17 @@ impl Decoder {
             None if self.calls > 0 => StopReason::ToolUse,
             None => self.refused.unwrap_or(StopReason::EndTurn),
         });
+        if response.get("status").is_some_and(|status| status == "incomplete") {
+            self.cut_off();
+        }
         Ok(())
+    }
+
+    /// An answer that says of itself that it is incomplete is no whole one, even if it does not say why, and whatever its event is called.
+    fn cut_off(&mut self) {
+        if matches!(self.stop_reason, Some(StopReason::EndTurn | StopReason::ToolUse)) {
+            self.stop_reason = Some(StopReason::MaxTokens);
+        }
     }
 
     /// Whether anything of an item has been seen, under this name.

@@ -125,6 +125,14 @@ fn endings_are_told_apart() {
             "incomplete_details": {"reason": reason}}})
     };
     assert_eq!(read(&[incomplete("max_output_tokens")]).unwrap().stop_reason, StopReason::MaxTokens);
+    // Servers that copy the API leave the reason out, or name the event wrongly.
+    for (event, response) in [
+        ("response.completed", json!({"status": "incomplete", "output": []})),
+        ("response.incomplete", json!({"output": [], "incomplete_details": null})),
+    ] {
+        let cut = read(&[json!({"type": event, "response": response})]).unwrap();
+        assert_eq!(cut.stop_reason, StopReason::MaxTokens, "{event}");
+    }
     assert_eq!(read(&[incomplete("content_filter")]).unwrap().stop_reason, StopReason::ContentFilter);
     let refusal = json!({"type": "response.refusal.delta", "item_id": "m", "content_index": 0, "delta": "I will not"});
     let done = json!({"type": "response.completed", "response": {"status": "completed", "output": []}});

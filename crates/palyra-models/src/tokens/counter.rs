@@ -91,9 +91,14 @@ impl TokenCounter {
                 PER_TOOL + self.text_with(&mut open, name) + self.json_with(&mut open, schema)
             }
         };
-        let added =
-            if self.family == TokenFamily::Anthropic && !request.tools.is_empty() { ANTHROPIC_TOOLS } else { 0 };
-        self.as_count(messages.saturating_add(tools).saturating_add(shape).saturating_add(added + PER_REQUEST))
+        let around = self.around(request.tools.len());
+        self.as_count(messages.saturating_add(tools).saturating_add(shape).saturating_add(around))
+    }
+
+    /// What a request costs beside its messages and so many tools: the answer's beginning, and what the vendor adds for tools.
+    #[must_use]
+    pub fn around(&self, tools: usize) -> u64 {
+        PER_REQUEST + if self.family == TokenFamily::Anthropic && tools > 0 { ANTHROPIC_TOOLS } else { 0 }
     }
 
     /// How many tokens this message is within a request.

@@ -50,7 +50,7 @@ fn everything_in_a_request_counts() {
         position: 0,
     };
     let call = ToolCallRequest { id: "c".into(), name: "t".into(), arguments: long.clone() };
-    let part = Part { kind: PartKind::Image, media_type: "image/png".into(), name: None, data: String::new() };
+    let part = Part { kind: PartKind::Image, media_type: "image/png".into(), name: None, data: "".into() };
     let mut tool = plain.clone();
     tool.tools = [ToolSpec { name: "t".into(), description: "d".into(), input_schema: schema.clone().into() }].into();
     let mut shape = plain.clone();

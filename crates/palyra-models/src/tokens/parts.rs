@@ -30,9 +30,9 @@ pub(super) enum PartTokens {
 pub(super) fn part_tokens(family: TokenFamily, model: &str, part: &Part) -> PartTokens {
     match part.kind {
         PartKind::Image => PartTokens::AtMost(image_tokens(family, model, size_of(part))),
-        PartKind::File if is_text(&part.media_type) => PartTokens::Text(match STANDARD.decode(&part.data) {
+        PartKind::File if is_text(&part.media_type) => PartTokens::Text(match STANDARD.decode(part.data.as_bytes()) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(_) => part.data.clone(),
+            Err(_) => part.data.to_string(),
         }),
         PartKind::File => PartTokens::AtMost(document_tokens(&part.data)),
     }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     fn part(kind: PartKind, media_type: &str, bytes: &[u8]) -> Part {
-        Part { kind, media_type: media_type.into(), name: None, data: STANDARD.encode(bytes) }
+        Part { kind, media_type: media_type.into(), name: None, data: STANDARD.encode(bytes).into() }
     }
 
     fn tokens(model: &str, part: &Part) -> u64 {

@@ -1,6 +1,7 @@
-//! Providers against the scripted model server and the real llama.cpp server, over real sockets.
+//! Providers against the scripted model server, the real llama.cpp server and aimock, over real sockets.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests stop at the first surprise")]
 
+mod aimock;
 mod answers;
 mod faults;
 mod fixtures;

@@ -75,7 +75,7 @@ async fn call(
     loop {
         match call.next().await {
             Metered::Event(event) => assembler.push(&event).map_err(|error| failed(&error))?,
-            Metered::Finished { usage, cost, .. } => {
+            Metered::Finished { usage, cost } => {
                 bill.usage = bill.usage.plus(usage);
                 bill.cost = std::mem::take(&mut bill.cost).plus(cost);
                 break;

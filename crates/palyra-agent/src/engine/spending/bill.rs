@@ -1,6 +1,6 @@
 //! Amounts: the worst case before a call, the bill after it.
 
-use palyra_budget::{MicroUsd, Settlement};
+use palyra_budget::MicroUsd;
 use palyra_models::{Answering, ModelRequest, Priced, Usage, estimate_tokens};
 
 use super::{EngineOptions, Meter};
@@ -57,12 +57,7 @@ pub(super) fn worst(options: &EngineOptions, request: &ModelRequest, input_token
 
 impl Meter {
     /// Makes the bill and closes the reservation.
-    pub(super) fn settle(
-        self,
-        options: &EngineOptions,
-        request: &ModelRequest,
-        answered: &Answered,
-    ) -> (Usage, Cost, Option<Settlement>) {
+    pub(super) fn settle(self, options: &EngineOptions, request: &ModelRequest, answered: &Answered) -> (Usage, Cost) {
         let counted = || self.input_tokens.unwrap_or_else(|| input_tokens(options, request));
         let (usage, counted_by_us) = answered.usage(counted);
         let (micro_usd, assumed) = match (&answered.answering, usage.cost_micro_usd) {
@@ -77,9 +72,12 @@ impl Meter {
         };
         let assumed = assumed && !micro_usd.is_zero();
         let Some((name, reservation)) = self.reservation else {
-            return (usage, Cost { micro_usd, assumed, closes: Vec::new() }, None);
+            return (usage, Cost { micro_usd, assumed, ..Cost::default() });
         };
-        let settlement = reservation.settle(micro_usd);
-        (usage, Cost { micro_usd, assumed, closes: vec![name] }, Some(settlement))
+        let notices = reservation.settle(micro_usd).notices();
+        for notice in &notices {
+            tracing::warn!(notice, "a budget needs a look");
+        }
+        (usage, Cost { micro_usd, assumed, closes: vec![name], notices })
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use palyra_budget::Warning;
 use palyra_common::{StableErrorEnvelope, ToStableError as _};
 use palyra_models::{ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, Usage};
 
@@ -25,8 +24,6 @@ pub(in crate::engine) enum Metered {
         usage: Usage,
         /// What it cost.
         cost: Cost,
-        /// Soft limits that are reached.
-        warnings: Vec<Warning>,
     },
     /// The call failed.
     Failed {
@@ -133,9 +130,9 @@ impl MeteredCall {
                 self.failed(error)
             }
             None if self.finished => {
-                let warnings = self.close();
+                self.close();
                 let (usage, cost) = self.lost.clone();
-                Metered::Finished { usage, cost, warnings }
+                Metered::Finished { usage, cost }
             }
             None => self.failed(ModelError::new(ModelErrorClass::Malformed, "the answer ended without an end")),
         }
@@ -148,13 +145,12 @@ impl MeteredCall {
     }
 
     /// Makes the bill of the present try.
-    fn close(&mut self) -> Vec<Warning> {
+    fn close(&mut self) {
         let answered = std::mem::take(&mut self.answered);
-        let Some(meter) = self.meter.take() else { return Vec::new() };
-        let (usage, cost, settlement) = meter.settle(&self.options, &self.request, &answered);
+        let Some(meter) = self.meter.take() else { return };
+        let (usage, cost) = meter.settle(&self.options, &self.request, &answered);
         self.lost.0 = self.lost.0.plus(usage);
         self.lost.1 = std::mem::take(&mut self.lost.1).plus(cost);
-        settlement.map(|settlement| settlement.warnings).unwrap_or_default()
     }
 
     fn hear(&mut self, event: &ModelEvent) {

@@ -97,7 +97,7 @@ impl Spending {
     }
 
     /// The counter of a model's tokens; it remembers what it has counted.
-    fn counter(&self, model: &str) -> Arc<TokenCounter> {
+    pub(in crate::engine) fn counter(&self, model: &str) -> Arc<TokenCounter> {
         let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(counter) = counters.get(model) {
             return Arc::clone(counter);

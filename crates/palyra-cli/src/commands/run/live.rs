@@ -9,7 +9,7 @@ use super::open_calls::OpenCalls;
 use crate::console::{Console, OutputFormat, Style, plain};
 use crate::error::CliError;
 use crate::render::text::shortened;
-use crate::render::{calls, compaction, verdict};
+use crate::render::{calls, compaction, model_call, verdict};
 
 /// Silence after which the person is told what is being waited for.
 const QUIET: Duration = Duration::from_secs(1);
@@ -99,7 +99,8 @@ impl<'a> Live<'a> {
             | RunStreamBody::ToolApprovalRequest(_)
             | RunStreamBody::ToolApprovalResponse(_) => self.calls.observe(event),
             RunStreamBody::JournalEvent(record) => {
-                if let Some(line) = compaction::line(event.run_id, record).or_else(|| verdict::line(record)) {
+                let line = compaction::line(event.run_id, record).or_else(|| verdict::line(record));
+                for line in line.into_iter().chain(model_call::lines(record)) {
                     self.end_line()?;
                     self.console.remark(&self.console.styled(Style::Dim, &line));
                 }

@@ -4,6 +4,7 @@
 //! What the model writes goes to standard output, everything else to standard error, so that an answer can be piped on.
 
 mod attach;
+mod destination;
 mod follow;
 mod live;
 mod open_calls;
@@ -120,7 +121,9 @@ pub(super) async fn execute(arguments: RunArguments, context: &Context) -> Resul
     if arguments.detach {
         return detached(&run, context);
     }
-    announce(&run, &health, context);
+    if context.console.is_text() {
+        announce(&run, &destination::told(&client, &run, params.agent, &health.provider).await, context);
+    }
     match follow::to_the_end(&client, run.run_id, context).await? {
         (follow::Ending::Left, _) => Ok(ExitCode::Precondition),
         (follow::Ending::Over, said) => conclude(&client, &run, &said, context).await,
@@ -176,17 +179,10 @@ fn detached(run: &RunView, context: &Context) -> Result<ExitCode, CliError> {
     Ok(ExitCode::Ok)
 }
 
-fn announce(run: &RunView, health: &HealthResponse, context: &Context) {
-    if context.console.is_text() {
-        let text = format!(
-            "run {} · session {} · {}\n  {}",
-            run.run_id,
-            run.session_id,
-            one_line(&run.model),
-            shortened(&health.provider.reason, 400)
-        );
-        context.console.remark(&context.console.styled(Style::Dim, &text));
-    }
+fn announce(run: &RunView, destination: &str, context: &Context) {
+    let (model, destination) = (one_line(&run.model), shortened(destination, 400));
+    let text = format!("run {} · session {} · {model}\n  {destination}", run.run_id, run.session_id);
+    context.console.remark(&context.console.styled(Style::Dim, &text));
 }
 
 async fn conclude(client: &Client, run: &RunView, said: &str, context: &Context) -> Result<ExitCode, CliError> {

@@ -62,8 +62,9 @@ pub(super) async fn execute(
 
 fn lines(seen: &RunContextResponse) -> Vec<String> {
     let percent = u64::from(seen.tokens) * 100 / u64::from(seen.window.max(1));
+    let counted = seen.counted.map(|counted| format!("; the provider counted {counted}")).unwrap_or_default();
     let mut lines = vec![format!(
-        "turn {} of {}: about {} of {} tokens ({percent} %), the first {} messages are the same in every turn",
+        "turn {} of {}: about {} of {} tokens ({percent} %){counted}; the first {} messages are the same in every turn",
         seen.turn, seen.turns, seen.tokens, seen.window, seen.stable_messages
     )];
     if !seen.exact {

@@ -135,7 +135,7 @@ fn request(changes: Option<&Value>) -> ModelRequest {
 }
 
 /// Everything that a call gives, who answers left out, and its error if it has one.
-async fn ask(provider: &dyn ModelProvider, request: ModelRequest) -> (Vec<ModelEvent>, Option<ModelError>) {
+pub(crate) async fn ask(provider: &dyn ModelProvider, request: ModelRequest) -> (Vec<ModelEvent>, Option<ModelError>) {
     let mut stream = match provider.stream(request).await {
         Ok(stream) => stream,
         Err(error) => return (Vec::new(), Some(error)),

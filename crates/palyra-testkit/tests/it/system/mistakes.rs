@@ -166,3 +166,50 @@ fn a_model_that_was_just_chosen_is_used_by_the_next_command() {
     assert!(run.code == 0 && run.stdout.contains("fine"), "{run}");
     context.finish().unwrap();
 }
+
+/// Writes `models.toml` with one account per server, named `a`, `b` and so on; the first is the default.
+fn write_models(context: &TestContext, servers: &[&ModelServer]) {
+    let mut file = "version = 1\n".to_owned();
+    for (name, server) in ["a", "b", "c"].iter().zip(servers) {
+        file += &format!("[providers.{name}]\nkind = 'openai_compatible'\nbase_url = '{}'\n", server.base_url());
+    }
+    file += "[routes]\ndefault = ['a/one']\n";
+    let path = context.root().join("home/.config/palyra/models.toml");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, file).unwrap();
+}
+
+#[test]
+fn it_is_said_where_the_conversation_really_goes() {
+    let usual = ModelServer::start(vec![Reply::text(&["from the usual one"])]).unwrap();
+    let other = ModelServer::start(vec![Reply::text(&["from the other one"])]).unwrap();
+    let context = choosing();
+    write_models(&context, &[&usual, &other]);
+    let run = context.run(["run", "--model", "b/two", "say hello"]).unwrap();
+    assert!(run.code == 0 && run.stdout.contains("from the other one"), "{run}");
+    let place = |server: &ModelServer| format!("at `{}`", server.base_url());
+    assert!(run.stderr.contains(&format!("the conversation is sent to `b/two` {}", place(&other))), "{run}");
+    assert!(!run.stderr.contains(&place(&usual)), "{run}");
+    let run = context.run(["run", "say hello"]).unwrap();
+    assert!(run.code == 0 && run.stdout.contains("from the usual one"), "{run}");
+    assert!(run.stderr.contains(&format!("the conversation is sent to `a/one` {}", place(&usual))), "{run}");
+    context.finish().unwrap();
+}
+
+#[test]
+fn a_soft_limit_is_told_to_whoever_follows_the_run() {
+    let paid = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"fine\"},\"finish_reason\":\"stop\"}]}\n\n\
+                data: {\"choices\":[],\"usage\":{\"prompt_tokens\":900,\"completion_tokens\":5}}\n\ndata: [DONE]\n\n";
+    let server = ModelServer::start(vec![Reply::raw(paid), Reply::raw(paid)]).unwrap();
+    let context = choosing().env("PALYRA_BUDGET_DAY_WARN", "$0.000001");
+    write_models(&context, &[&server]);
+    let prices = "version = 1\n[[price]]\nprovider = '*'\nmodels = ['*']\ninput = 3_000_000\noutput = 15_000_000\n";
+    std::fs::write(context.root().join("home/.config/palyra/prices.toml"), prices).unwrap();
+    let run = context.run(["run", "say hello"]).unwrap();
+    assert!(run.stderr.contains("budget: $") && run.stderr.contains("over the soft limit of $0.000001"), "{run}");
+    let tape = context.run(["runs", "tape", "last"]).unwrap();
+    assert!(tape.stdout.contains("over the soft limit of $0.000001"), "{tape}");
+    let again = context.run(["run", "say hello"]).unwrap();
+    assert!(again.code == 0 && !again.stderr.contains("soft limit"), "told once: {again}");
+    context.finish().unwrap();
+}
