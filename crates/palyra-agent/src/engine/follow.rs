@@ -26,7 +26,7 @@ pub struct TapeFollower {
     next_seq: u64,
     live: Option<(Arc<LiveTape>, watch::Receiver<u64>)>,
     over: bool,
-    /// Whether the newest event that was read ended the run. It went on if more follows.
+    /// Whether the newest event that was read ended the run. It went on if more follows than what hooks said about the end.
     ended: bool,
     seen: Seen,
     /// When progress may be told again.
@@ -120,7 +120,10 @@ impl TapeFollower {
             let events = self.available().await?;
             if let Some(last) = events.last() {
                 self.next_seq = last.seq + 1;
-                self.ended = last.is_terminal();
+                // What hooks said about the end stands after it and changes nothing about it; both may be read at once.
+                if let Some(telling) = events.iter().rev().find(|event| !is_afterword(event)) {
+                    self.ended = telling.is_terminal();
+                }
                 return Ok(Some(Followed::Events(events)));
             }
             if self.ended {
@@ -173,6 +176,11 @@ impl TapeFollower {
         let stored = self.engine.stored_events(self.run_id, self.next_seq, BATCH).await?;
         Ok(stored.into_iter().map(Arc::new).collect())
     }
+}
+
+/// Whether an event is only about the end of the run.
+fn is_afterword(event: &RunStreamEvent) -> bool {
+    matches!(&event.body, RunStreamBody::JournalEvent(event) if event.kind == tape::kind::HOOKS_NOTED)
 }
 
 /// One page of a tape, read in steps that are fitted to the sizes seen so far: what does not fit the page is hardly read at all.

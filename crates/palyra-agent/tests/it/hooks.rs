@@ -401,3 +401,25 @@ async fn a_run_that_is_resumed_tells_its_hooks_of_each_end() {
     tokio::time::timeout(std::time::Duration::from_secs(20), noted).await.expect("both are noted");
     assert_eq!(bench.engine.replay(run.run_id).await.unwrap().difference, None);
 }
+
+#[tokio::test]
+async fn whoever_reads_the_end_together_with_what_hooks_said_of_it_does_not_wait_for_more() {
+    let hooks = Hooks::doing(&[("over", Does::Wait)]);
+    let bench = Setup::script(ANSWER).hooks(&hooks).start().await;
+    let mut over = binding("over", HookEvent::RunAfterRun);
+    over.deadline_ms = 30_000;
+    bench.bind(vec![over]).await;
+    let run = bench.engine.create_run(bench.task("go")).await.unwrap();
+    hooks.reached(1).await;
+    // Begins while the hook is asked, and reads only when both are there.
+    let mut follower = bench.engine.follow(run.run_id, 1).await.unwrap();
+    hooks.open();
+    let noted = async {
+        while of_kind(&bench.engine.tape(run.run_id, 1, usize::MAX).await.unwrap(), "hooks.noted").is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), noted).await.expect("it is noted");
+    let reading = async { while follower.next().await.unwrap().is_some() {} };
+    tokio::time::timeout(std::time::Duration::from_secs(20), reading).await.expect("the end is an end");
+}
