@@ -1,7 +1,8 @@
 //! `models.toml` and the price file are followed while the daemon runs, as policies are.
 //!
-//! Both are looked at once a second, and before each command, so that a command right after an edit acts on what was written. What changed is read, judged and taken over for the next call; calls under way end as they began. A file that cannot be
-//! used is told of once, in the log and on the journal, and in the daemon's health until it is mended.
+//! Both are looked at once a second, and before each command, so that a command right after an edit acts on what was written. What changed is read, judged
+//! and taken over for the next call; calls under way end as they began. A file that cannot be used is told of once, in the log and on the journal, and in the
+//! daemon's health until it is mended.
 
 use std::path::Path;
 use std::sync::Arc;
