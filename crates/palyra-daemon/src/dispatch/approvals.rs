@@ -10,7 +10,10 @@ use palyra_client::api::{
     ListApprovalsResponse, ListPatternsParams, ListPatternsResponse,
 };
 use palyra_client::command::About;
-use palyra_common::{ApprovalDecision, ApprovalId, ApprovalScope, Clock as _, SessionId, SystemClock, Timestamp};
+use palyra_common::{
+    ApprovalDecision, ApprovalId, ApprovalScope, Clock as _, ErrorCategory, SessionId, StableErrorEnvelope,
+    SystemClock, Timestamp,
+};
 use tokio::time::Instant;
 
 use super::caller::Caller;
@@ -106,8 +109,29 @@ pub(super) async fn decide(
         by: caller.id().to_owned(),
         via: Some(caller.via()),
     };
-    let run_id = app.engine.decide_approval(target, answer).await?;
+    let run_id = match app.engine.decide_approval(target, answer).await {
+        Err(AgentError::ApprovalNotFound(_)) => return Err(not_open(app, target).await),
+        decided => decided?,
+    };
     Ok(DecideApprovalResponse { approval: look_at(app, target).await?, run: Some(view(app, run_id).await?) })
+}
+
+/// Why a question takes no answer. Whoever was slower than somebody else hears what they decided, and does not wonder whether it ever was asked.
+async fn not_open(app: &App, id: ApprovalId) -> Refusal {
+    let view = match look_at(app, id).await {
+        Ok(view) => view,
+        Err(refusal) => return refusal,
+    };
+    match view.answer {
+        Some(answer) => {
+            let message =
+                format!("approval `{id}` was answered already: {}, by {}", answer.decision.as_str(), answer.by);
+            StableErrorEnvelope::new("approval_not_found", ErrorCategory::NotFound, message)
+                .hint(format!("`palyra approvals show {id}` shows how"))
+                .into()
+        }
+        None => AgentError::ApprovalNotFound(id.to_string()).into(),
+    }
 }
 
 /// When a timebox of so many minutes ends.

@@ -269,8 +269,13 @@ fn reply(reply: &SocketReply) -> Message {
 async fn write(mut sink: SplitSink<WebSocket, Message>, mut inbox: mpsc::Receiver<Message>) {
     while let Some(message) = inbox.recv().await {
         let last = matches!(message, Message::Close(_));
-        if sink.send(message).await.is_err() || last {
+        let sent = sink.send(message).await;
+        if last {
             return;
+        }
+        // Also what is refused because the client said goodbye meanwhile.
+        if sent.is_err() {
+            break;
         }
     }
     // The answer to a goodbye of the client waits in the sink; a connection that ends without it looks broken from the other side.

@@ -6,7 +6,9 @@ use palyra_client::api::{
 use palyra_client::api::{FileChangeKind, UndoAction};
 use palyra_client::{Client, Follow};
 use palyra_common::InputMode;
-use palyra_common::{ApprovalDecision, ApprovalScope, RunLifecyclePhase, RunStreamBody, TerminationReason};
+use palyra_common::{
+    ApprovalDecision, ApprovalScope, RunLifecyclePhase, RunStreamBody, TerminationReason, ToStableError as _,
+};
 
 use crate::support::{Place, code};
 
@@ -176,7 +178,10 @@ async fn a_question_survives_a_restart_and_is_answered() {
     daemon.client.decide_approval(again.approval_id, &allow).await.unwrap();
     daemon.follow(run.run_id, 1).await;
     assert!(place.workspace().join("made.txt").exists());
-    assert_eq!(code(daemon.client.decide_approval(again.approval_id, &allow).await), "approval_not_found");
+    // Whoever comes second hears what was decided.
+    let late = daemon.client.decide_approval(again.approval_id, &allow).await.unwrap_err().to_stable();
+    assert_eq!(late.code, "approval_not_found");
+    assert!(late.message.contains("was answered already: allow, by uid:"), "{late:?}");
     let decided = ListApprovalsParams { run_id: Some(run.run_id), state: Some("decided".parse().unwrap()) };
     let decided = daemon.client.approvals(&decided).await.unwrap().approvals;
     let answer = decided[0].answer.as_ref().unwrap();
