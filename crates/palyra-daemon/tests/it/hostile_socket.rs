@@ -131,6 +131,20 @@ fn another_is_answered(daemon: &Daemon) {
 }
 
 #[tokio::test]
+async fn a_goodbye_is_answered_with_its_own_code() {
+    let place = Place::new();
+    let daemon = place.start().await;
+    for code in [1000_u16, 1001, 4000] {
+        let mut socket = Socket::open(&daemon);
+        socket.send(LAST | TEXT, asked().as_bytes()).unwrap();
+        assert_eq!(socket.message().unwrap()["ok"], true);
+        socket.send(LAST | CLOSE, &code.to_be_bytes()).unwrap();
+        assert_eq!(socket.closed(), Some(code));
+        assert_eq!(socket.frame(), None, "the daemon closes the connection");
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_message_is_closed_with_a_code_that_says_why() {
     let place = Place::new();
     let daemon = place.start().await;
