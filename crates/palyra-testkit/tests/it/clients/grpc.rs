@@ -104,7 +104,11 @@ async fn a_foreign_client_reads_why_it_was_refused() {
     let refused = setting.client(&["call", &call, &large]).await["refusal"].clone();
     assert_eq!(refused["code"], "INVALID_ARGUMENT", "{refused}");
     assert_eq!(refused["envelope"]["code"], "proto_message_invalid");
-    assert_eq!(refused["info"]["metadata"]["truncated"], "true", "a long text does not break the trailers");
+    let told = refused["message"].as_str().unwrap();
+    assert!(told.len() < 300, "of a wrong id a line shows what it can: {told}");
+    let large = json!({ "attachments": [{ "artifact": "x".repeat(100_000) }] }).to_string();
+    let refused = setting.client(&["call", &format!("{GATEWAY}/RouteMessage"), &large]).await["refusal"].clone();
+    assert_eq!(refused["info"]["metadata"]["truncated"], "true", "a long text does not break the trailers: {refused}");
 
     for environment in [&[][..], &[("PALYRA_TOKEN", "wrong")]] {
         let refused = setting.with(&["services"], environment).await["refusal"].clone();
