@@ -28,6 +28,7 @@ pages() {
   local page
   printf 'docs/errors/README.md\terror_index\n'
   printf 'schemas/openapi.json\t%s openapi\n' "$CARGO_TARGET_DIR/debug/palyra-reference"
+  printf 'crates/palyra-models/src/default_tools.json\t%s default-tools\n' "$CARGO_TARGET_DIR/debug/palyra-reference"
   for page in cli config tools; do
     printf 'docs/reference/%s.md\t%s %s\n' "$page" "$CARGO_TARGET_DIR/debug/palyra-reference" "$page"
   done

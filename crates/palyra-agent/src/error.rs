@@ -2,6 +2,7 @@
 
 use palyra_common::{CanvasId, ErrorCategory, RunId, RunLifecyclePhase, SessionId, StableErrorEnvelope, ToStableError};
 use palyra_journal::JournalError;
+use palyra_models::UnknownModel;
 use palyra_tools::ToolError;
 use thiserror::Error;
 
@@ -20,6 +21,9 @@ pub enum AgentError {
     /// An auxiliary task failed.
     #[error(transparent)]
     Auxiliary(#[from] AuxiliaryError),
+    /// No such model.
+    #[error(transparent)]
+    UnknownModel(#[from] UnknownModel),
     /// No such run.
     #[error("there is no run `{0}`")]
     RunNotFound(RunId),
@@ -259,6 +263,7 @@ impl ToStableError for AgentError {
             Self::Journal(error) => error.to_stable(),
             Self::Tool(error) => error.to_stable(),
             Self::Auxiliary(error) => error.to_stable(),
+            Self::UnknownModel(error) => error.to_stable(),
             Self::RunNotFound(_) => StableErrorEnvelope::new("run_not_found", ErrorCategory::NotFound, message)
                 .hint("`palyra runs list` shows the runs there are"),
             Self::TurnNotFound { .. } => StableErrorEnvelope::new("turn_not_found", ErrorCategory::NotFound, message)

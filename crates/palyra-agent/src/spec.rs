@@ -252,6 +252,10 @@ impl ModelChoice {
     pub(crate) fn shown(&self) -> String {
         match self.name.as_str() {
             "" => self.provider.clone(),
+            // A router gives full names; older runs have its own name for their provider.
+            name if self.provider == "router" || name.split_once('/').is_some_and(|(of, _)| of == self.provider) => {
+                name.to_owned()
+            }
             name => format!("{}/{name}", self.provider),
         }
     }

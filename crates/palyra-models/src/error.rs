@@ -72,13 +72,16 @@ pub struct ModelError {
     /// How long the server asks to wait, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// The tools whose input schemas the server refused, where it says so; more than one if its words fit several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
 }
 
 impl ModelError {
     /// An error of this class. The message is brought to one line of bounded length.
     #[must_use]
     pub fn new(class: ModelErrorClass, message: impl AsRef<str>) -> Self {
-        Self { class, message: one_line(message.as_ref()), status: None, retry_after_ms: None }
+        Self { class, message: one_line(message.as_ref()), status: None, retry_after_ms: None, tools: Vec::new() }
     }
 
     /// Adds the HTTP status.
@@ -95,9 +98,30 @@ impl ModelError {
         self
     }
 
+    /// Says whose input schemas the server refused.
+    #[must_use]
+    pub(crate) fn about_tools(mut self, tools: Vec<String>) -> Self {
+        if !tools.is_empty() {
+            self.message = format!("the server refused the input schema of {}: {}", named(&tools), self.message);
+            self.tools = tools;
+        }
+        self
+    }
+
     /// An answer that cannot be understood.
     pub(crate) fn malformed(message: impl AsRef<str>) -> Self {
         Self::new(ModelErrorClass::Malformed, message)
+    }
+}
+
+/// The tools for people.
+fn named(tools: &[String]) -> String {
+    match tools {
+        [only] => format!("the tool `{only}`"),
+        several => format!(
+            "one of the tools {}",
+            several.iter().map(|tool| format!("`{tool}`")).collect::<Vec<_>>().join(", ")
+        ),
     }
 }
 
@@ -134,7 +158,12 @@ impl ToStableError for ModelError {
             ModelErrorClass::Timeout => ("model_timeout", ErrorCategory::Availability),
         };
         let mut envelope = StableErrorEnvelope::new(code, category, self.message.clone());
-        if let Some(advice) = model_advice(code) {
+        if !self.tools.is_empty() {
+            envelope = envelope.hint(
+                "if the tool comes from an MCP server or a skill, take it out with `palyra mcp remove` or `palyra skills disable`; \
+                 `palyra models test` checks every tool",
+            );
+        } else if let Some(advice) = model_advice(code) {
             envelope = envelope.hint(advice);
         }
         let mut details = serde_json::Map::new();
@@ -144,6 +173,9 @@ impl ToStableError for ModelError {
         }
         if let Some(wait) = self.retry_after_ms {
             details.insert("retry_after_ms".to_owned(), wait.into());
+        }
+        if !self.tools.is_empty() {
+            details.insert("tools".to_owned(), serde_json::json!(self.tools));
         }
         envelope.retryable(self.class.retry()).details(serde_json::Value::Object(details))
     }

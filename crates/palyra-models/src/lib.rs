@@ -23,6 +23,7 @@ mod assembler;
 mod attachment;
 mod attempt;
 mod chat;
+mod default_tools;
 mod detect;
 mod dialogue;
 mod embedding;
@@ -45,11 +46,12 @@ mod provider;
 mod reasoning;
 mod request;
 mod route;
-mod schema_refs;
+mod schema;
 mod scripted;
 mod select;
 pub mod testing;
 mod tokens;
+mod unknown_model;
 mod wire;
 
 pub use accounts::{
@@ -59,6 +61,7 @@ pub use accounts::{
 pub use anthropic::Anthropic;
 pub use assembler::{AssembledTurn, TurnAssembler};
 pub use attempt::{Answering, Attempt};
+pub use default_tools::default_tools;
 pub use detect::{Offer, Place, adopt, offers_of_environment, offers_of_places, usual_places};
 pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use error::{ModelError, ModelErrorClass};
@@ -82,10 +85,12 @@ pub use route::{
     ProviderFactory, RoutePolicy, Router, RouterOptions, Standing, Step, SystemPace, Target, TryOut, Wish, listed,
     try_account, try_out,
 };
+pub use schema::{SchemaDialect, SchemaLoss, schema_losses};
 pub use scripted::{Call, Echo, ModelErrorSpec, Scene, Script, ScriptedProvider, Turn};
 pub use select::{SelectError, SelectOptions, Selection, select};
 pub use tokens::{
     CountMethod, Encoding, TokenCount, TokenCounter, TokenFamily, estimate_message_tokens, estimate_tokens,
     estimate_tool_tokens,
 };
+pub use unknown_model::UnknownModel;
 pub use wire::{HttpProviderOptions, RetryPolicy, Timeouts, install_crypto_provider};

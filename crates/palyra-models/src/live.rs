@@ -14,6 +14,7 @@ use crate::model_entry::ModelEntry;
 use crate::price::Seller;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
 use crate::request::ModelRequest;
+use crate::unknown_model::UnknownModel;
 
 /// The name of the place; what stands in it says its own in [`ModelProvider::describe`].
 const NAME: &str = "models";
@@ -53,6 +54,10 @@ impl ModelProvider for LiveProvider {
 
     fn describe_for(&self, agent: &str, model: Option<&str>) -> ProviderInfo {
         self.current().describe_for(agent, model)
+    }
+
+    async fn resolve(&self, agent: &str, model: Option<&str>) -> Result<ProviderInfo, UnknownModel> {
+        self.current().resolve(agent, model).await
     }
 
     fn present(&self) -> Option<Arc<dyn ModelProvider>> {

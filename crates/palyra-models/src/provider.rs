@@ -14,6 +14,7 @@ use crate::event::ModelEvent;
 use crate::model_entry::ModelEntry;
 use crate::price::Seller;
 use crate::request::ModelRequest;
+use crate::unknown_model::UnknownModel;
 
 /// An answer as it arrives. Dropping it closes the connection at once and ends all work on it.
 ///
@@ -26,7 +27,7 @@ pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>>
 pub struct ProviderInfo {
     /// The provider's name, such as `openai_compatible`.
     pub name: String,
-    /// The model it uses when a request names none; empty while that is not known.
+    /// The model it uses when a request names none, as `provider/model` where it is one of a network; empty while that is not known.
     pub model: String,
     /// How many tokens fit into one call, request and answer together.
     pub context_tokens: u32,
@@ -51,6 +52,12 @@ pub trait ModelProvider: Send + Sync {
             model.clone_into(&mut info.model);
         }
         info
+    }
+
+    /// The same, after the server was asked what it offers where that has to be known: whether it has a model that was asked for by
+    /// name, which model it takes by itself, how much fits into a call. Answers are kept, so most runs ask nobody.
+    async fn resolve(&self, agent: &str, model: Option<&str>) -> Result<ProviderInfo, UnknownModel> {
+        Ok(self.describe_for(agent, model))
     }
 
     /// What makes the calls that begin now, where that can be replaced while others are under way.

@@ -180,10 +180,10 @@ fn single(options: &SelectOptions<'_>, kind: ProviderKind) -> Result<Selection, 
     let (server, warning) = shown(kind, &url)?;
     let name = given(config.name.as_deref()).map(str::to_owned);
     let model = name.or_else(|| kind.first_model().map(str::to_owned));
-    let context_tokens = window(config, kind);
+    let context_tokens = configured_window(config).unwrap_or_else(|| kind.usual_window());
     let account = Account {
         base_url: Some(url),
-        context_tokens: Some(context_tokens),
+        context_tokens: configured_window(config),
         // What the operator's one model can do is not known: it is asked and may refuse.
         capabilities: Some(crate::model_entry::Capability::ALL.to_vec()),
         keys: reference
@@ -211,10 +211,10 @@ fn single(options: &SelectOptions<'_>, kind: ProviderKind) -> Result<Selection, 
     Ok(Selection { provider: Arc::new(router.clone()), router: Some(router), reason })
 }
 
-/// The window: what is configured, or what models of this vendor have if nobody has changed the setting.
-fn window(config: &ModelConfig, kind: ProviderKind) -> u32 {
+/// The window, if somebody has changed the setting. Otherwise the server may say, and failing that it is what models of this vendor have.
+fn configured_window(config: &ModelConfig) -> Option<u32> {
     let untouched = config.context_tokens == ModelConfig::default().context_tokens;
-    if untouched && kind.wants_key() { kind.usual_window() } else { config.context_tokens }
+    (!untouched).then_some(config.context_tokens)
 }
 
 fn because(config: &ModelConfig, kind: ProviderKind, has_server: bool, has_key: bool) -> String {

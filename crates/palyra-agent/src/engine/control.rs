@@ -60,7 +60,7 @@ impl Engine {
     async fn choose(&self, run_id: RunId, model: &str) -> Result<ModelChoice, AgentError> {
         let agent = self.query(move |reader| projections::agent_of(reader.connection(), run_id)).await?;
         let agent = agent.ok_or_else(|| AgentError::RunNotFound(run_id))?;
-        Ok(ModelChoice::of(self.shared.options.provider.describe_for(&agent, Some(model))))
+        Ok(ModelChoice::of(self.shared.options.provider.resolve(&agent, Some(model)).await?))
     }
 
     /// Writes to a run at work.

@@ -188,8 +188,8 @@ impl Engine {
             _ => {}
         }
         let (mode, Working { agent, profile }) = self.settle(&mut new, session.as_ref())?;
-        // The session or the agent may have named a model.
-        let info = options.provider.describe_for(&agent, new.model.as_deref());
+        // The session or the agent may have named a model. One that nobody offers is refused before there is a run.
+        let info = options.provider.resolve(&agent, new.model.as_deref()).await?;
         let (workspace, project, found) = self.open_workspace(&new).await?;
         let session_id = session.as_ref().map_or(looked.session_id, |session| session.row.session_id);
         let onlooker =

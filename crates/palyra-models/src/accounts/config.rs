@@ -135,8 +135,14 @@ impl Account {
     /// How many tokens fit into one call of this model.
     #[must_use]
     pub fn window_of(&self, model: &str) -> u32 {
+        self.configured_window(model).unwrap_or_else(|| self.kind.usual_window())
+    }
+
+    /// The same, where somebody said so.
+    #[must_use]
+    pub fn configured_window(&self, model: &str) -> Option<u32> {
         let special = self.models.get(model).and_then(|settings| settings.context_tokens);
-        special.or(self.context_tokens).unwrap_or_else(|| self.kind.usual_window())
+        special.or(self.context_tokens)
     }
 
     /// What this model can do.

@@ -50,33 +50,44 @@ pub fn add_key(path: &Path, provider: &str, key: &AccountKey) -> Result<Accounts
     })
 }
 
-/// Puts a model in front of the default route; what was there stays behind it, in order.
-pub fn set_default(path: &Path, model: &ModelName) -> Result<Accounts, AccountsError> {
-    edit(path, |accounts, document| put_in_front(path, accounts, document, model))
+/// Makes a model the first of the default route, in the place of the one that was. The models behind it stay: somebody put them there as its
+/// fallbacks. With fallbacks given, those take their place.
+pub fn set_default(path: &Path, model: &ModelName, fallbacks: &[ModelName]) -> Result<Accounts, AccountsError> {
+    edit(path, |accounts, document| put_first(path, accounts, document, model, fallbacks))
 }
 
-/// Adds an account and puts a model of it in front of the default route, in one edit.
-pub fn accept(path: &Path, account: &Account, model: &ModelName) -> Result<Accounts, AccountsError> {
+/// Adds an account and makes a model of it the first of the default route, in one edit.
+pub fn accept(
+    path: &Path,
+    account: &Account,
+    model: &ModelName,
+    fallbacks: &[ModelName],
+) -> Result<Accounts, AccountsError> {
     check_name(&model.provider).map_err(|reason| argument(&model.provider, format!("a provider's name {reason}")))?;
     edit(path, |accounts, document| {
         if !accounts.providers.contains_key(&model.provider) {
             section(document, "providers", path)?.insert(&model.provider, Item::Table(written(account)));
             let mut accounts = accounts.clone();
             accounts.providers.insert(model.provider.clone(), account.clone());
-            return put_in_front(path, &accounts, document, model);
+            return put_first(path, &accounts, document, model, fallbacks);
         }
-        put_in_front(path, accounts, document, model)
+        put_first(path, accounts, document, model, fallbacks)
     })
 }
 
-fn put_in_front(
+fn put_first(
     path: &Path,
     accounts: &Accounts,
     document: &mut DocumentMut,
     model: &ModelName,
+    fallbacks: &[ModelName],
 ) -> Result<(), AccountsError> {
     known(accounts, &model.provider)?;
-    let others = accounts.routes.default.iter().filter(|other| *other != model);
+    for fallback in fallbacks {
+        known(accounts, &fallback.provider)?;
+    }
+    let behind = if fallbacks.is_empty() { accounts.routes.default.get(1..).unwrap_or_default() } else { fallbacks };
+    let others = behind.iter().filter(|other| *other != model);
     let route: Array = std::iter::once(model).chain(others).map(ToString::to_string).collect();
     let routes = section(document, "routes", path)?;
     routes.set_implicit(false);

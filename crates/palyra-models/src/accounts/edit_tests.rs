@@ -13,7 +13,7 @@ fn a_first_account_makes_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("palyra").join("models.toml");
     let model = ModelName::new("anthropic", "claude-sonnet-4-5");
-    let accounts = accept(&path, &anthropic(), &model).unwrap();
+    let accounts = accept(&path, &anthropic(), &model, &[]).unwrap();
     assert_eq!(accounts.routes.default, [model]);
     assert_eq!(
         std::fs::read_to_string(&path).unwrap(),
@@ -36,13 +36,17 @@ fn edits_keep_comments_and_the_rest_of_the_route() {
     std::fs::write(&path, before).unwrap();
     add_provider(&path, "anthropic", &anthropic()).unwrap();
     let model = ModelName::new("anthropic", "claude-sonnet-4-5");
-    let accounts = set_default(&path, &model).unwrap();
-    assert_eq!(accounts.routes.default, [model.clone(), ModelName::new("local", "qwen3")]);
+    let local = ModelName::new("local", "qwen3");
+    let accounts = set_default(&path, &model, &[]).unwrap();
+    assert_eq!(accounts.routes.default, std::slice::from_ref(&model), "what was the default is no fallback unless somebody says so");
+    let accounts = set_default(&path, &model, std::slice::from_ref(&local)).unwrap();
+    assert_eq!(accounts.routes.default, [model.clone(), local.clone()]);
     let spare = AccountKey { name: "spare".to_owned(), key: "file:/k".parse().unwrap() };
     let accounts = add_key(&path, "anthropic", &spare).unwrap();
     assert_eq!(accounts.providers.get("anthropic").unwrap().keys.len(), 2);
-    let again = set_default(&path, &ModelName::new("local", "qwen3")).unwrap();
-    assert_eq!(again.routes.default, [ModelName::new("local", "qwen3"), model]);
+    let other = ModelName::new("anthropic", "claude-opus-4-5");
+    let again = set_default(&path, &other, &[]).unwrap();
+    assert_eq!(again.routes.default, [other, local], "configured fallbacks stay");
     let text = std::fs::read_to_string(&path).unwrap();
     for kept in ["# mine", "# at home", "# order matters", "# for now"] {
         assert!(text.contains(kept), "{text}");
@@ -60,7 +64,7 @@ fn what_cannot_be_meant_leaves_the_file_as_it_was() {
     assert_eq!(code(add_provider(&path, "local", &anthropic())), "model_provider_exists");
     assert_eq!(code(add_provider(&path, "Big One", &anthropic())), "model_name_invalid");
     assert_eq!(code(add_provider(&path, "x", &Account::new(ProviderKind::Gemini))), "models_file_invalid");
-    assert_eq!(code(set_default(&path, &ModelName::new("locl", "q"))), "model_provider_not_found");
+    assert_eq!(code(set_default(&path, &ModelName::new("locl", "q"), &[])), "model_provider_not_found");
     let still_named = remove_provider(&path, "local").unwrap_err();
     assert!(still_named.to_string().contains("`routes.default` names the provider `local`"), "{still_named}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), before);

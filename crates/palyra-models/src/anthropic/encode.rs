@@ -4,10 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::dialect::{AnswerForm, Force, Refused, Thoughts};
 use super::generation::{Generation, Thinking};
-use super::shape::{self, AnswerTool};
+use super::shape::AnswerTool;
 use super::turns;
 use crate::dialogue::Dialogue;
 use crate::request::{ModelRequest, OutputShape, ToolChoice};
+use crate::schema::{SchemaDialect, anthropic_answer, declared};
 use crate::wire::ToolNames;
 
 /// A body, and what has to be known about it to read the answer.
@@ -34,21 +35,22 @@ pub(super) fn encode(
     names: &ToolNames,
     refused: Refused,
     thoughts: Thoughts,
+    schemas: SchemaDialect,
 ) -> Encoded {
     let generation = Generation::of(model);
     let dialogue = Dialogue::of(&request.messages);
-    let mut tools = declarations(request, names);
+    let mut tools = declarations(request, names, schemas);
     let taken: Vec<String> = tools.iter().filter_map(|tool| tool.get("name")?.as_str().map(str::to_owned)).collect();
 
     let (format, answer_tool) = match &request.output {
         OutputShape::Text => (None, None),
         OutputShape::Json { name, schema } => {
-            let strict = (generation.takes_format() && !refused.format).then(|| shape::strict(schema)).flatten();
+            let strict = (generation.takes_format() && !refused.format).then(|| anthropic_answer(schema)).flatten();
             match strict {
                 Some(strict) => (Some(json!({ "type": "json_schema", "schema": strict })), None),
                 None => {
                     let tool = AnswerTool::new(name, schema, &taken);
-                    tools.push(tool.declaration(schema));
+                    tools.push(tool.declaration(schema, schemas));
                     (None, Some(tool))
                 }
             }
@@ -111,16 +113,12 @@ pub(super) fn for_counting(encoded: Encoded) -> Value {
 }
 
 /// The tools. A conversation with calls needs them declared even when none may be called any more.
-fn declarations(request: &ModelRequest, names: &ToolNames) -> Vec<Value> {
+fn declarations(request: &ModelRequest, names: &ToolNames, schemas: SchemaDialect) -> Vec<Value> {
     if !request.tools.is_empty() {
-        let declare = |tool: &crate::message::ToolSpec| {
-            json!({
-                "name": names.to_wire(&tool.name),
-                "description": tool.description,
-                "input_schema": object_schema(&tool.input_schema),
-            })
-        };
-        return request.tools.iter().map(declare).collect();
+        let tools = declared(request, names, schemas)
+            .into_iter()
+            .map(|tool| json!({ "name": tool.name, "description": tool.description, "input_schema": tool.schema }));
+        return tools.collect();
     }
     let mut used: Vec<&str> = Vec::new();
     for call in request.messages.iter().flat_map(|message| &message.tool_calls) {
@@ -136,20 +134,6 @@ fn declarations(request: &ModelRequest, names: &ToolNames) -> Vec<Value> {
         })
     };
     used.into_iter().map(declare).collect()
-}
-
-/// The API demands that a tool's schema says that it is an object.
-fn object_schema(schema: &Value) -> Value {
-    let mut schema = schema.clone();
-    match schema.as_object_mut() {
-        Some(fields) => {
-            if fields.get("type").is_none_or(|kind| kind != "object") {
-                fields.insert("type".to_owned(), "object".into());
-            }
-            schema
-        }
-        None => json!({ "type": "object" }),
-    }
 }
 
 fn tool_choice(request: &ModelRequest, answer_tool: Option<&AnswerTool>, declared: usize) -> Option<Value> {

@@ -23,6 +23,7 @@ use crate::error::{ModelError, ModelErrorClass};
 use crate::model_entry::ModelEntry;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
 use crate::request::ModelRequest;
+use crate::schema::{SchemaDialect, name_refused_tools};
 use crate::wire::{Ask, Auth, BaseUrl, HttpProviderOptions, ToolNames, Transport, TransportOptions, start};
 
 /// Where the vendor's own server is.
@@ -62,13 +63,24 @@ impl Anthropic {
     /// How many tokens a request has, as the provider itself counts them.
     pub async fn count_tokens(&self, request: &ModelRequest) -> Result<u64, ModelError> {
         let model = self.model_for(request)?;
-        let encoded =
-            encode::encode(request, &model, &ToolNames::for_request(request), self.dialect.of(&model), Thoughts::Given);
+        let encoded = encode::encode(
+            request,
+            &model,
+            &ToolNames::for_request(request),
+            self.dialect.of(&model),
+            Thoughts::Given,
+            self.schemas(),
+        );
         let url = self.transport.base().join("messages/count_tokens");
         let answer = self.transport.post(url, &encode::for_counting(encoded), &model, MAX_COUNT).await?;
         let count =
             serde_json::from_slice::<Value>(&answer).ok().and_then(|answer| answer.get("input_tokens")?.as_u64());
         count.ok_or_else(|| ModelError::malformed("the server's count of tokens cannot be understood"))
+    }
+
+    /// What the server accepts of JSON Schema.
+    fn schemas(&self) -> SchemaDialect {
+        SchemaDialect::of_host(self.transport.base().host())
     }
 
     fn model_for(&self, request: &ModelRequest) -> Result<String, ModelError> {
@@ -102,7 +114,7 @@ impl ModelProvider for Anthropic {
         let names = ToolNames::for_request(&request);
         let mut thoughts = Thoughts::Given;
         loop {
-            let encoded = encode::encode(&request, &model, &names, self.dialect.of(&model), thoughts);
+            let encoded = encode::encode(&request, &model, &names, self.dialect.of(&model), thoughts, self.schemas());
             let ask = Ask {
                 url: self.transport.base().join("messages"),
                 body: &encoded.body,
@@ -118,7 +130,7 @@ impl ModelProvider for Anthropic {
                         thoughts = Thoughts::LeftOut;
                         continue;
                     }
-                    Learned::Nothing => return Err(refusal),
+                    Learned::Nothing => return Err(name_refused_tools(refusal, &request, &names, self.schemas())),
                 },
             };
             let answering = Answering {

@@ -9,6 +9,7 @@ use super::dialect::Lacks;
 use super::habits::{EffortField, LengthField};
 use super::schema;
 use crate::request::{ModelRequest, OutputShape, ToolChoice};
+use crate::schema::declared;
 
 /// The body for this request.
 pub(super) fn body(request: &ModelRequest, writer: &Writer<'_>) -> Value {
@@ -30,14 +31,10 @@ pub(super) fn body(request: &ModelRequest, writer: &Writer<'_>) -> Value {
     }
     // An empty list of tools is refused by several servers.
     if !request.tools.is_empty() {
-        let tools = request.tools.iter().map(|tool| {
+        let tools = declared(request, names, habits.schemas).into_iter().map(|tool| {
             json!({
                 "type": "function",
-                "function": {
-                    "name": names.to_wire(&tool.name),
-                    "description": tool.description,
-                    "parameters": tool.input_schema,
-                },
+                "function": { "name": tool.name, "description": tool.description, "parameters": tool.schema },
             })
         });
         put("tools", tools.collect());
@@ -50,7 +47,11 @@ pub(super) fn body(request: &ModelRequest, writer: &Writer<'_>) -> Value {
         && !lacks.contains(&Lacks::ResponseFormat)
     {
         let plain = lacks.contains(&Lacks::JsonSchema);
-        let format = if plain { json!({ "type": "json_object" }) } else { schema::response_format(name, schema) };
+        let format = if plain {
+            json!({ "type": "json_object" })
+        } else {
+            schema::response_format(name, schema, habits.schemas)
+        };
         put("response_format", format);
     }
     if let Some(effort) = request.effort.filter(|_| !lacks.contains(&Lacks::Effort)) {

@@ -70,7 +70,7 @@ fn a_request_is_written_as_servers_expect_it() {
                 {"role": "assistant", "content": "done"},
             ],
             "tools": [{"type": "function", "function": {
-                "name": "palyra__fs__read", "description": "Reads", "parameters": {"type": "object"}}}],
+                "name": "palyra__fs__read", "description": "Reads", "parameters": {"type": "object", "properties": {}}}}],
         })
     );
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::request::ModelRequest;
+use crate::schema::SchemaDialect;
 use crate::wire::{Judge, no_verdict};
 
 /// How a model is told how much to think.
@@ -50,6 +51,8 @@ pub(crate) struct Habits {
     pub effort: EffortField,
     /// What goes back of the thoughts.
     pub give_back: GiveBack,
+    /// What it accepts of JSON Schema.
+    pub schemas: SchemaDialect,
     /// Changes to the finished body that only this provider knows.
     pub finish: fn(&mut serde_json::Map<String, Value>, &ModelRequest, &str),
 }
@@ -65,6 +68,7 @@ impl Default for Habits {
             length: LengthField::MaxTokens,
             effort: EffortField::Flat,
             give_back: GiveBack::PresentTask,
+            schemas: SchemaDialect::Portable,
             finish: |_, _, _| {},
         }
     }

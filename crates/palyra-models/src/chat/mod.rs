@@ -24,6 +24,7 @@ use crate::error::{ModelError, ModelErrorClass};
 use crate::model_entry::ModelEntry;
 use crate::provider::ModelStream;
 use crate::request::ModelRequest;
+use crate::schema::{SchemaDialect, name_refused_tools};
 use crate::wire::{Ask, Auth, BaseUrl, HttpProviderOptions, ToolNames, Transport, TransportOptions, start};
 
 pub(crate) use self::content::{arguments, data_url};
@@ -57,8 +58,10 @@ impl ChatClient {
             let line = format!("no base URL is set for `{}`", options.name);
             ModelError::new(ModelErrorClass::Permanent, line)
         })?;
+        let base = BaseUrl::parse(base_url, habits.usual_path, PASTED)?;
+        let habits = Habits { schemas: SchemaDialect::of_host(base.host()), ..habits };
         let transport = Transport::new(TransportOptions {
-            base: BaseUrl::parse(base_url, habits.usual_path, PASTED)?,
+            base,
             auth: options.trimmed_key().map(Auth::bearer),
             headers: habits.headers.clone(),
             timeouts: options.timeouts,
@@ -72,6 +75,11 @@ impl ChatClient {
             provider: options.name.clone(),
             credential: options.credential.clone(),
         })
+    }
+
+    /// What the server accepts of JSON Schema.
+    pub(crate) const fn schemas(&self) -> SchemaDialect {
+        self.habits.schemas
     }
 
     /// What sends.
@@ -96,7 +104,7 @@ impl ChatClient {
             match self.transport.open(ask).await {
                 Ok(body) => break body,
                 Err(refusal) if self.dialect.learn(model, &refusal) == Learned::Something => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(name_refused_tools(error, request, &names, self.habits.schemas)),
             }
         };
         let answering =

@@ -3,12 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use super::names;
-use super::schema;
 use super::series::Series;
 use super::turns;
 use crate::dialogue::Dialogue;
-use crate::message::ToolSpec;
 use crate::request::{ModelRequest, OutputShape, ToolChoice};
+use crate::schema::{DeclaredTool, SchemaDialect, answer, declared};
 use crate::wire::ToolNames;
 
 /// The body for this request.
@@ -29,9 +28,9 @@ pub(super) fn body(request: &ModelRequest, model: &str, names: &ToolNames) -> Va
         } else {
             config.insert("responseMimeType".to_owned(), "application/json".into());
             if series.takes_json_schema() {
-                config.insert("responseJsonSchema".to_owned(), schema::json_schema(schema));
-            } else if let Some(subset) = schema::open_api(schema) {
-                config.insert("responseSchema".to_owned(), subset);
+                config.insert("responseJsonSchema".to_owned(), answer(schema, SchemaDialect::GeminiJson));
+            } else {
+                config.insert("responseSchema".to_owned(), answer(schema, SchemaDialect::GeminiOpenApi));
             }
         }
     }
@@ -46,7 +45,8 @@ pub(super) fn body(request: &ModelRequest, model: &str, names: &ToolNames) -> Va
     }
     body.insert("contents".to_owned(), turns::encode(&dialogue, names, series).into());
     if usable {
-        let declarations: Vec<Value> = request.tools.iter().map(|tool| declaration(tool, names, series)).collect();
+        let tools = declared(request, names, series.schemas());
+        let declarations: Vec<Value> = tools.into_iter().map(|tool| declaration(tool, series)).collect();
         body.insert("tools".to_owned(), json!([{ "functionDeclarations": declarations }]));
         let mode = match request.tool_choice {
             ToolChoice::Auto => "AUTO",
@@ -61,14 +61,15 @@ pub(super) fn body(request: &ModelRequest, model: &str, names: &ToolNames) -> Va
     Value::Object(body)
 }
 
-fn declaration(tool: &ToolSpec, names: &ToolNames, series: Series) -> Value {
+fn declaration(tool: DeclaredTool<'_>, series: Series) -> Value {
     let mut function = Map::new();
-    function.insert("name".to_owned(), names::to_wire(names, &tool.name).into());
-    function.insert("description".to_owned(), tool.description.as_str().into());
+    function.insert("name".to_owned(), names::acceptable(tool.name).into());
+    function.insert("description".to_owned(), tool.description.into());
     if series.takes_json_schema() {
-        function.insert("parametersJsonSchema".to_owned(), schema::json_schema(&tool.input_schema));
-    } else if let Some(parameters) = schema::open_api(&tool.input_schema) {
-        function.insert("parameters".to_owned(), parameters);
+        function.insert("parametersJsonSchema".to_owned(), tool.schema);
+    } else if tool.schema.get("properties").is_some() {
+        // A tool without arguments says nothing about them.
+        function.insert("parameters".to_owned(), tool.schema);
     }
     Value::Object(function)
 }

@@ -1,6 +1,6 @@
 //! Google Gemini.
 //!
-//! `encode` writes requests with `turns` (the conversation), `series` (what a model can be told), `schema` and `names`;
+//! `encode` writes requests with `turns` (the conversation), `series` (what a model can be told) and `names`;
 //! `decode` reads the stream; `failure` knows what refusals mean; `catalogue` reads the list of models,
 //! `embeddings` asks for vectors.
 //!
@@ -12,7 +12,6 @@ mod embeddings;
 mod encode;
 mod failure;
 mod names;
-mod schema;
 mod series;
 mod turns;
 
@@ -20,12 +19,14 @@ use async_trait::async_trait;
 use reqwest::Url;
 
 use self::decode::Decoder;
+use self::series::Series;
 use crate::attempt::Answering;
 use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::{ModelError, ModelErrorClass};
 use crate::model_entry::ModelEntry;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
 use crate::request::ModelRequest;
+use crate::schema::name_refused_tools;
 use crate::wire::{Ask, Auth, BaseUrl, HttpProviderOptions, ToolNames, Transport, TransportOptions, start};
 
 /// Where the vendor's own server is.
@@ -115,7 +116,9 @@ impl ModelProvider for Gemini {
         let mut url = self.place(&model, "streamGenerateContent")?;
         url.query_pairs_mut().append_pair("alt", "sse");
         let ask = Ask { url, body: &body, model: &model, accept: "text/event-stream", headers: Vec::new() };
-        let answer = self.transport.open(ask).await?;
+        let opened = self.transport.open(ask).await;
+        let schemas = Series::of(&model).schemas();
+        let answer = opened.map_err(|refusal| name_refused_tools(refusal, &request, &names, schemas))?;
         let answering =
             Answering { provider: self.options.name.clone(), model, credential: self.options.credential.clone() };
         start(answer, Decoder::new(names, failure::judge), answering).await

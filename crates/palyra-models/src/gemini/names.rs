@@ -7,7 +7,11 @@ const LEAD: &str = "n_";
 
 /// The name as the API accepts it.
 pub(super) fn to_wire(names: &ToolNames, name: &str) -> String {
-    let wire = names.to_wire(name);
+    acceptable(names.to_wire(name))
+}
+
+/// A name of the wire with a beginning that the API accepts.
+pub(super) fn acceptable(wire: String) -> String {
     if begins_well(&wire) { wire } else { format!("{LEAD}{wire}") }
 }
 

@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use crate::request::ReasoningEffort;
+use crate::schema::SchemaDialect;
 
 /// Which series a model belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +38,11 @@ impl Series {
     /// Whether schemas may be sent as they are.
     pub(super) fn takes_json_schema(self) -> bool {
         self.from(2, 5)
+    }
+
+    /// The form of schemas.
+    pub(super) fn schemas(self) -> SchemaDialect {
+        if self.takes_json_schema() { SchemaDialect::GeminiJson } else { SchemaDialect::GeminiOpenApi }
     }
 
     /// Whether an answer of a given shape and tools may be asked for together.

@@ -34,6 +34,7 @@ use crate::message::Role;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
 use crate::request::{ModelRequest, Purpose};
 use crate::tokens::{estimate_message_tokens, estimate_tokens};
+use crate::unknown_model::UnknownModel;
 
 /// Name of this provider.
 pub(crate) const NAME: &str = "offline";
@@ -64,6 +65,18 @@ impl ModelProvider for OfflineProvider {
             model: "offline-planner".to_owned(),
             context_tokens: CONTEXT_TOKENS,
             is_language_model: false,
+        }
+    }
+
+    /// It has no models to choose from, and must not pass for one that was asked for.
+    async fn resolve(&self, _agent: &str, model: Option<&str>) -> Result<ProviderInfo, UnknownModel> {
+        let info = self.describe();
+        let own = [NAME, info.model.as_str()];
+        match model {
+            Some(name) if !own.contains(&name) && name != format!("{NAME}/{}", info.model) => {
+                Err(UnknownModel::among(name, None, []))
+            }
+            _ => Ok(info),
         }
     }
 

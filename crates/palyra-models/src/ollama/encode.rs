@@ -10,12 +10,16 @@ use crate::attachment;
 use crate::message::{Message, Role};
 use crate::part::{Part, PartKind};
 use crate::request::{ModelRequest, OutputShape, ReasoningEffort, ToolChoice};
+use crate::schema::{SchemaDialect, answer, declared};
 use crate::wire::ToolNames;
 
 /// How long the server keeps the model loaded after the call: a person's pause between two turns.
 const KEEP_ALIVE: &str = "10m";
 /// Stands at the end of a conversation in which a tool has to be called.
 const CALL_A_TOOL: &str = "Answer with a call of one of the tools.";
+
+/// The server is built on llama.cpp.
+pub(super) const SCHEMAS: SchemaDialect = SchemaDialect::Portable;
 
 /// What the model at hand is known not to take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,14 +54,10 @@ pub(super) fn body(
     }
     body.insert("options".to_owned(), Value::Object(options));
     if !request.tools.is_empty() && request.tool_choice != ToolChoice::Forbidden {
-        let tools = request.tools.iter().map(|tool| {
+        let tools = declared(request, names, SCHEMAS).into_iter().map(|tool| {
             json!({
                 "type": "function",
-                "function": {
-                    "name": names.to_wire(&tool.name),
-                    "description": tool.description,
-                    "parameters": tool.input_schema,
-                },
+                "function": { "name": tool.name, "description": tool.description, "parameters": tool.schema },
             })
         });
         body.insert("tools".to_owned(), tools.collect());
@@ -67,7 +67,7 @@ pub(super) fn body(
     }
     body.insert("messages".to_owned(), messages.into());
     if let OutputShape::Json { schema, .. } = &request.output {
-        body.insert("format".to_owned(), schema.clone());
+        body.insert("format".to_owned(), answer(schema, SCHEMAS));
     }
     if let Some(effort) = request.effort.filter(|_| thinking == Thinking::May) {
         body.insert("think".to_owned(), think(model, effort));

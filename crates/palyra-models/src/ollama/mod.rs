@@ -23,6 +23,7 @@ use crate::error::{ModelError, ModelErrorClass};
 use crate::model_entry::ModelEntry;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
 use crate::request::ModelRequest;
+use crate::schema::name_refused_tools;
 use crate::wire::{Ask, Auth, BaseUrl, HttpProviderOptions, ToolNames, Transport, TransportOptions, start};
 
 /// Where the server usually is.
@@ -127,7 +128,10 @@ impl ModelProvider for Ollama {
             match self.transport.open(ask).await {
                 Ok(answer) => break answer,
                 Err(refusal) if self.learns(&model, &refusal) => {}
-                Err(refusal) => return Err(advised(refusal, &model)),
+                Err(refusal) => {
+                    let refusal = name_refused_tools(refusal, &request, &names, encode::SCHEMAS);
+                    return Err(advised(refusal, &model));
+                }
             }
         };
         let answering =

@@ -13,10 +13,17 @@ use crate::message::{Message, Role};
 use crate::part::{Part, PartKind};
 use crate::reasoning::ReasoningBlock;
 use crate::request::{ModelRequest, OutputShape, ToolChoice};
+use crate::schema::{SchemaDialect, declared};
 use crate::wire::ToolNames;
 
 /// The body for this request.
-pub(super) fn body(request: &ModelRequest, model: &str, names: &ToolNames, lacks: &BTreeSet<Lacks>) -> Value {
+pub(super) fn body(
+    request: &ModelRequest,
+    model: &str,
+    names: &ToolNames,
+    lacks: &BTreeSet<Lacks>,
+    schemas: SchemaDialect,
+) -> Value {
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
     put("model", model.into());
@@ -37,13 +44,13 @@ pub(super) fn body(request: &ModelRequest, model: &str, names: &ToolNames, lacks
         put("max_output_tokens", limit.into());
     }
     if !request.tools.is_empty() {
-        let tools = request.tools.iter().map(|tool| {
+        let tools = declared(request, names, schemas).into_iter().map(|tool| {
             // Strict by default here, which would refuse every schema with an optional property.
             json!({
                 "type": "function",
-                "name": names.to_wire(&tool.name),
+                "name": tool.name,
                 "description": tool.description,
-                "parameters": tool.input_schema,
+                "parameters": tool.schema,
                 "strict": false,
             })
         });
@@ -58,7 +65,7 @@ pub(super) fn body(request: &ModelRequest, model: &str, names: &ToolNames, lacks
         let format = if lacks.contains(&Lacks::JsonSchema) {
             json!({ "type": "json_object" })
         } else {
-            let mut format = named_schema(name, schema);
+            let mut format = named_schema(name, schema, schemas);
             format.insert("type".to_owned(), "json_schema".into());
             Value::Object(format)
         };

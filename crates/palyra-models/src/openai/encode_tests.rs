@@ -25,7 +25,13 @@ fn request(messages: Vec<Message>) -> ModelRequest {
 }
 
 fn written(request: &ModelRequest, lacks: &[Lacks]) -> Value {
-    body(request, "m", &ToolNames::for_request(request), &lacks.iter().copied().collect())
+    body(
+        request,
+        "m",
+        &ToolNames::for_request(request),
+        &lacks.iter().copied().collect(),
+        crate::schema::SchemaDialect::Portable,
+    )
 }
 
 fn thought(id: &str, position: u32, after: AfterText) -> ReasoningBlock {
@@ -58,7 +64,7 @@ fn a_request_is_written_as_the_api_expects_it() {
                  "content": [{"type": "output_text", "text": "done", "annotations": []}]},
             ],
             "tools": [{"type": "function", "name": "palyra__fs__read", "description": "Reads",
-                       "parameters": {"type": "object"}, "strict": false}],
+                       "parameters": {"type": "object", "properties": {}}, "strict": false}],
         })
     );
 }

@@ -21,6 +21,7 @@ use crate::error::{ModelError, ModelErrorClass};
 use crate::model_entry::ModelEntry;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
 use crate::request::ModelRequest;
+use crate::schema::name_refused_tools;
 use crate::wire::{Ask, HttpProviderOptions, ToolNames, start};
 
 /// Where OpenAI is.
@@ -79,13 +80,13 @@ impl OpenAi {
         let names = ToolNames::for_request(request);
         let answer = loop {
             let lacks = self.dialect.of(model);
-            let body = encode::body(request, model, &names, &lacks);
+            let body = encode::body(request, model, &names, &lacks, self.chat.schemas());
             let url = transport.base().join("responses");
             let ask = Ask { url, body: &body, model, accept: "text/event-stream", headers: Vec::new() };
             match transport.open(ask).await {
                 Ok(answer) => break answer,
                 Err(refusal) if self.dialect.learn(model, &refusal) == Learned::Something => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(name_refused_tools(error, request, &names, self.chat.schemas())),
             }
         };
         let (provider, credential) = (self.provider.clone(), self.credential.clone());

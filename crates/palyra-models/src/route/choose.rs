@@ -8,7 +8,7 @@ use palyra_common::ModelPreference;
 use serde::Serialize;
 
 use super::target::Target;
-use crate::accounts::{Accounts, ModelName, suggest};
+use crate::accounts::{Accounts, ModelName, ProviderKind, suggest};
 use crate::error::{ModelError, ModelErrorClass};
 use crate::request::{ModelRequest, Purpose};
 
@@ -67,7 +67,8 @@ pub(super) enum Naming {
 
 pub(super) fn choose(accounts: &Accounts, naming: &Naming, wish: Wish<'_>) -> Result<Chain, ModelError> {
     if let Naming::Bare { provider, model } = naming {
-        let asked = if wish.model.is_empty() { model.as_str() } else { wish.model };
+        let asked = own_name(accounts, provider, wish.model);
+        let asked = if asked.is_empty() { model.as_str() } else { asked };
         let name = ModelName::new(provider.as_str(), asked);
         return Ok(chain(accounts, "model", "there is one provider", &[name]));
     }
@@ -79,7 +80,7 @@ pub(super) fn choose(accounts: &Accounts, naming: &Naming, wish: Wish<'_>) -> Re
         None => (&routes.default, "routes.default".to_owned(), "nothing else is said about it".to_owned()),
     };
     let usual = own.first().ok_or_else(|| {
-        let message = "models.toml has no default route; name a model with `palyra models set-default PROVIDER/MODEL`";
+        let message = "there is no default route; name a model with `palyra models set-default PROVIDER/MODEL`";
         ModelError::new(ModelErrorClass::Permanent, message)
     })?;
     let asks_for_usual = wish.model == usual.model || wish.model == usual.to_string();
@@ -105,6 +106,23 @@ pub(super) fn choose(accounts: &Accounts, naming: &Naming, wish: Wish<'_>) -> Re
     Ok(chain(accounts, &own_route, &own_reason, own))
 }
 
+/// A model's own name, also where it was given with that of the one provider there is.
+fn own_name<'a>(accounts: &Accounts, provider: &str, asked: &'a str) -> &'a str {
+    if asked == provider {
+        return "";
+    }
+    let kind = accounts.providers.get(provider).map(|account| account.kind);
+    match asked.split_once('/') {
+        // OpenRouter's own names have a slash, and some begin like the provider itself.
+        Some((named, model))
+            if named == provider && (kind != Some(ProviderKind::Openrouter) || model.contains('/')) =>
+        {
+            model
+        }
+        _ => asked,
+    }
+}
+
 /// A model that was asked for by name: what follows it in the first list that has it may stand in for it.
 fn by_name(accounts: &Accounts, asked: &str) -> Result<Chain, ModelError> {
     let lists: Vec<(String, &[ModelName])> = accounts.routes.lists().collect();
@@ -126,8 +144,7 @@ fn by_name(accounts: &Accounts, asked: &str) -> Result<Chain, ModelError> {
     let meant = suggest(asked, known.iter().map(String::as_str));
     let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
     let shown: String = asked.chars().take(80).collect();
-    let message =
-        format!("models.toml knows no model `{shown}`{meant}; write PROVIDER/MODEL, see `palyra models list`");
+    let message = format!("no route has the model `{shown}`{meant}; write PROVIDER/MODEL, see `palyra models list`");
     Err(ModelError::new(ModelErrorClass::Permanent, message).status(404))
 }
 

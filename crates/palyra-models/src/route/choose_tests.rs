@@ -78,4 +78,5 @@ fn with_one_provider_every_name_is_passed_on() {
     let name =
         |model| choose(&accounts(), &naming, Wish { model, ..Wish::turn() }).unwrap().targets.remove(0).name.model;
     assert_eq!((name(""), name("gpt/anything")), ("usual".to_owned(), "gpt/anything".to_owned()));
+    assert_eq!((name("work"), name("work/usual")), ("usual".to_owned(), "usual".to_owned()), "one model has one name");
 }

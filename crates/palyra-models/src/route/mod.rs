@@ -1,6 +1,6 @@
 //! Who is asked, with which key, and what happens when that fails.
 //!
-//! - `choose`: which models a wish means, in order; `needs` and `target`: what a request needs and what a model has;
+//! - `catalogue`: what servers say they offer; `choose`: which models a wish means, in order; `needs` and `target`: what a request needs and what a model has;
 //! - `policy`: what is done about each class of failure, as one table; `breaker` and `gates`: who rests, and for how long;
 //! - `pool` and `factory`: providers, one for each key; `lanes`: the plan of one call; `walk`: the call itself, as a stream;
 //! - `router`: all of it as one [`crate::ModelProvider`]; `explain`: all of it for people.
@@ -8,6 +8,7 @@
 //! Time and chance are handed in (`pace`), so a test decides both. Nothing here knows what a provider speaks.
 
 mod breaker;
+mod catalogue;
 mod choose;
 mod embed;
 mod explain;

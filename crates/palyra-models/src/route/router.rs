@@ -1,10 +1,12 @@
 //! The router: a provider that asks others, in the order the operator gave.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use palyra_common::{RunId, SecretResolver};
 
+use super::catalogue::{Catalogue, JUST_READ, offers, says_windows};
 use super::choose::{Chain, Naming, Wish, choose};
 use super::explain::{Explanation, explain};
 use super::factory::ProviderFactory;
@@ -16,7 +18,7 @@ use super::policy::RoutePolicy;
 use super::pool::Pool;
 use super::target::Target;
 use super::walk::{Ground, walk};
-use crate::accounts::{Account, Accounts, ModelName};
+use crate::accounts::{Account, Accounts, ModelName, ProviderKind};
 use crate::attempt::Answering;
 use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::{ModelError, ModelErrorClass};
@@ -24,6 +26,7 @@ use crate::model_entry::{Capability, ModelEntry};
 use crate::price::Seller;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
 use crate::request::ModelRequest;
+use crate::unknown_model::UnknownModel;
 use crate::wire::Timeouts;
 
 /// Name of a router over several accounts.
@@ -65,6 +68,7 @@ pub struct Router {
     naming: Arc<Naming>,
     ground: Ground,
     agent: Option<String>,
+    catalogue: Arc<Catalogue>,
 }
 
 impl Router {
@@ -100,7 +104,7 @@ impl Router {
         let RouterOptions { factory, secrets, timeouts, policy, pace } = options;
         let pool = Arc::new(Pool::new(&accounts, model, timeouts, factory, secrets));
         let ground = Ground { pool, gates: Arc::new(Gates::default()), pace, policy: Arc::new(policy) };
-        Self { accounts: Arc::new(accounts), naming: Arc::new(naming), ground, agent: None }
+        Self { accounts: Arc::new(accounts), naming: Arc::new(naming), ground, agent: None, catalogue: Arc::default() }
     }
 
     /// The same router for the calls of one agent.
@@ -125,7 +129,9 @@ impl Router {
 
     /// Which models would be asked, in order.
     pub fn target_for(&self, wish: Wish<'_>) -> Result<Chain, ModelError> {
-        choose(&self.accounts, &self.naming, Wish { agent: wish.agent.or(self.agent.as_deref()), ..wish })
+        let wish = Wish { agent: wish.agent.or(self.agent.as_deref()), ..wish };
+        let Chain { route, reason, targets } = choose(&self.accounts, &self.naming, wish)?;
+        Ok(Chain { route, reason, targets: targets.into_iter().map(|target| self.informed(target)).collect() })
     }
 
     /// Which models would be asked now, in order, and what speaks against each.
@@ -144,6 +150,64 @@ impl Router {
     #[must_use]
     pub fn accounts(&self) -> &Accounts {
         &self.accounts
+    }
+
+    /// What the head of a wish's chain is.
+    fn info(&self, wish: Wish<'_>) -> Option<ProviderInfo> {
+        let head = self.target_for(wish).ok()?.targets.into_iter().next()?;
+        let model = if head.name.model.is_empty() { String::new() } else { head.name.to_string() };
+        Some(ProviderInfo {
+            name: head.name.provider,
+            model,
+            context_tokens: head.context_tokens,
+            is_language_model: true,
+        })
+    }
+
+    /// The models that somebody configured, by their full names.
+    fn configured(&self) -> impl Iterator<Item = &ModelName> {
+        self.accounts.routes.lists().flat_map(|(_, list)| list)
+    }
+
+    /// Whether somebody configured this very model; then the server is not asked whether it has it.
+    fn is_configured(&self, name: &ModelName) -> bool {
+        match &*self.naming {
+            Naming::Bare { model, .. } => !model.is_empty() && *model == name.model,
+            Naming::Full => self.configured().any(|known| known == name),
+        }
+    }
+
+    /// What the server of a target offers.
+    async fn offered(&self, target: &Target, oldest: Duration) -> Option<Arc<[ModelEntry]>> {
+        let key = target.credentials.first().map(String::as_str);
+        self.catalogue.entries(&self.ground.pool, &self.ground.pace, (&target.name.provider, key), oldest).await
+    }
+
+    /// A target with what its server said meanwhile.
+    fn informed(&self, mut target: Target) -> Target {
+        if target.name.model.is_empty()
+            && let Some(model) = self.model_of_server(&target)
+        {
+            target.name.model = model;
+        }
+        let account = self.accounts.providers.get(&target.name.provider);
+        let said = account.is_some_and(|account| account.configured_window(&target.name.model).is_some());
+        if !said && let Some(window) = self.catalogue.window(&target.name) {
+            target.context_tokens = match target.kind {
+                // Its window is what it is asked for, as far as the model has as much.
+                ProviderKind::Ollama => target.context_tokens.min(window),
+                _ => window,
+            };
+        }
+        target
+    }
+
+    /// The model that the server takes by itself, once that is known.
+    fn model_of_server(&self, target: &Target) -> Option<String> {
+        let key = target.credentials.first().map(String::as_str);
+        let made = self.ground.pool.made_already(&target.name.provider, key);
+        let taken = made.map(|made| made.describe().model).filter(|model| !model.is_empty());
+        taken.or_else(|| self.catalogue.first_model(&target.name.provider))
     }
 
     /// The provider of an account with its first key, for asking it what it offers.
@@ -170,35 +234,52 @@ impl ModelProvider for Router {
     }
 
     fn describe(&self) -> ProviderInfo {
-        let head = self.target_for(Wish::turn()).ok().and_then(|chain| chain.targets.into_iter().next());
-        let (model, context_tokens) = match (&*self.naming, head) {
-            (_, None) => (String::new(), 0),
-            (Naming::Full, Some(head)) => (head.name.to_string(), head.context_tokens),
-            (Naming::Bare { provider, .. }, Some(head)) => {
-                // The server may have said meanwhile which model it uses.
-                let key = head.credentials.first().map(String::as_str);
-                let made = self.ground.pool.made_already(provider, key).map(|made| made.describe().model);
-                (made.unwrap_or(head.name.model), head.context_tokens)
-            }
-        };
-        ProviderInfo { name: self.name().to_owned(), model, context_tokens, is_language_model: true }
+        self.info(Wish::turn()).unwrap_or_else(|| ProviderInfo {
+            name: self.name().to_owned(),
+            model: String::new(),
+            context_tokens: 0,
+            is_language_model: true,
+        })
     }
 
     fn describe_for(&self, agent: &str, model: Option<&str>) -> ProviderInfo {
         let wish = Wish { agent: Some(agent), model: model.unwrap_or_default(), ..Wish::turn() };
-        let head = self.target_for(wish).ok().and_then(|chain| chain.targets.into_iter().next());
-        match (&*self.naming, head) {
-            (Naming::Full, Some(head)) => ProviderInfo {
-                name: self.name().to_owned(),
-                model: head.name.to_string(),
-                context_tokens: head.context_tokens,
-                is_language_model: true,
-            },
-            // A name that nobody knows is told when the model is asked.
-            (_, _) => {
-                ProviderInfo { model: model.map_or_else(|| self.describe().model, str::to_owned), ..self.describe() }
+        // A name that nobody knows is told when the model is asked.
+        self.info(wish).unwrap_or_else(|| {
+            let usual = self.describe();
+            ProviderInfo { model: model.map_or(usual.model, str::to_owned), ..usual }
+        })
+    }
+
+    async fn resolve(&self, agent: &str, model: Option<&str>) -> Result<ProviderInfo, UnknownModel> {
+        let asked = model.unwrap_or_default();
+        let wish = Wish { agent: Some(agent), model: asked, ..Wish::turn() };
+        let Ok(chain) = self.target_for(wish) else {
+            let known: Vec<String> = self.configured().map(ToString::to_string).collect();
+            return Err(UnknownModel::among(asked, None, known.iter().map(String::as_str)));
+        };
+        let Some(head) = chain.targets.first() else { return Ok(self.describe_for(agent, model)) };
+        let by_name = !asked.is_empty() && !self.is_configured(&head.name);
+        let account = self.accounts.providers.get(&head.name.provider);
+        let said = account.is_some_and(|account| account.configured_window(&head.name.model).is_some());
+        let unknown_window = says_windows(head.kind) && !said && self.catalogue.window(&head.name).is_none();
+        if by_name || head.name.model.is_empty() || unknown_window {
+            let entries = self.offered(head, Duration::MAX).await;
+            let lacks = |entries: &[ModelEntry]| !entries.is_empty() && !offers(entries, head.kind, &head.name.model);
+            if by_name && entries.as_deref().is_some_and(lacks) {
+                // It may have come since the list was read.
+                let entries = self.offered(head, JUST_READ).await.unwrap_or_default();
+                if lacks(&entries) {
+                    let known: Vec<String> = entries
+                        .iter()
+                        .map(|entry| ModelName::new(&head.name.provider, &entry.id).to_string())
+                        .collect();
+                    let known = known.iter().map(String::as_str);
+                    return Err(UnknownModel::among(&head.name.model, Some(&head.name.provider), known));
+                }
             }
         }
+        Ok(self.describe_for(agent, model))
     }
 
     fn tries_again(&self) -> bool {
@@ -244,7 +325,7 @@ impl ModelProvider for Router {
             return self.provider(provider).await?.models().await;
         }
         let mut names: Vec<&ModelName> = Vec::new();
-        for name in self.accounts.routes.lists().flat_map(|(_, list)| list) {
+        for name in self.configured() {
             if !names.contains(&name) {
                 names.push(name);
             }

@@ -1,4 +1,7 @@
-//! One tiny call, to see whether a model answers.
+//! A short conversation with one tool call, to see whether a model works as runs use it.
+//!
+//! The whole tool list is sent, as every run does: a server that cannot use one schema refuses every run. A model has to call a tool, gets a
+//! result and answers. When the server refuses and does not say over which tool, the tool is found by asking again with halves of the list.
 
 use std::time::{Duration, Instant};
 
@@ -9,25 +12,28 @@ use serde::Serialize;
 use super::policy::RoutePolicy;
 use super::router::{Router, RouterOptions};
 use crate::accounts::{Account, AccountKey, Accounts, AccountsError, ModelName, suggest};
-use crate::assembler::TurnAssembler;
+use crate::assembler::{AssembledTurn, TurnAssembler};
 use crate::attempt::{Answering, Attempt};
-use crate::error::ModelError;
-use crate::event::Usage;
-use crate::message::Message;
+use crate::default_tools::default_tools;
+use crate::error::{ModelError, ModelErrorClass};
+use crate::event::{ModelEvent, Usage};
+use crate::message::{Message, ToolSpec};
 use crate::provider::ModelProvider;
-use crate::request::{ModelRequest, Purpose};
+use crate::request::{ModelRequest, Purpose, ToolChoice};
 
 /// What is asked. It says nothing about anybody.
-const QUESTION: &str = "Reply with the single word: ready";
-/// Room for a word, and for models that think before it.
-const ROOM: u32 = 256;
+const QUESTION: &str = "What time is it? Call the tool palyra.time.now and then answer in one short sentence.";
+/// What the tool is said to have given.
+const RESULT: &str = "2026-01-01T12:00:00Z";
+/// Room for a call, and for models that think before it.
+const ROOM: u32 = 512;
 
-/// What came of a tiny call.
+/// What came of a short conversation.
 #[derive(Debug, Clone, Serialize)]
 pub struct TryOut {
     /// Who answered or was asked last.
     pub answering: Option<Answering>,
-    /// What it said, shortened.
+    /// What it said last, shortened.
     pub text: String,
     /// Tokens used.
     pub usage: Usage,
@@ -35,38 +41,150 @@ pub struct TryOut {
     pub duration_ms: u64,
     /// Tries that failed before.
     pub attempts: Vec<Attempt>,
+    /// How many tools it was told of.
+    pub tools: usize,
+    /// The tool that it called, if it called one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub called: Option<String>,
     /// Why it failed and what to do, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<StableErrorEnvelope>,
 }
 
-/// Asks a model for one word. A failure is part of the result.
+/// Has a model call a tool and answer. A failure is part of the result.
 pub async fn try_out(provider: &dyn ModelProvider, model: &str, limit: Duration) -> TryOut {
     let began = Instant::now();
-    let mut heard = TurnAssembler::new();
-    let mut answering = None;
-    let asked = ask(provider, model, &mut heard, &mut answering);
+    let tools = default_tools();
+    let mut probe = Probe {
+        provider,
+        model,
+        answering: None,
+        attempts: Vec::new(),
+        usage: Usage::default(),
+        called: None,
+        text: String::new(),
+    };
+    let asked = probe.converse(&tools);
     let outcome = tokio::time::timeout(limit, asked).await.unwrap_or_else(|_| {
         let message = format!("no answer within {} s", limit.as_secs());
-        Err(ModelError::new(crate::error::ModelErrorClass::Timeout, message))
+        Err(ModelError::new(ModelErrorClass::Timeout, message))
     });
-    let turn = heard.finish();
-    let mut error = outcome.err();
-    if error.is_none() && turn.text.trim().is_empty() && turn.reasoning.is_empty() {
-        error = Some(ModelError::malformed("the model answered with nothing"));
-    }
+    let error = match outcome {
+        Err(error) => Some(tokio::time::timeout(limit, probe.blamed(&tools, error.clone())).await.unwrap_or(error)),
+        Ok(()) => None,
+    };
     TryOut {
-        answering: turn.answering.or(answering),
-        text: turn.text.trim().chars().take(80).collect(),
-        usage: turn.usage,
+        answering: probe.answering,
+        text: probe.text.trim().chars().take(80).collect(),
+        usage: probe.usage,
         duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-        attempts: turn.attempts,
+        attempts: probe.attempts,
+        tools: tools.len(),
+        called: probe.called,
         error: error.map(|error| error.to_stable()),
     }
 }
 
-/// Asks a model for one word with each key of its account, one after the other: a key that fails is not hidden by one that works. One
-/// try each.
+/// A conversation under way.
+struct Probe<'a> {
+    provider: &'a dyn ModelProvider,
+    model: &'a str,
+    answering: Option<Answering>,
+    attempts: Vec<Attempt>,
+    usage: Usage,
+    called: Option<String>,
+    text: String,
+}
+
+impl Probe<'_> {
+    /// A question with tools, a call, its result, an answer.
+    async fn converse(&mut self, tools: &[ToolSpec]) -> Result<(), ModelError> {
+        let mut messages = vec![Message::user(QUESTION)];
+        let first = self.ask(messages.clone(), tools, ToolChoice::Required, ROOM).await?;
+        let calls = first.tool_calls.clone();
+        let Some(call) = calls.first() else {
+            // Some models cannot be made to call; that they answer is enough to go on with them.
+            return if first.text.trim().is_empty() && first.reasoning.is_empty() {
+                Err(ModelError::malformed("the model answered with nothing"))
+            } else {
+                Ok(())
+            };
+        };
+        self.called = Some(call.name.clone());
+        messages.push(Message::assistant(&first.text, calls.clone()).with_reasoning(first.reasoning));
+        messages.extend(calls.iter().map(|call| Message::tool_result(&call.id, &call.name, RESULT)));
+        let second = self.ask(messages, tools, ToolChoice::Auto, ROOM).await?;
+        if second.text.trim().is_empty() && second.tool_calls.is_empty() && second.reasoning.is_empty() {
+            return Err(ModelError::malformed("the model answered the result of a tool with nothing"));
+        }
+        Ok(())
+    }
+
+    async fn ask(
+        &mut self,
+        messages: Vec<Message>,
+        tools: &[ToolSpec],
+        tool_choice: ToolChoice,
+        room: u32,
+    ) -> Result<AssembledTurn, ModelError> {
+        let request = ModelRequest {
+            model: self.model.to_owned(),
+            max_output_tokens: Some(room),
+            tools: tools.into(),
+            tool_choice,
+            ..ModelRequest::new(RunId::generate(), 1, Purpose::Turn, messages)
+        };
+        let mut stream = self.provider.stream(request).await?;
+        let mut heard = TurnAssembler::new();
+        while let Some(event) = stream.next().await {
+            let event = event?;
+            match &event {
+                ModelEvent::Answering(who) => self.answering = Some(who.clone()),
+                ModelEvent::Attempted(attempt) => self.attempts.push(attempt.clone()),
+                _ => {}
+            }
+            heard.push(&event)?;
+        }
+        let turn = heard.finish();
+        self.usage = self.usage.plus(turn.usage);
+        if !turn.text.trim().is_empty() {
+            self.text.clone_from(&turn.text);
+        }
+        Ok(turn)
+    }
+
+    /// The refusal with the tool that it is over, found by asking with halves of the list, if the server does not say. A server that refuses
+    /// without tools as well is not asked further.
+    async fn blamed(&mut self, tools: &[ToolSpec], error: ModelError) -> ModelError {
+        let refused = error.class == ModelErrorClass::Permanent && matches!(error.status, Some(400 | 422 | 500));
+        if !refused || error.tools.len() == 1 || self.refuses(&[]).await {
+            return error;
+        }
+        let mut suspects = match error.tools.as_slice() {
+            [] => tools.to_vec(),
+            some => tools.iter().filter(|tool| some.contains(&tool.name)).cloned().collect(),
+        };
+        while suspects.len() > 1 {
+            let second = suspects.split_off(suspects.len() / 2);
+            if !self.refuses(&suspects).await {
+                suspects = second;
+            }
+        }
+        match suspects.as_slice() {
+            [only] if self.refuses(std::slice::from_ref(only)).await => error.about_tools(vec![only.name.clone()]),
+            _ => error,
+        }
+    }
+
+    /// Whether a request with these tools is refused.
+    async fn refuses(&mut self, tools: &[ToolSpec]) -> bool {
+        let asked = self.ask(vec![Message::user("Hello.")], tools, ToolChoice::Auto, 1).await;
+        asked.is_err_and(|error| error.class == ModelErrorClass::Permanent)
+    }
+}
+
+/// Has a model call a tool and answer with each key of its account, one after the other: a key that fails is not hidden by one that works.
+/// One try each.
 pub async fn try_account(
     accounts: &Accounts,
     name: &ModelName,
@@ -91,26 +209,4 @@ pub async fn try_account(
         results.push(try_out(&router, "", limit).await);
     }
     Ok(results)
-}
-
-async fn ask(
-    provider: &dyn ModelProvider,
-    model: &str,
-    heard: &mut TurnAssembler,
-    answering: &mut Option<Answering>,
-) -> Result<(), ModelError> {
-    let request = ModelRequest {
-        model: model.to_owned(),
-        max_output_tokens: Some(ROOM),
-        ..ModelRequest::new(RunId::generate(), 1, Purpose::Turn, vec![Message::user(QUESTION)])
-    };
-    let mut stream = provider.stream(request).await?;
-    while let Some(event) = stream.next().await {
-        let event = event?;
-        if let crate::event::ModelEvent::Answering(who) = &event {
-            *answering = Some(who.clone());
-        }
-        heard.push(&event)?;
-    }
-    Ok(())
 }

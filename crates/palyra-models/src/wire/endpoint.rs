@@ -45,6 +45,11 @@ impl BaseUrl {
         url
     }
 
+    /// The server's name.
+    pub(crate) fn host(&self) -> Option<&str> {
+        self.base.host_str()
+    }
+
     /// Whether the connection is encrypted.
     pub(crate) fn is_encrypted(&self) -> bool {
         self.base.scheme() == "https"

@@ -5,7 +5,7 @@ tokens are the bytes and the printable characters, so that every text can be sai
 constant, through which the marks of tool calls and of JSON are made likelier than the rest. A grammar then finds its way
 to the end of a document or a call instead of wandering for ever.
 
-Usage: tiny_model.py FILE
+Usage: tiny_model.py FILE WINDOW
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import sys
 import gguf
 import numpy
 
-WIDTH, HEADS, LAYERS, HIDDEN, WINDOW = 64, 4, 2, 128, 8192
+WIDTH, HEADS, LAYERS, HIDDEN = 64, 4, 2, 128
 LIKELY = {
-    "<tool_call>\n": 1.2,
+    "<tool_call>": 0.4,
     "<|im_end|>": 1.0,
-    "\n</tool_call>": 0.9,
-    '"': 0.8,
+    "</tool_call>": 0.4,
+    '"': 1.0,
     "}": 0.7,
     "]": 0.7,
     "{": 0.6,
@@ -35,9 +35,7 @@ TEMPLATE = """\
 {%- endfor %}
 </tools>
 For each function call return a json object within <tool_call></tool_call> tags:
-<tool_call>
-{"name": <function-name>, "arguments": <args-json-object>}
-</tool_call><|im_end|>
+<tool_call>{"name": <function-name>, "arguments": <args-json-object>}</tool_call><|im_end|>
 {% endif -%}
 {%- for message in messages -%}
 {%- if message.role == "tool" -%}
@@ -48,11 +46,9 @@ For each function call return a json object within <tool_call></tool_call> tags:
 {% elif message.tool_calls -%}
 <|im_start|>assistant
 {{ message.content or "" }}
-{%- for call in message.tool_calls %}
-<tool_call>
-{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
-</tool_call>
-{%- endfor %}<|im_end|>
+{%- for call in message.tool_calls -%}
+<tool_call>{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}</tool_call>
+{%- endfor -%}<|im_end|>
 {% else -%}
 <|im_start|>{{ message.role }}
 {{ message.content }}<|im_end|>
@@ -71,14 +67,14 @@ def tokens() -> list[tuple[str, float, gguf.TokenType]]:
     known += [(f"<0x{byte:02X}>", 0.0, kinds.BYTE) for byte in range(256)]
     known += [(chr(code), -float(code), kinds.NORMAL) for code in range(33, 127)]
     known += [("\u2581", -1.0, kinds.NORMAL)]
-    known += [(mark, 0.0, kinds.USER_DEFINED) for mark in ("<tool_call>\n", "\n</tool_call>")]
+    known += [(mark, 0.0, kinds.USER_DEFINED) for mark in ("<tool_call>", "</tool_call>")]
     known += [(mark, 0.0, kinds.CONTROL) for mark in ("<|im_start|>", "<|im_end|>")]
     return known
 
 
-def describe(writer: gguf.GGUFWriter, known: list[tuple[str, float, gguf.TokenType]]) -> None:
+def describe(writer: gguf.GGUFWriter, known: list[tuple[str, float, gguf.TokenType]], window: int) -> None:
     writer.add_name("tiny-noise")
-    writer.add_context_length(WINDOW)
+    writer.add_context_length(window)
     writer.add_embedding_length(WIDTH)
     writer.add_block_count(LAYERS)
     writer.add_feed_forward_length(HIDDEN)
@@ -100,7 +96,7 @@ def describe(writer: gguf.GGUFWriter, known: list[tuple[str, float, gguf.TokenTy
     writer.add_chat_template(TEMPLATE)
 
 
-def main(path: str) -> None:
+def main(path: str, window: int) -> None:
     chance = numpy.random.default_rng(0)
     known = tokens()
     place = {text: index for index, (text, _, _) in enumerate(known)}
@@ -127,7 +123,7 @@ def main(path: str) -> None:
         tensors[f"{block}.ffn_down.weight"] = noise(WIDTH, HIDDEN)
 
     writer = gguf.GGUFWriter(path, "llama")
-    describe(writer, known)
+    describe(writer, known, window)
     for name, tensor in tensors.items():
         writer.add_tensor(name, tensor)
     writer.write_header_to_file()
@@ -137,4 +133,4 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))

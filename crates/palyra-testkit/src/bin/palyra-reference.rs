@@ -1,4 +1,5 @@
-//! Prints one generated page of `docs/reference/`: `cli`, `config` or `tools`; or `openapi`, the description of the HTTP API.
+//! Prints one generated page of `docs/reference/`: `cli`, `config` or `tools`; or `openapi`, the description of the HTTP API;
+//! or `default-tools`, the list with which models are tried.
 //! `make reference` writes them, `make test` compares.
 
 use std::process::ExitCode;
@@ -14,8 +15,9 @@ fn main() -> ExitCode {
     let text = match page.as_str() {
         "cli" => Ok(palyra_cli::reference()),
         "config" => Ok(palyra_common::config::generate_reference()),
+        "default-tools" => return default_tools(),
         "tools" => palyra_tools::tool_reference(&palyra_executors::declarations()).map_err(|error| error.to_string()),
-        _ => Err("usage: palyra-reference cli|config|tools|openapi".to_owned()),
+        _ => Err("usage: palyra-reference cli|config|tools|default-tools|openapi".to_owned()),
     };
     match text {
         Ok(text) => {
@@ -27,4 +29,27 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Every tool that a daemon has without skills and MCP servers, as models are told of it.
+fn default_tools() -> ExitCode {
+    let engine = match palyra_agent::engine_tools() {
+        Ok(tools) => tools,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let own = palyra_tools::builtin().into_iter().chain(engine).map(|tool| tool.declaration().clone());
+    let mut list: Vec<serde_json::Value> = own
+        .chain(palyra_executors::declarations())
+        .map(|tool| {
+            serde_json::json!({
+                "name": tool.name.to_string(), "description": tool.description, "input_schema": tool.input_schema,
+            })
+        })
+        .collect();
+    list.sort_by_key(|tool| tool["name"].as_str().unwrap_or_default().to_owned());
+    println!("{:#}", serde_json::Value::Array(list));
+    ExitCode::SUCCESS
 }

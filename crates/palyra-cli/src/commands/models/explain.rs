@@ -1,4 +1,4 @@
-//! `palyra models explain`: by the daemon where one runs, which knows who rests; otherwise by the files.
+//! `palyra models explain`: by the daemon where one runs, which knows which models are cooling down; otherwise by the files.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub(super) async fn execute(arguments: &ExplainArguments, context: &Context) -> 
         needs: arguments.needs.iter().map(|one| one.as_str().to_owned()).collect(),
         tokens: arguments.tokens,
     };
-    // The daemon knows who rests; the files alone do not.
+    // The daemon knows which models are cooling down; the files alone do not.
     let explained: Option<ExplainModelsResponse> = super::of_daemon(context, &Command::ModelsExplain(params)).await?;
     let console = &context.console;
     let (provider, choice) = match explained {
@@ -71,7 +71,10 @@ pub(super) async fn execute(arguments: &ExplainArguments, context: &Context) -> 
     };
     match choice {
         Some(choice) => choice.lines().iter().try_for_each(|line| console.line(line))?,
-        None => console.line(&format!("everything goes to {}: {}", provider.name, provider.reason))?,
+        None => {
+            let name = if provider.model.is_empty() { &provider.name } else { &provider.model };
+            console.line(&format!("everything goes to {name}: {}", provider.reason))?;
+        }
     }
     Ok(ExitCode::Ok)
 }
@@ -82,7 +85,7 @@ fn by_files(arguments: &ExplainArguments, context: &Context) -> Result<(Provider
     let chosen = select(&files.options(context)).map_err(|error| CliError::Model(Box::new(error.to_stable())))?;
     let info = chosen.provider.describe();
     let provider = ProviderView { name: info.name, model: info.model, reason: chosen.reason };
-    context.console.remark("note: no daemon runs, so nothing is known about which models rest");
+    context.console.remark(super::NO_DAEMON);
     if !files.routes_count() {
         return Ok((provider, None));
     }

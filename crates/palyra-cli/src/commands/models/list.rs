@@ -49,12 +49,21 @@ fn routed(status: Option<&ModelsStatusResponse>, context: &Context) -> Result<Ex
     if models.is_empty() || !files.routes_count() {
         // What answers now, whatever that is. Nothing is sent by asking.
         match select(&files.options(context)) {
-            Ok(selection) => console.line(&format!("in use: {}: {}", selection.provider.name(), selection.reason))?,
+            Ok(selection) => {
+                let info = selection.provider.describe();
+                let name = if info.model.is_empty() { info.name } else { info.model };
+                console.line(&format!("in use: {name}: {}", selection.reason))?;
+            }
             Err(error) => console.remark(&format!("note: the configured provider cannot be used: {error}")),
         }
     }
     if models.is_empty() {
-        console.remark("models.toml has no routes; `palyra models discover` shows what you could use");
+        let why = if files.path.exists() {
+            format!("`{}` has no routes", files.path.display())
+        } else {
+            "there is no models.toml yet".to_owned()
+        };
+        console.remark(&format!("{why}; `palyra models discover` shows what you could use"));
         return Ok(ExitCode::Ok);
     }
     let rows: Vec<[String; 6]> = models
@@ -74,7 +83,7 @@ fn routed(status: Option<&ModelsStatusResponse>, context: &Context) -> Result<Ex
     let lines = table::lines(["MODEL", "ASKED", "WINDOW", "CAN", "WHERE", "STATE"], &rows);
     lines.iter().try_for_each(|line| console.line(line))?;
     if status.is_none() {
-        console.remark("note: no daemon runs, so nothing is known about which models rest");
+        console.remark(super::NO_DAEMON);
     }
     Ok(ExitCode::Ok)
 }
@@ -89,10 +98,10 @@ fn state(target: &Target, status: Option<&ModelsStatusResponse>) -> String {
     let told = |trouble: &ModelTroubleView| {
         let key = trouble.credential.as_ref().map(|key| format!("key {key} ")).unwrap_or_default();
         let state = match trouble.state.as_str() {
-            "open" => "rests".to_owned(),
-            "half_open" => "is tried again by the next call".to_owned(),
-            "probing" => "is being tried again".to_owned(),
-            _ => "failed lately".to_owned(),
+            "open" => "cooling down".to_owned(),
+            "half_open" => "tried again by the next call".to_owned(),
+            "probing" => "being tried again".to_owned(),
+            _ => "failed recently".to_owned(),
         };
         let until =
             trouble.until.filter(|_| trouble.state == "open").map(|until| format!(" until {} UTC", instant(until)));

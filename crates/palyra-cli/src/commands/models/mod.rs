@@ -1,5 +1,5 @@
 //! `palyra models …`: which models are asked, with which keys, in which order. Works on the files and on direct connections, with or
-//! without a daemon; where one runs, it says who rests. Keys behind `exec:` are read by the daemon alone.
+//! without a daemon; where one runs, it says which models are cooling down. Keys behind `exec:` are read by the daemon alone.
 
 mod discover;
 mod explain;
@@ -29,10 +29,14 @@ Nothing is sent to a provider that you have not named.
 
 Examples:
   palyra models discover                                  what you could use: keys, servers on this machine
-  palyra models set-default anthropic/claude-sonnet-4-5   use it; what was the default stays behind it
-  palyra models test                                      one tiny call with each key
+  palyra models set-default anthropic/claude-sonnet-4-5   use it instead of the present default
+  palyra models set-default home/qwen3 --fallback anthropic/claude-sonnet-4-5
+  palyra models test                                      one tool call with each key
   palyra models list ollama                               ask a server which models it has
   palyra models explain --task summary";
+
+/// Said where only the files are known.
+const NO_DAEMON: &str = "note: no daemon is running, so it is not known which models are cooling down";
 
 /// What to do with models.
 #[derive(Debug, Subcommand)]
@@ -40,11 +44,11 @@ Examples:
 pub(crate) enum ModelsCommand {
     /// List the models of all routes, or those that a provider offers
     List(list::ListArguments),
-    /// Make a tiny call and say in one line what happened and what to do
+    /// Have a model call a tool and answer, with the whole tool list, and say in one line what happened and what to do
     Test(test::TestArguments),
     /// Find keys in the environment and model servers on this machine; uses none of them
     Discover,
-    /// Ask a model first from now on
+    /// Use a model for everything that names no other
     SetDefault(set_default::SetDefaultArguments),
     /// Say which models would be asked, in which order, and why
     Explain(explain::ExplainArguments),

@@ -5,9 +5,9 @@ use std::time::Duration;
 use clap::Args;
 use palyra_client::api::{ExplainModelsParams, ExplainModelsResponse, ModelsStatusResponse};
 use palyra_client::command::{Command, NoParams};
-use palyra_common::ExitCode;
 use palyra_common::config::ModelProviderChoice;
-use palyra_models::{ModelName, adopt};
+use palyra_common::{ErrorCategory, ExitCode, StableErrorEnvelope};
+use palyra_models::{ModelName, ProviderKind, adopt};
 use serde_json::json;
 
 use crate::context::Context;
@@ -24,6 +24,9 @@ pub(crate) struct SetDefaultArguments {
     /// The model, such as anthropic/claude-sonnet-4-5
     #[arg(value_name = "PROVIDER/MODEL")]
     model: ModelName,
+    /// Ask this model when the default fails (repeatable); without it, configured fallbacks stay as they are
+    #[arg(long = "fallback", value_name = "PROVIDER/MODEL")]
+    fallbacks: Vec<ModelName>,
 }
 
 pub(super) async fn execute(arguments: &SetDefaultArguments, context: &Context) -> Result<ExitCode, CliError> {
@@ -32,7 +35,11 @@ pub(super) async fn execute(arguments: &SetDefaultArguments, context: &Context) 
     let is_known = files.accounts.providers.contains_key(&model.provider);
     // Only one that the file does not have is looked for.
     let offers = if is_known { Vec::new() } else { super::offers(context).await };
-    let accounts = adopt(&files.path, &offers, model)?;
+    if !is_known && !offers.iter().any(|offer| offer.name == model.provider) {
+        key_missing(model)?;
+    }
+    let replaced = files.accounts.routes.default.first().filter(|before| *before != model).cloned();
+    let accounts = adopt(&files.path, &offers, model, &arguments.fallbacks)?;
     let destination = accounts.providers.get(&model.provider).map(|account| account.destination()).unwrap_or_default();
     let console = &context.console;
     let overridden = (files.model.provider != ModelProviderChoice::Auto).then_some(files.model.provider);
@@ -48,11 +55,16 @@ pub(super) async fn execute(arguments: &SetDefaultArguments, context: &Context) 
         }))?;
         return Ok(ExitCode::Ok);
     }
-    console.line(&format!("{model} is asked first, in `{}`", files.path.display()))?;
+    console.line(&format!("default model: {model}, written to `{}`", files.path.display()))?;
     console.line(&format!("conversations are sent to {destination}"))?;
     let rest: Vec<String> = accounts.routes.default.iter().skip(1).map(ToString::to_string).collect();
     if !rest.is_empty() {
         console.line(&format!("if it fails: {}", rest.join(", then ")))?;
+    }
+    if let Some(before) = replaced.filter(|before| !accounts.routes.default.contains(before)) {
+        console.remark(&format!(
+            "note: {before} is not asked any more; to keep it as a fallback: palyra models set-default {model} --fallback {before}"
+        ));
     }
     if let Some(provider) = overridden {
         console.remark(&format!(
@@ -61,12 +73,23 @@ pub(super) async fn execute(arguments: &SetDefaultArguments, context: &Context) 
     }
     console.remark(match running {
         Running::Nobody => "note: to try it: palyra models test",
-        Running::Uses => "note: the running daemon uses it from now on; to try it: palyra models test",
+        Running::Uses => "note: the running daemon uses it from now on, without a restart; to try it: palyra models test",
         Running::DoesNot => {
-            "note: the running daemon has not taken it over; `palyra daemon status` says why; it keeps the variables of its start, so a key that is newer needs: palyra daemon stop"
+            "note: the running daemon has not taken it over; `palyra daemon status` says why. It has the environment of its start: if the key was set later, run `palyra daemon stop` and the next command starts it anew"
         }
     });
     Ok(ExitCode::Ok)
+}
+
+/// Refuses a vendor whose key is not there, by the name of the variable that would hold it.
+fn key_missing(model: &ModelName) -> Result<(), CliError> {
+    let Ok(kind) = model.provider.parse::<ProviderKind>() else { return Ok(()) };
+    let [variable, others @ ..] = kind.key_variables() else { return Ok(()) };
+    let also = others.iter().map(|other| format!(" or {other}")).collect::<String>();
+    let message = format!("`{}` needs a key and {variable}{also} is not set", model.provider);
+    let hint = format!("export {variable}=…, then run this again");
+    let envelope = StableErrorEnvelope::new("model_auth_failed", ErrorCategory::Auth, message).hint(hint);
+    Err(CliError::Model(Box::new(envelope)))
 }
 
 /// What a daemon makes of the new file.

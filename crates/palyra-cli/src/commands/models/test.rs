@@ -1,11 +1,14 @@
-//! `palyra models test [PROVIDER/MODEL]`: one tiny call, and what came of it in one line.
+//! `palyra models test [PROVIDER/MODEL]`: a short conversation with the whole tool list and one tool call, and what came of it in one line.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use palyra_common::{ExitCode, ToStableError as _};
-use palyra_models::{HttpProviders, ModelName, RouterOptions, TryOut, select, try_account, try_out};
+use palyra_models::{
+    HttpProviders, ModelName, ModelProvider as _, RouterOptions, SchemaDialect, TryOut, default_tools, schema_losses,
+    select, try_account, try_out,
+};
 use serde_json::json;
 
 use crate::console::Style;
@@ -16,15 +19,24 @@ use crate::render::text::{millis, quoted};
 /// A person waits; a model that is being loaded takes its time.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// The agent of runs that name no other.
+const MAIN_AGENT: &str = "main";
+
 /// Which model.
 #[derive(Debug, Args)]
 pub(crate) struct TestArguments {
     /// The model; all of the default route if none is named
     #[arg(value_name = "PROVIDER/MODEL")]
     model: Option<ModelName>,
+    /// Also list the parts of tool schemas that are not sent because servers do not accept them
+    #[arg(long, short)]
+    verbose: bool,
 }
 
 pub(super) async fn execute(arguments: &TestArguments, context: &Context) -> Result<ExitCode, CliError> {
+    if arguments.verbose {
+        losses(context)?;
+    }
     let files = super::Files::read(context)?;
     let names: Vec<ModelName> = match &arguments.model {
         Some(name) => vec![name.clone()],
@@ -61,10 +73,13 @@ async fn simple(files: &super::Files, context: &Context) -> Result<ExitCode, Cli
         context.console.remark("there is nothing to test; `palyra models discover` shows what you could use");
         return Ok(ExitCode::Ok);
     }
-    context.console.progress(&format!("asking {}…", info.name));
+    // The server may have to say itself which model it has.
+    let info = selection.provider.resolve(MAIN_AGENT, None).await.unwrap_or(info);
+    let name = if info.model.is_empty() { info.name } else { info.model };
+    context.console.progress(&format!("asking {name}…"));
     let result = try_out(&*selection.provider, "", LIMIT).await;
     context.console.wipe_progress();
-    report(&[(info.name, result)], context)
+    report(&[(name, result)], context)
 }
 
 fn report(results: &[(String, TryOut)], context: &Context) -> Result<ExitCode, CliError> {
@@ -85,18 +100,36 @@ fn line(name: &str, result: &TryOut, context: &Context) -> String {
     let key =
         answering.and_then(|who| who.credential.as_ref()).map(|key| format!(" with key {key}")).unwrap_or_default();
     // The server may have chosen the model itself.
-    let model = answering.map(|who| who.model.as_str()).filter(|model| !name.ends_with(model));
-    let model = model.map(|model| format!(" ({model})")).unwrap_or_default();
+    let known = answering.map(|who| ModelName::new(&who.provider, &who.model).to_string());
+    let name = known.filter(|known| known.contains('/')).unwrap_or_else(|| name.to_owned());
     match &result.error {
         None => {
-            let good = context.console.styled(Style::Good, "answers");
+            let good = context.console.styled(Style::Good, "works");
             let used = format!("{} + {} tokens", result.usage.input_tokens, result.usage.output_tokens);
-            format!("{name}{model}{key}: {good} {} in {}, {used}", quoted(&result.text), millis(result.duration_ms))
+            let called = match &result.called {
+                Some(tool) => format!("called {tool}"),
+                None => "called no tool".to_owned(),
+            };
+            let said =
+                if result.text.is_empty() { String::new() } else { format!(" and answered {}", quoted(&result.text)) };
+            let told = format!("{} tools offered", result.tools);
+            format!("{name}{key}: {good}: {called}{said} in {}, {used}, {told}", millis(result.duration_ms))
         }
         Some(error) => {
             let bad = context.console.styled(Style::Bad, "fails");
             let hint = error.recovery_hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
-            format!("{name}{model}{key}: {bad}: {} [{}]{hint}", error.message, error.code)
+            format!("{name}{key}: {bad}: {} [{}]{hint}", error.message, error.code)
         }
     }
+}
+
+/// What the tools lose on the way to servers that turn schemas into grammars. Calls are checked against the whole schemas all the same.
+fn losses(context: &Context) -> Result<(), CliError> {
+    let losses = schema_losses(&default_tools(), SchemaDialect::Portable);
+    let console = &context.console;
+    if !console.is_text() || losses.is_empty() {
+        return Ok(());
+    }
+    console.line("not sent to OpenAI-compatible servers and Ollama, and checked here when a tool is called:")?;
+    losses.iter().try_for_each(|loss| console.line(&format!("  {loss}")))
 }

@@ -10,7 +10,7 @@ use palyra_client::command::Command;
 
 /// The destination in one line. `greeted` is what the daemon said of its provider before the run was made.
 pub(super) async fn told(client: &Client, run: &RunView, agent: Option<String>, greeted: &ProviderView) -> String {
-    let asked = run.model.split_once('/').map_or(run.model.as_str(), |(_, model)| model);
+    let asked = run.model.as_str();
     let is_usual = agent.is_none() && asked == greeted.model;
     let params = ExplainModelsParams { model: Some(asked.to_owned()), agent, ..ExplainModelsParams::default() };
     let explained: Result<ExplainModelsResponse, _> = client.execute(&Command::ModelsExplain(params)).await;
@@ -30,5 +30,9 @@ fn in_words(choice: &ModelChoiceView, usual: String) -> String {
     if usual.ends_with(&places) {
         return usual;
     }
-    format!("{} of models.toml, because {}: {places}", choice.route, choice.reason)
+    match choice.route.as_str() {
+        // One provider, named by settings or the environment: there may be no models.toml at all.
+        "model" => places,
+        route => format!("{route} of models.toml, because {}: {places}", choice.reason),
+    }
 }
