@@ -51,6 +51,7 @@ mod select;
 pub mod testing;
 mod tokens;
 mod wire;
+mod wires;
 
 pub use accounts::{
     Account, AccountKey, AccountTimeouts, Accounts, AccountsError, ModelName, ModelSettings, ProviderKind, Routes,
@@ -89,3 +90,4 @@ pub use tokens::{
     estimate_tool_tokens,
 };
 pub use wire::{HttpProviderOptions, RetryPolicy, Timeouts, install_crypto_provider};
+pub use wires::Wire;
