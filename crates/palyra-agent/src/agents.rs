@@ -9,7 +9,7 @@ use palyra_common::{Confidentiality, Integrity, Label, RunMode, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::error::AgentError;
-use crate::own_tools::{INSPECT, INTENT};
+use crate::own_tools::{INSPECT, INTENT, PLAN, SEARCH};
 
 /// Longest name of an agent.
 const MAX_ID: usize = 64;
@@ -91,14 +91,15 @@ impl RunAgent {
         Label::new(Integrity::Operator, Confidentiality::Internal)
     }
 
-    /// Whether its runs may use a tool. Stating an intent and looking into variables belong to every run: without them it could not do with less.
+    /// Whether its runs may use a tool. What acts on the run alone belongs to every run: stating an intent, looking into variables, showing a plan,
+    /// finding the tools that it may use.
     #[must_use]
     pub fn lets_use(&self, tool: &str) -> bool {
         let fits = |pattern: &String| match pattern.strip_suffix('*') {
             Some(stem) => tool.starts_with(stem),
             None => pattern == tool,
         };
-        self.tools.is_empty() || [INTENT, INSPECT].contains(&tool) || self.tools.iter().any(fits)
+        self.tools.is_empty() || [INTENT, INSPECT, PLAN, SEARCH].contains(&tool) || self.tools.iter().any(fits)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the model gets to see: a pure function of the run's specification and its growing transcript.
 //!
-//! The order is fixed so that providers can cache the prefix: Palyra's instructions, project files, the operator's instructions for the agent, earlier exchanges of the session,
+//! The order is fixed so that providers can cache the prefix: Palyra's instructions, project files, the run's surroundings, the operator's instructions for the agent, earlier exchanges of the session,
 //! then this run's items. Nothing vanishes silently: history that was left out is counted, a tool result that is too long for the
 //! window says how much is missing, a summary says how many items it stands for, and all of it is whole on the tape.
 
@@ -205,6 +205,9 @@ fn system_text(spec: &RunSpec) -> String {
     let mut text = spec.system.clone();
     for item in &spec.project {
         text.push_str(&format!("\n\n# {}\n{}", item.source, item.text));
+    }
+    if let Some(surroundings) = &spec.surroundings {
+        text.push_str(&format!("\n\n{}", surroundings.text));
     }
     if spec.history_omitted > 0 {
         text.push_str(&format!(

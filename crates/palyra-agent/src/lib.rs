@@ -41,16 +41,16 @@ pub use engine::{
     Answer, ApprovalExport, AuxiliaryDone, CallExport, CallOutcomeExport, CanvasFollower, CanvasNews, CanvasSubmission,
     ClientCall, ClientResult, CompactionPlan, CompactionReverted, ContextSegment, ContextView, Engine, EngineOptions,
     ExchangeExport, ExchangeOutline, Followed, GivenExchange, GivenFile, HookDispatch, InputWhereabouts,
-    NewAuxiliaryTask, NewRun, NewSession, PatternFilter, RankedBy, RecallQuery, Recalled, RecalledPiece, Resolved,
-    Resumption, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent, SessionEventKind,
-    SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, UndoneRun,
+    NewAuxiliaryTask, NewRun, NewSession, OfferedTool, PatternFilter, RankedBy, RecallQuery, Recalled, RecalledPiece,
+    Resolved, Resumption, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent,
+    SessionEventKind, SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, UndoneRun, WireCost,
 };
 pub use error::AgentError;
 pub use hooks::{
     HookAnswer, HookBindingRecord, HookFailure, HookFailureMode, HookOccurrence, HookResult, HookRunner, HookSaid,
     HookSwitch, HooksAnswered, NoHooks, allows as hook_event_allows,
 };
-pub use own_tools::engine_tools;
+pub use own_tools::{Plan, PlanStep, StepStatus, engine_tools};
 pub use palyra_flow::Intent;
 pub use projections::{
     ApprovalFilter, ApprovalRow, Archived, AuxiliaryFilter, AuxiliaryRow, CanvasFilter, CanvasRow, HookBindingRow,
@@ -59,5 +59,5 @@ pub use projections::{
 pub use session::{ArchiveState, Compaction, ForkPoint, ForkedFrom, SessionSettings, Taken};
 pub use spec::{
     ClientTool, ContextItem, Exchange, Idempotency, ImageRef, MACHINE_VERSION, MAIN_AGENT, ModelChoice, Objective,
-    OutsideSender, RunLimits, RunSpec,
+    OutsideSender, RunLimits, RunSpec, ToolSelection,
 };

@@ -51,12 +51,18 @@ pub struct RunSpec {
     /// `PALYRA.md`, `AGENTS.md` and the like.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub project: Vec<ContextItem>,
+    /// Where the run works: workspace, date, platform, state of the repository. Absent in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surroundings: Option<ContextItem>,
     /// Earlier exchanges of the session, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Exchange>,
     /// How many older exchanges were left out of `history`; they stay on the journal.
     #[serde(default)]
     pub history_omitted: u32,
+    /// Which tools the model is told about.
+    #[serde(default, skip_serializing_if = "ToolSelection::is_all")]
+    pub tools: ToolSelection,
     /// Tools of whoever asked for the run; calls of them are handed back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_tools: Vec<ClientTool>,
@@ -70,6 +76,28 @@ pub struct RunSpec {
     /// What makes creating this run idempotent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency: Option<Idempotency>,
+}
+
+palyra_common::runtime_contract_enum! {
+    /// Which tools the model of a run is told about. What it may call is decided elsewhere.
+    pub enum ToolSelection("tool_selection") {
+        /// All there are: runs of planners that do not read descriptions, and of older versions.
+        All = "all",
+        /// Those that every run needs, and others once it comes to need them.
+        Needed = "needed",
+    }
+}
+
+impl Default for ToolSelection {
+    fn default() -> Self {
+        Self::All
+    }
+}
+
+impl ToolSelection {
+    fn is_all(&self) -> bool {
+        *self == Self::All
+    }
 }
 
 /// What has to be there before a run may end with its answer.

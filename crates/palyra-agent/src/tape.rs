@@ -128,6 +128,7 @@ impl EntryRef<'_> {
                 Action::Execute { .. } => "tool.intent",
                 Action::HandBack { .. } => kind::TOOL_HANDED_BACK,
                 Action::StopTool { .. } => "tool.stop",
+                Action::UpdatePlan(_) => "plan.updated",
                 Action::Attest(_) => "tool.attested",
                 Action::DrawCanvas(_) => "canvas.drawn",
                 Action::Compact { .. } => kind::CONTEXT_COMPACT,

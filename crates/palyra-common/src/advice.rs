@@ -21,7 +21,8 @@ pub fn model_advice(code: &str) -> Option<&'static str> {
             "`palyra models list PROVIDER` asks the server which models it has, `palyra models test` tries one"
         }
         "model_context_too_long" => {
-            "start a new session, shorten the task, or set `model.context_tokens` to the model's real window"
+            "choose a model with a larger window (`palyra models list`), start a new session, shorten the task or its attachments, or set \
+             `model.context_tokens` if the window is larger than that"
         }
         "model_content_refused" | "content_policy" => "say the task differently, or use another model",
         "model_answer_malformed" => {

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use palyra_agent::replay::Replayed;
 use palyra_agent::{
-    AgentProfile, AgentRow, ApprovalRow, Intent, PatternRow, RunDetails, RunRow, SessionRow, SessionSettings, UndoneRun,
+    AgentProfile, AgentRow, ApprovalRow, Intent, PatternRow, Plan, PlanStep, RunDetails, RunRow, SessionRow,
+    SessionSettings, UndoneRun,
 };
 use palyra_client::api::{
     AgentView, ApprovalAnswer, ApprovalView, FileChangeKind, FileChangeView, IntentView, JournalRecordView,
-    PatternView, ProblemView, ReplayDifference, ReplayReport, RunAgentView, RunDetail, RunTimings, RunUsage, RunView,
-    SessionSettingsView, SessionView, UndoAction, UndoResponse, UndoneFile, VerifyReport,
+    PatternView, PlanStepView, ProblemView, ReplayDifference, ReplayReport, RunAgentView, RunDetail, RunTimings,
+    RunUsage, RunView, SessionSettingsView, SessionView, UndoAction, UndoResponse, UndoneFile, VerifyReport,
 };
 use palyra_journal::StoredRecord;
 use palyra_tools::FileChange;
@@ -69,6 +70,7 @@ pub(crate) fn run_detail(details: RunDetails) -> RunDetail {
         mode: details.mode,
         agent: Some(RunAgentView { agent_id: details.agent, version: details.agent_version }),
         envelope: details.envelope.into_iter().map(intent_view).collect(),
+        plan: details.plan.map(plan).unwrap_or_default(),
         changes: net_changes(&details.changes),
         pending_approvals: details.open_approvals.into_iter().map(approval).collect(),
         usage: RunUsage { input_tokens: details.input_tokens, output_tokens: details.output_tokens },
@@ -79,6 +81,11 @@ pub(crate) fn run_detail(details: RunDetails) -> RunDetail {
             waiting_ms: details.timings.waiting_ms,
         },
     }
+}
+
+fn plan(plan: Plan) -> Vec<PlanStepView> {
+    let view = |step: PlanStep| PlanStepView { text: step.text, status: step.status.to_string() };
+    plan.items.into_iter().map(view).collect()
 }
 
 fn intent_view(intent: Intent) -> IntentView {

@@ -10,10 +10,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Intent {
-    /// The tool that may be needed.
+    /// The tool's name.
     pub tool: String,
-    /// Where the effect goes, as far as the user named it: recipients, hosts, accounts, channels. Leave it out when only the work itself
-    /// will show.
+    /// Recipients, hosts or accounts, as the user named them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub destinations: BTreeSet<String>,
 }

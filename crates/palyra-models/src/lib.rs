@@ -53,6 +53,7 @@ pub mod testing;
 mod tokens;
 mod unknown_model;
 mod wire;
+mod wires;
 
 pub use accounts::{
     Account, AccountKey, AccountTimeouts, Accounts, AccountsError, ModelName, ModelSettings, ProviderKind, Routes,
@@ -94,3 +95,4 @@ pub use tokens::{
 };
 pub use unknown_model::UnknownModel;
 pub use wire::{HttpProviderOptions, RetryPolicy, Timeouts, install_crypto_provider};
+pub use wires::Wire;

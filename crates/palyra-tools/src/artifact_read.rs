@@ -7,7 +7,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::input::{parse, text};
-use crate::{Artifacts, EffectScope, Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, cancel};
+use crate::{
+    Artifacts, EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, cancel,
+};
 
 /// Bytes given when the call does not say how many.
 const DEFAULT_BYTES: usize = 32 << 10;
@@ -19,12 +21,12 @@ const NOTE: usize = 256;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ArtifactReadInput {
-    /// The artifact's digest, `sha256:` and 64 hexadecimal digits.
+    /// The artifact's digest, `sha256:…`.
     digest: Digest,
-    /// First byte to read. Default 0.
+    /// First byte.
     #[serde(default)]
     offset: Option<u64>,
-    /// Most bytes to read. Default 32768.
+    /// Most bytes; 32768 by default.
     #[serde(default)]
     #[schemars(range(min = 1))]
     limit: Option<u64>,
@@ -41,7 +43,8 @@ impl ArtifactRead {
         Self(
             ToolDeclaration::of::<ArtifactReadInput>(name, "Read artifact", "read artifact {digest}")
                 .reads(EffectScope::WorkspaceRead)
-                .output(Integrity::Untrusted, Confidentiality::Private),
+                .output(Integrity::Untrusted, Confidentiality::Private)
+                .offered(Offering::OnDemand),
         )
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::Tool;
 use crate::artifact_read::ArtifactRead;
 use crate::fs_apply_patch::FsApplyPatch;
+use crate::fs_edit::FsEdit;
 use crate::fs_list::FsList;
 use crate::fs_read::FsRead;
 use crate::fs_search::FsSearch;
@@ -17,6 +18,7 @@ pub fn builtin() -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(ArtifactRead::new()),
         Arc::new(FsApplyPatch::new()),
+        Arc::new(FsEdit::new()),
         Arc::new(FsList::new()),
         Arc::new(FsRead::new()),
         Arc::new(FsSearch::new()),

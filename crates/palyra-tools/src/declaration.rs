@@ -39,6 +39,19 @@ runtime_contract_enum! {
     }
 }
 
+runtime_contract_enum! {
+    /// When a model is told about a tool. This is about the size of requests and never about permission: a call of any tool is decided in the
+    /// same way, offered or not.
+    pub enum Offering("tool_offering") {
+        /// In every turn.
+        Always = "always",
+        /// In every turn as long as there is room for all tools of this kind; else when it is searched for.
+        IfRoom = "if_room",
+        /// When the run has come to need it, or when it is searched for.
+        OnDemand = "on_demand",
+    }
+}
+
 /// An argument that steers the effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sink {
@@ -83,6 +96,8 @@ pub struct ToolDeclaration {
     pub timeout: Duration,
     /// One line for a person, with `{argument}` where an argument's value goes.
     pub summary: String,
+    /// When the model is told about it.
+    pub offering: Offering,
 }
 
 impl ToolDeclaration {
@@ -110,6 +125,7 @@ impl ToolDeclaration {
             fields: Vec::new(),
             timeout: DEFAULT_TIMEOUT,
             summary: summary.to_owned(),
+            offering: Offering::IfRoom,
         }
     }
 
@@ -132,6 +148,13 @@ impl ToolDeclaration {
         self.concurrency = Concurrency::Exclusive;
         self.repeatability = Repeatability::Repeatable;
         self.risk = Risk::Medium;
+        self
+    }
+
+    /// Says when the model is told about the tool.
+    #[must_use]
+    pub fn offered(mut self, offering: Offering) -> Self {
+        self.offering = offering;
         self
     }
 

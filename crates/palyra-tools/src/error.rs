@@ -172,6 +172,24 @@ pub enum ToolError {
         /// What was expected and what is there.
         reason: String,
     },
+    /// The text that an edit replaces is not in the file.
+    #[error("the text to replace is not in `{path}`{}", near(nearest.as_ref()))]
+    EditTextNotFound {
+        /// The file.
+        path: String,
+        /// The line most like it, with its number.
+        nearest: Option<(usize, String)>,
+    },
+    /// The text that an edit replaces is in the file more than once.
+    #[error("the text to replace occurs {times} times in `{path}`, at lines {}", numbers(lines, *times))]
+    EditTextAmbiguous {
+        /// The file.
+        path: String,
+        /// How often it occurs.
+        times: usize,
+        /// The first lines where it does.
+        lines: Vec<usize>,
+    },
     /// Another hand changed a file between the plan and its completion.
     #[error("`{path}` was changed by somebody else while the edit was under way; the edit was taken back")]
     EffectConflict {
@@ -301,6 +319,8 @@ impl ToolError {
             Self::PatchMalformed { .. } => "patch_malformed",
             Self::PatchTooLarge { .. } => "patch_too_large",
             Self::PatchDoesNotApply { .. } => "patch_does_not_apply",
+            Self::EditTextNotFound { .. } => "edit_text_not_found",
+            Self::EditTextAmbiguous { .. } => "edit_text_ambiguous",
             Self::EffectConflict { .. } => "effect_conflict",
             Self::EffectMismatch { .. } => "effect_mismatch",
             Self::EffectDamaged { .. } => "effect_damaged",
@@ -351,6 +371,8 @@ impl ToolError {
             Self::PathExists { .. }
             | Self::DigestMismatch { .. }
             | Self::PatchDoesNotApply { .. }
+            | Self::EditTextNotFound { .. }
+            | Self::EditTextAmbiguous { .. }
             | Self::EffectConflict { .. }
             | Self::EffectMismatch { .. }
             | Self::UndoConflict { .. }
@@ -388,6 +410,8 @@ impl ToolError {
             Self::PatchMalformed { .. } => "send a unified diff or a `*** Begin Patch` envelope",
             Self::PatchTooLarge { .. } => "split the patch",
             Self::PatchDoesNotApply { .. } => "read the file again and copy its lines exactly",
+            Self::EditTextNotFound { .. } => "read the file again and copy the text exactly, whitespace included",
+            Self::EditTextAmbiguous { .. } => "add lines around it until it is unique, or set `all` to true",
             Self::EffectConflict { .. } => "read the file again and repeat the edit as a new call",
             Self::EffectMismatch { .. } => "give every effect its own id",
             Self::EffectDamaged { .. } => "compare the files with their last known state before going on",
@@ -434,6 +458,15 @@ fn one_line(message: &str) -> String {
         if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
     }
     line
+}
+
+fn near(nearest: Option<&(usize, String)>) -> String {
+    nearest.map(|(number, line)| format!("; the most similar line is {number}: `{}`", line.trim())).unwrap_or_default()
+}
+
+fn numbers(lines: &[usize], times: usize) -> String {
+    let named = lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if times > lines.len() { format!("{named}, …") } else { named }
 }
 
 fn list(paths: &[String]) -> String {

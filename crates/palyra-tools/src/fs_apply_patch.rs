@@ -15,12 +15,12 @@ use crate::patch::{self, Action, FilePatch, Hunk};
 use crate::patch_apply::{CarriageReturns, apply};
 use crate::workspace_path::normal_text;
 use crate::{
-    FileChange, Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName, ToolOutput, cancel,
+    FileChange, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName, ToolOutput,
+    cancel,
 };
 
-/// Changes files of the workspace by a patch: all of it or nothing. Lines to be replaced, and the context lines around them, must
-/// be exactly as they are in the file. Two notations are read. Either a unified diff (`--- a/file`, `+++ b/file`,
-/// `@@ -1,3 +1,4 @@`), or:
+/// Changes several files at once by a patch, all or nothing; also moves and deletes files. Old and context lines must be exactly as in
+/// the file. Takes a unified diff, or:
 /// *** Begin Patch
 /// *** Update File: path (then, optionally, *** Move to: new path)
 /// @@ a line before the change (optional)
@@ -33,7 +33,7 @@ use crate::{
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FsApplyPatchInput {
-    /// The patch, at most 1 MiB and 256 files. Paths are relative to the workspace root.
+    /// The patch, at most 1 MiB and 256 files.
     patch: String,
 }
 
@@ -49,7 +49,8 @@ impl FsApplyPatch {
                 .writes_workspace()
                 .sink("patch", SinkKind::Path)
                 .sink("patch", SinkKind::Content)
-                .output(Integrity::ToolTrusted, Confidentiality::Private),
+                .output(Integrity::ToolTrusted, Confidentiality::Private)
+                .offered(Offering::OnDemand),
         )
     }
 }

@@ -16,8 +16,8 @@ use crate::walk::{Flow, Found, Include, Walk};
 use crate::workspace::kind_name;
 use crate::workspace_path::{escape, normal_text};
 use crate::{
-    Artifacts, EffectScope, Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName, ToolOutput,
-    Workspace, WorkspacePath,
+    Artifacts, EffectScope, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName,
+    ToolOutput, Workspace, WorkspacePath,
 };
 
 /// Levels shown when the call does not say how many.
@@ -27,26 +27,26 @@ const DEFAULT_LIMIT: u64 = 500;
 /// Most entries looked at: beyond this a listing helps nobody and only fills memory.
 const MAX_SEEN: usize = 200_000;
 
-/// Lists a directory of the workspace as a tree of paths with file sizes. Passes over what ignore files (.gitignore, .ignore)
-/// exclude and hidden files, unless asked for.
+/// Lists a directory as a tree with file sizes, without hidden and git-ignored files.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FsListInput {
-    /// Directory to list, relative to the workspace root. Default: the workspace root.
+    /// Directory; the workspace by default.
     #[serde(default)]
     path: Option<String>,
-    /// How many levels to go down, from 1. Default 2.
+    /// Levels to go down; 2 by default.
     #[serde(default)]
     #[schemars(range(min = 1))]
     depth: Option<u64>,
-    /// Most entries to show; the rest is counted. Default 500.
+    /// Most entries to show; 500 by default.
     #[serde(default)]
+    #[schemars(extend("x-rare" = true))]
     #[schemars(range(min = 1))]
     limit: Option<u64>,
-    /// Include files and directories whose names begin with a dot. Default false.
+    /// Include hidden files.
     #[serde(default)]
     hidden: Option<bool>,
-    /// Include what ignore files exclude. Default false.
+    /// Include ignored files.
     #[serde(default)]
     ignored: Option<bool>,
 }
@@ -62,7 +62,8 @@ impl FsList {
             ToolDeclaration::of::<FsListInput>(name, "List files", "list `{path}`")
                 .reads(EffectScope::WorkspaceRead)
                 .sink("path", SinkKind::Path)
-                .output(Integrity::ToolTrusted, Confidentiality::Private),
+                .output(Integrity::ToolTrusted, Confidentiality::Private)
+                .offered(Offering::Always),
         )
     }
 }

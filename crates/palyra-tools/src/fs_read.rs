@@ -15,7 +15,8 @@ use crate::input::{parse, text};
 use crate::workspace::CHUNK;
 use crate::workspace_path::normal_text;
 use crate::{
-    EffectScope, Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace, WorkspacePath,
+    EffectScope, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
+    WorkspacePath,
 };
 
 /// Lines given when the call does not say how many.
@@ -25,29 +26,30 @@ const SNIFFED: usize = 8 << 10;
 /// Room kept for the note at the end.
 const NOTE: usize = 512;
 
-/// Reads a text file of the workspace, or a range of its lines. Long files come in parts; the note at the end says how to
-/// continue. Files of any size can be read, binary files cannot.
+/// Reads a text file, or a range of its lines. The note at the end of a part says how to go on.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FsReadInput {
-    /// Path of the file, relative to the workspace root.
+    /// File to read.
     path: String,
-    /// First line to read, counted from 1. Default 1.
+    /// First line, from 1.
     #[serde(default)]
     #[schemars(range(min = 1))]
     offset: Option<u64>,
-    /// Most lines to read. Default 2000.
+    /// Lines to read; 2000 by default.
     #[serde(default)]
     #[schemars(range(min = 1))]
     limit: Option<u64>,
-    /// Start at this byte instead of at a line: the fast way to continue in a very large file. Not together with `offset`.
+    /// First byte, instead of `offset`.
     #[serde(default)]
     byte_offset: Option<u64>,
-    /// Put the line number before each line. Default false. Not together with `byte_offset`.
+    /// Number the lines. Not together with `byte_offset`.
     #[serde(default)]
+    #[schemars(extend("x-rare" = true))]
     line_numbers: Option<bool>,
-    /// Also give the digest of the whole file, to pass to palyra.fs.write as `expected_digest`. Default false.
+    /// Also return the digest of the whole file, which palyra.fs.write takes as `expected_digest`.
     #[serde(default)]
+    #[schemars(extend("x-rare" = true))]
     digest: Option<bool>,
 }
 
@@ -62,7 +64,8 @@ impl FsRead {
             ToolDeclaration::of::<FsReadInput>(name, "Read file", "read `{path}`")
                 .reads(EffectScope::WorkspaceRead)
                 .sink("path", SinkKind::Path)
-                .output(Integrity::ToolTrusted, Confidentiality::Private),
+                .output(Integrity::ToolTrusted, Confidentiality::Private)
+                .offered(Offering::Always),
         )
     }
 

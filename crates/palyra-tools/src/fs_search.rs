@@ -21,7 +21,8 @@ use crate::search_hits::{FileHits, Hits, Report};
 use crate::walk::{Flow, Found, Include, Walk};
 use crate::workspace_path::normal_text;
 use crate::{
-    EffectScope, Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace, WorkspacePath,
+    EffectScope, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
+    WorkspacePath,
 };
 
 /// Matches shown when the call does not say how many.
@@ -35,36 +36,36 @@ const MAX_KEPT: usize = 8 << 20;
 /// Largest compiled pattern, against patterns that are small to write and huge to run.
 const MAX_REGEX: usize = 10 << 20;
 
-/// Searches the text files of the workspace for a pattern and shows the matching lines as `path:line:text`. Passes over binary
-/// files, hidden files and what ignore files (.gitignore, .ignore) exclude, unless asked for.
+/// Searches text files for a regular expression and returns matches as `path:line:text`, without hidden and git-ignored files.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FsSearchInput {
-    /// What to look for: a regular expression (Rust syntax, one line at a time), or plain text with `literal`.
+    /// Regular expression (Rust syntax), matched line by line.
     pattern: String,
-    /// Take the pattern as plain text. Default false.
+    /// Take the pattern as plain text.
     #[serde(default)]
     literal: Option<bool>,
-    /// Treat upper and lower case alike. Default false.
+    /// Ignore case.
     #[serde(default)]
     ignore_case: Option<bool>,
-    /// File or directory to search, relative to the workspace root. Default: the whole workspace.
+    /// File or directory; the workspace by default.
     #[serde(default)]
     path: Option<String>,
-    /// Only files that match this glob: `*.rs` (any directory) or `src/**/*.rs`.
+    /// Only these files, such as `*.rs`.
     #[serde(default)]
     glob: Option<String>,
-    /// Lines to show before and after each match, at most 20. Default 0.
+    /// Lines to show around each match, at most 20.
     #[serde(default)]
     context: Option<u64>,
-    /// Most matching lines to show, at most 5000; the rest is counted. Default 200.
+    /// Most matches to show, at most 5000; 200 by default.
     #[serde(default)]
+    #[schemars(extend("x-rare" = true))]
     #[schemars(range(min = 1))]
     limit: Option<u64>,
-    /// Include files and directories whose names begin with a dot. Default false.
+    /// Include hidden files.
     #[serde(default)]
     hidden: Option<bool>,
-    /// Include what ignore files exclude. Default false.
+    /// Include ignored files.
     #[serde(default)]
     ignored: Option<bool>,
 }
@@ -80,7 +81,8 @@ impl FsSearch {
             ToolDeclaration::of::<FsSearchInput>(name, "Search files", "search for `{pattern}`")
                 .reads(EffectScope::WorkspaceRead)
                 .sink("path", SinkKind::Path)
-                .output(Integrity::ToolTrusted, Confidentiality::Private),
+                .output(Integrity::ToolTrusted, Confidentiality::Private)
+                .offered(Offering::Always),
         )
     }
 }

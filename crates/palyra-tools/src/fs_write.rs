@@ -11,24 +11,25 @@ use crate::effects::{Ground, Plan};
 use crate::input::{fingerprint, parse, text};
 use crate::workspace_path::normal_text;
 use crate::{
-    FileChange, Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName, ToolOutput, Workspace,
-    cancel,
+    FileChange, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName, ToolOutput,
+    Workspace, cancel,
 };
 
-/// Writes a text file in the workspace, whole: creates it with its parent directories, or replaces its content. The write is
-/// atomic, keeps the file's mode and can be undone. To change a part of a file, use palyra.fs.apply_patch.
+/// Writes a whole text file: creates it with its directories, or replaces its content. To change a part of a file, use palyra.fs.edit.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FsWriteInput {
-    /// Path of the file, relative to the workspace root.
+    /// File to write.
     path: String,
-    /// The complete new content.
+    /// Complete content.
     content: String,
-    /// Digest (`sha256:…`) that the file must have now, as palyra.fs.read gave it; the write is refused if somebody changed it.
+    /// Digest (`sha256:…`) that the file must have now, as palyra.fs.read returned it; refused if it has another.
     #[serde(default)]
+    #[schemars(extend("x-rare" = true))]
     expected_digest: Option<Digest>,
     /// What to do if the file exists: `replace` (default) or `refuse`.
     #[serde(default)]
+    #[schemars(extend("x-rare" = true))]
     if_exists: Option<IfExists>,
 }
 
@@ -54,7 +55,8 @@ impl FsWrite {
                 .writes_workspace()
                 .sink("path", SinkKind::Path)
                 .sink("content", SinkKind::Content)
-                .output(Integrity::ToolTrusted, Confidentiality::Private),
+                .output(Integrity::ToolTrusted, Confidentiality::Private)
+                .offered(Offering::Always),
         )
     }
 }

@@ -10,12 +10,18 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde_json::Value;
 
 use crate::schema;
-use crate::{Tool, ToolDeclaration, ToolError, ToolName, builtin};
+use crate::{Tool, ToolDeclaration, ToolError, ToolName, builtin, offered_schema};
 
 /// Tools by name.
 #[derive(Clone, Default)]
 pub struct Registry {
-    tools: BTreeMap<ToolName, Arc<dyn Tool>>,
+    tools: BTreeMap<ToolName, Entry>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    tool: Arc<dyn Tool>,
+    offered_schema: Arc<Value>,
 }
 
 impl Registry {
@@ -32,7 +38,7 @@ impl Registry {
 
     /// The tool of that name, or an error that suggests the nearest one.
     pub fn get(&self, name: &str) -> Result<&Arc<dyn Tool>, ToolError> {
-        self.tools.get(name).ok_or_else(|| ToolError::UnknownTool {
+        self.tools.get(name).map(|entry| &entry.tool).ok_or_else(|| ToolError::UnknownTool {
             name: name.to_owned(),
             suggestion: nearest(name, self.tools.keys().map(ToolName::as_str)),
         })
@@ -50,7 +56,12 @@ impl Registry {
 
     /// All declarations, sorted by name.
     pub fn declarations(&self) -> impl Iterator<Item = &ToolDeclaration> {
-        self.tools.values().map(|tool| tool.declaration())
+        self.tools.values().map(|entry| entry.tool.declaration())
+    }
+
+    /// All declarations, sorted by name, each with the schema that a model reads.
+    pub fn offers(&self) -> impl Iterator<Item = (&ToolDeclaration, &Arc<Value>)> {
+        self.tools.values().map(|entry| (entry.tool.declaration(), &entry.offered_schema))
     }
 
     /// How many tools there are.
@@ -114,8 +125,13 @@ impl RegistryBuilder {
     pub fn build(self) -> Result<Registry, ToolError> {
         let mut tools = BTreeMap::new();
         for tool in self.tools {
-            let name = tool.declaration().name.clone();
-            if tools.insert(name.clone(), tool).is_some() {
+            let declaration = tool.declaration();
+            let name = declaration.name.clone();
+            // The schemas of others are passed on as they wrote them.
+            let is_foreign = declaration.server.is_some() || declaration.skill.is_some();
+            let whole = &declaration.input_schema;
+            let offered_schema = if is_foreign { Arc::clone(whole) } else { Arc::new(offered_schema::offered(whole)) };
+            if tools.insert(name.clone(), Entry { tool, offered_schema }).is_some() {
                 return Err(ToolError::DuplicateTool { name: name.to_string() });
             }
         }

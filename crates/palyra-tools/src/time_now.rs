@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::input::parse;
-use crate::{EffectScope, Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use crate::{EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
 
 /// Tells the current date and time as RFC 3339 and as milliseconds since 1970 (UTC).
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -28,7 +28,8 @@ impl TimeNow {
         Self(
             ToolDeclaration::of::<TimeNowInput>(name, "Current time", "tell the time")
                 .reads(EffectScope::Pure)
-                .output(Integrity::System, Confidentiality::Public),
+                .output(Integrity::System, Confidentiality::Public)
+                .offered(Offering::OnDemand),
         )
     }
 }

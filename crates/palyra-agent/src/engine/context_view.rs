@@ -4,20 +4,24 @@
 //! tells whether it is the same one.
 //!
 //! Tokens are counted as budgets count them, for the model that answered: the parts add up to what was reserved for. What the provider counted
-//! itself stands beside it.
+//! itself stands beside it, and what the request costs on each wire. A planner that is no language model reads no descriptions of tools, so none are
+//! counted for it. Which tools there are is not on the tape, only which of them the run came to need: the others are those of now.
 
 use palyra_common::{Digest, Label, RunId};
 use palyra_journal::StoredRecord;
 use palyra_models::{Message, ModelRequest, Purpose, TokenCounter};
 
+use super::Engine;
 use super::images::Images;
+use super::offer::Offer;
+use super::request_size::REFERENCE_MODEL;
 use super::summaries::SetAside;
-use super::{Engine, model_call};
+use super::wire_cost::{self, WireCost};
 use crate::agents::RunAgent;
 use crate::context::{self, Item};
 use crate::error::AgentError;
 use crate::machine::{Action, Input, Machine};
-use crate::spec::RunSpec;
+use crate::spec::{RunSpec, ToolSelection};
 use crate::tape::TapeEntry;
 
 /// The context of one model call.
@@ -43,6 +47,27 @@ pub struct ContextView {
     pub segments: Vec<ContextSegment>,
     /// What its summary stands for, as it was, oldest first.
     pub originals: Vec<ContextSegment>,
+    /// The model that answered, or would.
+    pub model: String,
+    /// Whether a language model answered. Others read no descriptions of tools.
+    pub is_language_model: bool,
+    /// The tools that it was told about, in the order of the request.
+    pub offered: Vec<OfferedTool>,
+    /// Names of tools that it could have searched for.
+    pub deferred: Vec<String>,
+    /// What the request costs on each wire; empty if no language model answered.
+    pub wires: Vec<WireCost>,
+}
+
+/// A tool that a model was told about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferedTool {
+    /// Its name.
+    pub name: String,
+    /// About how many tokens its description takes.
+    pub tokens: u32,
+    /// Whether every run is told about it.
+    pub is_core: bool,
 }
 
 /// One part of a context.
@@ -56,17 +81,21 @@ pub struct ContextSegment {
     pub tokens: u32,
     /// How far it may be trusted and shown, if it was labelled.
     pub label: Option<Label>,
-    /// What the model reads; empty for tools.
+    /// What the model reads; for tools, their names.
     pub text: String,
 }
 
 palyra_common::runtime_contract_enum! {
     /// What a part of a context is.
     pub enum SegmentKind("context_segment") {
-        /// The tools on offer now.
+        /// Tools that the model was told about.
         Tools = "tools",
-        /// Palyra's instructions and the project's files.
+        /// Palyra's instructions.
         Instructions = "instructions",
+        /// A file of the project.
+        Project = "project",
+        /// Workspace, date and platform.
+        Surroundings = "surroundings",
         /// The operator's instructions for the agent.
         Agent = "agent",
         /// An earlier exchange of the session.
@@ -97,12 +126,14 @@ impl Engine {
         let call = find(&tape, turn)?.ok_or(AgentError::TurnNotFound { run_id, turn })?;
         let options = &self.shared.options;
         let spec = call.machine.spec();
-        let tools = model_call::offered(options, spec);
+        let Offer { tools, core, deferred } = Offer::to(options, spec, &call.tools_in_use);
+        let is_language_model = spec.tools == ToolSelection::Needed;
         let mut messages = context::messages(spec, call.machine.items());
         let is_exact = context::digest(&messages) == call.digest;
         // The digest is of the words alone; pictures are known by digests of their own.
         let (artifacts, named) = (options.journal.artifacts().clone(), spec.clone());
         let images = tokio::task::spawn_blocking(move || Images::load(&artifacts, &named)).await;
+        let words = messages.clone();
         images.unwrap_or_default().attach(spec, &mut messages);
         let request = ModelRequest {
             model: spec.model.name.clone(),
@@ -112,15 +143,33 @@ impl Engine {
         let likeliest = || options.provider.may_answer(&request).into_iter().next().map(|asked| asked.model);
         let model = call.answered_by.clone().or_else(likeliest).unwrap_or_else(|| spec.model.name.clone());
         let counter = options.spending.counter(&model);
-        let described: u64 = tools.iter().map(|tool| counter.tool(tool).tokens).sum();
-        let mut segments = vec![ContextSegment {
-            kind: SegmentKind::Tools,
-            source: format!("{} tools", tools.len()),
-            tokens: count(described.saturating_add(counter.around(tools.len()))),
-            label: None,
-            text: String::new(),
-        }];
+        let offered: Vec<OfferedTool> = tools
+            .iter()
+            .enumerate()
+            .map(|(at, tool)| OfferedTool {
+                name: tool.name.clone(),
+                tokens: if is_language_model { count(counter.tool(tool).tokens) } else { 0 },
+                is_core: at < core,
+            })
+            .collect();
+        let mut segments = of_tools(&offered, count(counter.around(if is_language_model { tools.len() } else { 0 })));
         segments.extend(take_apart(spec, call.machine.items(), &messages, &counter));
+        let wires = if is_language_model {
+            let reference = options.spending.counter(REFERENCE_MODEL);
+            let (spec, tools) = (spec.clone(), tools);
+            let request = ModelRequest {
+                model: model.clone(),
+                max_output_tokens: options.max_output_tokens,
+                messages: words.into(),
+                tools: tools.into(),
+                ..request
+            };
+            // Encoding and counting a long conversation several times takes a while.
+            let counted = tokio::task::spawn_blocking(move || wire_cost::of(&spec, &request, core, &reference)).await;
+            counted.unwrap_or_default()
+        } else {
+            Vec::new()
+        };
         let originals = call.set_aside.whole().iter().map(|item| original(spec, item, &counter)).collect();
         Ok(ContextView {
             turn: call.turn,
@@ -133,6 +182,11 @@ impl Engine {
             is_exact,
             segments,
             originals,
+            model,
+            is_language_model,
+            offered,
+            deferred,
+            wires,
         })
     }
 }
@@ -145,6 +199,8 @@ struct Call {
     turns: u32,
     digest: Digest,
     set_aside: SetAside,
+    /// Tools that the run had come to need.
+    tools_in_use: Vec<String>,
     /// The model that answered, if one did.
     answered_by: Option<String>,
     /// Tokens of the request as that model's provider counted them.
@@ -173,14 +229,23 @@ fn find(tape: &[StoredRecord], wanted: Option<u32>) -> Result<Option<Call>, Agen
                 // Replay proper judges whether the tape is sound; here a step that is refused shows in the digest.
                 let _ = machine.step(input, record.at);
             }
-            (TapeEntry::Action(Action::CallModel { turn, attempt, context, .. }), Some(machine)) => {
+            (TapeEntry::Action(Action::CallModel { turn, attempt, context, tools, .. }), Some(machine)) => {
                 turns = turns.max(turn);
                 if wanted.is_none_or(|wanted| wanted == turn) {
                     let set_aside = set_aside.clone();
                     let machine = machine.clone();
                     let (answered_by, counted) = (None, None);
-                    found =
-                        Some(Call { machine, turn, attempt, turns, digest: context, set_aside, answered_by, counted });
+                    found = Some(Call {
+                        machine,
+                        turn,
+                        attempt,
+                        turns,
+                        digest: context,
+                        set_aside,
+                        tools_in_use: tools,
+                        answered_by,
+                        counted,
+                    });
                 }
             }
             _ => {}
@@ -189,16 +254,53 @@ fn find(tape: &[StoredRecord], wanted: Option<u32>) -> Result<Option<Call>, Agen
     Ok(found.map(|call| Call { turns, ..call }))
 }
 
+/// The tools of every run and the others, with what is wrapped around the whole request.
+fn of_tools(offered: &[OfferedTool], around: u32) -> Vec<ContextSegment> {
+    let segment = |is_core: bool, around: u32| {
+        let tools: Vec<&OfferedTool> = offered.iter().filter(|tool| tool.is_core == is_core).collect();
+        let tokens = tools.iter().map(|tool| tool.tokens).fold(around, u32::saturating_add);
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let source = format!("{} {} tools", tools.len(), if is_core { "core" } else { "more" });
+        ContextSegment { kind: SegmentKind::Tools, source, tokens, label: None, text: names.join(", ") }
+    };
+    let mut segments = vec![segment(true, around)];
+    if offered.iter().any(|tool| !tool.is_core) {
+        segments.push(segment(false, 0));
+    }
+    segments
+}
+
+/// The first message by what it was made of: Palyra's instructions, the project's files, the surroundings. What joins them counts for the first.
+fn instructions(spec: &RunSpec, message: &Message, counter: &TokenCounter) -> Vec<ContextSegment> {
+    let part = |kind, source: &str, text: &str, label| ContextSegment {
+        kind,
+        source: source.to_owned(),
+        tokens: count(counter.text(text).tokens),
+        label,
+        text: text.to_owned(),
+    };
+    let project = spec.project.iter().map(|file| (SegmentKind::Project, file));
+    let surroundings = spec.surroundings.iter().map(|place| (SegmentKind::Surroundings, place));
+    let others: Vec<ContextSegment> = project
+        .chain(surroundings)
+        .map(|(kind, item)| part(kind, &item.source, &item.text, Some(item.label.clone())))
+        .collect();
+    let mut own = part(SegmentKind::Instructions, "palyra", &spec.system, None);
+    let rest: u32 = others.iter().map(|part| part.tokens).fold(0, u32::saturating_add);
+    own.tokens = count(counter.message(message).tokens).saturating_sub(rest);
+    std::iter::once(own).chain(others).collect()
+}
+
 /// Names each message by what it was made of: instructions of Palyra and of the agent, two per exchange of the history, one per item.
 fn take_apart(spec: &RunSpec, items: &[Item], messages: &[Message], counter: &TokenCounter) -> Vec<ContextSegment> {
     let (history, task) = (context::instruction_messages(spec), context::task_message(spec));
     let mut segments = Vec::with_capacity(messages.len());
     for (index, message) in messages.iter().enumerate() {
-        let (kind, source, label) = if index == 0 {
-            let files: Vec<&str> = spec.project.iter().map(|item| item.source.as_str()).collect();
-            let source = if files.is_empty() { "palyra".to_owned() } else { format!("palyra, {}", files.join(", ")) };
-            (SegmentKind::Instructions, source, None)
-        } else if index < history {
+        if index == 0 {
+            segments.extend(instructions(spec, message, counter));
+            continue;
+        }
+        let (kind, source, label) = if index < history {
             let version = spec.profile.as_ref().map_or(0, |agent| agent.version);
             (SegmentKind::Agent, format!("{}, version {version}", spec.agent), Some(RunAgent::label()))
         } else if index < task {

@@ -14,7 +14,7 @@ use super::given_history::{self, GivenExchange};
 use super::images::{Images, Looked, Onlooker};
 use super::locks::Held;
 use super::sessions::{self, Known};
-use super::{Engine, Shared, files};
+use super::{Engine, Shared, files, surroundings};
 use crate::agents::{AgentProfile, RunAgent};
 use crate::error::AgentError;
 use crate::machine::{Input, Machine};
@@ -23,7 +23,7 @@ use crate::prompt::SYSTEM;
 use crate::session::{LOCAL_USER, SessionCreated, SessionSettings, kind};
 use crate::spec::{
     ClientTool, ContextItem, Idempotency, MACHINE_VERSION, MAIN_AGENT, ModelChoice, Objective, OutsideSender,
-    RunLimits, RunSpec,
+    RunLimits, RunSpec, ToolSelection,
 };
 use crate::tape::EntryRef;
 
@@ -113,6 +113,16 @@ struct Working {
     profile: Option<RunAgent>,
 }
 
+/// A workspace with what a run takes from it.
+struct Opened {
+    workspace: Arc<Workspace>,
+    /// Project files.
+    project: Vec<ContextItem>,
+    surroundings: ContextItem,
+    /// Files that the request refers to or gives.
+    found: Vec<Attachment>,
+}
+
 /// What the journal knows before a run is accepted.
 #[derive(Default)]
 struct Before {
@@ -190,7 +200,7 @@ impl Engine {
         let (mode, Working { agent, profile }) = self.settle(&mut new, session.as_ref())?;
         // The session or the agent may have named a model. One that nobody offers is refused before there is a run.
         let info = options.provider.resolve(&agent, new.model.as_deref()).await?;
-        let (workspace, project, found) = self.open_workspace(&new).await?;
+        let Opened { workspace, project, surroundings, found } = self.open_workspace(&new).await?;
         let session_id = session.as_ref().map_or(looked.session_id, |session| session.row.session_id);
         let onlooker =
             Onlooker { run_id, session_id, owner: new.owner(), agent: &agent, model: &info.model, prompt: &new.prompt };
@@ -212,8 +222,10 @@ impl Engine {
             workspace: workspace.root().display().to_string(),
             system: SYSTEM.to_owned(),
             project,
+            surroundings: Some(surroundings),
             history: known.exchanges,
             history_omitted: known.omitted,
+            tools: if info.is_language_model { ToolSelection::Needed } else { ToolSelection::All },
             client_tools: new.client_tools.clone(),
             objective: new.objective.clone(),
             limits: self.limits(&new),
@@ -254,7 +266,7 @@ impl Engine {
         if options.provider.sees_images(&agent, &info.model) {
             return Ok(nothing);
         }
-        let Ok((_, _, found)) = self.open_workspace(&new).await else { return Ok(nothing) };
+        let Ok(Opened { found, .. }) = self.open_workspace(&new).await else { return Ok(nothing) };
         let session_id = session.as_ref().map_or(nothing.session_id, |session| session.row.session_id);
         let onlooker =
             Onlooker { run_id, session_id, owner: new.owner(), agent: &agent, model: &info.model, prompt: &new.prompt };
@@ -369,22 +381,21 @@ impl Engine {
         }
     }
 
-    async fn open_workspace(
-        &self,
-        new: &NewRun,
-    ) -> Result<(Arc<Workspace>, Vec<ContextItem>, Vec<Attachment>), AgentError> {
+    async fn open_workspace(&self, new: &NewRun) -> Result<Opened, AgentError> {
         // Nobody outside has files put into a context by naming them.
         let prompt = if new.from.is_some() { String::new() } else { new.prompt.clone() };
         let path = new.workspace.clone();
         let names = self.shared.options.project_files.clone();
         let protected = self.shared.options.protected.clone();
         let (artifacts, given) = (self.shared.options.journal.artifacts().clone(), new.attachments.clone());
+        let at = self.shared.options.clock.now();
         tokio::task::spawn_blocking(move || {
             let workspace = Arc::new(Workspace::open_protecting(&path, &protected)?);
             let project = files::project_files(&workspace, &names);
-            let mut attachments = files::references(&workspace, &prompt)?;
-            given_files::add(&artifacts, given, &mut attachments)?;
-            Ok((workspace, project, attachments))
+            let surroundings = surroundings::describe(&workspace, at);
+            let mut found = files::references(&workspace, &prompt)?;
+            given_files::add(&artifacts, given, &mut found)?;
+            Ok(Opened { workspace, project, surroundings, found })
         })
         .await
         .map_err(|error| AgentError::Internal(error.to_string()))?

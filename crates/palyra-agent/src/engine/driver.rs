@@ -32,7 +32,7 @@ use super::tool_call::ToolCalls;
 use super::{Engine, INBOX, LiveRun, Shared};
 use crate::error::AgentError;
 use crate::machine::{Action, Input, Machine, Phase, Rejected};
-use crate::own_tools::INSPECT;
+use crate::own_tools::{INSPECT, SEARCH};
 use crate::projections::RunRow;
 use crate::tape::{self, EntryRef};
 
@@ -391,6 +391,9 @@ impl Driver {
                 Action::Execute { call_id, tool, arguments, .. } if tool == INSPECT => {
                     self.tools.inspect(&self.shared, &self.machine, call_id, arguments);
                 }
+                Action::Execute { call_id, tool, arguments, .. } if tool == SEARCH => {
+                    self.tools.search(&self.shared, &self.machine, call_id, arguments);
+                }
                 Action::Execute { call_id, effect_id, tool, arguments } if Drawing::is_one(&tool) => {
                     self.tools.draw(&self.shared, &self.machine, call_id, effect_id, tool, arguments);
                 }
@@ -431,6 +434,7 @@ impl Driver {
                 | Action::RequestApproval(_)
                 | Action::WithdrawApproval { .. }
                 | Action::Attest(_)
+                | Action::UpdatePlan(_)
                 | Action::DrawCanvas(_)
                 | Action::Status(_) => {}
             }

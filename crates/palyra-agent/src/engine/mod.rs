@@ -6,7 +6,8 @@
 //! `create` accepts runs, `driver` drives them (`model_call`, `tool_call`, `compaction` and `judging` carry out what its machine asks for), `recover` takes them up
 //! again after a restart, `query` and `follow` read, `control` steers, `approvals` takes answers, `undo` takes changes back, `client_tools` hands calls back
 //! to clients, `hooks` lets plugins look at what happens, `agents` keeps named ways of working, `sessions` holds what runs belong to, `auxiliary` does
-//! small jobs with models that have no tools, `recall` finds what was said before, `canvases` shows what runs draw.
+//! small jobs with models that have no tools, `recall` finds what was said before, `canvases` shows what runs draw, `offer` chooses the tools that a model is told about, `tool_search` finds
+//! the others, `request_size` refuses what no window can hold.
 
 mod agents;
 mod approvals;
@@ -32,18 +33,23 @@ mod judging;
 mod live_tape;
 mod locks;
 mod model_call;
+mod offer;
 mod options;
 mod page;
 mod progress;
 mod query;
 mod recall;
 mod recover;
+mod request_size;
 mod safety;
 mod sessions;
 pub(crate) mod spending;
 mod summaries;
+mod surroundings;
 mod tool_call;
+mod tool_search;
 mod undo;
+mod wire_cost;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -59,7 +65,7 @@ pub use approvals::{Answer, PatternFilter};
 pub use auxiliary::{AuxiliaryDone, NewAuxiliaryTask};
 pub use canvases::{CanvasFollower, CanvasNews, CanvasSubmission};
 pub use client_tools::{ClientCall, ClientResult};
-pub use context_view::{ContextSegment, ContextView, SegmentKind};
+pub use context_view::{ContextSegment, ContextView, OfferedTool, SegmentKind};
 pub use control::Resumption;
 pub use create::NewRun;
 pub use follow::{Followed, TapeFollower};
@@ -77,6 +83,7 @@ pub use sessions::{
 };
 pub use spending::Spending;
 pub use undo::UndoneRun;
+pub use wire_cost::WireCost;
 
 use self::agents::AgentBook;
 use self::canvases::CanvasBell;

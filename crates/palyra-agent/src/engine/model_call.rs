@@ -3,26 +3,25 @@
 //! Text is gathered for a moment before it becomes a record, so that a fast model does not cost one commit per token; what a person sees is still what
 //! the journal holds. Dropping a call closes its connection.
 
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use palyra_common::ToStableError as _;
 use palyra_models::{
-    ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, Purpose, ToolSpec, TurnAssembler, Usage,
+    ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, Purpose, TurnAssembler, Usage,
 };
 use palyra_safety::StreamScanner;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Level, Span};
 
-use super::EngineOptions;
 use super::images::Images;
+use super::offer::Offer;
 use super::safety::Safety;
 use super::spending::{Metered, MeteredCall, Payer};
+use super::{EngineOptions, request_size};
 use crate::context;
 use crate::machine::{Cost, Input, Machine, ModelFailure, ModelTurn, Remedy};
-use crate::spec::RunSpec;
 
 /// How long text is gathered before it is recorded.
 const GATHER: Duration = Duration::from_millis(30);
@@ -44,6 +43,8 @@ pub(super) struct ModelCall {
     turn: u32,
     attempt: u32,
     began: Instant,
+    /// Why it is not made, if the model's window cannot hold it.
+    too_long: Option<ModelError>,
     call: MeteredCall,
     assembler: TurnAssembler,
     safety: Safety,
@@ -65,9 +66,11 @@ impl ModelCall {
         let spec = machine.spec();
         let mut messages = context::messages(spec, machine.items());
         images.attach(spec, &mut messages);
+        let Offer { tools, .. } = Offer::to(options, spec, machine.tools_in_use());
+        let too_long = request_size::too_long(options, spec, &messages, &tools);
         let request = ModelRequest {
             model: spec.model.name.clone(),
-            tools: offered(options, spec),
+            tools: tools.into(),
             max_output_tokens: options.max_output_tokens,
             stable_messages: context::stable_messages(spec),
             agent: spec.agent.clone(),
@@ -77,6 +80,7 @@ impl ModelCall {
             turn,
             attempt,
             began: Instant::now(),
+            too_long,
             call: MeteredCall::begin(options, Payer::of(spec, format!("t{turn}a{attempt}")), request, delay),
             assembler: TurnAssembler::new(),
             safety: options.safety.clone(),
@@ -96,6 +100,9 @@ impl ModelCall {
     }
 
     async fn news(&mut self) -> ModelNews {
+        if let Some(error) = self.too_long.take() {
+            return ModelNews::Over(self.failed(&error, Usage::default(), Cost::default()));
+        }
         loop {
             let news = match self.gather_until {
                 Some(until) => match tokio::time::timeout_at(until, self.call.next()).await {
@@ -211,26 +218,6 @@ impl ModelCall {
         }));
         inputs
     }
-}
-
-/// The tools that the model may call now: Palyra's and those of the client, as far as the run's agent has them.
-pub(super) fn offered(options: &EngineOptions, spec: &RunSpec) -> Arc<[ToolSpec]> {
-    let registry = options.registry.current();
-    let own = registry.declarations().map(|tool| ToolSpec {
-        name: tool.name.to_string(),
-        description: tool.description.clone(),
-        input_schema: Arc::clone(&tool.input_schema),
-    });
-    let clients = spec.client_tools.iter().map(|tool| ToolSpec {
-        name: tool.full_name(),
-        description: tool.description.clone(),
-        input_schema: Arc::clone(&tool.input_schema),
-    });
-    // Calls under a client's name are handed back, so nothing else may be offered under it.
-    own.filter(|tool| spec.client_tool(&tool.name).is_none())
-        .chain(clients)
-        .filter(|tool| spec.lets_use(&tool.name))
-        .collect()
 }
 
 /// The stream of a call that is opened when it is first polled. It is one span of work, from the request to the end of the answer.

@@ -8,6 +8,7 @@ use palyra_tools::FileChange;
 use super::Engine;
 use crate::error::AgentError;
 use crate::machine::{Action, Input};
+use crate::own_tools::Plan;
 use crate::projections::{self, ApprovalFilter, ApprovalRow, RunFilter, RunRow};
 use crate::replay::{Replayed, replay};
 use crate::tape::TapeEntry;
@@ -35,6 +36,8 @@ pub struct RunDetails {
     pub mode: RunMode,
     /// What the run set out to do.
     pub envelope: Vec<Intent>,
+    /// The planner's list of steps, as it stands now.
+    pub plan: Option<Plan>,
     /// The agent that carries it out, by name.
     pub agent: String,
     /// The version of the agent that it took; absent if nobody had set it up.
@@ -127,6 +130,7 @@ impl Engine {
             open_approvals,
             mode: RunMode::Guarded,
             envelope: Vec::new(),
+            plan: None,
             agent: String::new(),
             agent_version: None,
         };
@@ -183,6 +187,7 @@ impl RunDetails {
                     tools_busy_until = tools_busy_until.max(record.at);
                     self.changes.extend(result.changes);
                 }
+                TapeEntry::Action(Action::UpdatePlan(plan)) => self.plan = Some(*plan),
                 TapeEntry::Action(Action::RequestApproval(request)) => asked.push((request.approval_id, record.at)),
                 TapeEntry::Input(Input::ApprovalDecided { approval_id, .. }) => {
                     if let Some((_, since)) = asked.iter().find(|(id, _)| *id == approval_id) {

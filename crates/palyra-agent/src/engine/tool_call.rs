@@ -26,9 +26,10 @@ use super::inspect_call::{self, Inspected};
 use super::model_call::CONTENT;
 use super::progress::ProgressBoard;
 use super::safety::Safety;
+use super::tool_search::{self, FoundTools};
 use crate::canonical::canonical_json;
 use crate::machine::{CallResult, Input, Machine};
-use crate::own_tools::INSPECT;
+use crate::own_tools::{INSPECT, SEARCH};
 
 /// How long a stopped tool may take to report. Cancellation is felt within 100 ms, so this is less.
 const GRACE: Duration = Duration::from_millis(60);
@@ -131,6 +132,24 @@ impl ToolCalls {
         let handle = self.tasks.spawn(inspecting.instrument(span));
         let effect_id = EffectId::new(format!("inspect-{call_id}"));
         self.running.insert(handle.id(), Running { call_id, tool: INSPECT.to_owned(), effect_id, cancel });
+    }
+
+    /// Searches the tools that the model was not told about.
+    pub(super) fn search(&mut self, shared: &Arc<Shared>, machine: &Machine, call_id: String, arguments: Value) {
+        let execution = Execution::new(call_id.clone(), SEARCH.to_owned(), canonical_json(&arguments))
+            .scanned(&shared.options.safety);
+        let began = Instant::now();
+        let found = tool_search::find(&shared.options, machine, arguments);
+        let finished = async move {
+            match found {
+                Ok(found) => execution.searched(found, began.elapsed()),
+                Err(error) => execution.over(Err(error), began.elapsed(), Stop::None),
+            }
+        };
+        let handle = self.tasks.spawn(finished.instrument(tool_span(SEARCH, &call_id)));
+        let effect_id = EffectId::new(format!("search-{call_id}"));
+        let running = Running { call_id, tool: SEARCH.to_owned(), effect_id, cancel: CancellationToken::new() };
+        self.running.insert(handle.id(), running);
     }
 
     /// Draws on a canvas. It is short and either happened or did not, so nothing stops it half-way.
@@ -297,6 +316,12 @@ impl Execution {
         let attestation = self.attest(&drawn.content, took, Stop::None);
         let text = CallResult::of_text(drawn.content, Label::system(), attestation);
         self.finish(CallResult { canvas: Some(drawn.canvas), ..text })
+    }
+
+    fn searched(self, found: FoundTools, took: Duration) -> Input {
+        let attestation = self.attest(&found.content, took, Stop::None);
+        let text = CallResult::of_text(found.content, Label::system(), attestation);
+        self.finish(CallResult { found_tools: found.names, ..text })
     }
 
     fn inspected(self, inspected: Inspected, took: Duration) -> Input {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::input::Offer;
 use crate::canvas::CanvasUpdate;
+use crate::own_tools::Plan;
 
 /// One thing for the driver to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +28,9 @@ pub enum Action {
         delay_ms: u64,
         /// Digest of the messages that the model is to see.
         context: Digest,
+        /// Tools that it is told about because the run came to need them, beside those that every run is offered.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tools: Vec<String>,
     },
     /// Stop listening to the model.
     StopModel {
@@ -81,6 +85,8 @@ pub enum Action {
     },
     /// What executed a finished call.
     Attest(ToolAttestation),
+    /// The planner's list of steps changed.
+    UpdatePlan(Box<Plan>),
     /// A finished call drew on a canvas.
     DrawCanvas(Box<CanvasUpdate>),
     /// Summarise the oldest items of the context.

@@ -359,6 +359,9 @@ pub struct CallResult {
     /// What the planner is shown of it.
     #[serde(default, skip_serializing_if = "Showing::is_by_mode")]
     pub showing: Showing,
+    /// Tools that it found; the model is told about them from now on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub found_tools: Vec<String>,
     /// What it drew, if it drew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canvas: Option<CanvasDrawn>,
@@ -392,6 +395,7 @@ impl CallResult {
             suspicions: Vec::new(),
             signals: Signals::default(),
             showing: Showing::ByMode,
+            found_tools: Vec::new(),
             canvas: None,
             truncated: false,
             artifact: None,

@@ -15,7 +15,7 @@
 //!
 //! The files: `input`, `action`, `state` are the vocabulary; `turns` begins and ends model turns; `summaries` puts summaries into the context and takes them back; `round` schedules calls; `approvals` asks
 //! people, `money` asks them for more; `hooks`, `screening` and `hook_questions` let plugins look at steps and calls; `objective` has answers judged; `ending` ends runs; `looping` notices circles; `readings` keeps what
-//! was read, with its labels.
+//! was read, with its labels; `offering` keeps the tools that the run came to need, and its plan.
 
 mod action;
 mod approvals;
@@ -26,6 +26,7 @@ mod input;
 mod looping;
 mod money;
 mod objective;
+mod offering;
 mod readings;
 mod round;
 mod screening;
@@ -57,6 +58,7 @@ use self::objective::ObjectiveProgress;
 use self::state::{QueuedMessage, SeenCalls, Transcript};
 use crate::context::Item;
 use crate::hooks::HookBindingRecord;
+use crate::own_tools::Plan;
 use crate::spec::RunSpec;
 
 /// Detail code of a run that waits for the results of its client's tools.
@@ -107,6 +109,12 @@ pub struct Machine {
     /// How far it is with its objective.
     #[serde(default, skip_serializing_if = "ObjectiveProgress::is_nothing")]
     objective: ObjectiveProgress,
+    /// Tools that the run came to need, beside those that every run is offered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tools_in_use: Vec<String>,
+    /// The planner's list of steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    plan: Option<Plan>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde calls")]
@@ -143,6 +151,8 @@ impl Machine {
             hooks: Vec::new(),
             hook_occurrences: 0,
             objective: ObjectiveProgress::default(),
+            tools_in_use: Vec::new(),
+            plan: None,
         };
         let task = machine.task();
         machine.items.push(task);

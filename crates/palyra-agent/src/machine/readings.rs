@@ -98,7 +98,7 @@ impl Machine {
     pub fn seen(&self) -> Label {
         let shown = self.spec.history.iter().filter(|_| self.spec.mode == RunMode::Open);
         let history = shown.flat_map(|exchange| exchange.prompt_label.iter().chain([&exchange.label]));
-        let project = self.spec.project.iter().map(|item| &item.label);
+        let project = self.spec.project.iter().chain(&self.spec.surroundings).map(|item| &item.label);
         let own = if self.spec.instructions().is_some() { RunAgent::label() } else { Label::system() };
         let before = history.chain(project).fold(own, |joined, label| joined.join(label));
         self.items.iter().fold(before, |joined, item| joined.join(&item.label()))

@@ -78,6 +78,7 @@ impl Machine {
         out.extend(result.canvas.map(|drawn| Action::DrawCanvas(Box::new(CanvasUpdate::of_call(drawn, &arguments)))));
         let (content, label) = (result.content.clone(), result.label.clone());
         let finished = call.clone();
+        self.note_offering(&finished, &result, out);
         self.absorb(&finished, &facts, &mut result);
         if let Some(call) = self.round_mut().and_then(|round| round.call_mut(call_id)) {
             call.state = CallState::Done(CallOutcome::Finished(result));

@@ -214,11 +214,13 @@ impl Machine {
             .and_then(|index| RETRY_DELAYS_MS.get(index as usize).or(RETRY_DELAYS_MS.last()))
             .copied()
             .unwrap_or(0);
+        let tools = self.on_offer();
         out.push(Action::CallModel {
             turn: self.counters.turns,
             attempt,
             delay_ms,
             context: context::digest(&context::messages(&self.spec, &self.items)),
+            tools,
         });
     }
 

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use palyra_common::{CanvasId, Confidentiality, Integrity};
 use palyra_tools::{
-    Concurrency, EffectScope, Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
+    Concurrency, EffectScope, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,16 +12,17 @@ use serde_json::Value;
 /// The tool's name.
 pub(crate) const PATCH: &str = "palyra.a2ui.patch";
 
-/// Changes a page that `palyra.a2ui.render` showed in this session, and gives back its new version. Refused if the page is no longer at
+/// Changes a page that palyra.a2ui.render showed in this session, and returns its new version. Refused if the page is no longer at
 /// `base_version`, or if the result is not a valid document.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PatchInput {
-    /// The canvas, as the call that showed it said.
+    /// The canvas id that the render call returned.
     pub(crate) canvas_id: CanvasId,
-    /// The version that the patch was made for.
+    /// The version that the patch is based on.
     pub(crate) base_version: u64,
     /// RFC 6902 operations; every path begins with `/root`, such as `/root/items/0/text`.
+    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
     pub(crate) patch: Vec<Value>,
 }
 
@@ -34,7 +35,8 @@ impl Patch {
         let mut declaration = ToolDeclaration::of::<PatchInput>(name, "Change a page", "change the page {canvas_id}")
             .reads(EffectScope::Pure)
             .sink("patch", SinkKind::Content)
-            .output(Integrity::System, Confidentiality::Public);
+            .output(Integrity::System, Confidentiality::Public)
+            .offered(Offering::OnDemand);
         declaration.concurrency = Concurrency::Exclusive;
         Ok(Self(declaration))
     }

@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
 use palyra_tools::{
-    Concurrency, EffectScope, Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
+    Concurrency, EffectScope, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 /// The tool's name.
 pub(crate) const RENDER: &str = "palyra.a2ui.render";
 
-/// Shows a page to the person whose session this is, and gives back its canvas id. Use it for what reads badly as text, or to ask for several values
+/// Shows a page to the person whose session this is, and returns its canvas id. Use it for what reads badly as text, or to ask for several values
 /// at once: what the person submits arrives as their next message. `document` is `{"root": component}`. Components, each with an optional `id`
 /// (small letters, digits, `_`, `-`):
 /// `{"type":"text","text":"…","style":"body|heading|note|error"}`,
@@ -47,7 +47,8 @@ impl Render {
         let mut declaration = ToolDeclaration::of::<RenderInput>(name, "Show a page", "show a page: {title}")
             .reads(EffectScope::Pure)
             .sink("document", SinkKind::Content)
-            .output(Integrity::System, Confidentiality::Public);
+            .output(Integrity::System, Confidentiality::Public)
+            .offered(Offering::OnDemand);
         // Drawings of one run have an order.
         declaration.concurrency = Concurrency::Exclusive;
         Ok(Self(declaration))

@@ -5,7 +5,7 @@
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
 use palyra_flow::Intent;
-use palyra_tools::{EffectScope, Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use palyra_tools::{EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,13 +13,12 @@ use serde_json::Value;
 /// The tool's name.
 pub(crate) const INTENT: &str = "palyra.intent.declare";
 
-/// States which effects outside the workspace this task will need. Call it first, before reading anything that others wrote: afterwards it
-/// is refused, and an effect that was not stated needs a person's approval. Name only what the task asks for. A task that only reads needs
-/// none.
+/// Declares the effects outside the workspace that the task asks for, such as sending a message. Call it before reading anything that
+/// others wrote; effects not declared by then need a person's approval.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IntentInput {
-    /// The tools that may be needed, with the destinations that the user named.
+    /// Tools that will be needed.
     pub(crate) effects: Vec<Intent>,
 }
 
@@ -32,7 +31,8 @@ impl IntentDeclare {
         Ok(Self(
             ToolDeclaration::of::<IntentInput>(name, "State the intent", "state what the task will need: {effects}")
                 .reads(EffectScope::Pure)
-                .output(Integrity::System, Confidentiality::Public),
+                .output(Integrity::System, Confidentiality::Public)
+                .offered(Offering::Always),
         ))
     }
 }

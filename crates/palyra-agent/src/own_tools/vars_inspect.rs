@@ -5,7 +5,7 @@
 
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
-use palyra_tools::{EffectScope, Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use palyra_tools::{EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,23 +13,23 @@ use serde_json::Value;
 /// The tool's name.
 pub(crate) const INSPECT: &str = "palyra.vars.inspect";
 
-/// Looks into a variable that holds untrusted data. With `fields`, a model that has no tools extracts typed values; numbers, flags and values
-/// out of a list are shown, text stays in a new variable. With `label`, it picks one of the given labels. With `text`, the text itself is
-/// shown: from then on this run counts as having read untrusted text, and effects that were not stated before need a person's approval.
+/// Looks into a variable that holds untrusted data. `fields` extracts typed values: numbers, flags and enumerated values are shown, text
+/// stays in a new variable. `label` picks one of the given labels. `text` shows the text itself; from then on, effects that were not
+/// declared before need a person's approval.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InspectInput {
-    /// The variable or a part of it, such as `$v1` or `$v1.items.0.body`.
+    /// Such as `$v1` or `$v1.items.0.body`.
     pub(crate) variable: String,
     /// What is wanted.
     pub(crate) want: Want,
-    /// For `fields`: a JSON Schema object whose properties are the fields to extract.
+    /// For `fields`: a JSON Schema whose properties are the fields.
     #[serde(default)]
     pub(crate) schema: Option<Value>,
     /// For `label`: the labels to choose from.
     #[serde(default)]
     pub(crate) labels: Vec<String>,
-    /// What to look for, in a sentence of your own.
+    /// What to look for.
     #[serde(default)]
     pub(crate) question: Option<String>,
 }
@@ -55,7 +55,8 @@ impl VarsInspect {
         Ok(Self(
             ToolDeclaration::of::<InspectInput>(name, "Inspect a variable", "look into {variable} for {want}")
                 .reads(EffectScope::Pure)
-                .output(Integrity::Untrusted, Confidentiality::Private),
+                .output(Integrity::Untrusted, Confidentiality::Private)
+                .offered(Offering::OnDemand),
         ))
     }
 }

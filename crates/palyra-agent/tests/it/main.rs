@@ -29,6 +29,7 @@ mod input_queue_durability;
 mod lifecycle;
 mod non_interference;
 mod objectives;
+mod offering;
 mod outside_messages;
 mod pages;
 mod progress;

@@ -4,8 +4,8 @@ use palyra_client::api::{FileChangeKind, FileChangeView, IntentView, RunAgentVie
 use palyra_common::{ExitCode, RunLifecyclePhase, StatusDetail, TerminationReason, model_advice};
 
 use super::evidence::{self, Extent};
-use super::table;
 use super::text::{counted, instant, millis, shortened};
+use super::{plan, table};
 use crate::console::plain;
 
 /// The exit code that a run's end means.
@@ -174,6 +174,10 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
     if let Some(answer) = &detail.answer {
         lines.push("answer".to_owned());
         lines.extend(indented(answer));
+    }
+    if !detail.plan.is_empty() {
+        lines.push("plan".to_owned());
+        lines.extend(plan::lines(&detail.plan));
     }
     if !detail.changes.is_empty() {
         lines.push("files changed".to_owned());

@@ -35,6 +35,7 @@ fn detail() -> RunDetail {
         mode: RunMode::Guarded,
         agent: None,
         envelope: Vec::new(),
+        plan: Vec::new(),
         changes: vec![FileChangeView {
             path: "notes.md".to_owned(),
             kind: FileChangeKind::Modified,

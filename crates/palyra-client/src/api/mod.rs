@@ -49,7 +49,7 @@ pub use canvases::{
     ListCanvasesResponse, SubmitCanvasParams, SubmitCanvasResponse, WatchCanvasParams,
 };
 pub use config::{ConfigEntryView, ConfigResponse};
-pub use context::{ContextSegmentView, RunContextParams, RunContextResponse};
+pub use context::{ContextSegmentView, OfferedToolView, RunContextParams, RunContextResponse, WireCostView};
 pub use daemon::StopDaemonResponse;
 pub use devices::{CertificateView, DeviceView, ListDevicesResponse};
 pub use error::ErrorResponse;
@@ -74,8 +74,8 @@ pub use run_control::{
 };
 pub use runs::{
     ClientToolParams, CreateRunParams, EditEnvelopeParams, ExchangeParams, FileChangeKind, FileChangeView, IntentView,
-    ListRunsParams, ListRunsResponse, RunAgentView, RunDetail, RunLimitsParams, RunTapeParams, RunTimings, RunUsage,
-    RunView,
+    ListRunsParams, ListRunsResponse, PlanStepView, RunAgentView, RunDetail, RunLimitsParams, RunTapeParams,
+    RunTimings, RunUsage, RunView,
 };
 pub use sessions::{
     ArchiveSessionParams, ArchivedFilter, CompactionView, ExplainSessionResponse, ExportFormat, ExportSessionParams,

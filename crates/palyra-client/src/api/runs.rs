@@ -189,6 +189,9 @@ pub struct RunDetail {
     /// What the run set out to do outside the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub envelope: Vec<IntentView>,
+    /// The planner's list of steps, as it stands now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plan: Vec<PlanStepView>,
     /// Net file changes, by path.
     pub changes: Vec<FileChangeView>,
     /// Questions that wait for a person, oldest first.
@@ -197,6 +200,15 @@ pub struct RunDetail {
     pub usage: RunUsage,
     /// Where the time went.
     pub timings: RunTimings,
+}
+
+/// One step of a run's plan. The model wrote it, knowing all that it had read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanStepView {
+    /// What to do.
+    pub text: String,
+    /// How far it is: `pending`, `in_progress` or `done`.
+    pub status: String,
 }
 
 /// The agent of a run.

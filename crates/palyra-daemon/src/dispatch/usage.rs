@@ -1,9 +1,10 @@
 //! Commands about what models used and saw.
 
-use palyra_agent::{ContextSegment, ContextView};
+use palyra_agent::{ContextSegment, ContextView, OfferedTool, WireCost};
 use palyra_budget::{Account, BudgetScope, Day, Month};
 use palyra_client::api::{
-    BudgetView, ContextSegmentView, RunContextParams, RunContextResponse, UsageParams, UsageResponse,
+    BudgetView, ContextSegmentView, OfferedToolView, RunContextParams, RunContextResponse, UsageParams, UsageResponse,
+    WireCostView,
 };
 use palyra_client::command::About;
 use palyra_common::{RunId, Timestamp};
@@ -50,8 +51,23 @@ fn account(scope: BudgetScope, now: Timestamp) -> Option<Account> {
 
 /// What the model of a run saw.
 pub(super) async fn context(app: &App, about: About<RunId, RunContextParams>) -> Result<RunContextResponse> {
-    let ContextView { turn, attempt, turns, window, counted, stable_messages, digest, is_exact, segments, originals } =
-        app.engine.context(about.target, about.params.turn).await?;
+    let ContextView {
+        turn,
+        attempt,
+        turns,
+        window,
+        counted,
+        stable_messages,
+        digest,
+        is_exact,
+        segments,
+        originals,
+        model,
+        is_language_model,
+        offered,
+        deferred,
+        wires,
+    } = app.engine.context(about.target, about.params.turn).await?;
     Ok(RunContextResponse {
         run_id: about.target,
         turn,
@@ -59,13 +75,36 @@ pub(super) async fn context(app: &App, about: About<RunId, RunContextParams>) ->
         turns,
         window,
         tokens: segments.iter().map(|segment| segment.tokens).fold(0, u32::saturating_add),
+        model,
+        language_model: is_language_model,
         counted,
         stable_messages,
         digest,
         exact: is_exact,
         segments: segments.into_iter().map(segment).collect(),
         originals: originals.into_iter().filter(|_| about.params.originals).map(segment).collect(),
+        offered_tools: offered.into_iter().map(offered_tool).collect(),
+        deferred_tools: deferred,
+        wires: wires.into_iter().map(wire).collect(),
     })
+}
+
+fn offered_tool(tool: OfferedTool) -> OfferedToolView {
+    OfferedToolView { name: tool.name, tokens: tool.tokens, core: tool.is_core }
+}
+
+fn wire(cost: WireCost) -> WireCostView {
+    WireCostView {
+        total: cost.total(),
+        wire: cost.wire.to_string(),
+        system: cost.system,
+        core_tools: cost.core_tools,
+        extra_tools: cost.extra_tools,
+        project: cost.project,
+        history: cost.history,
+        task: cost.task,
+        steps: cost.steps,
+    }
 }
 
 fn segment(segment: ContextSegment) -> ContextSegmentView {

@@ -14,49 +14,48 @@ pub(super) const MAX_SECONDS: u64 = 600;
 /// How long a process may take unless the call says otherwise.
 pub(super) const DEFAULT_SECONDS: u64 = 120;
 
-/// Runs a program in a sandbox and waits for its end. `argv` is the program and its arguments, one entry each: no shell reads them, so quotes,
-/// pipes, globs and `$` mean nothing. The program sees the workspace, the system's programs and a private `/tmp`, and nothing else; by default it has no
-/// network. Exit code, signal, standard output and error are always returned, also on failure and when time is up. Files that it changes in the workspace
-/// can be taken back with the run.
+/// Runs a program in a sandbox (workspace, system programs, private /tmp, no network) and returns its output and exit code. No shell:
+/// quotes, pipes, globs and `$` have no meaning.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ProcessRunInput {
-    /// The program and its arguments, such as `["cargo", "test", "--workspace"]`.
+    /// Program and arguments, such as `["cargo", "test"]`.
     pub(super) argv: Vec<String>,
-    /// Directory to start in, relative to the workspace root; the root itself when left out.
+    /// Working directory; the workspace by default.
     #[serde(default)]
     pub(super) cwd: Option<String>,
-    /// Set to true if the program is a shell such as `sh`; a person is asked first. Without it a shell is refused.
+    /// Required if the program is a shell such as `sh`; a person is asked.
     #[serde(default)]
     pub(super) shell: bool,
-    /// Environment variables to set; only names that the operator allows.
+    /// Environment variables; only names that the operator allows.
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
-    /// Text for standard input; without it the input is empty.
+    /// Standard input.
     #[serde(default)]
     pub(super) stdin: Option<String>,
-    /// Seconds after which the process and all its children are killed: 1 to 600, 120 when left out.
+    /// 1 to 600; 120 by default.
     #[serde(default)]
     pub(super) timeout_seconds: Option<u64>,
     /// Gives the program a terminal of this many columns instead of pipes; its output is then one stream.
     #[serde(default)]
+    #[schemars(extend("x-rare" = true))]
     pub(super) terminal_columns: Option<u16>,
 }
 
-/// Starts a program in a sandbox and returns at once with an id, for servers and watchers. It runs until it ends, is stopped with
-/// `palyra.process.stop`, or the run ends. `argv` is the program and its arguments, one entry each; no shell reads them.
+/// Starts a program in a sandbox in the background, for servers and watchers, and returns its id. It runs until it ends, is stopped with
+/// palyra.process.stop, or the run ends.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ProcessStartInput {
-    /// The program and its arguments, such as `["python3", "-m", "http.server"]`.
+    /// Program and arguments, such as `["python3", "-m", "http.server"]`.
     pub(super) argv: Vec<String>,
-    /// Directory to start in, relative to the workspace root; the root itself when left out.
+    /// Working directory; the workspace by default.
     #[serde(default)]
     pub(super) cwd: Option<String>,
-    /// Set to true if the program is a shell such as `sh`; a person is asked first. Without it a shell is refused.
+    /// Required if the program is a shell such as `sh`; a person is asked.
     #[serde(default)]
     pub(super) shell: bool,
-    /// Environment variables to set; only names that the operator allows.
+    /// Environment variables; only names that the operator allows.
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
 use palyra_sandbox::{Child, ExitReport, Stream};
-use palyra_tools::{Changed, Checkpoint, Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use palyra_tools::{
+    Changed, Checkpoint, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
+};
 use serde_json::Value;
 
 use super::Processes;
@@ -40,7 +42,8 @@ impl ProcessRun {
             .sink("argv", SinkKind::Command)
             .sink("env", SinkKind::Command)
             .sink("stdin", SinkKind::Content)
-            .output(Integrity::ToolTrusted, Confidentiality::Private);
+            .output(Integrity::ToolTrusted, Confidentiality::Private)
+            .offered(Offering::Always);
         declaration.timeout = Duration::from_secs(MAX_SECONDS + 5);
         declaration
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
 use palyra_sandbox::Stream;
-use palyra_tools::{Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use palyra_tools::{Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
 use serde_json::{Value, json};
 
 use super::Processes;
@@ -36,6 +36,7 @@ impl ProcessStart {
             .sink("argv", SinkKind::Command)
             .sink("env", SinkKind::Command)
             .output(Integrity::ToolTrusted, Confidentiality::Private)
+            .offered(Offering::OnDemand)
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity, ToStableError as _};
 use palyra_skills::{AgentSkill, ResourceKind, discover_agent_skills};
-use palyra_tools::{EffectScope, Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use palyra_tools::{EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -64,7 +64,8 @@ impl SkillInstructions {
         let mut declaration =
             ToolDeclaration::of::<SkillReadInput>(name, "Read instructions", "read instructions {name}")
                 .reads(EffectScope::Pure)
-                .output(Integrity::ToolTrusted, Confidentiality::Internal);
+                .output(Integrity::ToolTrusted, Confidentiality::Internal)
+                .offered(Offering::Always);
         declaration.description.push_str("\n\nThere are:");
         for skill in skills.iter().take(LISTED) {
             let about = skill.metadata();

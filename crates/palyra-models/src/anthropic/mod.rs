@@ -146,3 +146,8 @@ impl ModelProvider for Anthropic {
         catalogue::list(&self.transport).await
     }
 }
+
+/// The body of a request, as a server gets it that has refused nothing.
+pub(crate) fn body_of(request: &ModelRequest, names: &ToolNames) -> Value {
+    encode::encode(request, &request.model, names, dialect::Refused::default(), Thoughts::Given).body
+}

@@ -126,3 +126,9 @@ impl ChatClient {
         read_models(&self.transport.get_json(self.transport.base().join("models")).await?, entry)
     }
 }
+
+/// The body of a request, as a server gets it that has refused nothing.
+pub(crate) fn body_of(request: &ModelRequest, names: &ToolNames) -> serde_json::Value {
+    let (habits, lacks) = (Habits::default(), std::collections::BTreeSet::new());
+    encode::body(request, &Writer { names, habits: &habits, lacks: &lacks, origin: "", model: &request.model })
+}

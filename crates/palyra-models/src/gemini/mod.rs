@@ -133,3 +133,8 @@ impl ModelProvider for Gemini {
         catalogue::list(&self.transport).await
     }
 }
+
+/// The body of a request.
+pub(crate) fn body_of(request: &ModelRequest, names: &ToolNames) -> serde_json::Value {
+    encode::body(request, &request.model, names)
+}

@@ -156,3 +156,8 @@ fn advised(mut refusal: ModelError, model: &str) -> ModelError {
     }
     refusal
 }
+
+/// The body of a request, as a server gets it that has refused nothing.
+pub(crate) fn body_of(request: &ModelRequest, names: &ToolNames) -> serde_json::Value {
+    encode::body(request, &request.model, names, 0, Thinking::default())
+}

@@ -138,3 +138,8 @@ pub(crate) fn no_model(provider: &str) -> ModelError {
     let line = format!("no model is chosen for `{provider}`; `palyra models list` shows what it offers");
     ModelError::new(ModelErrorClass::Permanent, line)
 }
+
+/// The body of a Responses request, as a server gets it that has refused nothing.
+pub(crate) fn body_of(request: &ModelRequest, names: &ToolNames) -> Value {
+    encode::body(request, &request.model, names, &std::collections::BTreeSet::new())
+}

@@ -12,6 +12,7 @@
 mod cancelling;
 mod checkpoints;
 mod confinement;
+mod editing;
 mod listing;
 mod patching;
 mod reading;

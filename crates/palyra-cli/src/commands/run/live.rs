@@ -9,7 +9,7 @@ use super::open_calls::OpenCalls;
 use crate::console::{Console, OutputFormat, Style, plain};
 use crate::error::CliError;
 use crate::render::text::shortened;
-use crate::render::{calls, compaction, model_call, verdict};
+use crate::render::{calls, compaction, model_call, plan, verdict};
 
 /// Silence after which the person is told what is being waited for.
 const QUIET: Duration = Duration::from_secs(1);
@@ -100,7 +100,7 @@ impl<'a> Live<'a> {
             | RunStreamBody::ToolApprovalResponse(_) => self.calls.observe(event),
             RunStreamBody::JournalEvent(record) => {
                 let line = compaction::line(event.run_id, record).or_else(|| verdict::line(record));
-                for line in line.into_iter().chain(model_call::lines(record)) {
+                for line in line.into_iter().chain(model_call::lines(record)).chain(plan::changed(record)) {
                     self.end_line()?;
                     self.console.remark(&self.console.styled(Style::Dim, &line));
                 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use palyra_client::Client;
-use palyra_client::api::{ContextSegmentView, RunContextParams, RunContextResponse, RunView};
+use palyra_client::api::{ContextSegmentView, RunContextParams, RunContextResponse, RunView, WireCostView};
 use palyra_client::command::{About, Command};
 use palyra_common::ExitCode;
 
@@ -61,21 +61,81 @@ pub(super) async fn execute(
 }
 
 fn lines(seen: &RunContextResponse) -> Vec<String> {
-    let percent = u64::from(seen.tokens) * 100 / u64::from(seen.window.max(1));
-    let counted = seen.counted.map(|counted| format!("; the provider counted {counted}")).unwrap_or_default();
-    let mut lines = vec![format!(
-        "turn {} of {}: about {} of {} tokens ({percent} %){counted}; the first {} messages are the same in every turn",
-        seen.turn, seen.turns, seen.tokens, seen.window, seen.stable_messages
-    )];
+    let mut lines = vec![headline(seen)];
     if !seen.exact {
-        lines.push("not exactly what was sent: the digest recorded with the call is another one".to_owned());
+        lines.push("not exactly what was sent: the digest recorded with the call differs".to_owned());
     }
     lines.extend(parts(&seen.segments));
+    lines.extend(tools(seen));
+    lines.extend(wires(&seen.wires));
     if !seen.originals.is_empty() {
         lines.push("what the summary stands for:".to_owned());
         lines.extend(parts(&seen.originals));
     }
     lines
+}
+
+fn headline(seen: &RunContextResponse) -> String {
+    let RunContextResponse { turn, turns, tokens, window, stable_messages, .. } = seen;
+    let model = if seen.model.is_empty() { String::new() } else { format!(" for `{}`", seen.model) };
+    if !seen.language_model {
+        return format!(
+            "turn {turn} of {turns}: about {tokens} tokens{model}, which is not a language model: it reads no tool descriptions and has no window"
+        );
+    }
+    let percent = u64::from(*tokens) * 100 / u64::from((*window).max(1));
+    let counted = seen.counted.map(|counted| format!("; the provider counted {counted}")).unwrap_or_default();
+    format!(
+        "turn {turn} of {turns}: at most {tokens} of {window} tokens ({percent} %){model}{counted}; the first {stable_messages} messages are the same in every turn"
+    )
+}
+
+/// Which tools the model was told about, and which it could have searched for.
+fn tools(seen: &RunContextResponse) -> Vec<String> {
+    if !seen.language_model {
+        return Vec::new();
+    }
+    let names = |core: bool| -> Vec<&str> {
+        seen.offered_tools.iter().filter(|tool| tool.core == core).map(|tool| tool.name.as_str()).collect()
+    };
+    let line = |what: &str, names: Vec<&str>| {
+        (!names.is_empty()).then(|| format!("{what} ({}): {}", names.len(), names.join(", ")))
+    };
+    let deferred = seen.deferred_tools.iter().map(String::as_str).collect();
+    let lines = [
+        line("core tools", names(true)),
+        line("more tools", names(false)),
+        line("found by palyra.tools.search", deferred),
+    ];
+    lines.into_iter().flatten().collect()
+}
+
+/// What the request costs on each wire.
+fn wires(wires: &[WireCostView]) -> Vec<String> {
+    if wires.is_empty() {
+        return Vec::new();
+    }
+    let rows: Vec<[String; 9]> = wires
+        .iter()
+        .map(|cost| {
+            let WireCostView { wire, system, core_tools, extra_tools, project, history, task, steps, total } = cost;
+            let number = |tokens: &u64| tokens.to_string();
+            [
+                wire.clone(),
+                number(system),
+                number(core_tools),
+                number(extra_tools),
+                number(project),
+                number(history),
+                number(task),
+                number(steps),
+                number(total),
+            ]
+        })
+        .collect();
+    let head = ["WIRE", "SYSTEM", "CORE TOOLS", "MORE TOOLS", "PROJECT", "HISTORY", "TASK", "STEPS", "TOTAL"];
+    let title = "tokens of this request on each wire, counted with o200k_base:".to_owned();
+    std::iter::once(title).chain(table::lines(head, &rows)).collect()
 }
 
 /// The parts whole, one after the other.

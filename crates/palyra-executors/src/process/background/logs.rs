@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, EffectScope, Integrity, runtime_contract_enum};
-use palyra_tools::{Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use palyra_tools::{Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -55,6 +55,7 @@ impl ProcessLogs {
         ToolDeclaration::of::<ProcessLogsInput>(name, "Read process output", "read the output of process `{id}`")
             .reads(EffectScope::WorkspaceRead)
             .output(Integrity::ToolTrusted, Confidentiality::Private)
+            .offered(Offering::OnDemand)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, EffectScope, Integrity};
-use palyra_tools::{Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use palyra_tools::{Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -46,6 +46,7 @@ impl ProcessStatus {
         ToolDeclaration::of::<ProcessInput>(name, "Look at a process", "look at process `{id}`")
             .reads(EffectScope::WorkspaceRead)
             .output(Integrity::ToolTrusted, Confidentiality::Private)
+            .offered(Offering::OnDemand)
     }
 }
 
