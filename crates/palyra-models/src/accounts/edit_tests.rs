@@ -38,7 +38,11 @@ fn edits_keep_comments_and_the_rest_of_the_route() {
     let model = ModelName::new("anthropic", "claude-sonnet-4-5");
     let local = ModelName::new("local", "qwen3");
     let accounts = set_default(&path, &model, &[]).unwrap();
-    assert_eq!(accounts.routes.default, std::slice::from_ref(&model), "what was the default is no fallback unless somebody says so");
+    assert_eq!(
+        accounts.routes.default,
+        std::slice::from_ref(&model),
+        "what was the default is no fallback unless somebody says so"
+    );
     let accounts = set_default(&path, &model, std::slice::from_ref(&local)).unwrap();
     assert_eq!(accounts.routes.default, [model.clone(), local.clone()]);
     let spare = AccountKey { name: "spare".to_owned(), key: "file:/k".parse().unwrap() };

@@ -58,7 +58,14 @@ fn input(tool: &str, schema: &Value, dialect: SchemaDialect) -> Normalised {
     let node = node.into_arguments(&mut losses);
     let schema = match dialect {
         SchemaDialect::GeminiOpenApi => open_api::write(&node, &mut losses),
-        _ => write::write(&node, dialect, &mut losses),
+        _ => {
+            let mut schema = write::write(&node, dialect, &mut losses);
+            // Arguments are listed, also where there are none.
+            if let Some(fields) = schema.as_object_mut() {
+                fields.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
+            }
+            schema
+        }
     };
     losses.sort();
     losses.dedup();

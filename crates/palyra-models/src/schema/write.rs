@@ -76,14 +76,15 @@ impl Writer<'_> {
         {
             types = Types::STRING;
         }
-        let before = fields.len();
         if node.types.has(Types::OBJECT) {
             self.object(node, fields);
         }
         if node.types.has(Types::ARRAY) {
             self.array(node, fields);
         }
-        let structured = fields.len() > before;
+        let structured = ["properties", "additionalProperties", "items", "prefixItems"]
+            .iter()
+            .any(|name| fields.contains_key(*name));
         fields.extend(choices.map(|choices| ("enum".to_owned(), Value::Array(choices))));
         self.scalars(node, fields);
         match types.names().as_slice() {
@@ -127,8 +128,9 @@ impl Writer<'_> {
         if !required.is_empty() {
             fields.insert("required".to_owned(), required.into());
         }
-        // Vendors want the list even if it is empty; a grammar would then allow the empty object alone, which only arguments may be.
-        let wanted = node.types == Types::OBJECT && (node.at.is_empty() || self.accepts.anything == Anything::Untyped);
+        // Vendors want the list even if it is empty; of a grammar it would leave the empty object alone.
+        let wanted = node.types == Types::OBJECT
+            && (self.accepts.anything == Anything::Untyped || node.additional == Additional::Closed);
         if !properties.is_empty() || wanted {
             fields.insert("properties".to_owned(), Value::Object(properties));
         }
@@ -142,7 +144,8 @@ impl Writer<'_> {
             }
             Additional::Schema(schema) => {
                 let written = self.node(schema);
-                fields.insert("additionalProperties".to_owned(), written);
+                let free = written.as_object().is_some_and(Map::is_empty);
+                fields.insert("additionalProperties".to_owned(), if free { true.into() } else { written });
             }
         }
     }

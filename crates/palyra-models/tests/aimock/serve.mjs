@@ -103,6 +103,8 @@ mock.onMessage(
   (request) => ({ toolCalls: [{ id: "call_cut", name: tool(request, 0), arguments: `{"zone":"${long}"}` }] }),
   middle,
 );
+// So slowly that whoever reads it can end the server in the middle.
+mock.onMessage("speak slowly", { content: `${long} `.repeat(20) }, { latency: 200 });
 mock.onMessage("break the document", { content: "x" }, { chaos: { malformedRate: 1 } });
 mock.onMessage("drop the call", { content: "x" }, { chaos: { dropRate: 1 } });
 mock.onMessage("leave before a word", { content: "x" }, { chaos: { disconnectRate: 1 } });

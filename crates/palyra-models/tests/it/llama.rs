@@ -1,6 +1,6 @@
-//! The real llama.cpp server with a model of noise, which nobody here wrote: what our side makes of what it really sends.
+//! The real llama.cpp server, which nobody here wrote: what our side makes of what it really sends.
 //!
-//! The server comes from `scripts/clients/setup.sh llama`, made once per machine. What the model says means nothing; asserted is
+//! The server comes from `scripts/clients/setup.sh llama`, made once per machine. Most tests use random weights: what they say means nothing; asserted is
 //! that every answer ends in order, that tokens are counted, and that grammars hold: a call that has to be made is made, a
 //! document that has to fit a schema fits it.
 
@@ -15,6 +15,15 @@ use palyra_models::{
     OpenAiCompatible, OutputShape, Purpose, StopReason, ToolCallRequest, ToolChoice, ToolSpec, TurnAssembler,
 };
 use serde_json::{Value, json};
+
+/// What answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weights {
+    /// Half a megabyte of noise.
+    Random,
+    /// SmolLM2 with 135 million parameters, offered tools through a template.
+    Real,
+}
 
 /// A running server. Dropping it ends it.
 #[derive(Debug)]
@@ -33,18 +42,28 @@ impl Llama {
     pub(crate) fn base_url(&self) -> String {
         format!("{}/v1", self.address)
     }
-}
 
-impl Drop for Llama {
-    fn drop(&mut self) {
-        // It would leave by itself once its standard input closes; this is quicker.
+    /// Ends the server at once, in the middle of whatever it does.
+    pub(crate) fn kill(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// Starts a server and waits until it answers.
+impl Drop for Llama {
+    fn drop(&mut self) {
+        // It would leave by itself once its standard input closes; this is quicker.
+        self.kill();
+    }
+}
+
+/// Starts a server with random weights and waits until it answers.
 pub(crate) fn start() -> Llama {
+    start_with(Weights::Random, 4096, 2, None)
+}
+
+/// The same with other weights, another window, and a key that it demands.
+pub(crate) fn start_with(weights: Weights, window: u32, slots: u32, key: Option<&str>) -> Llama {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let made = Command::new("bash").arg(here.join("../../scripts/clients/setup.sh")).arg("llama").output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
@@ -52,6 +71,12 @@ pub(crate) fn start() -> Llama {
     let mut process = Command::new(python.trim())
         .arg("-B")
         .arg(here.join("tests/llama/serve.py"))
+        .arg(match weights {
+            Weights::Random => "noise",
+            Weights::Real => "smollm2",
+        })
+        .args([window.to_string(), slots.to_string()])
+        .args(key)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -3,11 +3,12 @@
 Prints `listening ADDRESS` once it answers. Whoever starts it keeps the other end of its standard input: when that process is
 gone, however it went, so is the server.
 
-Usage: serve.py MODEL WINDOW SLOTS
+Usage: serve.py MODEL WINDOW SLOTS [KEY]
   MODEL   `noise`, half a megabyte of random weights that is made here, or `smollm2`, a real language model of 135 million
           parameters that comes with a package, with a template through which it is offered tools
   WINDOW  tokens that fit into a call
   SLOTS   calls that are answered at the same time
+  KEY     the one key that is accepted; any is if none is given
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ def main() -> None:
         params.cpuparams.n_threads = 1
         params.warmup = False
         params.sampling.seed = 7
+        if len(sys.argv) > 4:
+            params.api_keys = [sys.argv[4]]
         server = xllamacpp.Server(params)
         print("listening", server.listening_address, flush=True)
         sys.stdin.read()

@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use palyra_common::{ExitCode, ToStableError as _};
 use palyra_models::{
-    HttpProviders, ModelName, ModelProvider as _, RouterOptions, SchemaDialect, TryOut, default_tools, schema_losses,
-    select, try_account, try_out,
+    HttpProviders, ModelName, RouterOptions, SchemaDialect, TryOut, default_tools, schema_losses, select, try_account,
+    try_out,
 };
 use serde_json::json;
 

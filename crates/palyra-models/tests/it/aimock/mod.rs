@@ -20,24 +20,31 @@ use serde_json::json;
 use crate::vendors::ask;
 
 /// The one key that the server accepts.
-const KEY: &str = "sk-outside";
+pub(crate) const KEY: &str = "sk-outside";
 
 /// A running server. Dropping it ends it.
-struct Outside {
+pub(crate) struct Outside {
     process: Child,
     address: String,
 }
 
-impl Drop for Outside {
-    fn drop(&mut self) {
-        // It would leave by itself once its standard input closes; this is quicker.
+impl Outside {
+    /// Ends the server at once, in the middle of whatever it does.
+    pub(crate) fn kill(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
+impl Drop for Outside {
+    fn drop(&mut self) {
+        // It would leave by itself once its standard input closes; this is quicker.
+        self.kill();
+    }
+}
+
 /// Starts a server and waits until it answers.
-fn start() -> Outside {
+pub(crate) fn start() -> Outside {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let made = Command::new("bash").arg(here.join("../../scripts/clients/setup.sh")).arg("aimock").output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
@@ -58,7 +65,7 @@ fn start() -> Outside {
 
 /// A wire that the server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Spoken {
+pub(crate) enum Spoken {
     Chat,
     Responses,
     Anthropic,
@@ -68,9 +75,20 @@ enum Spoken {
 }
 
 impl Spoken {
-    const ALL: [Self; 6] = [Self::Chat, Self::Responses, Self::Anthropic, Self::Gemini, Self::Ollama, Self::OpenRouter];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Chat, Self::Responses, Self::Anthropic, Self::Gemini, Self::Ollama, Self::OpenRouter];
 
-    fn provider(self, server: &Outside, key: &str) -> Box<dyn ModelProvider> {
+    /// The words at which the server says in the vendor's way that a conversation is too long.
+    pub(crate) fn words_for_too_long(self) -> &'static str {
+        match self {
+            Self::Chat | Self::Responses | Self::OpenRouter => "long for openai",
+            Self::Anthropic => "long for anthropic",
+            Self::Gemini => "long for gemini",
+            Self::Ollama => "long for ollama",
+        }
+    }
+
+    pub(crate) fn provider(self, server: &Outside, key: &str) -> Box<dyn ModelProvider> {
         let (path, model) = match self {
             Self::Chat => ("", "gpt-5"),
             Self::Responses => ("/v1", "gpt-5"),

@@ -42,13 +42,7 @@ async fn refusals_mean_the_same_over_every_wire() {
 async fn a_conversation_that_is_too_long_is_known_in_each_vendors_words() {
     let server = start();
     for wire in Spoken::ALL {
-        let words = match wire {
-            Spoken::Chat | Spoken::Responses | Spoken::OpenRouter => "long for openai",
-            Spoken::Anthropic => "long for anthropic",
-            Spoken::Gemini => "long for gemini",
-            Spoken::Ollama => "long for ollama",
-        };
-        let error = refused(wire, &server, KEY, words).await;
+        let error = refused(wire, &server, KEY, wire.words_for_too_long()).await;
         assert_eq!(error.class, ModelErrorClass::ContextTooLong, "{wire:?}: {error}");
     }
 }
