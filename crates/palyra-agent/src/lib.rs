@@ -42,8 +42,8 @@ pub use engine::{
     ClientCall, ClientResult, CompactionPlan, CompactionReverted, ContextSegment, ContextView, Engine, EngineOptions,
     ExchangeExport, ExchangeOutline, Followed, GivenExchange, GivenFile, HookDispatch, InputWhereabouts,
     NewAuxiliaryTask, NewRun, NewSession, PatternFilter, RankedBy, RecallQuery, Recalled, RecalledPiece, Resolved,
-    Resumption, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent, SessionEventKind,
-    SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, UndoneRun,
+    Resumption, RunCost, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent,
+    SessionEventKind, SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, UndoneRun,
 };
 pub use error::AgentError;
 pub use hooks::{

@@ -71,7 +71,12 @@ pub(crate) fn run_detail(details: RunDetails) -> RunDetail {
         envelope: details.envelope.into_iter().map(intent_view).collect(),
         changes: net_changes(&details.changes),
         pending_approvals: details.open_approvals.into_iter().map(approval).collect(),
-        usage: RunUsage { input_tokens: details.input_tokens, output_tokens: details.output_tokens },
+        usage: RunUsage {
+            input_tokens: details.input_tokens,
+            output_tokens: details.output_tokens,
+            cost: details.cost.map(|cost| cost.micro_usd),
+            cost_assumed: details.cost.is_some_and(|cost| cost.assumed),
+        },
         timings: RunTimings {
             total_ms: details.timings.total_ms,
             model_ms: details.timings.model_ms,
