@@ -42,7 +42,7 @@ pub use engine::{
     ClientCall, ClientResult, CompactionPlan, CompactionReverted, ContextSegment, ContextView, Engine, EngineOptions,
     ExchangeExport, ExchangeOutline, Followed, GivenExchange, GivenFile, HookDispatch, InputWhereabouts,
     NewAuxiliaryTask, NewRun, NewSession, OfferedTool, PatternFilter, RankedBy, RecallQuery, Recalled, RecalledPiece,
-    Resolved, Resumption, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent,
+    Resolved, Resumption, RunCost, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent,
     SessionEventKind, SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, UndoneRun, WireCost,
 };
 pub use error::AgentError;

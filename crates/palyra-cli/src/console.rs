@@ -3,15 +3,21 @@
 //! INVARIANT: text that comes from a model, a tool or a file passes through [`plain`] before it reaches a terminal, so that it
 //! can neither move the cursor nor hide what a person is asked to agree to.
 
+use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
 use palyra_common::StableErrorEnvelope;
+use rustix::fs::{FileType, fstat};
+use rustix::process::getpgrp;
+use rustix::termios::{tcgetpgrp, tcgetwinsize};
 use serde::Serialize;
 
 use crate::error::CliError;
+use crate::render::text::shortened;
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -26,11 +32,24 @@ pub(crate) enum OutputFormat {
 
 /// What standard input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Input {
-    /// A person at a keyboard.
+pub(crate) enum StandardInput {
+    /// A terminal.
     Terminal,
-    /// A file, a pipe or nothing.
-    Piped,
+    /// A pipe, a file or a socket: something may have been given with it.
+    Data,
+    /// Another device, such as `/dev/null`, or nothing at all.
+    Nothing,
+}
+
+/// Where a person types.
+#[derive(Debug, Clone)]
+pub(crate) enum TerminalInput {
+    /// Standard input is the terminal.
+    StandardInput,
+    /// Standard input is something else; this is the controlling terminal.
+    Device(Arc<File>),
+    /// There is nobody.
+    Absent,
 }
 
 /// Emphasis, where the terminal shows it.
@@ -50,7 +69,10 @@ pub(crate) enum Style {
 #[derive(Debug, Clone)]
 pub(crate) struct Console {
     output: OutputFormat,
-    input: Input,
+    input: StandardInput,
+    terminal_input: TerminalInput,
+    /// The terminal, for questions that standard error would not show to anybody.
+    question_screen: Option<Arc<File>>,
     progress: Progress,
     colour: Colour,
     /// Whether the last line of standard error is a progress line that has to be wiped first.
@@ -75,9 +97,19 @@ impl Console {
         let terminal = io::stderr().is_terminal();
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let able = std::env::var_os("TERM").is_none_or(|value| value != "dumb");
+        let input = StandardInput::of_process();
+        let device = if terminal && input == StandardInput::Terminal { None } else { controlling_terminal() };
+        let terminal_input = match (input, &device) {
+            (StandardInput::Terminal, _) => TerminalInput::StandardInput,
+            (StandardInput::Data, Some(device)) => TerminalInput::Device(Arc::clone(device)),
+            // Whoever redirects from `/dev/null` says that nobody is there.
+            (StandardInput::Data, None) | (StandardInput::Nothing, _) => TerminalInput::Absent,
+        };
         Self {
             output,
-            input: if io::stdin().is_terminal() { Input::Terminal } else { Input::Piped },
+            input,
+            terminal_input,
+            question_screen: device.filter(|_| !terminal),
             progress: if terminal { Progress::Shown } else { Progress::Hidden },
             colour: if terminal && io::stdout().is_terminal() && wanted && able {
                 Colour::Used
@@ -96,8 +128,14 @@ impl Console {
         self.output == OutputFormat::Text
     }
 
-    pub(crate) fn input(&self) -> Input {
+    /// What standard input is.
+    pub(crate) fn input(&self) -> StandardInput {
         self.input
+    }
+
+    /// Where a person can answer a question. A program that reads JSON does not answer on the terminal.
+    pub(crate) fn terminal_input(&self) -> TerminalInput {
+        if self.is_text() { self.terminal_input.clone() } else { TerminalInput::Absent }
     }
 
     /// A line of the result.
@@ -138,9 +176,13 @@ impl Console {
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
-    /// A remark without its line end, before an answer is typed.
+    /// A remark without its line end, before an answer is typed. It is shown where the person is, wherever standard error goes.
     pub(crate) fn prompt(&self, text: &str) {
         self.wipe_progress();
+        if let Some(mut screen) = self.question_screen.as_deref() {
+            let _ = screen.write_all(text.as_bytes());
+            return;
+        }
         let mut stderr = io::stderr().lock();
         let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
     }
@@ -149,9 +191,16 @@ impl Console {
     pub(crate) fn progress(&self, text: &str) {
         if self.progress == Progress::Shown {
             let mut stderr = io::stderr().lock();
-            let _ = write!(stderr, "\r\u{1b}[K{}", self.styled(Style::Dim, text)).and_then(|()| stderr.flush());
+            // A line that wraps could not be wiped.
+            let text = columns_of(&stderr).map_or_else(|| text.to_owned(), |columns| shortened(text, columns - 1));
+            let _ = write!(stderr, "\r\u{1b}[K{}", self.styled(Style::Dim, &text)).and_then(|()| stderr.flush());
             self.progress_shown.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Whether progress is shown, which only a terminal can replace by what comes next.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.progress == Progress::Shown
     }
 
     pub(crate) fn wipe_progress(&self) {
@@ -190,12 +239,50 @@ impl Console {
     pub(crate) fn for_tests() -> Self {
         Self {
             output: OutputFormat::Text,
-            input: Input::Piped,
+            input: StandardInput::Nothing,
+            terminal_input: TerminalInput::Absent,
+            question_screen: None,
             progress: Progress::Hidden,
             colour: Colour::Avoided,
             progress_shown: Arc::default(),
         }
     }
+}
+
+impl StandardInput {
+    fn of_process() -> Self {
+        let stdin = io::stdin();
+        if stdin.is_terminal() {
+            return Self::Terminal;
+        }
+        match fstat(&stdin).map(|found| FileType::from_raw_mode(found.st_mode)) {
+            Ok(FileType::Fifo | FileType::RegularFile | FileType::Socket) => Self::Data,
+            Ok(_) | Err(_) => Self::Nothing,
+        }
+    }
+}
+
+/// The terminal of this process, if it has one and is in its foreground: whoever reads from the background is stopped.
+fn controlling_terminal() -> Option<Arc<File>> {
+    let terminal = File::options().read(true).write(true).open("/dev/tty").ok()?;
+    (tcgetpgrp(&terminal).ok()? == getpgrp()).then(|| Arc::new(terminal))
+}
+
+/// Fewest columns that anything is fitted to.
+const NARROWEST: usize = 20;
+
+/// How many columns results have: what `COLUMNS` says, or the terminal. Unlimited where results go to a file or a program.
+pub(crate) fn columns() -> Option<usize> {
+    let named = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    named
+        .filter(|columns| *columns > 0)
+        .map(|columns: usize| columns.max(NARROWEST))
+        .or_else(|| columns_of(io::stdout()))
+}
+
+fn columns_of(stream: impl AsFd) -> Option<usize> {
+    let size = tcgetwinsize(stream).ok()?;
+    (size.ws_col > 0).then(|| usize::from(size.ws_col).max(NARROWEST))
 }
 
 fn render_error(console: &Console, envelope: &StableErrorEnvelope) -> String {

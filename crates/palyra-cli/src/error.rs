@@ -82,7 +82,7 @@ pub(crate) enum CliError {
         usage: Option<String>,
     },
     /// No task was given.
-    #[error("there is no task to run")]
+    #[error("no task given")]
     TaskEmpty,
     /// The task on standard input cannot be used.
     #[error("cannot read the task from standard input: {reason}")]
@@ -98,8 +98,8 @@ pub(crate) enum CliError {
         /// Why.
         reason: String,
     },
-    /// The workspace does not exist or cannot be entered.
-    #[error("the workspace `{}` cannot be used: {reason}", path.display())]
+    /// The workspace does not exist or is not a directory.
+    #[error("cannot use the workspace `{}`: {reason}", path.display())]
     Workspace {
         /// What was given.
         path: PathBuf,
@@ -115,7 +115,7 @@ pub(crate) enum CliError {
         wanted: String,
     },
     /// Several things could be meant.
-    #[error("`{wanted}` could be any of {}: {}", matches.len(), shown(matches))]
+    #[error("`{wanted}` is ambiguous; {} ids match: {}", matches.len(), shown(matches))]
     Ambiguous {
         /// What was given.
         wanted: String,
@@ -123,13 +123,13 @@ pub(crate) enum CliError {
         matches: Vec<String>,
     },
     /// `palyrad` is not installed.
-    #[error("the daemon's program `palyrad` was not found beside {beside} or on PATH")]
+    #[error("cannot find the daemon program `palyrad` in {beside} or on PATH")]
     DaemonMissing {
         /// The directory of this program.
         beside: String,
     },
     /// The daemon could not be started.
-    #[error("the daemon could not be started: {reason}")]
+    #[error("cannot start the daemon: {reason}")]
     DaemonStart {
         /// Why.
         reason: String,
@@ -139,7 +139,7 @@ pub(crate) enum CliError {
         log: Vec<String>,
     },
     /// The daemon did not do what it was told in time.
-    #[error("the daemon (process {pid}) is still there after {seconds} s")]
+    #[error("the daemon (process {pid}) is still running after {seconds} s")]
     DaemonLingers {
         /// Its process.
         pid: u32,
@@ -192,21 +192,21 @@ impl CliError {
             Self::Policy(error) => error.to_stable(),
             Self::Prove(error) => error.to_stable(),
             Self::Output { .. } => StableErrorEnvelope::new("output_failed", ErrorCategory::Conflict, message)
-                .hint("check the free space and permissions of where the output goes"),
+                .hint("check the free space and the permissions of the output"),
             Self::Runtime { .. } => StableErrorEnvelope::new("start_failed", ErrorCategory::Internal, message)
-                .hint("the system may be out of file handles or threads"),
+                .hint("the system may be out of file descriptors or threads"),
             Self::Usage { usage, .. } => {
                 let hint = usage.map_or_else(
-                    || "add `--help` to see what the command takes".to_owned(),
-                    |usage| format!("usage: {usage}; `--help` says more"),
+                    || "run the command with `--help` for its usage".to_owned(),
+                    |usage| format!("usage: {usage}; for more, add `--help`"),
                 );
                 StableErrorEnvelope::new("command_line_invalid", ErrorCategory::Validation, message).hint(hint)
             }
             Self::TaskEmpty => StableErrorEnvelope::new("task_empty", ErrorCategory::Validation, message)
-                .hint("say what to do: palyra run \"list the files\", or pipe the task in: … | palyra run -"),
+                .hint("say what to do: palyra run \"list the files\"; or read the task from standard input: palyra run - < FILE"),
             Self::TaskUnreadable { .. } => {
                 StableErrorEnvelope::new("task_unreadable", ErrorCategory::Validation, message)
-                    .hint("a task is UTF-8 text of at most 1 MiB; name large files in it with @file:PATH")
+                    .hint("a task is UTF-8 text of at most 1 MiB; refer to large files in it with @file:PATH")
             }
             Self::Attachment { .. } => StableErrorEnvelope::new(
                 "attachment_unreadable",
@@ -214,21 +214,21 @@ impl CliError {
                 message,
             )
             .hint(
-                "attach a text or an image of at most 5 MiB; name files of the workspace in the task with @file:PATH",
+                "attach text or an image of at most 5 MiB; refer to files of the workspace in the task with @file:PATH",
             ),
             Self::Workspace { .. } => {
-                StableErrorEnvelope::new("workspace_not_found", ErrorCategory::Validation, message)
+                StableErrorEnvelope::new("workspace_not_found", ErrorCategory::NotFound, message)
                     .hint("name an existing directory with --workspace DIR")
             }
             Self::NoMatch { kind, .. } => StableErrorEnvelope::new("id_not_found", ErrorCategory::NotFound, message)
                 .hint(match kind {
-                    "approval" => "see `palyra approvals list`; an id, its beginning or its end will do".to_owned(),
-                    "pattern" => "see `palyra approvals patterns`; an id, its beginning or its end will do".to_owned(),
+                    "approval" => "see `palyra approvals list`; the id, its beginning or its end is enough".to_owned(),
+                    "pattern" => "see `palyra approvals patterns`; the id, its beginning or its end is enough".to_owned(),
                     "decision" => "see `palyra runs tape RUN` for the calls of a run; give RUN/CALL".to_owned(),
                     "canvas" => {
-                        "see `palyra canvas list`; an id, its beginning or its end, or `last` will do".to_owned()
+                        "see `palyra canvas list`; the id, its beginning or its end, or `last` is enough".to_owned()
                     }
-                    _ => format!("see `palyra {kind}s list`; an id, its beginning or its end, or `last` will do"),
+                    _ => format!("see `palyra {kind}s list`; the id, its beginning or its end, or `last` is enough"),
                 }),
             Self::Ambiguous { matches, .. } => {
                 StableErrorEnvelope::new("id_ambiguous", ErrorCategory::Validation, message)

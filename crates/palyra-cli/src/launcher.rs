@@ -2,8 +2,8 @@
 //!
 //! The daemon gets a session of its own, so that closing the terminal or pressing Ctrl-C does not reach it. Making a session
 //! between fork and exec would need `unsafe`; instead this program is started again as `palyra daemon run --new-session`,
-//! which makes the session and then becomes `palyrad`. The current directory is kept, because variables such as
-//! `PALYRA_CONFIG` may be relative to it.
+//! which makes the session and then becomes `palyrad`. It begins in the caller's directory, because variables such as
+//! `PALYRA_CONFIG` may be relative to it, and leaves that directory once it has read them.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -16,6 +16,7 @@ use palyra_client::Client;
 use palyra_client::api::HealthResponse;
 use palyra_common::{ErrorCategory, ExitCode, config, env_vars};
 
+use crate::console::Style;
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -49,6 +50,18 @@ pub(crate) async fn ensure(context: &Context) -> Result<(Client, HealthResponse,
     config::load(&context.environment)?;
     let health = start(context, &client).await?;
     Ok((client, health, Started::Now))
+}
+
+/// A client for a command that needs no more of the daemon than its answers. A daemon that was named is never started.
+pub(crate) async fn connect(context: &Context) -> Result<Client, CliError> {
+    if context.address().is_some() {
+        return context.client();
+    }
+    let (client, _, started) = ensure(context).await?;
+    if started == Started::Now && context.console.is_text() {
+        context.console.remark(&context.console.styled(Style::Dim, "the daemon was not running; started it"));
+    }
+    Ok(client)
 }
 
 async fn start(context: &Context, client: &Client) -> Result<HealthResponse, CliError> {
@@ -104,7 +117,7 @@ fn spawn(context: &Context, log: File) -> Result<Child, CliError> {
 
 fn own_program() -> Result<PathBuf, CliError> {
     std::env::current_exe().map_err(|source| CliError::DaemonStart {
-        reason: format!("this program cannot find itself: {source}"),
+        reason: format!("cannot find the path of this program: {source}"),
         category: ErrorCategory::Internal,
         log: Vec::new(),
     })
@@ -142,8 +155,10 @@ fn failed(context: &Context, exited: Option<ExitStatus>, log: &Path, log_start: 
         }
     }
     let (reason, category) = match exited {
-        None => (format!("it is not healthy after {} s", START_PATIENCE.as_secs()), ErrorCategory::Availability),
-        Some(status) => (format!("it ended at once ({status})"), category_of(status)),
+        None => {
+            (format!("it did not become healthy within {} s", START_PATIENCE.as_secs()), ErrorCategory::Availability)
+        }
+        Some(status) => (format!("it exited at once ({status})"), category_of(status)),
     };
     CliError::DaemonStart { reason, category, log: lines }
 }

@@ -9,6 +9,7 @@ mod console;
 mod context;
 mod error;
 mod launcher;
+mod numbers;
 mod reference;
 mod render;
 mod resolve;

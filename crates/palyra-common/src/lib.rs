@@ -41,7 +41,7 @@ pub use deployment_profiles::{
 pub use digest::{Digest, InvalidDigest};
 pub use envelopes::{
     A2uiUpdate, AcpCommandEnvelope, AcpCommandResultEnvelope, ApprovalEvidence, CallProgress, CrossSurfaceHandoff,
-    InconsistentResult, InvalidHandoff, InvalidTelemetry, JournalEvent, LimitsUsed, ModelToken, RunStatus,
+    InconsistentResult, InvalidHandoff, InvalidTelemetry, JournalEvent, LimitsUsed, MODEL_CALL, ModelToken, RunStatus,
     RunStreamBody, RunStreamEvent, StatusDetail, SystemEventRecord, TelemetrySummary, ToolApprovalRequest,
     ToolApprovalResponse, ToolAttestation, ToolDecision, ToolProposal, ToolResult, UxEventName, UxTelemetryEvent,
 };

@@ -128,6 +128,7 @@ impl Composition {
     pub fn main(mut self) -> ProcessCode {
         let ended = Args::of_process().and_then(|arguments| {
             self.environment = arguments.apply(self.environment);
+            leave_current_directory();
             self.run()
         });
         match ended {
@@ -456,6 +457,13 @@ async fn sample_for_export(app: Arc<App>) {
 fn ended(processes: &Arc<Processes>) -> RunEnded {
     let processes = Arc::clone(processes);
     Arc::new(move |run_id| processes.run_ended(run_id))
+}
+
+/// Lets go of the directory that the daemon was started in, so that it can be removed or unmounted. Relative paths of the environment and
+/// the arguments start from the directory that [`Environment`] remembers.
+fn leave_current_directory() {
+    // Where even the root cannot be entered, staying is all that is left.
+    let _ = std::env::set_current_dir("/");
 }
 
 /// Two threads serve a desktop; more than a few only cost memory, since nothing here computes for long.

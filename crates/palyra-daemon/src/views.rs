@@ -73,7 +73,12 @@ pub(crate) fn run_detail(details: RunDetails) -> RunDetail {
         plan: details.plan.map(plan).unwrap_or_default(),
         changes: net_changes(&details.changes),
         pending_approvals: details.open_approvals.into_iter().map(approval).collect(),
-        usage: RunUsage { input_tokens: details.input_tokens, output_tokens: details.output_tokens },
+        usage: RunUsage {
+            input_tokens: details.input_tokens,
+            output_tokens: details.output_tokens,
+            cost: details.cost.map(|cost| cost.micro_usd),
+            cost_assumed: details.cost.is_some_and(|cost| cost.assumed),
+        },
         timings: RunTimings {
             total_ms: details.timings.total_ms,
             model_ms: details.timings.model_ms,

@@ -106,11 +106,14 @@ impl Connection {
                     ending = process.ending(REAP_PATIENCE).await;
                     last_words = process.last_words();
                 }
+                let failed_because = |reason| McpError::ConnectFailed { server: server.to_string(), reason };
                 let error = match (failed, ending, shared.closed()) {
-                    (Ok(Err(_)), Some(reason), _) => McpError::ConnectFailed { server: server.to_string(), reason },
-                    (Ok(Err(_)), None, Some(why)) if why != Closed::EndOfOutput => {
-                        McpError::ConnectFailed { server: server.to_string(), reason: why.reason().to_owned() }
-                    }
+                    (Ok(Err(_)), _, Some(why)) if why != Closed::EndOfOutput => failed_because(why.reason().to_owned()),
+                    // The program's own error is the best that can be said about it.
+                    (_, Some(ending), _) => failed_because(match last_line(&last_words) {
+                        Some(line) => format!("{ending}: {line}"),
+                        None => ending,
+                    }),
                     (Ok(Err(error)), None, _) => {
                         McpError::ConnectFailed { server: server.to_string(), reason: handshake_failure(&error) }
                     }
@@ -348,6 +351,11 @@ impl Drop for Connection {
             subscription.abort();
         }
     }
+}
+
+/// The last line that says something.
+fn last_line(words: &str) -> Option<String> {
+    words.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(quoted)
 }
 
 /// Tells the server that nobody waits any more, without waiting for it.

@@ -41,6 +41,8 @@ pub(crate) enum Closed {
     Flooding,
     /// It sent something oversized that could not be told apart.
     Oversized,
+    /// It sends back what it is sent.
+    Echoing,
     /// It let several calls run into their deadline without a word.
     Silent,
 }
@@ -52,6 +54,7 @@ impl Closed {
             Self::Babbling => "it writes what is not the protocol",
             Self::Flooding => "it sends more messages than are taken",
             Self::Oversized => "it sent a message beyond the limit",
+            Self::Echoing => "it repeats what it is sent, so it is not an MCP server",
             Self::Silent => "it left several calls without an answer",
         }
     }

@@ -133,6 +133,9 @@ where
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
+            if is_echo(&line) {
+                return self.end(Closed::Echoing);
+            }
             let Some(message) = parsed(&line) else {
                 self.garbage += line.len();
                 if self.garbage > MAX_GARBAGE {
@@ -178,6 +181,16 @@ fn parsed(line: &[u8]) -> Option<ServerJsonRpcMessage> {
     let answer = value.get("result").is_some() || value.get("error").is_some();
     let id: RequestId = serde_json::from_value(value.get("id")?.clone()).ok()?;
     answer.then(|| error_for(id, "the answer cannot be understood"))
+}
+
+/// Whether a line is a request that only clients make: whoever writes it sends back what it read.
+fn is_echo(line: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Request {
+        method: String,
+    }
+    serde_json::from_slice::<Request>(line)
+        .is_ok_and(|request| matches!(request.method.as_str(), "server/discover" | "initialize"))
 }
 
 fn error_for(id: RequestId, words: &'static str) -> ServerJsonRpcMessage {

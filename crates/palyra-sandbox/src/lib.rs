@@ -45,7 +45,10 @@ pub use report::{EndCause, Exit, ExitReport, Usage};
 pub use launch::{Child, LauncherOptions, Sandbox, Stdio, Stream, host_facts, main_if_asked};
 #[cfg(target_os = "linux")]
 pub use prove::{Check, ProofKey, ProofReport, prove};
+#[cfg(target_os = "linux")]
+pub use sys::close_on_exec_from;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    Check, Child, LauncherOptions, ProofKey, ProofReport, Sandbox, Stdio, Stream, host_facts, main_if_asked, prove,
+    Check, Child, LauncherOptions, ProofKey, ProofReport, Sandbox, Stdio, Stream, close_on_exec_from, host_facts,
+    main_if_asked, prove,
 };

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use palyra_common::{
-    ErrorCategory, RunId, RunLifecycleHookPhase, RunStreamEvent, Timestamp, ToStableError as _, ToolVerdict,
+    ErrorCategory, MODEL_CALL, RunId, RunLifecycleHookPhase, RunStreamEvent, Timestamp, ToStableError as _, ToolVerdict,
 };
 use palyra_journal::NewRecord;
 use palyra_tools::Workspace;
@@ -385,6 +385,7 @@ impl Driver {
                         turn,
                         attempt,
                         Duration::from_millis(delay_ms),
+                        self.tape.progress.open(MODEL_CALL),
                     ));
                 }
                 Action::StopModel { .. } => self.model = None,

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use palyra_common::ToStableError as _;
 use palyra_models::{
-    ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, Purpose, TurnAssembler, Usage,
+    Attempt, ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, Purpose, TurnAssembler, Usage,
 };
 use palyra_safety::StreamScanner;
+use palyra_tools::ToolProgress;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Level, Span};
 
@@ -52,6 +53,9 @@ pub(super) struct ModelCall {
     gathered: String,
     provider_tries_again: bool,
     gather_until: Option<tokio::time::Instant>,
+    /// Tells followers about attempts that failed.
+    progress: ToolProgress,
+    failed_attempts: u32,
 }
 
 impl ModelCall {
@@ -62,6 +66,7 @@ impl ModelCall {
         turn: u32,
         attempt: u32,
         delay: Duration,
+        progress: ToolProgress,
     ) -> Self {
         let spec = machine.spec();
         let mut messages = context::messages(spec, machine.items());
@@ -88,6 +93,8 @@ impl ModelCall {
             gathered: String::new(),
             provider_tries_again: options.provider.tries_again(),
             gather_until: None,
+            progress,
+            failed_attempts: 0,
         }
     }
 
@@ -118,7 +125,11 @@ impl ModelCall {
                 Metered::Event(event) => {
                     match &event {
                         ModelEvent::TextDelta(text) => self.gather(text),
-                        ModelEvent::Attempted(_) => self.begin_anew(),
+                        ModelEvent::Attempted(attempt) => {
+                            self.failed_attempts += 1;
+                            self.progress.step(None, &retrying(attempt, self.failed_attempts));
+                            self.begin_anew();
+                        }
                         _ => {}
                     }
                     if let Err(error) = self.assembler.push(&event) {
@@ -218,6 +229,23 @@ impl ModelCall {
         }));
         inputs
     }
+}
+
+/// What people read while a call that failed is made again: `work/large: rate limit; retrying in 12 s (attempt 2): …`.
+fn retrying(failed: &Attempt, failures: u32) -> String {
+    let Attempt { asked, error, wait_ms, .. } = failed;
+    let class = error.class.as_str().replace('_', " ");
+    let when = match wait_ms.div_ceil(1000) {
+        0 => "now".to_owned(),
+        seconds => format!("in {seconds} s"),
+    };
+    format!(
+        "{}/{}: {class}; retrying {when} (attempt {}): {}",
+        asked.provider,
+        asked.model,
+        failures.saturating_add(1),
+        error.message
+    )
 }
 
 /// The stream of a call that is opened when it is first polled. It is one span of work, from the request to the end of the answer.

@@ -1,5 +1,6 @@
 //! Looking at runs, sessions and approvals.
 
+use palyra_budget::{Account, MicroUsd};
 use palyra_common::{ApprovalId, RunId, RunMode, Timestamp};
 use palyra_flow::Intent;
 use palyra_journal::{Reader, StoredRecord};
@@ -28,6 +29,8 @@ pub struct RunDetails {
     pub input_tokens: u64,
     /// See `input_tokens`.
     pub output_tokens: u64,
+    /// What its model calls cost, those of auxiliary tasks included; absent before the first.
+    pub cost: Option<RunCost>,
     /// Where its time went.
     pub timings: Timings,
     /// What waits for a person.
@@ -42,6 +45,15 @@ pub struct RunDetails {
     pub agent: String,
     /// The version of the agent that it took; absent if nobody had set it up.
     pub agent_version: Option<u64>,
+}
+
+/// What a run cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunCost {
+    /// How much.
+    pub micro_usd: MicroUsd,
+    /// Whether a price or a count was not known and the worst was assumed.
+    pub assumed: bool,
 }
 
 /// Where the time of a run went, in milliseconds.
@@ -126,6 +138,7 @@ impl Engine {
             changes: Vec::new(),
             input_tokens: 0,
             output_tokens: 0,
+            cost: None,
             timings: Timings::default(),
             open_approvals,
             mode: RunMode::Guarded,
@@ -135,6 +148,11 @@ impl Engine {
             agent_version: None,
         };
         details.read(&records)?;
+        if let Some(cost) = &mut details.cost {
+            let accounts = vec![Account::Run(run_id)];
+            let spent = self.query(move |reader| projections::spent_by(reader.connection(), accounts)).await?;
+            cost.micro_usd = spent.iter().map(|row| row.spent).sum();
+        }
         // A tape of an older machine does not replay; it had no envelope either.
         if let Ok(replayed) = replay(&records) {
             details.envelope = replayed.machine.envelope().intents().to_vec();
@@ -179,6 +197,10 @@ impl RunDetails {
                     self.timings.model_ms += turn.duration_ms;
                     self.input_tokens += turn.usage.input_tokens;
                     self.output_tokens += turn.usage.output_tokens;
+                    self.cost.get_or_insert_default().assumed |= turn.cost.assumed;
+                }
+                TapeEntry::Input(Input::ModelFailed(failure)) => {
+                    self.cost.get_or_insert_default().assumed |= failure.cost.assumed;
                 }
                 TapeEntry::Input(Input::ToolFinished { result, .. }) => {
                     // Outcomes are in the order of their ends, so an earlier call can only overlap at the beginning.

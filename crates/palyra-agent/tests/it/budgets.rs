@@ -96,6 +96,8 @@ async fn a_run_stops_before_the_call_and_goes_on_when_a_person_grants_more() {
     let bench = bench(&shop, &[(BudgetScope::Global, Threshold::Hard, "$0.05")], 4).await;
     let first = ended(&bench, &bench.engine.create_run(bench.task("one")).await.unwrap()).await;
     assert_eq!(first.phase, RunLifecyclePhase::Completed);
+    let cost = bench.engine.run_details(first.run_id).await.unwrap().cost.unwrap();
+    assert_eq!((cost.micro_usd.0, cost.assumed), (ANSWER * CENT, false));
     // Three cents are spent; the next call may cost four.
     let second = ended(&bench, &bench.engine.create_run(bench.task("two")).await.unwrap()).await;
     assert_eq!((second.phase, second.reason), (RunLifecyclePhase::Failed, Some(TerminationReason::BudgetExceeded)));

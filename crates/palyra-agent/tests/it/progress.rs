@@ -4,8 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::StreamExt as _;
 use palyra_agent::Followed;
-use palyra_common::{CallProgress, Label, RunStreamEvent};
+use palyra_common::{CallProgress, Label, MODEL_CALL, RunStreamEvent};
+use palyra_models::{
+    Answering, Attempt, ModelError, ModelErrorClass, ModelEvent, ModelProvider, ModelRequest, ModelStream,
+    ProviderInfo, StopReason,
+};
 use palyra_tools::{Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -95,4 +100,55 @@ async fn a_tool_that_nobody_listens_to_is_not_held_up() {
     let bench = setup(&may_end).start().await;
     let (run, _) = bench.run("work").await;
     assert_eq!(run.answer.as_deref(), Some("finished"));
+}
+
+/// Fails once as a router does, and answers when the test lets it.
+struct Limited {
+    may_answer: Arc<Semaphore>,
+}
+
+#[async_trait]
+impl ModelProvider for Limited {
+    fn name(&self) -> &str {
+        "limited"
+    }
+    fn describe(&self) -> ProviderInfo {
+        ProviderInfo { name: "limited".into(), model: "m".into(), context_tokens: 100_000, is_language_model: true }
+    }
+    async fn stream(&self, _: ModelRequest) -> Result<ModelStream, ModelError> {
+        let asked = Answering { provider: "work".into(), model: "large".into(), credential: None };
+        let error = ModelError::new(ModelErrorClass::RateLimit, "too many requests");
+        let failed = ModelEvent::Attempted(Attempt { asked: asked.clone(), error, wait_ms: 11_600, usage: None });
+        let may_answer = Arc::clone(&self.may_answer);
+        let answer = futures::stream::once(async move {
+            let _permit = may_answer.acquire().await;
+            Ok(ModelEvent::TextDelta("here".into()))
+        });
+        let before =
+            futures::stream::iter([ModelEvent::Answering(asked.clone()), failed, ModelEvent::Answering(asked)]);
+        let end = futures::stream::iter([Ok(ModelEvent::Finished(StopReason::EndTurn))]);
+        Ok(before.map(Ok).chain(answer).chain(end).boxed())
+    }
+}
+
+#[tokio::test]
+async fn a_model_call_that_failed_and_is_made_again_is_told_while_it_waits() {
+    let may_answer = Arc::new(Semaphore::new(0));
+    let mut setup = Setup::script("turn = []");
+    setup.provider = Some(Arc::new(Limited { may_answer: Arc::clone(&may_answer) }));
+    let bench = setup.start().await;
+    let run = bench.engine.create_run(bench.task("work")).await.unwrap();
+    let mut follower = bench.engine.follow(run.run_id, 1).await.unwrap();
+    let mut told: Vec<CallProgress> = Vec::new();
+    let follow = async {
+        while let Some(followed) = follower.next_with_progress().await.unwrap() {
+            if let Followed::Progress(news) = followed {
+                told.extend(news.iter().filter_map(|event| event.progress().cloned()));
+                may_answer.add_permits(1);
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), follow).await.expect("the run goes on");
+    let told: Vec<_> = told.iter().map(|told| (told.call_id.as_str(), told.message.as_str())).collect();
+    assert_eq!(told, [(MODEL_CALL, "work/large: rate limit; retrying in 12 s (attempt 2): too many requests")]);
 }

@@ -14,12 +14,13 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::launcher;
 
 /// Replies that wait for a slow reader.
 const OUTBOX: usize = 16;
 
 pub(super) async fn execute(context: &Context) -> Result<ExitCode, CliError> {
-    let client = context.client()?;
+    let client = launcher::connect(context).await?;
     let (outbox, mut replies) = mpsc::channel::<SocketReply>(OUTBOX);
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut tasks = JoinSet::new();

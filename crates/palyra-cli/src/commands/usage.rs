@@ -7,6 +7,7 @@ use palyra_common::ExitCode;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::launcher;
 use crate::render::table;
 
 /// What to show.
@@ -21,14 +22,14 @@ pub(crate) struct UsageArguments {
 }
 
 pub(super) async fn execute(arguments: UsageArguments, context: &Context) -> Result<ExitCode, CliError> {
-    let usage = context.client()?.usage(&UsageParams { by: Some(arguments.by) }).await?;
+    let usage = launcher::connect(context).await?.usage(&UsageParams { by: Some(arguments.by) }).await?;
     let console = &context.console;
     if arguments.csv {
         console.piece(&usage.report.to_csv())?;
     } else if !console.is_text() {
         console.document(&usage)?;
     } else if usage.report.groups.is_empty() && usage.budgets.is_empty() {
-        console.remark("no model was asked yet");
+        console.remark("no model calls yet");
     } else {
         lines(&usage).iter().try_for_each(|line| console.line(line))?;
     }
@@ -44,7 +45,7 @@ fn lines(usage: &UsageResponse) -> Vec<String> {
     let name = usage.report.by.to_string().to_uppercase();
     let mut lines = table::lines([name.as_str(), "CALLS", "INPUT", "CACHED", "OUTPUT", "COST"], &rows);
     if !usage.report.total.assumed_micro_usd.is_zero() {
-        lines.push("~ holds an assumed part: a price or a count was not known, and the highest was taken".to_owned());
+        lines.push("~ an upper bound: a price or a token count was not known".to_owned());
     }
     if !usage.budgets.is_empty() {
         let budgets: Vec<[String; 4]> = usage.budgets.iter().map(budget).collect();
@@ -72,7 +73,7 @@ fn budget(budget: &BudgetView) -> [String; 4] {
     let spent = match (budget.spent, budget.reserved) {
         (Some(spent), Some(reserved)) if !reserved.is_zero() => format!("{spent} (+{reserved} under way)"),
         (Some(spent), _) => spent.to_string(),
-        (None, _) => "each its own".to_owned(),
+        (None, _) => "per item".to_owned(),
     };
     [budget.scope.to_string(), spent, amount(budget.soft), amount(budget.hard)]
 }

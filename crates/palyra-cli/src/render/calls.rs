@@ -17,6 +17,9 @@ pub(crate) fn subject(arguments: &Value) -> String {
     if let Some(patch) = arguments.get("patch").and_then(Value::as_str) {
         return shortened(&patched_files(patch).join(" "), WIDTH);
     }
+    if let Some(argv) = arguments.get("argv").and_then(Value::as_array) {
+        return shortened(&command(argv), WIDTH);
+    }
     let parts: Vec<String> = TELLING
         .iter()
         .filter_map(|name| arguments.get(*name))
@@ -28,6 +31,19 @@ pub(crate) fn subject(arguments: &Value) -> String {
         .take(2)
         .collect();
     shortened(&parts.join(" in "), WIDTH)
+}
+
+/// A program with its arguments as a shell would take them.
+fn command(argv: &[Value]) -> String {
+    let words = argv.iter().filter_map(Value::as_str).map(|word| {
+        let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+".contains(c);
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word.to_owned()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The files that a patch names, in either of the two formats.
@@ -86,6 +102,8 @@ mod tests {
     fn a_call_is_told_by_its_arguments() {
         assert_eq!(subject(&json!({ "path": "notes.md", "limit": 3 })), "notes.md");
         assert_eq!(subject(&json!({ "path": "src", "pattern": "TODO" })), "TODO in src");
+        assert_eq!(subject(&json!({ "argv": ["grep", "-n", "two words", "src"] })), "grep -n 'two words' src");
+        assert_eq!(subject(&json!({ "argv": ["echo", "it's", ""] })), r"echo 'it'\''s' ''");
         assert_eq!(subject(&json!({})), "");
         assert_eq!(subject(&json!("odd")), "");
         assert_eq!(subject(&json!({ "path": "a\u{1b}[31m\nb" })), "a\u{fffd}[31m b");

@@ -12,11 +12,23 @@ const KINDS: [(&str, &str); 2] =
 /// Most characters of one thing that is told.
 const SHOWN: usize = 240;
 
+/// Whether the failed attempts of a call were told as they happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempts {
+    Told,
+    Untold,
+}
+
+/// Whether an event ends a model call.
+pub(crate) fn is_one(event: &JournalEvent) -> bool {
+    KINDS.iter().any(|(kind, _)| *kind == event.kind)
+}
+
 /// The lines that a person who follows a run sees.
-pub(crate) fn lines(event: &JournalEvent) -> Vec<String> {
+pub(crate) fn lines(event: &JournalEvent, told: Attempts) -> Vec<String> {
     let Some(call) = call(event) else { return Vec::new() };
-    let asked_in_vain = attempts(call).map(|tried| format!("model: {tried}"));
-    asked_in_vain.chain(notices(call).map(|notice| format!("budget: {notice}"))).collect()
+    let failed = attempts(call).filter(|_| told == Attempts::Untold).map(|tried| format!("model: {tried}"));
+    failed.chain(notices(call).map(|notice| format!("budget: {notice}"))).collect()
 }
 
 /// The same in one line, if there is anything.
@@ -71,9 +83,13 @@ mod tests {
             payload: json!({"input": {"model_turn_finished": turn}}),
         };
         let tried = "work/large failed (rate_limit): the model server\u{fffd} answered 429";
-        assert_eq!(lines(&event), [format!("model: {tried}"), "budget: $8.00 is spent on day 2026-11-16".to_owned()]);
+        assert_eq!(lines(&event, Attempts::Told), ["budget: $8.00 is spent on day 2026-11-16"]);
+        assert_eq!(
+            lines(&event, Attempts::Untold),
+            [format!("model: {tried}"), "budget: $8.00 is spent on day 2026-11-16".to_owned()]
+        );
         assert_eq!(about(&event).unwrap(), format!("{tried}; $8.00 is spent on day 2026-11-16"));
         let plain = JournalEvent { payload: json!({"input": {"model_turn_finished": {"turn": 1}}}), ..event };
-        assert!(lines(&plain).is_empty() && about(&plain).is_none());
+        assert!(lines(&plain, Attempts::Untold).is_empty() && about(&plain).is_none());
     }
 }

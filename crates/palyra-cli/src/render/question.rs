@@ -154,14 +154,18 @@ pub(crate) fn agreed(sentence: &str) -> String {
     visible(sentence).replace(['\n', '\t'], " ").trim().to_owned()
 }
 
-/// What is said where nobody can type an answer.
+/// What is said where nobody can type an answer: the question, and a command to copy for each thing that can be done about it.
 pub(crate) fn elsewhere(question: &Question) -> Vec<String> {
-    let mut lines = vec![format!("waiting for a decision: {}", shortened(&question.summary, 300))];
+    let id = question.approval_id;
+    let mut lines = vec![format!("needs an answer: {}", shortened(&question.summary, 300))];
     lines.extend(evidence::lines(&question.evidence, Extent::Glance).into_iter().map(|line| format!("  {line}")));
-    lines.push(format!("  palyra approvals show {}", question.approval_id));
-    lines.push(format!("  palyra approvals decide {} allow|deny", question.approval_id));
+    let mut next = |what: &str, command: String| lines.push(format!("  {what:<8}  {command}"));
+    next("details", format!("palyra approvals show {id}"));
+    next("allow", format!("palyra approvals decide {id} allow"));
+    next("deny", format!("palyra approvals decide {id} deny"));
     if let Some(run_id) = question.run_id {
-        lines.push(format!("  or end the run: palyra runs abort {run_id}"));
+        next("go on", format!("palyra runs attach {run_id}"));
+        next("give up", format!("palyra runs abort {run_id}"));
     }
     lines
 }

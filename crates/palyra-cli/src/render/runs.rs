@@ -1,7 +1,10 @@
-//! Runs as text: one line each in lists, a page for one, what one set out to do, and the closing lines of `palyra run`.
+//! Runs as text: one line each in lists, a page for one, its declared effects, and the closing lines of `palyra run`.
 
-use palyra_client::api::{FileChangeKind, FileChangeView, IntentView, RunAgentView, RunDetail, RunTimings, RunView};
-use palyra_common::{ExitCode, RunLifecyclePhase, StatusDetail, TerminationReason, model_advice};
+use palyra_client::api::{
+    FileChangeKind, FileChangeView, IntentView, RunAgentView, RunDetail, RunTimings, RunUsage, RunView,
+};
+use palyra_common::{ExitCode, RunLifecyclePhase, StatusDetail, TerminationReason, ToStableError as _, model_advice};
+use palyra_models::{ModelError, ModelErrorClass};
 
 use super::evidence::{self, Extent};
 use super::text::{counted, instant, millis, shortened};
@@ -13,22 +16,37 @@ pub(crate) fn exit_code(run: &RunView) -> ExitCode {
     match (run.phase, run.reason) {
         (RunLifecyclePhase::Completed, _) => ExitCode::Ok,
         (_, Some(TerminationReason::ApprovalDenied)) => ExitCode::Policy,
-        (_, Some(TerminationReason::ProviderError)) => ExitCode::Connectivity,
+        (_, Some(TerminationReason::ProviderError)) => {
+            run.detail.as_ref().and_then(|detail| model_exit_code(&detail.code)).unwrap_or(ExitCode::Connectivity)
+        }
         _ => ExitCode::Precondition,
     }
 }
 
-/// Phase and reason: `completed`, `failed (max_turns)`, `failed (max_tool_calls: loop_detected)`.
+/// The exit code of a failed model call: the same whether a run ended by it or a command met it.
+fn model_exit_code(code: &str) -> Option<ExitCode> {
+    if code == "content_policy" {
+        return Some(ExitCode::Policy);
+    }
+    let envelopes = ModelErrorClass::ALL.iter().map(|class| ModelError::new(*class, "").to_stable());
+    envelopes.into_iter().find(|envelope| envelope.code == code).map(|envelope| envelope.exit_code())
+}
+
+/// Phase and reason: `completed`, `cancelled`, `failed (max_turns)`, `failed (max_tool_calls: loop_detected)`.
 pub(crate) fn outcome(run: &RunView) -> String {
-    let mut more = Vec::new();
-    // "completed (final_answer)" would say the same twice.
-    if let Some(reason) = run.reason.filter(|reason| *reason != TerminationReason::FinalAnswer) {
+    let cancelled = (run.phase, run.reason) == (RunLifecyclePhase::Aborted, Some(TerminationReason::Cancellation));
+    let mut more: Vec<String> = Vec::new();
+    // "completed (final_answer)" and "cancelled (cancellation)" would say the same twice.
+    if let Some(reason) = run.reason.filter(|reason| !cancelled && *reason != TerminationReason::FinalAnswer) {
         more.push(reason.as_str().to_owned());
     }
-    if let Some(detail) = &run.detail {
-        more.push(shortened(&detail.code, 60));
+    if let Some(detail) = run.detail.as_ref().filter(|detail| !(cancelled && detail.code == "cancelled")) {
+        let code = shortened(&detail.code, 60);
+        if !more.contains(&code) {
+            more.push(code);
+        }
     }
-    let mut text = run.phase.as_str().to_owned();
+    let mut text = if cancelled { "cancelled" } else { run.phase.as_str() }.to_owned();
     if !more.is_empty() {
         text.push_str(&format!(" ({})", more.join(": ")));
     }
@@ -38,18 +56,32 @@ pub(crate) fn outcome(run: &RunView) -> String {
     text
 }
 
-/// What people say about where the time went.
+/// Where the time went.
 pub(crate) fn timings(timings: &RunTimings) -> String {
-    let mut text = format!(
-        "{} in all: model {}, tools {}",
-        millis(timings.total_ms),
-        millis(timings.model_ms),
-        millis(timings.tools_ms)
-    );
+    let mut text =
+        format!("{} (model {}, tools {}", millis(timings.total_ms), millis(timings.model_ms), millis(timings.tools_ms));
     if timings.waiting_ms > 0 {
         text.push_str(&format!(", waiting for you {}", millis(timings.waiting_ms)));
     }
+    text.push(')');
     text
+}
+
+/// What the model consumed and cost; nothing for a run without a language model.
+pub(crate) fn usage(usage: &RunUsage) -> Option<String> {
+    if usage.input_tokens == 0 && usage.output_tokens == 0 {
+        return None;
+    }
+    let input = usize::try_from(usage.input_tokens).unwrap_or(usize::MAX);
+    let tokens = format!("{} in, {} out", counted(input, "token"), usage.output_tokens);
+    Some(match usage.cost {
+        Some(cost) => {
+            // A price or a count that was not known makes the amount an estimate, and the highest it can be.
+            let mark = if usage.cost_assumed { "at most " } else { "" };
+            format!("{tokens}, {mark}{cost}")
+        }
+        None => tokens,
+    })
 }
 
 /// One line per changed file.
@@ -76,26 +108,39 @@ fn why(detail: &StatusDetail) -> String {
     }
 }
 
+/// What is said beyond what happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Advice {
+    /// Where to look next.
+    WhereToLook,
+    /// Nothing.
+    None,
+}
+
 /// The closing lines of `palyra run`.
-pub(crate) fn summary(detail: &RunDetail) -> Vec<String> {
+pub(crate) fn summary(detail: &RunDetail, advice: Advice) -> Vec<String> {
     let run = &detail.run;
-    let mut lines = vec![format!("{} — {}", outcome(run), timings(&detail.timings))];
+    let mut first = format!("{} in {}", outcome(run), timings(&detail.timings));
+    if let Some(usage) = usage(&detail.usage) {
+        first.push_str(&format!(", {usage}"));
+    }
+    let mut lines = vec![first];
     if let Some(detail) = &run.detail {
         lines.push(format!("  {}", why(detail)));
     }
+    let id = run.run_id;
     if !detail.changes.is_empty() {
-        lines.push(format!("{} changed:", counted(detail.changes.len(), "file")));
+        let undo = if run.undone { String::new() } else { format!(" (to undo: palyra runs undo {id})") };
+        lines.push(format!("{} changed{undo}:", counted(detail.changes.len(), "file")));
         lines.extend(changes(&detail.changes).into_iter().map(|line| format!("  {line}")));
     }
-    let id = run.run_id;
-    lines.push("where to look next:".to_owned());
-    let mut next = |command: String, what: &str| lines.push(format!("  {command:<43}  {what}"));
-    next(format!("palyra runs show {id}"), "the answer, the changes, the time");
-    next(format!("palyra runs tape {id}"), "every step");
-    if !detail.changes.is_empty() && !run.undone {
-        next(format!("palyra runs undo {id}"), "take its file changes back");
+    if advice == Advice::WhereToLook {
+        lines.push("where to look next:".to_owned());
+        let mut next = |command: String, what: &str| lines.push(format!("  {command:<43}  {what}"));
+        next(format!("palyra runs show {id}"), "the answer, the changes, the time");
+        next(format!("palyra runs tape {id}"), "every step");
+        next("palyra journal verify".to_owned(), "check that the record is complete");
     }
-    next("palyra journal verify".to_owned(), "check that the record is whole");
     lines
 }
 
@@ -117,11 +162,11 @@ pub(crate) fn list(runs: &[RunView]) -> Vec<String> {
     table::lines(["RUN", "CREATED (UTC)", "OUTCOME", "TURNS", "CALLS", "TASK"], &rows)
 }
 
-/// What a run set out to do, one line per tool. Whatever else it tries outside the workspace after it has read untrusted
+/// The effects that a run declared, one line per tool. Whatever else it tries outside the workspace after it has read untrusted
 /// text is asked about first.
 pub(crate) fn envelope(intents: &[IntentView]) -> Vec<String> {
     if intents.is_empty() {
-        return vec!["set out to: nothing outside the workspace".to_owned()];
+        return vec!["declared effects: none".to_owned()];
     }
     intents
         .iter()
@@ -129,9 +174,9 @@ pub(crate) fn envelope(intents: &[IntentView]) -> Vec<String> {
             let tool = shortened(&intent.tool, 100);
             let named: Vec<String> = intent.destinations.iter().map(|named| evidence::cell(named, 200)).collect();
             if named.is_empty() {
-                format!("set out to: {tool} → wherever the work shows")
+                format!("declared effect: {tool} → any destination")
             } else {
-                format!("set out to: {tool} → {}", named.join(", "))
+                format!("declared effect: {tool} → {}", named.join(", "))
             }
         })
         .collect()
@@ -146,7 +191,7 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
         format!("phase      {}", outcome(run)),
     ];
     if let Some(detail) = &run.detail {
-        lines.push(format!("because    {}", why(detail)));
+        lines.push(format!("reason     {}", why(detail)));
     }
     lines.push(format!("workspace  {}", shortened(&run.workspace, 300)));
     lines.push(format!("model      {}", shortened(&run.model, 100)));
@@ -160,12 +205,13 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
         lines.push(format!("ended      {} UTC", instant(ended)));
     }
     lines.push(format!("time       {}", timings(&detail.timings)));
+    if let Some(usage) = usage(&detail.usage) {
+        lines.push(format!("usage      {usage}"));
+    }
     lines.push(format!(
-        "work       {}, {}, {} tokens in, {} out; tape up to {}",
+        "work       {}, {}, {} events",
         counted(run.turns as usize, "turn"),
         counted(run.tool_calls as usize, "tool call"),
-        detail.usage.input_tokens,
-        detail.usage.output_tokens,
         run.last_seq
     ));
     lines.push(String::new());
@@ -184,10 +230,11 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
         lines.extend(changes(&detail.changes).into_iter().map(|line| format!("  {line}")));
     }
     for approval in &detail.pending_approvals {
-        lines.push(format!("waits for you: {}", shortened(&approval.summary, 200)));
+        lines.push(format!("needs an answer: {}", shortened(&approval.summary, 200)));
         lines.extend(evidence::lines(&approval.evidence, Extent::Glance).into_iter().map(|line| format!("  {line}")));
         lines.push(format!("  palyra approvals show {}", approval.approval_id));
-        lines.push(format!("  palyra approvals decide {} allow|deny", approval.approval_id));
+        lines.push(format!("  palyra approvals decide {} allow", approval.approval_id));
+        lines.push(format!("  palyra approvals decide {} deny", approval.approval_id));
     }
     lines
 }

@@ -1,5 +1,6 @@
 //! Runs as text, as a person sees them.
 
+use palyra_budget::MicroUsd;
 use palyra_client::api::{FileChangeKind, FileChangeView, IntentView, RunDetail, RunTimings, RunUsage, RunView};
 use palyra_common::{
     ExitCode, RunId, RunLifecyclePhase, RunMode, SessionId, StatusDetail, TerminationReason, Timestamp,
@@ -43,35 +44,51 @@ fn detail() -> RunDetail {
             after: None,
         }],
         pending_approvals: Vec::new(),
-        usage: RunUsage { input_tokens: 120, output_tokens: 30 },
+        usage: RunUsage { input_tokens: 120, output_tokens: 30, cost: Some(MicroUsd(1_250)), cost_assumed: false },
         timings: RunTimings { total_ms: 1000, model_ms: 12, tools_ms: 5, waiting_ms: 0 },
     }
 }
 
 #[test]
-fn the_end_of_a_run() {
+fn the_end_of_a_run_tells_time_tokens_and_cost() {
     let id = RunId::from_u128(1);
+    let end = format!(
+        "completed in 1.0 s (model 12 ms, tools 5 ms), 120 tokens in, 30 out, $0.00125\n1 file changed (to undo: palyra \
+         runs undo {id}):\n  ~ notes.md"
+    );
+    assert_eq!(summary(&detail(), Advice::None).join("\n"), end);
     assert_eq!(
-        summary(&detail()).join("\n"),
+        summary(&detail(), Advice::WhereToLook).join("\n"),
         format!(
-            "completed — 1.0 s in all: model 12 ms, tools 5 ms\n1 file changed:\n  ~ notes.md\nwhere to look next:\n  \
-             palyra runs show {id}  the answer, the changes, the time\n  palyra runs tape {id}  every step\n  palyra \
-             runs undo {id}  take its file changes back\n  palyra journal verify                        check that the \
-             record is whole"
+            "{end}\nwhere to look next:\n  palyra runs show {id}  the answer, the changes, the time\n  palyra runs tape {id}  \
+             every step\n  palyra journal verify                        check that the record is complete"
         )
     );
+}
+
+#[test]
+fn usage_says_what_is_known() {
+    let shown =
+        |input_tokens, cost, cost_assumed| usage(&RunUsage { input_tokens, output_tokens: 0, cost, cost_assumed });
+    assert_eq!(shown(0, None, false), None, "no language model was asked");
+    assert_eq!(shown(7, None, false).as_deref(), Some("7 tokens in, 0 out"));
+    assert_eq!(shown(7, Some(MicroUsd(0)), false).as_deref(), Some("7 tokens in, 0 out, $0.00"));
+    assert_eq!(shown(7, Some(MicroUsd(2_000_000)), true).as_deref(), Some("7 tokens in, 0 out, at most $2.00"));
 }
 
 #[test]
 fn a_page_shows_everything_and_obeys_nothing() {
     let page = page(&detail()).join("\n");
     assert!(page.contains("phase      completed\n"), "{page}");
-    assert!(page.contains("work       3 turns, 2 tool calls, 120 tokens in, 30 out; tape up to 17"), "{page}");
+    assert!(
+        page.contains("usage      120 tokens in, 30 out, $0.00125\nwork       3 turns, 2 tool calls, 17 events"),
+        "{page}"
+    );
     assert!(page.contains("answer\n  Done.\n  One file\u{fffd}[2J changed.\n"), "{page}");
 }
 
 #[test]
-fn a_page_says_what_the_run_set_out_to_do() {
+fn a_page_lists_declared_effects() {
     let intent = |tool: &str, destinations: &[&str]| IntentView {
         tool: tool.to_owned(),
         destinations: destinations.iter().map(|&name| name.to_owned()).collect(),
@@ -80,12 +97,12 @@ fn a_page_says_what_the_run_set_out_to_do() {
     let text = page(&RunDetail { envelope, ..detail() }).join("\n");
     assert!(
         text.contains(
-            "\nmode       guarded\nset out to: mcp.bank.send_money → GB29, «with › and \u{fffd}»\nset out to: \
-             mcp.chat.post → wherever the work shows\n"
+            "\nmode       guarded\ndeclared effect: mcp.bank.send_money → GB29, «with › and \u{fffd}»\ndeclared effect: \
+             mcp.chat.post → any destination\n"
         ),
         "{text}"
     );
-    assert!(page(&detail()).contains(&"set out to: nothing outside the workspace".to_owned()));
+    assert!(page(&detail()).contains(&"declared effects: none".to_owned()));
 }
 
 #[test]
@@ -113,6 +130,21 @@ fn exit_codes_follow_the_end() {
 }
 
 #[test]
+fn a_model_that_failed_ends_a_run_with_the_code_of_its_own_page() {
+    let ended = |code: &str| {
+        let detail = Some(StatusDetail { code: code.to_owned(), message: String::new() });
+        let (phase, reason) = (RunLifecyclePhase::Failed, Some(TerminationReason::ProviderError));
+        exit_code(&RunView { phase, reason, detail, ..run() })
+    };
+    assert_eq!(ended("model_request_rejected"), ExitCode::Precondition);
+    assert_eq!(ended("model_auth_failed"), ExitCode::Auth);
+    assert_eq!(ended("model_content_refused"), ExitCode::Policy);
+    assert_eq!(ended("content_policy"), ExitCode::Policy);
+    assert_eq!(ended("model_unreachable"), ExitCode::Connectivity);
+    assert_eq!(ended("model_empty_answer"), ExitCode::Connectivity, "no page of a class");
+}
+
+#[test]
 fn an_outcome_names_what_went_wrong() {
     let looped = StatusDetail { code: "loop_detected".to_owned(), message: "the same call".to_owned() };
     let run = RunView {
@@ -123,4 +155,14 @@ fn an_outcome_names_what_went_wrong() {
         ..run()
     };
     assert_eq!(outcome(&run), "failed (max_tool_calls: loop_detected), undone");
+}
+
+#[test]
+fn an_outcome_says_nothing_twice() {
+    let detail = |code: &str| Some(StatusDetail { code: code.to_owned(), message: String::new() });
+    let shown = |phase, reason, code| outcome(&RunView { phase, reason: Some(reason), detail: detail(code), ..run() });
+    use {RunLifecyclePhase as Phase, TerminationReason as Reason};
+    assert_eq!(shown(Phase::Aborted, Reason::Cancellation, "cancelled"), "cancelled");
+    assert_eq!(shown(Phase::Failed, Reason::MaxTurns, "max_turns"), "failed (max_turns)");
+    assert_eq!(shown(Phase::Aborted, Reason::ApprovalDenied, "approval_denied"), "aborted (approval_denied)");
 }

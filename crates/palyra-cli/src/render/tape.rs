@@ -15,6 +15,33 @@ pub(crate) fn line(event: &RunStreamEvent) -> String {
         .to_owned()
 }
 
+/// Joins consecutive pieces of one turn's text into one event, so that an answer is one line however it was streamed.
+#[derive(Debug, Default)]
+pub(crate) struct Folded {
+    text: Option<RunStreamEvent>,
+}
+
+impl Folded {
+    /// Takes the next event; gives back those that are complete with it.
+    pub(crate) fn push(&mut self, event: RunStreamEvent) -> Vec<RunStreamEvent> {
+        if let RunStreamBody::ModelToken(piece) = &event.body {
+            if let Some(RunStreamEvent { body: RunStreamBody::ModelToken(text), .. }) = &mut self.text
+                && text.turn == piece.turn
+            {
+                text.text.push_str(&piece.text);
+                return Vec::new();
+            }
+            return self.text.replace(event).into_iter().collect();
+        }
+        self.text.take().into_iter().chain([event]).collect()
+    }
+
+    /// What is left at the end.
+    pub(crate) fn finish(self) -> Option<RunStreamEvent> {
+        self.text
+    }
+}
+
 /// What happened, and the rest of the line.
 struct Told<'a> {
     what: &'a str,
@@ -89,6 +116,35 @@ mod tests {
         let mut event = json!({ "run_id": RunId::from_u128(1), "seq": 7, "at": Timestamp(1_794_700_000_123) });
         event.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
         line(&serde_json::from_value(event).unwrap())
+    }
+
+    #[test]
+    fn streamed_text_is_one_line_per_turn() {
+        let event = |seq: u64, body: serde_json::Value| -> RunStreamEvent {
+            let mut event = json!({ "run_id": RunId::from_u128(1), "seq": seq, "at": Timestamp(0) });
+            event.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+            serde_json::from_value(event).unwrap()
+        };
+        let token = |turn: u32, text: &str| json!({ "model_token": { "turn": turn, "text": text } });
+        let mut folded = Folded::default();
+        let mut shown: Vec<RunStreamEvent> = Vec::new();
+        for (seq, body) in [
+            token(1, "one "),
+            token(1, "two"),
+            token(2, "three"),
+            json!({ "status": { "phase": "completed" } }),
+            token(3, "four"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            shown.extend(folded.push(event(seq as u64 + 1, body)));
+        }
+        shown.extend(folded.finish());
+        let lines: Vec<String> = shown.iter().map(line).collect();
+        assert_eq!(lines.len(), 4, "{lines:?}");
+        assert!(lines[0].starts_with("   1") && lines[0].ends_with("one two"), "{lines:?}");
+        assert!(lines[1].starts_with("   3") && lines[1].ends_with("three"), "{lines:?}");
     }
 
     #[test]

@@ -39,6 +39,34 @@ pub(crate) fn shortened(text: &str, width: usize) -> String {
     short
 }
 
+/// Lines of at most `width` characters, broken between words; a word that is longer than a line is broken where the line ends.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let mut length = 0;
+    for word in text.split(' ') {
+        let mut letters: Vec<char> = word.chars().collect();
+        if length > 0 && length + 1 + letters.len() > width {
+            lines.push(std::mem::take(&mut line));
+            length = 0;
+        } else if length > 0 {
+            line.push(' ');
+            length += 1;
+        }
+        while length + letters.len() > width {
+            let rest = letters.split_off(width - length);
+            line.extend(letters);
+            lines.push(std::mem::take(&mut line));
+            (letters, length) = (rest, 0);
+        }
+        length += letters.len();
+        line.extend(letters);
+    }
+    lines.push(line);
+    lines
+}
+
 /// The same with the gap in the middle: of an address, a path or a command both ends tell something.
 pub(crate) fn shortened_inside(text: &str, width: usize) -> String {
     let line = one_line(text);
@@ -124,6 +152,14 @@ mod tests {
         assert_eq!(shortened_inside("abcdefghij", 10), "abcdefghij");
         assert_eq!((shortened_inside("äöü", 1), shortened_inside("äöü", 2)), ("…".to_owned(), "ä…".to_owned()));
         assert_eq!((counted(1, "file"), counted(0, "file")), ("1 file".to_owned(), "0 files".to_owned()));
+    }
+
+    #[test]
+    fn lines_break_between_words() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("a verylongword b", 5), ["a", "veryl", "ongwo", "rd b"]);
+        assert_eq!(wrapped("", 5), [""]);
+        assert_eq!(wrapped("äöü ß", 3), ["äöü", "ß"]);
     }
 
     #[test]

@@ -236,11 +236,3 @@ fn a_person_who_watches_answers_at_the_terminal() {
     terminal.end();
     assert_eq!(decisions(&daemon), [r#"{"decision":"allow","scope":"timeboxed","minutes":60}"#]);
 }
-
-#[test]
-fn without_a_daemon_there_is_nothing_to_watch() {
-    let place = Place::new();
-    let ran = place.run(&["approvals", "watch"]);
-    assert_eq!((ran.code, ran.out.as_str()), (4, ""));
-    assert!(ran.err.contains("[daemon_unreachable]"), "{}", ran.err);
-}

@@ -19,13 +19,12 @@ fn an_answer_goes_to_stdout_and_everything_else_to_stderr() {
         format!(
             "run {id} · session 00000000000000000000000001 · offline\n  no model is configured\n\
              • palyra.fs.read notes.md … 12 ms\n\
-             completed — 120 ms in all: model 100 ms, tools 12 ms\n\
-             1 file changed:\n  ~ notes.md\n\
+             completed in 120 ms (model 100 ms, tools 12 ms), 1 token in, 2 out, $0.0003\n\
+             1 file changed (to undo: palyra runs undo {id}):\n  ~ notes.md\n\
              where to look next:\n\
              \x20 palyra runs show {id}  the answer, the changes, the time\n\
              \x20 palyra runs tape {id}  every step\n\
-             \x20 palyra runs undo {id}  take its file changes back\n\
-             \x20 palyra journal verify                        check that the record is whole\n"
+             \x20 palyra journal verify                        check that the record is complete\n"
         )
     );
     let (line, body) = &daemon.requests()[1];
@@ -73,7 +72,7 @@ fn a_run_that_fails_ends_with_seven() {
     let _daemon = FakeDaemon::start(&place, Story::Fails);
     let ran = place.run(&["run", "x"]);
     assert_eq!(ran.code, 7);
-    assert!(ran.err.contains("failed (max_turns) — 120 ms in all"), "{}", ran.err);
+    assert!(ran.err.contains("failed (max_turns) in 120 ms ("), "{}", ran.err);
 }
 
 #[test]
@@ -87,7 +86,7 @@ fn ctrl_c_aborts_the_run_and_shows_that() {
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 7, "{ran:?}");
     assert!(ran.err.contains("cancelling the run"), "{}", ran.err);
-    assert!(ran.err.contains("aborted (cancellation)"), "{}", ran.err);
+    assert!(ran.err.contains("\ncancelled in 120 ms"), "{}", ran.err);
     assert!(daemon.requests().iter().any(|(_, body)| body.contains("cancelled at the terminal")));
 }
 
@@ -107,20 +106,180 @@ fn a_second_ctrl_c_leaves_at_once() {
 }
 
 #[test]
-fn without_a_keyboard_a_question_is_left_to_others() {
+fn where_to_look_next_is_said_once() {
+    let place = Place::new();
+    let daemon = FakeDaemon::start(&place, Story::Completes);
+    assert!(place.run(&["run", "x"]).err.contains("where to look next"));
+    daemon.had_runs();
+    let ran = place.run(&["run", "x"]);
+    assert!(!ran.err.contains("where to look next") && ran.err.contains("to undo: palyra runs undo"), "{}", ran.err);
+}
+
+#[test]
+fn a_model_call_that_is_made_again_is_told_at_once() {
+    let place = Place::new();
+    let _daemon = FakeDaemon::start(&place, Story::Retries);
+    let ran = place.run(&["run", "x"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let told = "\nmodel: work/large: rate limit; retrying in 12 s (attempt 2): too many requests\n";
+    assert!(ran.err.contains(told), "{}", ran.err);
+}
+
+#[test]
+fn without_a_terminal_a_run_that_asks_is_left_with_the_commands_that_answer() {
     let place = Place::new();
     let daemon = FakeDaemon::start(&place, Story::Asks);
-    let child = place.command(&["run", "x"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (id, run) = (approval_id(), run_id());
+    let ran = place.run(&["run", "x"]);
+    assert_eq!(ran.code, 6, "{ran:?}");
+    assert!(
+        ran.err.ends_with(&format!(
+            "needs an answer: write notes.md\n  details   palyra approvals show {id}\n  allow     palyra approvals decide {id} \
+             allow\n  deny      palyra approvals decide {id} deny\n  go on     palyra runs attach {run}\n  give up   palyra runs \
+             abort {run}\n"
+        )),
+        "{}",
+        ran.err
+    );
+    let json = place.run(&["run", "x", "--output", "json"]);
+    assert_eq!((json.code, json.err.as_str()), (6, ""));
+    assert_eq!(json.json()["pending_approvals"][0]["approval_id"], id.to_string());
+    assert_eq!(place.run(&["run", "x", "--output", "ndjson"]).code, 6);
+    assert!(daemon.requests().iter().all(|(line, _)| !line.contains("/decide") && !line.contains("/abort")));
+
+    // Each of them is a whole command that can be copied.
+    let answer = ran.err.lines().find_map(|line| line.strip_prefix("  allow     palyra ")).unwrap();
+    assert_eq!(place.run(&answer.split(' ').collect::<Vec<_>>()).code, 0);
+    let attach = ran.err.lines().find_map(|line| line.strip_prefix("  go on     palyra ")).unwrap();
+    let attached = place.run(&attach.split(' ').collect::<Vec<_>>());
+    assert_eq!(attached.code, 0, "{attached:?}");
+    assert!(!attached.err.contains("needs an answer"), "it was answered: {}", attached.err);
+}
+
+#[test]
+fn with_wait_a_question_is_left_to_others() {
+    let place = Place::new();
+    let daemon = FakeDaemon::start(&place, Story::Asks);
+    let child = place.command(&["run", "--wait", "x"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     daemon.wait_for("/tape");
     let decided = place.run(&["approvals", "decide", &approval_id().to_string(), "allow"]);
     assert_eq!(decided.code, 0, "{decided:?}");
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.err.contains("waiting for a decision: write notes.md\n"), "{}", ran.err);
-    assert!(ran.err.contains(&format!("palyra approvals decide {} allow|deny", approval_id())), "{}", ran.err);
+    assert!(ran.err.contains("needs an answer: write notes.md\n"), "{}", ran.err);
     let bodies: Vec<_> = daemon.requests().into_iter().filter(|(line, _)| line.contains("/decide")).collect();
     assert_eq!(bodies.len(), 1, "the followed run decided nothing by itself");
     assert_eq!(bodies[0].1, r#"{"decision":"allow","scope":"once"}"#);
+}
+
+#[test]
+fn questions_are_denied_or_a_terminal_is_insisted_on_where_that_is_asked_for() {
+    let place = Place::new();
+    let daemon = FakeDaemon::start(&place, Story::Asks);
+    let ran = place.run(&["run", "--on-approval", "ask-tty", "x"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("needs a terminal") && daemon.requests().is_empty(), "{}", ran.err);
+    assert_eq!(place.run(&["run", "--on-approval", "allow", "x"]).code, 2, "nothing allows in advance");
+    assert_eq!(place.run(&["run", "--on-approval", "deny", "--wait", "x"]).code, 2);
+
+    let ran = place.run(&["run", "--on-approval", "deny", "x"]);
+    assert_eq!(ran.code, 0, "the run went on and completed: {ran:?}");
+    assert!(ran.err.contains("denied, as --on-approval says: write notes.md\n"), "{}", ran.err);
+    let bodies: Vec<_> = daemon.requests().into_iter().filter(|(line, _)| line.contains("/decide")).collect();
+    assert_eq!(bodies.len(), 1);
+    assert_eq!(bodies[0].1, r#"{"decision":"deny","scope":"once"}"#);
+}
+
+#[test]
+fn standard_input_beside_a_task_goes_with_it() {
+    let place = Place::new();
+    let daemon = FakeDaemon::start(&place, Story::Completes);
+    let mut child = place
+        .command(&["run", "summarise", "this"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"one\ntwo\n").unwrap();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let requests = daemon.requests();
+    let (_, stored) = requests.iter().find(|(line, _)| line.starts_with("POST /api/v1/attachments ")).unwrap();
+    assert_eq!(stored, r#"{"name":"standard input","data":"b25lCnR3bwo="}"#);
+    let (_, body) = requests.iter().find(|(line, _)| line.starts_with("POST /api/v1/runs ")).unwrap();
+    let body: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert_eq!(
+        (&body["prompt"], &body["attachments"][0]["name"]),
+        (&"summarise this".into(), &"standard input".into())
+    );
+
+    // Nothing on it is nothing to attach; too much is refused before anything begins.
+    assert_eq!(place.command(&["run", "x"]).stdin(Stdio::piped()).output().unwrap().status.code(), Some(0));
+    let (before, large) = (daemon.requests().len(), place.path("large"));
+    std::fs::write(&large, vec![b'x'; (5 << 20) + 1]).unwrap();
+    let input = std::fs::File::open(large).unwrap();
+    let ran = Ran::from(place.command(&["run", "x"]).stdin(input).output().unwrap());
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("cannot attach `standard input`: it has more than 5 MiB"), "{}", ran.err);
+    assert_eq!(daemon.requests().len(), before);
+}
+
+#[test]
+fn a_person_is_asked_at_the_terminal_although_standard_input_is_a_pipe() {
+    let place = Place::new();
+    let daemon = FakeDaemon::start(&place, Story::Asks);
+    let program = place.path("bin/palyra");
+    let line = format!("echo material | {} run x 2>{}", program.display(), place.path("log").display());
+    let mut terminal = Terminal::shell(&place, &line);
+    terminal.wait_for("[m]ore > ");
+    terminal.types("a\n");
+    let screen = terminal.end();
+    assert!(screen.contains("? write notes.md"), "{screen}");
+    let requests = daemon.requests();
+    assert!(requests.iter().any(|(line, _)| line.starts_with("POST /api/v1/attachments ")));
+    assert_eq!(requests.iter().filter(|(line, _)| line.contains("/decide")).count(), 1);
+}
+
+#[test]
+fn attaching_shows_what_running_shows() {
+    let place = Place::new();
+    let _daemon = FakeDaemon::start(&place, Story::Completes);
+    let (ran, attached) = (place.run(&["run", "x"]), place.run(&["runs", "attach", "last"]));
+    assert_eq!((attached.code, &attached.out, &attached.err), (ran.code, &ran.out, &ran.err));
+    let detached = place.run(&["run", "--detach", "x"]);
+    assert!(detached.err.contains(&format!("palyra runs attach {}", run_id())), "{}", detached.err);
+}
+
+#[test]
+fn whoever_attached_leaves_with_ctrl_c_and_the_run_goes_on() {
+    let place = Place::new();
+    let daemon = FakeDaemon::start(&place, Story::UntilAborted);
+    let child = place.command(&["runs", "attach", "last"]).stderr(Stdio::piped()).spawn().unwrap();
+    daemon.wait_for("/tape");
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert!(ran.err.contains("left; the run goes on: palyra runs attach"), "{}", ran.err);
+    assert!(daemon.requests().iter().all(|(line, _)| !line.contains("/abort")));
+}
+
+#[test]
+fn lists_fit_a_narrow_terminal_and_say_what_nothing_matches() {
+    let place = Place::new();
+    let _daemon = FakeDaemon::start(&place, Story::Completes);
+    for columns in [20, 40, 60, 100] {
+        let ran = Ran::from(place.command(&["runs", "list"]).env("COLUMNS", columns.to_string()).output().unwrap());
+        assert!(ran.out.lines().all(|line| line.chars().count() <= columns), "{columns}:\n{}", ran.out);
+        assert!(columns < 26 || ran.out.contains(&run_id().to_string()), "{}", ran.out);
+    }
+    let mut terminal =
+        Terminal::shell(&place, &format!("stty cols 40; {} runs list", place.path("bin/palyra").display()));
+    terminal.wait_for("notes.md");
+    let screen = terminal.end();
+    assert!(screen.contains("TASK           read notes.md"), "{screen}");
+    let ran = place.run(&["runs", "list", "--phase", "expired", "--session", "00000000000000000000000001"]);
+    let nothing = "no runs match --session 00000000000000000000000001 --phase expired\n";
+    assert_eq!((ran.code, ran.err.as_str()), (0, nothing));
 }
 
 #[test]
@@ -145,10 +304,13 @@ fn lists_tapes_undo_replay_and_detached_runs() {
     let ran = place.run(&["runs", "list"]);
     assert!(ran.out.lines().nth(1).unwrap().starts_with(&id.to_string()), "{}", ran.out);
     assert_eq!(place.run(&["runs", "list", "--output", "ndjson"]).out.lines().count(), 1);
-    assert_eq!(place.run(&["runs", "tape", "last"]).out.lines().count(), 7);
+    let tape = place.run(&["runs", "tape", "last"]).out;
+    assert_eq!(tape.lines().count(), 6, "streamed text is one line: {tape}");
+    assert!(tape.contains("model            The answer is \u{fffd}[31m42.\n"), "{tape}");
+    assert_eq!(place.run(&["runs", "tape", "last", "--output", "ndjson"]).out.lines().count(), 7);
     assert_eq!(place.run(&["runs", "tape", "last", "--from-seq", "3", "-n", "2"]).out.lines().count(), 2);
     let undone = place.run(&["runs", "undo", "last"]);
-    assert_eq!(undone.out, format!("run {id}: 1 file put back\n  restored notes.md\n"));
+    assert_eq!(undone.out, format!("run {id}: 1 file restored\n  restored notes.md\n"));
     let replay = place.run(&["runs", "replay", "last"]);
     assert_eq!(replay.code, 7);
     assert!(replay.out.contains("differs from the record at position 4\n  recorded: execute a\n"), "{}", replay.out);
@@ -173,8 +335,10 @@ fn a_person_at_the_keyboard_sees_everything_and_decides() {
     let daemon = FakeDaemon::start(&place, Story::Asks);
     let mut terminal = Terminal::open(&place, "run x");
     terminal.wait_for(" > ");
-    terminal.types("yes\nm\na\n");
+    terminal.types("maybe\nm\na\n");
     let screen = terminal.end();
+    let explained = "`maybe` is not an answer; type a (allow once), d (deny) or m (show everything)";
+    assert!(screen.contains(explained), "{screen}");
     assert!(screen.contains("? write notes.md"), "{screen}");
     assert!(screen.contains("high risk; listed in run.ask_before"), "{screen}");
     assert!(screen.contains("\"path\": \"notes.md\""), "{screen}");
@@ -195,12 +359,9 @@ fn the_end_of_input_decides_nothing() {
     let mut terminal = Terminal::open(&place, "run x");
     terminal.wait_for(" > ");
     terminal.types("\u{4}");
-    terminal.wait_for("waiting for a decision: write notes.md");
-    assert_eq!(place.run(&["approvals", "decide", &approval_id().to_string(), "deny"]).code, 0);
-    let screen = terminal.end();
-    let decisions: Vec<_> = daemon.requests().into_iter().filter(|(line, _)| line.contains("/decide")).collect();
-    assert_eq!(decisions.len(), 1, "{screen}");
-    assert_eq!(decisions[0].1, r#"{"decision":"deny","scope":"once"}"#);
+    let screen = terminal.end_with(6);
+    assert!(screen.contains("needs an answer: write notes.md"), "{screen}");
+    assert!(daemon.requests().iter().all(|(line, _)| !line.contains("/decide")), "{screen}");
 }
 
 #[test]
@@ -247,18 +408,18 @@ fn a_question_names_value_source_and_sentence_and_offers_a_pattern() {
 }
 
 #[test]
-fn a_run_shows_what_it_set_out_to_do_and_a_person_changes_it() {
+fn a_run_shows_its_declared_effects_and_a_person_changes_them() {
     let place = Place::new();
     let daemon = FakeDaemon::start(&place, Story::Completes);
     let page = place.run(&["runs", "show", "last"]).out;
-    assert!(page.contains("\nmode       guarded\nset out to: mcp.bank.send_money → GB29\n"), "{page}");
+    assert!(page.contains("\nmode       guarded\ndeclared effect: mcp.bank.send_money → GB29\n"), "{page}");
     let shown = place.run(&["runs", "envelope", "last"]);
-    assert_eq!((shown.code, shown.out.as_str()), (0, "set out to: mcp.bank.send_money → GB29\n"));
+    assert_eq!((shown.code, shown.out.as_str()), (0, "declared effect: mcp.bank.send_money → GB29\n"));
     assert!(daemon.requests().iter().all(|(line, _)| !line.contains("/envelope")), "looking changes nothing");
 
     let arguments = ["--allow", "mcp.mail.send", "--to", "b@x", "--to", "a@x", "--remove", "mcp.bank.send_money"];
     let edited = place.run(&[&["runs", "envelope", "last"][..], &arguments].concat());
-    assert_eq!((edited.code, edited.out.as_str()), (0, "set out to: mcp.mail.send → a@x, b@x\n"), "{edited:?}");
+    assert_eq!((edited.code, edited.out.as_str()), (0, "declared effect: mcp.mail.send → a@x, b@x\n"), "{edited:?}");
     let requests = daemon.requests();
     let (line, body) = requests.iter().find(|(line, _)| line.contains("/envelope")).unwrap();
     assert_eq!(line, &format!("POST /api/v1/runs/{}/envelope HTTP/1.1", run_id()));

@@ -17,7 +17,7 @@ fn a_daemon_that_dies_shows_its_last_words_and_its_exit_code() {
     let ran = place.run(&["daemon", "start"]);
     assert_eq!(ran.code, 3, "{ran:?}");
     assert!(ran.err.contains("  palyrad: line 3\n  palyrad: error: no luck\n"), "{}", ran.err);
-    assert!(ran.err.contains("it ended at once (exit status: 3) [daemon_start_failed]"), "{}", ran.err);
+    assert!(ran.err.contains("it exited at once (exit status: 3) [daemon_start_failed]"), "{}", ran.err);
     let logs = place.run(&["daemon", "logs", "-n", "1"]);
     assert_eq!(logs.out, "error: no luck\n");
     let json = place.run(&["daemon", "start", "--output", "json"]).json();
@@ -38,23 +38,33 @@ fn the_daemon_gets_a_session_of_its_own_and_the_state_root() {
 }
 
 #[test]
+fn the_daemon_inherits_nothing_that_the_caller_had_open() {
+    let place = Place::new();
+    place.install_daemon("for descriptor in /proc/self/fd/*; do readlink $descriptor; done; exit 3");
+    let (held, program) = (place.path("held"), place.path("bin/palyra"));
+    let described = place.command(&[]);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &format!("exec 9>{}; {} daemon start", held.display(), program.display())]);
+    shell.env_clear().envs(described.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.output().unwrap();
+    let log = std::fs::read_to_string(place.path("state/logs/palyrad.log")).unwrap();
+    assert!(held.exists() && log.contains("/dev/null") && !log.contains("held"), "{log}");
+}
+
+#[test]
 fn a_daemon_that_runs_is_used_and_can_be_stopped() {
     let place = Place::new();
     place.install_daemon("touch \"$PALYRA_STATE_ROOT/started\"");
     let _daemon = FakeDaemon::start(&place, Story::Completes);
     let ran = place.run(&["daemon", "start"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.err.contains("runs already"), "{}", ran.err);
+    assert!(ran.err.contains("already running"), "{}", ran.err);
     assert!(ran.out.contains("model     offline (offline)\n          no model is configured\n"), "{}", ran.out);
     assert!(ran.out.contains("journal   ok: 7 records\n"), "{}", ran.out);
     assert!(!place.path("state/started").exists());
     let stopped = place.run(&["daemon", "stop"]);
     assert_eq!(stopped.code, 0, "{stopped:?}");
-    assert!(
-        stopped.out.ends_with("has stopped; 1 unfinished run will go on after the next start\n"),
-        "{}",
-        stopped.out
-    );
+    assert!(stopped.out.ends_with("; 1 unfinished run will go on after the next start\n"), "{}", stopped.out);
 }
 
 #[test]

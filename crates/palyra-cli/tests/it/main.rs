@@ -9,6 +9,7 @@
 
 mod approvals;
 mod configuration;
+mod exit_codes;
 mod following;
 mod journal;
 mod launching;

@@ -32,11 +32,11 @@ fn server(place: &Place) -> (String, PathBuf) {
 #[test]
 fn a_server_is_added_tested_classified_and_removed() {
     let place = Place::new();
-    assert!(place.run(&["mcp", "list"]).out.starts_with("no outside servers"));
+    assert!(place.run(&["mcp", "list"]).out.starts_with("no MCP servers"));
     let (program, tools) = server(&place);
     let list = tools.display().to_string();
     let ran = place.run(&["mcp", "add", "mail", "--", &program, &list]);
-    assert_eq!((ran.code, ran.out.as_str()), (0, "added: mail, 2 tools pinned\n"), "{ran:?}");
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Added `mail`: 2 tools pinned\n"), "{ran:?}");
     assert!(ran.err.contains("palyra mcp classify mail"), "{ran:?}");
     assert_eq!(place.run(&["mcp", "add", "mail", "--", &program, &list]).code, 7);
 
@@ -59,7 +59,7 @@ fn a_server_is_added_tested_classified_and_removed() {
     let ran = place.run(&["mcp", "classify", "mail", "--review", "--output", "json"]);
     assert_eq!(ran.json()["tools"]["send_mail"]["sinks"]["to"], "destination");
 
-    assert_eq!(place.run(&["mcp", "remove", "mail"]).out, "removed: mail\n");
+    assert_eq!(place.run(&["mcp", "remove", "mail"]).out, "Removed `mail`\n");
     assert!(!file.exists());
     assert_eq!(place.run(&["mcp", "remove", "mail"]).code, 8);
 }
@@ -81,7 +81,7 @@ fn a_changed_tool_is_shown_loudly_and_agreed_to_again() {
 
     std::fs::write(&tools, TOOLS).unwrap();
     assert!(place.run(&["mcp", "test", "mail"]).err.contains("warning"));
-    assert_eq!(place.run(&["mcp", "add", "mail", "--repin"]).out, "pinned anew: mail, 2 tools pinned\n");
+    assert_eq!(place.run(&["mcp", "add", "mail", "--repin"]).out, "Repinned `mail`: 2 tools pinned\n");
     assert_eq!(place.run(&["mcp", "test", "mail"]).err, "");
 }
 
@@ -101,8 +101,27 @@ fn what_never_worked_is_not_added() {
         let ran = place.run(arguments);
         assert_eq!(ran.code, code, "{arguments:?} {ran:?}");
         assert!(ran.err.contains(&format!("[{name}]")), "{arguments:?} {ran:?}");
-        assert!(place.run(&["mcp", "list"]).out.starts_with("no outside servers"), "{arguments:?}");
+        assert!(place.run(&["mcp", "list"]).out.starts_with("no MCP servers"), "{arguments:?}");
     }
-    let ran = place.run(&["mcp", "add", "x", "--", "/bin/sh", "-c", "echo out of order >&2; exit 3"]);
-    assert!(ran.err.contains("x: out of order\n"), "{ran:?}");
+}
+
+/// The error says what the program itself said; nothing is waited for that cannot come.
+#[test]
+fn what_is_no_server_fails_with_its_own_error() {
+    let place = Place::new();
+    for (command, reason) in [
+        ("echo warming up >&2; echo out of order >&2; exit 3", "its program ended with exit code 3: out of order"),
+        ("exit 0", "its program ended with exit code 0"),
+        ("exec cat", "it repeats what it is sent, so it is not an MCP server"),
+    ] {
+        let ran = place.run(&["mcp", "add", "x", "--", "/bin/sh", "-c", command]);
+        assert_eq!(ran.code, 4, "{ran:?}");
+        let error = format!("cannot connect to the outside server `x`: {reason} [mcp_connect_failed]\n");
+        assert!(ran.err.contains(&error), "{command}: {}", ran.err);
+    }
+    let ran =
+        place.run(&["mcp", "add", "x", "--timeout", "1", "--", "/bin/sh", "-c", "echo still here >&2; sleep 600"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.err.contains("  x: still here\n") && ran.err.contains("did not answer within 1 s"), "{}", ran.err);
+    assert!(place.run(&["mcp", "list"]).out.starts_with("no MCP servers"));
 }

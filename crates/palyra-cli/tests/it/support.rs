@@ -7,10 +7,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 
 use palyra_common::{
-    ApprovalEvidence, ApprovalId, ApprovalSubject, Confidentiality, ErrorCategory, Integrity, Label, LimitsUsed,
-    ModelToken, Provenance, Risk, RunId, RunLifecyclePhase, RunStatus, RunStreamBody, RunStreamEvent, SessionId,
-    SinkKind, StableErrorEnvelope, TerminationReason, Timestamp, ToolApprovalRequest, ToolAttestation, ToolProposal,
-    ToolResult,
+    ApprovalEvidence, ApprovalId, ApprovalSubject, CallProgress, Confidentiality, ErrorCategory, Integrity, Label,
+    LimitsUsed, MODEL_CALL, ModelToken, Provenance, Risk, RunId, RunLifecyclePhase, RunStatus, RunStreamBody,
+    RunStreamEvent, SessionId, SinkKind, StableErrorEnvelope, TerminationReason, Timestamp, ToolApprovalRequest,
+    ToolAttestation, ToolProposal, ToolResult,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -95,6 +95,10 @@ struct Known {
     decided: Option<Value>,
     revoked: bool,
     may_go_on: bool,
+    /// There was another run before.
+    had_runs: bool,
+    /// A part of it does not work.
+    failing: bool,
 }
 
 /// How the played run goes.
@@ -112,6 +116,8 @@ pub(crate) enum Story {
     Asks,
     /// The same, but says something first and asks only when it is told to go on.
     AsksLater,
+    /// Its model call fails once and is made again.
+    Retries,
     /// The same as `Asks`, but untrusted text chose the recipient, and a pattern is offered.
     Steered,
 }
@@ -144,6 +150,16 @@ impl FakeDaemon {
     pub(crate) fn go_on(&self) {
         self.known.0.lock().unwrap().may_go_on = true;
         self.known.1.notify_all();
+    }
+
+    /// From now on there is more than one run.
+    pub(crate) fn had_runs(&self) {
+        self.known.0.lock().unwrap().had_runs = true;
+    }
+
+    /// From now on a part of the daemon does not work.
+    pub(crate) fn fails(&self) {
+        self.known.0.lock().unwrap().failing = true;
     }
 
     /// Waits until a request that contains this text has come.
@@ -182,15 +198,23 @@ fn serve(mut stream: UnixStream, story: Story, known: &(Mutex<Known>, Condvar), 
         json!({ "error": StableErrorEnvelope::new(code, category, "the played daemon refuses").hint("look") })
     };
     let answer = match path.split('?').next().unwrap() {
-        "/healthz" => health(state_root),
-        "/api/v1/runs" if line.starts_with("GET") => json!({ "runs": [view(story)] }),
+        "/healthz" => health(state_root, &now),
+        "/api/v1/attachments" => {
+            let given: Value = serde_json::from_str(&body).unwrap();
+            let artifact = palyra_common::Digest::of(body.as_bytes());
+            json!({ "name": given["name"], "media_type": "text/plain", "artifact": artifact, "size_bytes": 1 })
+        }
+        "/api/v1/runs" if line.starts_with("GET") && line.contains("phase=expired") => json!({ "runs": [] }),
+        "/api/v1/runs" if line.starts_with("GET") => {
+            json!({ "runs": vec![view(story); if now.had_runs && line.contains("limit=2") { 2 } else { 1 }] })
+        }
         path if path.ends_with("/envelope") => {
             let edit: Value = serde_json::from_str(&body).unwrap();
-            let mut detail = detail(story);
+            let mut detail = detail(story, &now);
             detail["envelope"] = edit.get("add").cloned().unwrap_or(json!([]));
             detail
         }
-        path if line.starts_with("GET") && path.starts_with("/api/v1/runs/") => detail(story),
+        path if line.starts_with("GET") && path.starts_with("/api/v1/runs/") => detail(story, &now),
         "/api/v1/daemon/stop" => json!({ "pid": 4_000_000_000_u32, "unfinished_runs": 1 }),
         "/api/v1/approvals" => {
             let asked = matches!(story, Story::Asks | Story::Steered);
@@ -265,12 +289,16 @@ pub(crate) fn approval_id() -> ApprovalId {
 
 fn tape(stream: &mut UnixStream, story: Story, known: &(Mutex<Known>, Condvar)) -> std::io::Result<()> {
     write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n")?;
-    let mut seq = 0_u64;
-    let mut send = |body: RunStreamBody| {
-        seq += 1;
-        let event = RunStreamEvent { run_id: run_id(), seq, at: Timestamp(1_000), body };
+    let (seq, stream) = (std::cell::Cell::new(0_u64), std::cell::RefCell::new(stream));
+    // Progress has no position of its own.
+    let send_again = |body: RunStreamBody| {
+        let event = RunStreamEvent { run_id: run_id(), seq: seq.get(), at: Timestamp(1_000), body };
         let line = serde_json::to_string(&event).unwrap() + "\n";
-        write!(stream, "{:x}\r\n{line}\r\n", line.len())
+        write!(stream.borrow_mut(), "{:x}\r\n{line}\r\n", line.len())
+    };
+    let send = |body: RunStreamBody| {
+        seq.set(seq.get() + 1);
+        send_again(body)
     };
     send(status(RunLifecyclePhase::Running, None))?;
     let token = |text: &str| RunStreamBody::ModelToken(ModelToken { turn: 1, text: text.to_owned() });
@@ -281,6 +309,14 @@ fn tape(stream: &mut UnixStream, story: Story, known: &(Mutex<Known>, Condvar)) 
             }
             send(token("The answer "))?;
             send(token("is \u{1b}[31m42."))?;
+        }
+        Story::Retries => {
+            let message = "work/large: rate limit; retrying in 12 s (attempt 2): too many requests".to_owned();
+            let progress =
+                CallProgress { call_id: MODEL_CALL.to_owned(), percent: None, message, output: String::new() };
+            let running = RunStatus::entered(RunLifecyclePhase::Running);
+            send_again(RunStreamBody::Status(RunStatus { progress: Some(progress), ..running }))?;
+            send(token("done"))?;
         }
         Story::UntilAborted => drop(known.1.wait_while(known.0.lock().unwrap(), |known| !known.aborted).unwrap()),
         Story::IgnoresAbort => loop {
@@ -298,7 +334,7 @@ fn tape(stream: &mut UnixStream, story: Story, known: &(Mutex<Known>, Condvar)) 
     }
     let (phase, reason) = end(story);
     send(status(phase, Some(reason)))?;
-    write!(stream, "0\r\n\r\n")
+    write!(stream.borrow_mut(), "0\r\n\r\n")
 }
 
 /// The question of a story.
@@ -407,7 +443,7 @@ fn tool_call() -> [RunStreamBody; 3] {
 
 fn end(story: Story) -> (RunLifecyclePhase, TerminationReason) {
     match story {
-        Story::Completes | Story::Asks | Story::AsksLater | Story::Steered => {
+        Story::Completes | Story::Retries | Story::Asks | Story::AsksLater | Story::Steered => {
             (RunLifecyclePhase::Completed, TerminationReason::FinalAnswer)
         }
         Story::Fails => (RunLifecyclePhase::Failed, TerminationReason::MaxTurns),
@@ -424,21 +460,27 @@ fn view(story: Story) -> Value {
     })
 }
 
-fn detail(story: Story) -> Value {
+fn detail(story: Story, known: &Known) -> Value {
     let mut view = view(story);
+    let waits = matches!(story, Story::Asks | Story::AsksLater | Story::Steered) && known.decided.is_none();
+    if waits {
+        view["phase"] = json!(RunLifecyclePhase::WaitingForApproval);
+        view["last_seq"] = json!(3);
+    }
+    let open: Vec<Value> = waits.then(|| approval(story, None)).into_iter().collect();
     let more = json!({
         "answer": "The answer is 42.", "mode": "guarded",
-        "envelope": [{ "tool": "mcp.bank.send_money", "destinations": ["GB29"] }], "changes": [{ "path": "notes.md", "kind": "modified" }], "pending_approvals": [],
-        "usage": { "input_tokens": 1, "output_tokens": 2 },
+        "envelope": [{ "tool": "mcp.bank.send_money", "destinations": ["GB29"] }], "changes": [{ "path": "notes.md", "kind": "modified" }], "pending_approvals": open,
+        "usage": { "input_tokens": 1, "output_tokens": 2, "cost": 300 },
         "timings": { "total_ms": 120, "model_ms": 100, "tools_ms": 12, "waiting_ms": 0 },
     });
     view.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     view
 }
 
-fn health(state_root: &Path) -> Value {
+fn health(state_root: &Path, known: &Known) -> Value {
     json!({
-        "status": "ok", "version": "0.1.0", "pid": std::process::id(), "state_root": state_root,
+        "status": if known.failing { "failing" } else { "ok" }, "version": "0.1.0", "pid": std::process::id(), "state_root": state_root,
         "provider": { "name": "offline", "model": "offline", "reason": "no model is configured" }, "uptime_ms": 5,
         "components": [{ "component": "journal", "status": "ok", "summary": "7 records" }],
     })

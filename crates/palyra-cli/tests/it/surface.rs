@@ -1,25 +1,70 @@
 //! What holds for every command: help, suggestions, errors, exit codes.
 
-use crate::support::Place;
+use crate::support::{FakeDaemon, Place, Story};
 
 #[test]
-fn without_a_daemon_commands_say_so_and_end_with_four() {
+fn without_a_daemon_only_its_own_commands_go_without() {
     let place = Place::new();
-    let ran = place.run(&["runs", "list"]);
+    let ran = place.run(&["daemon", "status"]);
     assert_eq!((ran.code, ran.out.as_str()), (4, ""));
     let lines: Vec<_> = ran.err.lines().collect();
     assert_eq!(lines.len(), 2, "{}", ran.err);
     assert!(lines[0].starts_with("error: no daemon answers at `") && lines[0].ends_with("[daemon_unreachable]"));
     assert!(lines[1].starts_with("hint: start it with `palyra daemon start`"));
 
-    let ran = place.run(&["runs", "list", "--output", "json"]);
+    let ran = place.run(&["daemon", "status", "--output", "json"]);
     assert_eq!((ran.code, ran.err.as_str()), (4, ""));
     assert_eq!(ran.json()["error"]["code"], "daemon_unreachable");
     assert_eq!(ran.json()["error"]["category"], "availability");
-    assert_eq!(place.run(&["runs", "list", "--output", "ndjson"]).out.lines().count(), 1);
-
-    assert_eq!(place.run(&["daemon", "status"]).code, 4);
+    assert_eq!(place.run(&["daemon", "status", "--output", "ndjson"]).out.lines().count(), 1);
     assert_eq!(place.run(&["daemon", "stop"]).code, 0, "what was asked for is the case");
+
+    // Everything else starts one, here in vain.
+    place.install_daemon("exit 3");
+    for command in [
+        &["runs", "list"][..],
+        &["sessions", "list"],
+        &["approvals", "list"],
+        &["approvals", "watch"],
+        &["tokens", "list"],
+        &["agents", "list"],
+        &["canvas", "list"],
+        &["devices", "list"],
+        &["auxiliary", "list"],
+        &["journal", "tail"],
+        &["usage"],
+    ] {
+        let ran = place.run(command);
+        assert_eq!(ran.code, 3, "{command:?} {ran:?}");
+        assert!(ran.err.contains("[daemon_start_failed]"), "{command:?} {}", ran.err);
+    }
+}
+
+#[test]
+fn a_daemon_of_which_a_part_fails_is_told_by_the_exit_code() {
+    let place = Place::new();
+    let daemon = FakeDaemon::start(&place, Story::Completes);
+    assert_eq!(place.run(&["daemon", "status"]).code, 0);
+    daemon.fails();
+    let ran = place.run(&["daemon", "status"]);
+    assert_eq!(ran.code, 7, "{ran:?}");
+    assert!(ran.out.starts_with("status    failing\n"), "{}", ran.out);
+    assert_eq!(place.run(&["daemon", "status", "--output", "json"]).code, 7);
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_refused_in_words() {
+    let place = Place::new();
+    for (arguments, reason) in [
+        (&["run", "--max-turns", "x", "y"][..], "expected a whole number ≥ 1"),
+        (&["run", "--wall-clock", "0", "y"], "expected a whole number ≥ 1"),
+        (&["runs", "list", "-n", "-3"], "expected a whole number ≥ 1"),
+        (&["tokens", "create", "--name", "ci", "--days", "999999999"], "expected a whole number from 1 to 3650"),
+    ] {
+        let ran = place.run(arguments);
+        assert_eq!(ran.code, 2, "{arguments:?} {ran:?}");
+        assert!(ran.err.contains(reason), "{arguments:?} {}", ran.err);
+    }
 }
 
 #[test]
@@ -39,15 +84,15 @@ fn a_mistyped_command_gets_a_suggestion_and_two() {
 fn bad_tasks_and_workspaces_are_refused_before_anything_is_started() {
     let place = Place::new();
     place.install_daemon("touch \"$PALYRA_STATE_ROOT/started\"");
-    for (arguments, code) in [
-        (&["run"][..], "task_empty"),
-        (&["run", "  "], "task_empty"),
-        (&["run", "-"], "task_empty"),
-        (&["run", "-w", "nope", "x"], "workspace_not_found"),
-        (&["run", "-w", "../palyra.toml", "x"], "workspace_not_found"),
+    for (arguments, exit, code) in [
+        (&["run"][..], 2, "task_empty"),
+        (&["run", "  "], 2, "task_empty"),
+        (&["run", "-"], 2, "task_empty"),
+        (&["run", "-w", "nope", "x"], 8, "workspace_not_found"),
+        (&["run", "-w", "../palyra.toml", "x"], 8, "workspace_not_found"),
     ] {
         let ran = place.run(arguments);
-        assert_eq!(ran.code, 2, "{arguments:?} {ran:?}");
+        assert_eq!(ran.code, exit, "{arguments:?} {ran:?}");
         assert!(ran.err.contains(&format!("[{code}]\nhint: ")), "{arguments:?} {}", ran.err);
     }
     assert!(!place.path("state/started").exists());

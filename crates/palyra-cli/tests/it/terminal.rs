@@ -26,11 +26,15 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Runs `palyra` with these words.
     pub(crate) fn open(place: &Place, words: &str) -> Self {
-        let program = place.path("bin/palyra");
+        Self::shell(place, &format!("exec {} {words}", place.path("bin/palyra").display()))
+    }
+
+    /// Runs a line of shell.
+    pub(crate) fn shell(place: &Place, line: &str) -> Self {
         let described = place.command(&[]);
         let environment: Vec<_> = described.get_envs().map(|(k, v)| (k.to_owned(), v.unwrap().to_owned())).collect();
         let mut child = Command::new("script")
-            .args(["-qec", &format!("exec {} {words}", program.display()), "/dev/null"])
+            .args(["-qec", line, "/dev/null"])
             .current_dir(place.path("workspace"))
             .env_clear()
             .envs(environment)
@@ -73,12 +77,17 @@ impl Terminal {
     }
 
     /// Waits for the end of the command, which must be a good one, and gives all that was on the screen.
-    pub(crate) fn end(mut self) -> String {
+    pub(crate) fn end(self) -> String {
+        self.end_with(0)
+    }
+
+    /// The same for a command that ends with this exit code.
+    pub(crate) fn end_with(mut self, code: i32) -> String {
         let status = self.child.wait().unwrap();
         self.reader.join().unwrap();
         drop(self.keyboard);
         let screen = self.screen.0.lock().unwrap().clone();
-        assert!(status.success(), "{status}: {screen}");
+        assert_eq!(status.code(), Some(code), "{screen}");
         screen
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use palyra_budget::MicroUsd;
 use palyra_common::{
     Digest, RunId, RunLifecyclePhase, RunMode, SessionId, StatusDetail, TerminationReason, Timestamp,
     runtime_contract_enum,
@@ -278,6 +279,12 @@ pub struct RunUsage {
     pub input_tokens: u64,
     /// Tokens the model wrote.
     pub output_tokens: u64,
+    /// What that cost, in millionths of a US dollar; absent where nothing is known of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<MicroUsd>,
+    /// Whether a price or a count was not known, so that `cost` is the most that it can have been.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cost_assumed: bool,
 }
 
 /// Where a run's time went, in milliseconds.

@@ -96,7 +96,10 @@ impl Reader<'_> {
         let checked = ConfigValue::from_toml(item)
             .map_err(Mismatch::Type)
             .and_then(|value| key.value_type.check(value))
-            .and_then(|value| anchor(&self.layer.path, &key.value_type, value));
+            .and_then(|value| {
+                let directory = self.layer.path.parent().unwrap_or_else(|| Path::new(""));
+                anchor(directory, &key.value_type, value)
+            });
         match checked {
             Ok(value) => {
                 self.layer.values.insert(key.name, (value, line));
@@ -135,13 +138,14 @@ impl Mismatch {
     }
 }
 
-/// Makes relative paths start from the file that names them, not from wherever the daemon was started.
-fn anchor(file: &Path, value_type: &ValueType, value: ConfigValue) -> Result<ConfigValue, Mismatch> {
-    let directory = file.parent().unwrap_or_else(|| Path::new(""));
+/// Makes relative paths start from the directory of whoever wrote them, not from the daemon's own.
+pub(super) fn anchor(directory: &Path, value_type: &ValueType, value: ConfigValue) -> Result<ConfigValue, Mismatch> {
     let absolute = |path: &Path| {
-        directory.join(path).into_os_string().into_string().map_err(|_| {
-            Mismatch::Value("the file's own directory has no UTF-8 name; write an absolute path".to_owned())
-        })
+        directory
+            .join(path)
+            .into_os_string()
+            .into_string()
+            .map_err(|_| Mismatch::Value(format!("`{}` is not UTF-8; write an absolute path", directory.display())))
     };
     match (value_type, value) {
         (ValueType::Path, ConfigValue::Text(path)) => absolute(Path::new(&path)).map(ConfigValue::Text),

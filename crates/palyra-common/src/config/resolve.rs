@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::bind::{BindGuards, Guard, check_bind};
 use super::error::{ConfigError, ConfigProblem, Origin};
-use super::file::{self, FileLayer};
+use super::file::{self, FileLayer, anchor};
 use super::key::{EnvNames, KEYS, KeySpec, Restart, find_key, suggest};
 use super::schema::{BudgetConfig, Config, ModelProviderChoice, SECTIONS};
 use super::value::{ConfigValue, Mismatch, shown};
@@ -268,10 +268,10 @@ impl Layered {
             return None;
         }
         if let Some(given) = environment.get(&standard) {
-            return self.checked(key, standard, given);
+            return self.checked(key, standard, given, environment);
         }
         match key.env {
-            EnvNames::Also(other) => self.checked(key, other.to_owned(), environment.get(other)?),
+            EnvNames::Also(other) => self.checked(key, other.to_owned(), environment.get(other)?, environment),
             EnvNames::AlsoSecret(other) => {
                 environment.get(other)?;
                 let reference = SecretRef::Env(other.to_owned()).to_string();
@@ -282,12 +282,19 @@ impl Layered {
     }
 
     /// A variable's value, or the problem with it put on the list.
-    fn checked(&mut self, key: &KeySpec, variable: String, given: &OsStr) -> Option<(String, ConfigValue)> {
+    fn checked(
+        &mut self,
+        key: &KeySpec,
+        variable: String,
+        given: &OsStr,
+        environment: &Environment,
+    ) -> Option<(String, ConfigValue)> {
         let checked = match given.to_str() {
             Some(text) => key.value_type.check_text(text),
             None => Err(Mismatch::Type("bytes that are no UTF-8 text".to_owned())),
         };
-        match checked {
+        let directory = environment.absolute(Path::new(""));
+        match checked.and_then(|value| anchor(&directory, &key.value_type, value)) {
             Ok(value) => Some((variable, value)),
             Err(mismatch) => {
                 self.problems.push(mismatch.at(Origin::Env(variable), key));

@@ -11,8 +11,8 @@ mod telemetry;
 pub use acp::{AcpCommandEnvelope, AcpCommandResultEnvelope, InconsistentResult};
 pub use handoff::{CrossSurfaceHandoff, InvalidHandoff};
 pub use run_stream::{
-    A2uiUpdate, ApprovalEvidence, CallProgress, JournalEvent, LimitsUsed, ModelToken, RunStatus, RunStreamBody,
-    RunStreamEvent, StatusDetail, ToolApprovalRequest, ToolApprovalResponse, ToolAttestation, ToolDecision,
-    ToolProposal, ToolResult,
+    A2uiUpdate, ApprovalEvidence, CallProgress, JournalEvent, LimitsUsed, MODEL_CALL, ModelToken, RunStatus,
+    RunStreamBody, RunStreamEvent, StatusDetail, ToolApprovalRequest, ToolApprovalResponse, ToolAttestation,
+    ToolDecision, ToolProposal, ToolResult,
 };
 pub use telemetry::{InvalidTelemetry, SystemEventRecord, TelemetrySummary, UxEventName, UxTelemetryEvent};

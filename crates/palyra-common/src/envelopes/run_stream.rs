@@ -97,10 +97,13 @@ impl RunStatus {
     }
 }
 
+/// The id under which progress tells about the model call of the turn, which is no call of a tool: that it failed and is made again.
+pub const MODEL_CALL: &str = "model";
+
 /// How a call that is under way gets on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallProgress {
-    /// The call it is about.
+    /// The call it is about: a tool call, or [`MODEL_CALL`].
     pub call_id: String,
     /// How much is done, in percent, if that can be said.
     #[serde(default, skip_serializing_if = "Option::is_none")]

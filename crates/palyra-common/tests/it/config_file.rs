@@ -173,6 +173,16 @@ fn relative_paths_start_from_the_file() {
 }
 
 #[test]
+fn relative_paths_in_variables_start_from_the_directory_of_the_process() {
+    let environment =
+        Environment::from_pairs([("PALYRA_MODEL_PROVIDER", "scripted"), ("PALYRA_MODEL_SCRIPT", "a/b.json")])
+            .with("HOME", "/nonexistent")
+            .in_directory("/w");
+    let loaded = config::load(&environment).unwrap();
+    assert_eq!(loaded.config().model.script.as_deref(), Some(Path::new("/w/a/b.json")));
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_an_error_and_a_missing_one_is_not() {
     let directory = tempfile::tempdir().unwrap();
     let config_home = directory.path().join("palyra");

@@ -20,6 +20,8 @@ use super::records::{self, TokensUsed, kind};
 use super::refusal::{Refusal, Result};
 use crate::app::App;
 
+/// Longest life of a token that ends at all, in seconds: ten years. More is a slip of the hand, and would not fit a calendar.
+const MAX_LIFE: u64 = 3650 * 24 * 3600;
 const MINUTE: Duration = Duration::from_secs(60);
 /// How often it is noted when tokens were last used; one record for all of them.
 const NOTE_EVERY: Duration = MINUTE;
@@ -124,6 +126,9 @@ pub(super) async fn create(app: &App, caller: &Caller, params: CreateTokenParams
         Some(name) if !name.contains(':') => parse(&format!("user:{name}"))?,
         Some(id) => parse(id)?,
     };
+    if params.expires_in_seconds.is_some_and(|seconds| seconds == 0 || seconds > MAX_LIFE) {
+        return Err(Refusal::field("expires_in_seconds", format!("it must be 1 to {MAX_LIFE} (ten years)")));
+    }
     let rate_per_minute = match params.rate_per_minute {
         None => None,
         Some(rate) => Some(rate.try_into().map_err(|_| Refusal::field("rate_per_minute", "it must be at least 1"))?),

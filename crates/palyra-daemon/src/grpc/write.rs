@@ -113,7 +113,12 @@ fn change(change: FileChangeView) -> wire::FileChange {
 }
 
 fn usage(usage: RunUsage) -> wire::RunUsage {
-    wire::RunUsage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens }
+    wire::RunUsage {
+        input_tokens: usage.input_tokens,
+        output_tokens: usage.output_tokens,
+        cost_micro_usd: usage.cost.map(|cost| cost.0),
+        cost_assumed: usage.cost_assumed,
+    }
 }
 
 fn timings(timings: RunTimings) -> wire::RunTimings {

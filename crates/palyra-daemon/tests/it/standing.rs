@@ -49,6 +49,20 @@ fn closed_with(daemon: &Daemon, token: &str) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_lives_for_ten_years_at_most() {
+    let place = Place::new();
+    let daemon = place.start().await;
+    let ten_years: u64 = 3650 * 24 * 3600;
+    token(&daemon, &json!({"name": "long", "role": "viewer", "expires_in_seconds": ten_years}));
+    for absurd in [0, ten_years + 1, 999_999_999 * 24 * 3600, u64::MAX] {
+        let params = json!({"name": "absurd", "role": "viewer", "expires_in_seconds": absurd});
+        let refused = unix(&daemon, "POST /api/v1/tokens", params.to_string().as_bytes());
+        assert_eq!(refused.status, 400, "{absurd}: {refused:?}");
+        assert!(refused.body.contains("expires_in_seconds"), "{refused:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_and_sockets_end_when_their_token_does() {
     let place = asks();
     let daemon = place.start().await;

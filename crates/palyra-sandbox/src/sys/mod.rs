@@ -181,8 +181,11 @@ pub(crate) fn close_from(first: u32) -> io::Result<()> {
 }
 
 /// Marks every descriptor from `first` on to be closed when a program is executed.
+///
+/// # Errors
+/// When the kernel refuses.
 #[expect(unsafe_code, reason = "close_range is in no library")]
-pub(crate) fn close_on_exec_from(first: u32) -> io::Result<()> {
+pub fn close_on_exec_from(first: u32) -> io::Result<()> {
     // SAFETY: sets a flag on descriptors and touches no memory.
     let result = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

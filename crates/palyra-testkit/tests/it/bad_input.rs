@@ -53,11 +53,11 @@ fn refusals() -> Vec<Refused> {
         refused("a task of blanks", &["run", "  ", " "], 2, "task_empty"),
         Refused {
             says: "`nowhere`",
-            ..refused("a missing workspace", &["run", "--workspace", "nowhere", "list files"], 2, "workspace_not_found")
+            ..refused("a missing workspace", &["run", "--workspace", "nowhere", "list files"], 8, "workspace_not_found")
         },
         Refused {
             prepare: |context| drop(context.file("a-file", "x").unwrap()),
-            ..refused("a file as workspace", &["run", "--workspace", "a-file", "list files"], 2, "workspace_not_found")
+            ..refused("a file as workspace", &["run", "--workspace", "a-file", "list files"], 8, "workspace_not_found")
         },
         refused("no daemon for a list", &["runs", "list"], 4, "daemon_unreachable"),
         refused("no daemon for an approval", &["approvals", "list"], 4, "daemon_unreachable"),

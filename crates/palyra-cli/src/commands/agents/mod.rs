@@ -13,6 +13,7 @@ use palyra_common::ExitCode;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::launcher;
 
 const EXAMPLES: &str = "\
 An agent gives its runs instructions that count as yours, a model, a directory, the loosest mode they have and the only tools they
@@ -47,7 +48,7 @@ pub(crate) struct NameArgument {
 }
 
 pub(super) async fn execute(command: AgentsCommand, context: &Context) -> Result<ExitCode, CliError> {
-    let client = context.client()?;
+    let client = launcher::connect(context).await?;
     match command {
         AgentsCommand::List => list::execute(&client, context).await,
         AgentsCommand::Show(argument) => show::execute(argument.agent, &client, context).await,

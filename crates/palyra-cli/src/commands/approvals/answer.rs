@@ -7,6 +7,8 @@ use palyra_client::{Client, ClientError};
 use palyra_common::{ApprovalDecision, ApprovalId, ApprovalScope};
 use serde::Serialize;
 
+use crate::render::text::shortened;
+
 /// An answer that can be given with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -40,6 +42,18 @@ pub(crate) fn understand(line: &str, offer: Option<&str>) -> Typed {
         "d" | "deny" => Typed::Answer(Answer::Deny),
         "m" | "more" => Typed::More,
         _ => Typed::Unclear,
+    }
+}
+
+/// Why a line is not an answer, and which answers there are.
+pub(crate) fn explain_unclear(line: &str, offer: Option<&str>) -> String {
+    let answers = match offer {
+        Some(_) => "a (allow once), s (this session), t (one hour), d (deny) or m (show everything)",
+        None => "a (allow once), d (deny) or m (show everything)",
+    };
+    match shortened(line, 40).as_str() {
+        "" => format!("type {answers}"),
+        typed => format!("`{typed}` is not an answer; type {answers}"),
     }
 }
 
@@ -114,6 +128,17 @@ mod tests {
             assert_eq!(understand(key, Some("calls like this")), Typed::Answer(answer));
             assert_eq!(understand(key, None), Typed::Unclear, "{key}");
         }
+    }
+
+    #[test]
+    fn what_is_no_answer_is_explained_with_the_answers_that_there_are() {
+        let without = explain_unclear("maybe\u{1b}[2J", None);
+        assert_eq!(
+            without,
+            "`maybe\u{fffd}[2J` is not an answer; type a (allow once), d (deny) or m (show everything)"
+        );
+        assert!(explain_unclear("yes", Some("calls like this")).contains("s (this session), t (one hour)"));
+        assert!(explain_unclear(" ", None).starts_with("type a"));
     }
 
     #[test]

@@ -8,15 +8,16 @@ use palyra_common::{ApprovalDecision, ApprovalScope, ExitCode};
 use super::answer;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::numbers;
 use crate::{render, resolve};
 
 const EXAMPLES: &str = "\
-How far an answer reaches:
+What an answer covers:
   once       exactly this call, with exactly these arguments
   session    also later calls of this session that the offered pattern covers
   timeboxed  the same in all your sessions, until the time is up (an hour, or --minutes)
-`palyra approvals show APPROVAL` has the pattern; where none is offered, only `once` can be given.
-`palyra approvals patterns` lists what was agreed to, `palyra approvals revoke` takes it back.
+`palyra approvals show APPROVAL` shows the pattern; where none is offered, only `once` is possible.
+`palyra approvals patterns` lists what is allowed, `palyra approvals revoke` revokes it.
 
 Examples:
   palyra approvals decide 4P5Q allow
@@ -34,11 +35,11 @@ pub(crate) struct DecideArguments {
     /// The answer: allow or deny
     #[arg(hide_possible_values = true)]
     decision: Answer,
-    /// How far an `allow` reaches: once, session or timeboxed
+    /// What an `allow` covers: once, session or timeboxed
     #[arg(long, value_name = "SCOPE", default_value = "once")]
     scope: ApprovalScope,
     /// How long a timeboxed answer holds, up to a day [default: 60]
-    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u32).range(1..=1440))]
+    #[arg(long, value_name = "MINUTES", value_parser = numbers::between::<u32>(1, 1440))]
     minutes: Option<u32>,
 }
 
@@ -66,14 +67,14 @@ pub(super) async fn execute(
     let answer = render::approvals::decided(params.decision, params.scope);
     match &decided.run {
         Some(run) => console.line(&format!("{answer}; run {} is now {}", run.run_id, render::runs::outcome(run)))?,
-        None => console.line(&format!("{answer}; whoever asked is told"))?,
+        None => console.line(&format!("{answer}; the client that asked has been told"))?,
     }
     match &decided.pattern {
         Some(pattern) => {
             render::approvals::agreed_to(pattern).iter().try_for_each(|line| console.line(line))?;
         }
         None if answer::reaches_further(&params) => {
-            console.remark("what was agreed to could not be read back; see `palyra approvals patterns`");
+            console.remark("cannot read back what was allowed; see `palyra approvals patterns`");
         }
         None => {}
     }
@@ -89,7 +90,7 @@ fn params(arguments: &DecideArguments) -> Result<DecideApprovalParams, CliError>
     };
     let (scope, minutes) = (arguments.scope, arguments.minutes);
     if decision == ApprovalDecision::Deny && scope != ApprovalScope::Once {
-        return refuse("`deny` is about this one call; a scope goes with `allow`");
+        return refuse("`--scope` goes with `allow`; `deny` covers this one call");
     }
     if minutes.is_some() && scope != ApprovalScope::Timeboxed {
         return refuse("`--minutes` goes with `--scope timeboxed`");

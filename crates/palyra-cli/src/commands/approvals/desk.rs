@@ -1,7 +1,7 @@
 //! The desk where a person answers: the questions that wait, the one on the screen, and the answer under way.
 //!
-//! Used wherever questions are put at a terminal: `palyra run` and `palyra approvals watch`. The surroundings bring questions
-//! and take them away; the desk shows them one at a time, oldest first.
+//! Used wherever questions are put at a terminal: `palyra run`, `palyra runs attach` and `palyra approvals watch`. The surroundings
+//! bring questions and take them away; the desk shows them one at a time, oldest first.
 //!
 //! INVARIANT: what was typed before a question was on the screen does not answer it, and the end of input answers nothing.
 
@@ -12,12 +12,53 @@ use palyra_client::{Client, ClientError};
 use palyra_common::ApprovalId;
 use tokio::task::JoinHandle;
 
-use super::answer::{self, Decided, Typed};
+use super::answer::{self, Answer, Decided, Typed};
 use super::keyboard::{Keyboard, Line};
-use crate::console::{Console, Input, one_line};
+use crate::console::{Console, TerminalInput, one_line};
 use crate::error::CliError;
 use crate::render;
 use crate::render::question::{self, Question};
+use crate::render::text::shortened;
+
+/// What is done about questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum QuestionPolicy {
+    /// A person is asked; where there is none, this is done instead.
+    Ask(Unattended),
+    /// Each is refused.
+    Deny,
+}
+
+/// What is done about a question where nobody can type an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unattended {
+    /// It is shown, and waited for until somebody answers elsewhere.
+    Wait,
+    /// It is left open, and so is its run.
+    Leave,
+}
+
+/// Who answers the questions at this desk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answering {
+    /// A person at a terminal.
+    Person,
+    /// Somebody elsewhere.
+    Elsewhere,
+    /// Nobody for as long as this command runs.
+    Nobody,
+    /// The command itself, with no.
+    Refusal,
+}
+
+impl Unattended {
+    fn answering(self) -> Answering {
+        match self {
+            Self::Wait => Answering::Elsewhere,
+            Self::Leave => Answering::Nobody,
+        }
+    }
+}
 
 /// Questions and answers at one terminal.
 pub(crate) struct Desk<'a> {
@@ -25,7 +66,8 @@ pub(crate) struct Desk<'a> {
     console: &'a Console,
     questions: VecDeque<Question>,
     shown: Option<Shown>,
-    answering: Input,
+    answering: Answering,
+    unattended: Unattended,
     keyboard: Keyboard,
     deciding: Option<Deciding>,
 }
@@ -52,15 +94,29 @@ pub(crate) enum Step {
 }
 
 impl<'a> Desk<'a> {
-    pub(crate) fn new(client: &'a Client, console: &'a Console) -> Self {
-        // A program that reads JSON does not answer questions on the terminal.
-        let answering = if console.is_text() { console.input() } else { Input::Piped };
-        let (questions, keyboard) = (VecDeque::new(), Keyboard::new());
-        Self { client, console, questions, shown: None, answering, keyboard, deciding: None }
+    pub(crate) fn new(client: &'a Client, console: &'a Console, policy: QuestionPolicy) -> Self {
+        let terminal = console.terminal_input();
+        let (answering, unattended) = match (policy, &terminal) {
+            (QuestionPolicy::Deny, _) => (Answering::Refusal, Unattended::Leave),
+            (QuestionPolicy::Ask(unattended), TerminalInput::Absent) => (unattended.answering(), unattended),
+            (QuestionPolicy::Ask(unattended), _) => (Answering::Person, unattended),
+        };
+        let (questions, keyboard) = (VecDeque::new(), Keyboard::new(terminal));
+        Self { client, console, questions, shown: None, answering, unattended, keyboard, deciding: None }
     }
 
-    pub(crate) fn answering(&self) -> Input {
+    pub(crate) fn answering(&self) -> Answering {
         self.answering
+    }
+
+    /// Whether a question is open that nobody answers while this command runs.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.answering == Answering::Nobody && !self.is_empty()
+    }
+
+    /// Takes all questions out.
+    pub(crate) fn clear(&mut self) {
+        self.questions.clear();
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -86,23 +142,35 @@ impl<'a> Desk<'a> {
 
     /// Puts the oldest open question on the screen, unless it is there already.
     pub(crate) fn present(&mut self) {
-        let Some(first) = self.questions.front() else {
+        let Some(first) = self.questions.front().cloned() else {
             self.shown = None;
             return;
         };
+        let first = &first;
         if self.shown.is_some_and(|shown| shown.id == first.approval_id) {
             return;
         }
         // Before it is printed: from then on whatever is typed may be the answer.
         let since = Instant::now();
         match self.answering {
-            Input::Terminal => {
+            Answering::Person => {
                 self.keyboard.forget();
                 let mut lines = question::lines(first, self.console);
                 lines.push(question::choices(first).to_owned());
                 self.console.prompt(&lines.join("\n"));
             }
-            Input::Piped => self.console.remark(&question::elsewhere(first).join("\n")),
+            Answering::Elsewhere if self.console.is_text() => {
+                self.console.remark(&question::elsewhere(first).join("\n"));
+            }
+            // Programs find the question on the tape; whoever leaves shows it then.
+            Answering::Elsewhere | Answering::Nobody => {}
+            Answering::Refusal => {
+                if self.console.is_text() {
+                    let refused = format!("denied, as --on-approval says: {}", shortened(&first.summary, 300));
+                    self.console.remark(&refused);
+                }
+                self.give(first.approval_id, Answer::Deny);
+            }
         }
         self.shown = Some(Shown { id: first.approval_id, since });
     }
@@ -110,7 +178,7 @@ impl<'a> Desk<'a> {
     /// Says something without losing the question that is on the screen.
     pub(crate) fn note(&self, text: &str) {
         match (self.answering, self.shown, self.questions.front()) {
-            (Input::Terminal, Some(shown), Some(first)) if shown.id == first.approval_id => {
+            (Answering::Person, Some(shown), Some(first)) if shown.id == first.approval_id => {
                 self.console.prompt(&format!("\n{text}\n{}", question::choices(first)));
             }
             _ => self.console.remark(text),
@@ -120,7 +188,7 @@ impl<'a> Desk<'a> {
     /// Waits for the next thing to happen. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Step {
         let listens =
-            self.answering == Input::Terminal && self.deciding.is_none() && self.shown.is_some() && !self.is_empty();
+            self.answering == Answering::Person && self.deciding.is_none() && self.shown.is_some() && !self.is_empty();
         tokio::select! {
             line = self.keyboard.line(), if listens => Step::Typed(line),
             (id, result) = decided(&mut self.deciding) => Step::Decided(id, result.map(Box::new)),
@@ -157,22 +225,27 @@ impl<'a> Desk<'a> {
         }
         let choices = question::choices(first);
         match answer::understand(&line.text, first.offer.as_deref()) {
-            Typed::Answer(answer) => {
-                let (client, id) = (self.client.clone(), first.approval_id);
-                let task = tokio::spawn(async move { answer::give(&client, id, &answer.params()).await });
-                self.deciding = Some(Deciding { id, task });
-            }
+            Typed::Answer(answer) => self.give(first.approval_id, answer),
             Typed::More => self.console.prompt(&format!("{}\n{choices}", question::more(first).join("\n"))),
-            Typed::Unclear => self.console.prompt(choices),
+            Typed::Unclear => {
+                let explained = answer::explain_unclear(&line.text, first.offer.as_deref());
+                self.console.prompt(&format!("  {explained}\n{choices}"));
+            }
         }
+    }
+
+    fn give(&mut self, id: ApprovalId, answer: Answer) {
+        let client = self.client.clone();
+        let task = tokio::spawn(async move { answer::give(&client, id, &answer.params()).await });
+        self.deciding = Some(Deciding { id, task });
     }
 
     /// The keyboard is gone, and silence is no consent.
     fn silent(&mut self) {
-        self.answering = Input::Piped;
-        if let Some(first) = self.questions.front() {
-            self.console.remark(&format!("\n{}", question::elsewhere(first).join("\n")));
-        }
+        self.answering = self.unattended.answering();
+        self.console.prompt("\n");
+        self.shown = None;
+        self.present();
     }
 
     fn decided(&mut self, id: ApprovalId, result: Result<Box<Decided>, ClientError>) -> Result<(), CliError> {

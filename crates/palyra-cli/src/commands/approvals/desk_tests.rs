@@ -28,8 +28,8 @@ fn with_desk(test: impl FnOnce(&mut Desk<'_>)) {
     let _inside = runtime.enter();
     let client = Client::new(Endpoint::unix(Path::new("/nonexistent")));
     let console = Console::for_tests();
-    let mut desk = Desk::new(&client, &console);
-    desk.answering = Input::Terminal;
+    let mut desk = Desk::new(&client, &console, QuestionPolicy::Ask(Unattended::Leave));
+    desk.answering = Answering::Person;
     desk.asked(question(1));
     desk.asked(question(2));
     desk.asked(question(1));
@@ -79,7 +79,7 @@ fn an_answer_given_twice_does_not_reach_the_next_question() {
 fn the_end_of_input_answers_nothing() {
     with_desk(|desk| {
         desk.step(Step::Typed(None)).unwrap();
-        assert_eq!((deciding(desk), desk.answering()), (None, Input::Piped));
+        assert_eq!((deciding(desk), desk.answering()), (None, Answering::Nobody));
         assert!(!desk.is_empty());
     });
 }

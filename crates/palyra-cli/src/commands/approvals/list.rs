@@ -7,15 +7,16 @@ use palyra_common::ExitCode;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::render::text::shortened;
 use crate::{render, resolve};
 
 /// Which approvals.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// Only those of one run
+    /// Only those of this run
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
-    /// Also those that were answered
+    /// Include answered ones
     #[arg(long)]
     all: bool,
 }
@@ -35,10 +36,12 @@ pub(super) async fn execute(
     if !console.is_text() {
         console.list(&page, &page.approvals)?;
     } else if page.approvals.is_empty() {
-        console.remark(if arguments.all { "nothing was ever asked" } else { "nothing waits for you" });
+        let what = if arguments.all { "no approvals" } else { "no open approvals" };
+        let of = arguments.run.as_ref().map(|run| format!(" for --run {}", shortened(run, 60))).unwrap_or_default();
+        console.remark(&format!("{what}{of}"));
     } else {
         render::approvals::list(&page.approvals).iter().try_for_each(|line| console.line(line))?;
-        console.remark("before you answer, see all of it: palyra approvals show APPROVAL");
+        console.remark("before you answer, see the whole call: palyra approvals show APPROVAL");
     }
     Ok(ExitCode::Ok)
 }

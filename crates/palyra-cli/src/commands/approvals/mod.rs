@@ -18,15 +18,16 @@ use palyra_common::ExitCode;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::launcher;
 
 const EXAMPLES: &str = "\
-A run asks before an effect that you did not clearly ask for: above all when text that somebody
-else wrote, or the model by itself, chose where the effect goes. The question names the value, its
-source and the sentence it stands in. Ask yourself whether *you* would have chosen that value.
+A run asks before an effect that you did not clearly request, above all when text that somebody
+else wrote, or the model itself, chose where the effect goes. The question names the value, its
+source and the sentence it was found in. Ask yourself whether *you* would have chosen that value.
 
-There is no flag that skips approvals. An answer is about exactly the call it shows, unless you
-agree to the pattern that is offered with it; such patterns are listed and can be taken back. To be
-asked less, name recipients, hosts and paths in the task itself: what you wrote needs no question.
+No flag skips approvals. An answer covers exactly the call it shows, unless you allow the pattern
+that is offered with it; patterns can be listed and revoked. To be asked less, name recipients,
+hosts and paths in the task itself: what you wrote needs no question.
 
 APPROVAL is an id, its beginning or its end.
 
@@ -43,22 +44,22 @@ Examples:
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum ApprovalsCommand {
-    /// List questions that wait for an answer, oldest first
+    /// List open questions, oldest first
     List(list::ListArguments),
-    /// Show one question: values, where they come from, arguments, what could be agreed to, the answer
+    /// Show one question: its values and their sources, the arguments, the pattern on offer, the answer
     Show(show::ShowArguments),
     /// Answer a question
     Decide(decide::DecideArguments),
-    /// Follow questions of all runs as they come, and answer them at the terminal; Ctrl-C leaves
+    /// Watch for questions of all runs and answer them at the terminal; Ctrl-C leaves
     Watch(watch::WatchArguments),
-    /// List what was agreed to for longer than once, newest first
+    /// List patterns that were allowed for longer than once, newest first
     Patterns(patterns::PatternsArguments),
-    /// Take back what was agreed to; calls like it are asked about again
+    /// Revoke a pattern; calls like it are asked about again
     Revoke(revoke::RevokeArguments),
 }
 
 pub(super) async fn execute(command: ApprovalsCommand, context: &Context) -> Result<ExitCode, CliError> {
-    let client = context.client()?;
+    let client = launcher::connect(context).await?;
     match command {
         ApprovalsCommand::List(arguments) => list::execute(&arguments, &client, context).await,
         ApprovalsCommand::Show(arguments) => show::execute(&arguments, &client, context).await,

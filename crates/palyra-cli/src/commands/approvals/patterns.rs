@@ -12,7 +12,7 @@ use crate::render;
 /// Which patterns.
 #[derive(Debug, Args)]
 pub(crate) struct PatternsArguments {
-    /// Also those that were taken back or have ended
+    /// Include revoked and expired ones
     #[arg(long)]
     all: bool,
 }
@@ -34,7 +34,7 @@ pub(super) fn print(page: &ListPatternsResponse, context: &Context) -> Result<()
         return console.list(page, &page.patterns);
     }
     if page.patterns.is_empty() {
-        console.remark("nothing was agreed to for longer than once");
+        console.remark("no patterns are allowed");
     }
     render::approvals::patterns(&page.patterns).iter().try_for_each(|line| console.line(line))
 }

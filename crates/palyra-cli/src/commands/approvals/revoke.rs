@@ -11,7 +11,7 @@ use crate::error::CliError;
 /// Which pattern.
 #[derive(Debug, Args)]
 pub(crate) struct RevokeArguments {
-    /// The id of the approval by which it was agreed to, its beginning or its end
+    /// The id of the approval that allowed it, its beginning or its end
     #[arg(value_name = "APPROVAL")]
     approval: String,
 }
@@ -24,7 +24,7 @@ pub(super) async fn execute(
     let id = which::pattern(client, &arguments.approval).await?;
     let left = client.revoke_pattern(id).await?;
     if context.console.is_text() {
-        context.console.remark(&format!("{id} is taken back; calls like it are asked about again. What still counts:"));
+        context.console.remark(&format!("revoked {id}; calls like it are asked about again. Still allowed:"));
     }
     patterns::print(&left, context)?;
     Ok(ExitCode::Ok)

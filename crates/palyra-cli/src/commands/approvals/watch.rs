@@ -12,8 +12,8 @@ use palyra_client::{Client, ClientError};
 use palyra_common::{ApprovalId, ExitCode};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::desk::Desk;
-use crate::console::{Console, Input, OutputFormat, Style};
+use super::desk::{Answering, Desk, QuestionPolicy, Unattended};
+use crate::console::{Console, OutputFormat, Style};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::render::question::{self, Question};
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Which questions.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArguments {
-    /// Only those of one run
+    /// Only those of this run
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
 }
@@ -66,7 +66,7 @@ pub(super) async fn execute(
     let console = &context.console;
     let mut watch = Watch {
         console,
-        desk: Desk::new(client, console),
+        desk: Desk::new(client, console, QuestionPolicy::Ask(Unattended::Wait)),
         open: BTreeSet::new(),
         all: BTreeMap::new(),
         last_seen: None,
@@ -126,19 +126,19 @@ impl Watch<'_> {
                 self.asked(approval)?;
             }
         }
-        if self.console.is_text() && self.desk.answering() == Input::Terminal {
+        if self.console.is_text() && self.desk.answering() == Answering::Person {
             self.desk.present();
         }
         if first && self.open.is_empty() && self.console.is_text() {
-            self.console.remark("nothing waits for you yet; watching, Ctrl-C leaves");
+            self.console.remark("no open approvals yet; watching (Ctrl-C leaves)");
         }
         Ok(())
     }
 
     fn asked(&mut self, approval: ApprovalView) -> Result<(), CliError> {
         match (self.console.output(), self.desk.answering()) {
-            (OutputFormat::Text, Input::Terminal) => self.desk.asked(Question::from(approval)),
-            (OutputFormat::Text, Input::Piped) => {
+            (OutputFormat::Text, Answering::Person) => self.desk.asked(Question::from(approval)),
+            (OutputFormat::Text, _) => {
                 let at = instant(approval.requested_at);
                 let by = approval.run_id.map(|run_id| format!(" by run {run_id}")).unwrap_or_default();
                 self.console.line(&format!("{}  asked {at} UTC{by}", approval.approval_id))?;
@@ -156,10 +156,10 @@ impl Watch<'_> {
     fn closed(&mut self, approval: ApprovalView) -> Result<(), CliError> {
         self.desk.answered(approval.approval_id);
         match (self.console.output(), self.desk.answering()) {
-            (OutputFormat::Text, Input::Terminal) => {
+            (OutputFormat::Text, Answering::Person) => {
                 self.desk.note(&self.console.styled(Style::Dim, &render::approvals::closed(&approval)));
             }
-            (OutputFormat::Text, Input::Piped) => self.console.line(&render::approvals::closed(&approval))?,
+            (OutputFormat::Text, _) => self.console.line(&render::approvals::closed(&approval))?,
             (OutputFormat::Ndjson, _) => self.console.document(&approval)?,
             (OutputFormat::Json, _) => drop(self.all.insert(approval.approval_id, approval)),
         }
@@ -171,7 +171,7 @@ impl Watch<'_> {
         match self.last_seen {
             Some(last) if error.is_connection_trouble() && last.elapsed() < PATIENCE => {
                 if !std::mem::replace(&mut self.away, true) && self.console.is_text() {
-                    self.desk.note("the daemon does not answer; waiting for it to come back");
+                    self.desk.note("the daemon is not answering; waiting for it to come back");
                 }
                 Ok(())
             }

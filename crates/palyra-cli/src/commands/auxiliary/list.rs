@@ -8,6 +8,7 @@ use palyra_common::{AuxiliaryTaskState, ExitCode};
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::numbers;
 use crate::render::table;
 use crate::render::text::{instant, shortened};
 use crate::resolve;
@@ -16,7 +17,7 @@ use crate::resolve;
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
     /// How many at most
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = numbers::at_least::<u32>(1))]
     limit: Option<u32>,
     /// pending, running, succeeded, failed or cancelled
     #[arg(long)]
@@ -49,7 +50,8 @@ pub(super) async fn execute(
     if !console.is_text() {
         console.list(&page, &page.tasks)?;
     } else if page.tasks.is_empty() {
-        console.remark("no auxiliary tasks yet");
+        let filtered = arguments.state.is_some() || arguments.session.is_some() || arguments.run.is_some();
+        console.remark(if filtered { "no auxiliary tasks match" } else { "no auxiliary tasks yet" });
     } else {
         let rows: Vec<_> = page.tasks.iter().map(row).collect();
         let lines = table::lines(["TASK", "KIND", "STATE", "CREATED (UTC)", "CALLS", "TOKENS", "COST", "ABOUT"], &rows);

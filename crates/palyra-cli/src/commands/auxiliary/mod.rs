@@ -8,6 +8,7 @@ use palyra_common::ExitCode;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::launcher;
 
 const EXAMPLES: &str = "\
 Kinds: summary, recall_search, classification, extraction, objective_judge, vision. docs/auxiliary.md says what
@@ -29,7 +30,7 @@ pub(crate) enum AuxiliaryCommand {
 }
 
 pub(super) async fn execute(command: AuxiliaryCommand, context: &Context) -> Result<ExitCode, CliError> {
-    let client = context.client()?;
+    let client = launcher::connect(context).await?;
     match command {
         AuxiliaryCommand::Run(arguments) => run::execute(arguments, &client, context).await,
         AuxiliaryCommand::List(arguments) => list::execute(&arguments, &client, context).await,

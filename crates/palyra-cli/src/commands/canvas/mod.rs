@@ -10,6 +10,7 @@ use palyra_common::ExitCode;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::launcher;
 
 const EXAMPLES: &str = "\
 An agent may show a page: tables, charts, a form to fill in, the questions that wait for you. `open`
@@ -40,7 +41,7 @@ pub(crate) enum CanvasCommand {
 }
 
 pub(super) async fn execute(command: CanvasCommand, context: &Context) -> Result<ExitCode, CliError> {
-    let client = context.client()?;
+    let client = launcher::connect(context).await?;
     match command {
         CanvasCommand::List(arguments) => list::execute(&arguments, &client, context).await,
         CanvasCommand::Show(arguments) => show::execute(&arguments, &client, context).await,

@@ -8,6 +8,7 @@ use palyra_common::ExitCode;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::numbers;
 use crate::render::text::instant;
 use crate::resolve;
 
@@ -21,7 +22,7 @@ pub(crate) struct OpenArguments {
     #[arg(long)]
     act: bool,
     /// How many minutes the link is good, at most a day
-    #[arg(long, value_name = "MINUTES", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=1440))]
+    #[arg(long, value_name = "MINUTES", default_value_t = 60, value_parser = numbers::between::<u64>(1, 1440))]
     minutes: u64,
 }
 

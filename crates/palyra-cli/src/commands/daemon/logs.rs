@@ -11,6 +11,7 @@ use crate::console::plain;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::launcher::last_lines;
+use crate::numbers;
 
 /// Nobody reads faster; a file cannot be waited for without polling or a watcher.
 const POLL: Duration = Duration::from_millis(200);
@@ -18,10 +19,10 @@ const POLL: Duration = Duration::from_millis(200);
 /// How much of the log.
 #[derive(Debug, Args)]
 pub(crate) struct LogsArguments {
-    /// How many of the last lines
-    #[arg(short = 'n', long, default_value_t = 50, value_name = "COUNT")]
+    /// How many lines to print
+    #[arg(short = 'n', long, default_value_t = 50, value_name = "COUNT", value_parser = numbers::at_least::<usize>(0))]
     lines: usize,
-    /// Wait for more
+    /// Keep printing lines as they are written
     #[arg(short, long)]
     follow: bool,
 }
@@ -40,7 +41,7 @@ pub(super) async fn execute(arguments: &LogsArguments, context: &Context) -> Res
     loop {
         let length = std::fs::metadata(&path).map_err(failed)?.len();
         if length < position {
-            // The log was set aside and begun anew.
+            // The log was rotated.
             file = File::open(&path).map_err(failed)?;
             position = 0;
         }

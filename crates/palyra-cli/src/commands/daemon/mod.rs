@@ -16,7 +16,7 @@ use crate::error::CliError;
 use crate::render::text::millis;
 
 const EXAMPLES: &str = "\
-`palyra run` starts the daemon by itself; these commands are for looking after it.
+Commands that need the daemon start it by themselves; these manage it.
 
 Examples:
   palyra daemon status
@@ -27,11 +27,11 @@ Examples:
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum DaemonCommand {
-    /// Start it in the background, unless it runs already
+    /// Start it in the background, unless it is running
     Start,
-    /// Stop it in good order; unfinished runs go on after the next start
+    /// Stop it cleanly; unfinished runs go on after the next start
     Stop,
-    /// Say whether it runs and how it is; exit code 4 when it does not run
+    /// Show whether it runs and how it is doing; exits with 4 if it is not running, with 7 if a part of it is failing
     Status,
     /// Print the end of its log
     Logs(logs::LogsArguments),

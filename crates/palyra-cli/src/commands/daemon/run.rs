@@ -25,7 +25,10 @@ pub(super) fn execute(arguments: &RunArguments, context: &Context) -> Result<Exi
     let program = daemon_program(context)?;
     let failed = |reason: String| CliError::DaemonStart { reason, category: ErrorCategory::Internal, log: Vec::new() };
     if arguments.new_session {
-        rustix::process::setsid().map_err(|error| failed(format!("it cannot get a session of its own: {error}")))?;
+        rustix::process::setsid().map_err(|error| failed(format!("cannot create a new session: {error}")))?;
+        // Whatever else the caller had open (a lock, a pipe that somebody waits for the end of) is not the daemon's.
+        // A kernel that cannot do this leaves them open, which is no reason not to start.
+        let _ = palyra_sandbox::close_on_exec_from(3);
     }
     let mut command = Command::new(&program);
     command.args(&arguments.rest).env(env_vars::PALYRA_STATE_ROOT, context.state_root()?);

@@ -1,6 +1,6 @@
 //! `palyra daemon status`.
 
-use palyra_common::ExitCode;
+use palyra_common::{ExitCode, HealthStatus};
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -12,5 +12,8 @@ pub(super) async fn execute(context: &Context) -> Result<ExitCode, CliError> {
     } else {
         context.console.document(&health)?;
     }
-    Ok(ExitCode::Ok)
+    Ok(match health.status {
+        HealthStatus::Ok | HealthStatus::Degraded => ExitCode::Ok,
+        HealthStatus::Failing => ExitCode::Precondition,
+    })
 }

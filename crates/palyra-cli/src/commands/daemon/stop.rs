@@ -21,9 +21,9 @@ pub(super) async fn execute(context: &Context) -> Result<ExitCode, CliError> {
         Err(error) if error.is_unreachable() => {
             // What was asked for is the case.
             if console.is_text() {
-                console.remark("no daemon runs");
+                console.remark("the daemon is not running");
             } else {
-                console.document(&json!({ "stopped": false, "reason": "no daemon runs" }))?;
+                console.document(&json!({ "stopped": false, "reason": "the daemon is not running" }))?;
             }
             return Ok(ExitCode::Ok);
         }
@@ -45,7 +45,7 @@ pub(super) async fn execute(context: &Context) -> Result<ExitCode, CliError> {
             0 => String::new(),
             _ => format!("; {} will go on after the next start", counted(unfinished, "unfinished run")),
         };
-        console.line(&format!("the daemon (process {}) has stopped{note}", stopping.pid))?;
+        console.line(&format!("stopped the daemon (process {}){note}", stopping.pid))?;
     } else {
         console
             .document(&json!({ "stopped": true, "pid": stopping.pid, "unfinished_runs": stopping.unfinished_runs }))?;

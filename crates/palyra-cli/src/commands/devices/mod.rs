@@ -8,6 +8,7 @@ use palyra_common::ExitCode;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::launcher;
 
 const EXAMPLES: &str = "\
 A device shows its certificate instead of a token, over QUIC and wherever TLS is spoken. One that is lost is revoked: its connections end at once.
@@ -27,7 +28,7 @@ pub(crate) enum DevicesCommand {
 }
 
 pub(super) async fn execute(command: DevicesCommand, context: &Context) -> Result<ExitCode, CliError> {
-    let client = context.client()?;
+    let client = launcher::connect(context).await?;
     match command {
         DevicesCommand::List => list::execute(&client, context).await,
         DevicesCommand::Revoke(arguments) => revoke::execute(&arguments, &client, context).await,

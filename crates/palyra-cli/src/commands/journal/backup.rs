@@ -8,6 +8,7 @@ use palyra_common::ExitCode;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::launcher;
 use crate::render::text::counted;
 
 /// Where to.
@@ -25,7 +26,7 @@ pub(super) async fn execute(arguments: &BackupArguments, context: &Context) -> R
         return Err(CliError::File { doing: "write", path: dest, source });
     };
     context.console.progress("copying the journal …");
-    let done = context.client()?.journal_backup(&BackupJournalParams { dest: dest.to_owned() }).await?;
+    let done = launcher::connect(context).await?.journal_backup(&BackupJournalParams { dest: dest.to_owned() }).await?;
     if context.console.is_text() {
         let records = counted(usize::try_from(done.records).unwrap_or(usize::MAX), "record");
         context.console.line(&format!(

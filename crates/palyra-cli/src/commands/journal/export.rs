@@ -6,6 +6,7 @@ use palyra_common::ExitCode;
 use super::offline::record_view;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::numbers;
 
 /// Records that are read at a time.
 const PAGE: usize = 1_000;
@@ -16,7 +17,7 @@ const PAGE_BYTES: usize = 1 << 20;
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
     /// Begin at this position
-    #[arg(long, default_value_t = 1, value_name = "SEQ")]
+    #[arg(long, default_value_t = 1, value_name = "SEQ", value_parser = numbers::at_least::<u64>(1))]
     from_seq: u64,
 }
 

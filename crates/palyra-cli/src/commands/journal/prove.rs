@@ -8,12 +8,13 @@ use palyra_journal::InclusionProof;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::numbers;
 
 /// Which record, or which proof.
 #[derive(Debug, Args)]
 pub(crate) struct ProveArguments {
     /// The record's position in the journal
-    #[arg(value_name = "SEQ", required_unless_present = "check")]
+    #[arg(value_name = "SEQ", required_unless_present = "check", value_parser = numbers::at_least::<u64>(1))]
     seq: Option<u64>,
     /// Check a proof that was printed earlier, without the journal
     #[arg(long, value_name = "FILE", conflicts_with = "seq")]

@@ -8,13 +8,15 @@ use super::offline::record_view;
 use crate::console::OutputFormat;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::launcher;
+use crate::numbers;
 use crate::render::text::{instant, shortened};
 
 /// Which records.
 #[derive(Debug, Args)]
 pub(crate) struct TailArguments {
     /// How many of the newest records
-    #[arg(short = 'n', long, alias = "limit", default_value_t = 10, value_name = "COUNT")]
+    #[arg(short = 'n', long, alias = "limit", default_value_t = 10, value_name = "COUNT", value_parser = numbers::at_least::<u32>(1))]
     count: u32,
     /// Wait for records that are yet to come; needs the daemon
     #[arg(short, long)]
@@ -33,7 +35,7 @@ pub(super) async fn execute(arguments: &TailArguments, context: &Context) -> Res
         return Ok(ExitCode::Ok);
     }
     let params = TailJournalParams { n: Some(arguments.count.into()), from_seq: None, follow: Some(true) };
-    let mut records = context.client()?.journal_tail(&params).await?;
+    let mut records = launcher::connect(context).await?.journal_tail(&params).await?;
     while let Some(record) = records.next().await? {
         print(&record, context)?;
     }

@@ -1,7 +1,8 @@
 //! `palyra mcp add NAME -- COMMAND…` and `palyra mcp add NAME --url URL`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use palyra_common::{ExitCode, SecretRef};
@@ -9,29 +10,39 @@ use palyra_mcp::{HttpConfig, McpError, McpRegistry, ServerConfig, ServerName, St
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::numbers;
+use crate::render::text::counted;
 
 /// What nearly every program needs to start at all. They are written into the entry, where they can be seen and removed.
 const USUAL_VARIABLES: [&str; 3] = ["PATH", "HOME", "LANG"];
+/// A server answers within moments of its start; what takes longer is usually no server.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// These download what they run first.
+const PACKAGE_RUNNERS: [&str; 10] = ["npx", "npm", "pnpm", "yarn", "bunx", "deno", "uvx", "uv", "pipx", "docker"];
+const RUNNER_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Which server, and how it is reached.
 #[derive(Debug, Args)]
 pub(crate) struct AddArguments {
-    /// A name for it: a-z, 0-9, _ and -
+    /// A name for the server: a-z, 0-9, _ and -
     #[arg(value_name = "NAME")]
     name: ServerName,
-    /// The address of a web service
+    /// Connect to a server at this address
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     url: Option<String>,
     /// A header that carries a secret, such as Authorization=env:TOKEN (repeatable)
     #[arg(long = "header", value_name = "NAME=REFERENCE", requires = "url", value_parser = header)]
     headers: Vec<(String, SecretRef)>,
-    /// An environment variable that the program may see, besides PATH, HOME and LANG (repeatable)
+    /// An environment variable to pass to the program, besides PATH, HOME and LANG (repeatable)
     #[arg(long = "env", value_name = "VARIABLE", conflicts_with = "url")]
     env: Vec<String>,
-    /// Where the program runs [default: /]
+    /// The working directory of the program [default: /]
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
     cwd: Option<PathBuf>,
-    /// Pin the tools of a server that was added before as they are now
+    /// How long the server may take to answer [default: 10, or 120 if a package runner such as npx starts it]
+    #[arg(long, value_name = "SECONDS", value_parser = numbers::between::<u64>(1, 3600))]
+    timeout: Option<u64>,
+    /// Pin the tools of an existing server again, as they are now
     #[arg(long, conflicts_with_all = ["url", "env", "cwd", "command"])]
     repin: bool,
     /// The program and its arguments
@@ -46,25 +57,34 @@ fn header(text: &str) -> Result<(String, SecretRef), String> {
 }
 
 pub(super) async fn execute(arguments: AddArguments, context: &Context) -> Result<ExitCode, CliError> {
-    let registry = super::registry(context)?;
+    let registry = super::patient_registry(patience(&arguments), context)?;
     let name = arguments.name.clone();
     if arguments.repin {
         let server = registry.server(&name)?;
         let tools = super::tools_of(&server, context).await?;
         server.shutdown().await;
         registry.pin(&name, &tools)?;
-        return report("pinned anew", &name, &tools, context);
+        return report("Repinned", &name, &tools, context);
     }
     let server = registry.add(&name, &configuration(arguments, context)?)?;
     let added = pinned(&registry, &name, context).await;
     server.shutdown().await;
     match added {
-        Ok(tools) => report("added", &name, &tools, context),
+        Ok(tools) => report("Added", &name, &tools, context),
         Err(error) => {
-            // What never worked is not left lying around.
+            // What never worked is not kept.
             registry.remove(&name)?;
             Err(error.into())
         }
+    }
+}
+
+fn patience(arguments: &AddArguments) -> Duration {
+    let program = arguments.command.first().and_then(|program| Path::new(program).file_name()?.to_str());
+    match (arguments.timeout, program) {
+        (Some(seconds), _) => Duration::from_secs(seconds),
+        (None, Some(program)) if PACKAGE_RUNNERS.contains(&program) => RUNNER_PATIENCE,
+        (None, _) => PATIENCE,
     }
 }
 
@@ -86,7 +106,7 @@ fn configuration(arguments: AddArguments, context: &Context) -> Result<ServerCon
     let mut command = arguments.command.into_iter();
     let Some(program) = command.next() else {
         return Err(CliError::Usage {
-            reason: "it takes a command after `--`, or an address after `--url`".to_owned(),
+            reason: "expected a command after `--`, or `--url URL`".to_owned(),
             usage: Some("palyra mcp add NAME -- COMMAND… | --url URL".to_owned()),
         });
     };
@@ -105,10 +125,9 @@ fn configuration(arguments: AddArguments, context: &Context) -> Result<ServerCon
 fn report(done: &str, name: &ServerName, tools: &[ToolDescription], context: &Context) -> Result<ExitCode, CliError> {
     let console = &context.console;
     if console.is_text() {
-        console.line(&format!("{done}: {name}, {} tools pinned", tools.len()))?;
+        console.line(&format!("{done} `{name}`: {} pinned", counted(tools.len(), "tool")))?;
         console.remark(&format!(
-            "note: every call of its tools counts as consequential until you have reviewed how they are treated: \
-             palyra mcp classify {name}"
+            "note: every call of its tools is treated as consequential until you review them: palyra mcp classify {name}"
         ));
     } else {
         let names: Vec<String> = tools.iter().map(|tool| name.tool_name(&tool.name)).collect();

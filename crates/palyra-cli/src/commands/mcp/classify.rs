@@ -19,10 +19,10 @@ pub(crate) struct ClassifyArguments {
     /// Only show the file as it is; do not connect
     #[arg(long, conflicts_with_all = ["accept", "replace"])]
     review: bool,
-    /// Agree to the file as it is
+    /// Accept the file as it is
     #[arg(long, conflicts_with = "replace")]
     accept: bool,
-    /// Propose everything anew, dropping what the file says now
+    /// Propose everything again, discarding the present file
     #[arg(long)]
     replace: bool,
 }
@@ -35,7 +35,7 @@ pub(super) async fn execute(arguments: &ClassifyArguments, context: &Context) ->
     if arguments.accept {
         let path = registry.accept_classification(name)?;
         show(name, &registry.classification(name)?, context)?;
-        console.remark(&format!("`{}` is reviewed and counts from now on", path.display()));
+        console.remark(&format!("`{}` is accepted and in force", path.display()));
         return Ok(ExitCode::Ok);
     }
     if arguments.review {
@@ -56,7 +56,7 @@ pub(super) async fn execute(arguments: &ClassifyArguments, context: &Context) ->
     let path = registry.propose_classification(name, &tools, &before)?;
     show(name, &registry.classification(name)?, context)?;
     console.remark(&format!(
-        "written to `{}`, with the reason for each choice; correct it there, then: palyra mcp classify {name} --accept",
+        "written to `{}`, with the reason for each choice; edit it there, then: palyra mcp classify {name} --accept",
         path.display()
     ));
     Ok(ExitCode::Ok)
@@ -73,7 +73,7 @@ fn show(name: &ServerName, file: &ClassificationFile, context: &Context) -> Resu
         .try_for_each(|line| console.line(line))?;
     if file.review() == ReviewState::Proposed {
         console.remark(
-            "not reviewed: until it is, every tool counts as consequential and every argument as a destination",
+            "not reviewed: until then, every tool is treated as consequential and every argument as a destination",
         );
     }
     Ok(())

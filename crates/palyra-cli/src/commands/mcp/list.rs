@@ -32,7 +32,7 @@ pub(super) fn execute(context: &Context) -> Result<ExitCode, CliError> {
     if !context.console.is_text() {
         context.console.list(&documents, &documents)?;
     } else if rows.is_empty() {
-        context.console.line("no outside servers; add one with `palyra mcp add NAME -- COMMAND…`")?;
+        context.console.line("no MCP servers; add one with: palyra mcp add NAME -- COMMAND")?;
     } else {
         let lines = table::lines(["NAME", "PINNED TOOLS", "CLASSIFICATION", "WHERE"], &rows);
         lines.iter().try_for_each(|line| context.console.line(line))?;

@@ -7,7 +7,7 @@ mod list;
 mod remove;
 mod test;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use palyra_common::ExitCode;
@@ -18,8 +18,8 @@ use crate::context::Context;
 use crate::error::CliError;
 
 const EXAMPLES: &str = "\
-A server's tools appear as mcp.NAME.TOOL. They are pinned as they are when the server is added; one that changes later is
-withheld until you agree again. Until you have reviewed a server's classification, each of its tools counts as consequential.
+A server's tools are named mcp.NAME.TOOL. They are pinned when the server is added; a tool that changes later is withheld
+until you accept it again. Until you review a server's classification, all its tools are treated as consequential.
 
 Examples:
   palyra mcp add files -- npx -y @modelcontextprotocol/server-filesystem /home/me/papers
@@ -37,13 +37,13 @@ const SHOWN_LINES: usize = 20;
 pub(crate) enum McpCommand {
     /// Add a server, connect to it once, and pin its tools as they are
     Add(add::AddArguments),
-    /// List the servers with what was agreed to about them
+    /// List servers, their pinned tools and their classification
     List,
-    /// Connect to a server and compare its tools with what was agreed to
+    /// Connect to a server and compare its tools with the pinned ones
     Test(test::TestArguments),
-    /// Write or show how a server's tools are treated, and agree to it
+    /// Propose, show or accept how a server's tools are treated
     Classify(classify::ClassifyArguments),
-    /// Remove a server with everything that was agreed to about it
+    /// Remove a server with its pins and classification
     Remove(NameArgument),
 }
 
@@ -65,21 +65,34 @@ pub(super) async fn execute(command: McpCommand, context: &Context) -> Result<Ex
     }
 }
 
-/// The servers of this state root. A person who waits is more patient than a run: a first start may download something.
+/// How long a server that was added before may take to answer: a person who waits is more patient than a run.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is said what is being waited for.
+const TICK: Duration = Duration::from_millis(500);
+
+/// The servers of this state root.
 fn registry(context: &Context) -> Result<McpRegistry, CliError> {
+    patient_registry(PATIENCE, context)
+}
+
+/// The same, for servers that may take so long to answer.
+fn patient_registry(patience: Duration, context: &Context) -> Result<McpRegistry, CliError> {
     let directory = McpRegistry::directory_in(context.state_root()?);
-    let options = McpOptions {
-        connect_timeout: Duration::from_secs(60),
-        list_timeout: Duration::from_secs(60),
-        ..McpOptions::default()
-    };
+    let options = McpOptions { connect_timeout: patience, list_timeout: patience, ..McpOptions::default() };
     Ok(McpRegistry::open(directory, context.environment.clone(), options)?)
 }
 
 /// Connects and lists, with a word on what is going on; what the server's program said is shown if that fails.
 async fn tools_of(server: &McpServer, context: &Context) -> Result<Vec<ToolDescription>, McpError> {
-    context.console.progress(&format!("connecting to {}…", server.name()));
-    let listed = server.list_tools().await;
+    let began = Instant::now();
+    let mut listing = Box::pin(server.list_tools());
+    let listed = loop {
+        let waited = began.elapsed().as_secs();
+        context.console.progress(&format!("connecting to `{}` … {waited} s", server.name()));
+        if let Ok(listed) = tokio::time::timeout(TICK, &mut listing).await {
+            break listed;
+        }
+    };
     context.console.wipe_progress();
     if listed.is_err() {
         let words = plain(&server.status().last_words);

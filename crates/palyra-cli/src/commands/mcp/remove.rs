@@ -9,7 +9,7 @@ use crate::error::CliError;
 pub(super) fn execute(name: &ServerName, context: &Context) -> Result<ExitCode, CliError> {
     super::registry(context)?.remove(name)?;
     if context.console.is_text() {
-        context.console.line(&format!("removed: {name}"))?;
+        context.console.line(&format!("Removed `{name}`"))?;
     } else {
         context.console.document(&serde_json::json!({ "name": name }))?;
     }

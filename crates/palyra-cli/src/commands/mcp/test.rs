@@ -11,7 +11,7 @@ use crate::console::Style;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::render::table;
-use crate::render::text::{duration, shortened};
+use crate::render::text::{counted, duration, shortened};
 
 /// Which server, and whether to agree.
 #[derive(Debug, Args)]
@@ -19,7 +19,7 @@ pub(crate) struct TestArguments {
     /// The server's name
     #[arg(value_name = "NAME")]
     name: ServerName,
-    /// Agree to all tools as they are now
+    /// Accept all tools as they are now
     #[arg(long)]
     accept: bool,
 }
@@ -46,9 +46,9 @@ pub(super) async fn execute(arguments: &TestArguments, context: &Context) -> Res
         pins.tools.keys().filter(|pinned| !tools.iter().any(|tool| tool.name == **pinned)).collect();
     let console = &context.console;
     if console.is_text() {
-        let who = status.introduced_as.as_deref().unwrap_or("a server that does not say its name");
+        let who = status.introduced_as.as_deref().unwrap_or("unnamed server");
         console.line(&format!(
-            "{name}: {}, protocol {}, connected in {}, a list takes {}",
+            "{name}: {}, protocol {}, connected in {}, lists tools in {}",
             shortened(who, 60),
             status.protocol.as_deref().unwrap_or("unknown"),
             duration(connected),
@@ -58,7 +58,7 @@ pub(super) async fn execute(arguments: &TestArguments, context: &Context) -> Res
             .iter()
             .try_for_each(|line| console.line(line))?;
         for pinned in &gone {
-            console.remark(&format!("note: `{}` was agreed to and is no longer there", shortened(pinned, 60)));
+            console.remark(&format!("note: `{}` is pinned, but the server no longer offers it", shortened(pinned, 60)));
         }
     } else {
         console.document(&json!({
@@ -69,12 +69,12 @@ pub(super) async fn execute(arguments: &TestArguments, context: &Context) -> Res
     }
     if arguments.accept {
         registry.pin(name, &tools)?;
-        console.remark(&format!("{} tools are pinned as they are now", tools.len()));
+        console.remark(&format!("pinned {} as they are now", counted(tools.len(), "tool")));
     } else if withheld > 0 {
         let warning =
-            format!("warning: {withheld} of {} tools differ from what you agreed to and are withheld", tools.len());
+            format!("warning: {withheld} of {} tools differ from the pinned ones and are withheld", tools.len());
         console.remark(&console.styled(Style::Bad, &warning));
-        console.remark(&format!("look at them above; to agree: palyra mcp test {name} --accept"));
+        console.remark(&format!("review them above; to accept them: palyra mcp test {name} --accept"));
     }
     Ok(ExitCode::Ok)
 }

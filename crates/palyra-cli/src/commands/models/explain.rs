@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::numbers;
 use crate::render::table;
 use crate::render::text::shortened;
 
@@ -38,7 +39,7 @@ pub(crate) struct ExplainArguments {
     #[arg(long = "needs", value_name = "CAPABILITY")]
     needs: Vec<Capability>,
     /// About how many tokens the request is
-    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = numbers::at_least::<u32>(0))]
     tokens: u32,
 }
 

@@ -11,6 +11,7 @@ use super::sets;
 use crate::console::plain;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::numbers;
 
 /// What to compare.
 #[derive(Debug, Args)]
@@ -19,7 +20,7 @@ pub(crate) struct ProveArguments {
     #[arg(value_name = "PROPOSAL", required = true, num_args = 1..=2)]
     proposals: Vec<PathBuf>,
     /// Give up after this many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_LIMIT.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_LIMIT.as_secs(), value_parser = numbers::between::<u64>(1, 86_400))]
     timeout: u64,
 }
 

@@ -15,7 +15,9 @@ use rustix::fs::OFlags;
 use crate::error::CliError;
 
 /// Largest file: an image may have as much, and of a text only the beginning is shown anyway.
-const LARGEST: u64 = 5 << 20;
+pub(super) const LARGEST: u64 = 5 << 20;
+/// What standard input is called where it is shown to the model.
+const STANDARD_INPUT: &str = "standard input";
 
 /// A file that was read.
 pub(super) struct Read {
@@ -26,6 +28,15 @@ pub(super) struct Read {
 /// Reads all files, so that a wrong name is told before anything begins.
 pub(super) fn read(paths: &[PathBuf], environment: &Environment) -> Result<Vec<Read>, CliError> {
     paths.iter().map(|path| read_one(path, environment)).collect()
+}
+
+/// What was piped in beside a task: the same as a file that was attached, and believed no further.
+pub(super) fn standard_input(bytes: Vec<u8>) -> Result<Read, CliError> {
+    let refuse = |reason: &str| Err(CliError::Attachment { path: STANDARD_INPUT.into(), reason: reason.to_owned() });
+    if bytes.len() as u64 > LARGEST {
+        return refuse("it has more than 5 MiB");
+    }
+    Ok(Read { name: STANDARD_INPUT.to_owned(), bytes })
 }
 
 fn read_one(path: &Path, environment: &Environment) -> Result<Read, CliError> {
@@ -41,7 +52,7 @@ fn read_one(path: &Path, environment: &Environment) -> Result<Read, CliError> {
     })?;
     let metadata = file.metadata().map_err(|error| refuse(error.to_string()))?;
     if !metadata.is_file() {
-        return Err(refuse("it is no regular file".to_owned()));
+        return Err(refuse("it is not a regular file".to_owned()));
     }
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| refuse(error.to_string()))?;
@@ -82,14 +93,14 @@ mod tests {
         let file = read(at("plan.txt")).unwrap();
         assert_eq!((file.name.as_str(), file.bytes.as_slice()), ("plan.txt", &b"so"[..]));
         for (name, reason) in [
-            ("pipe", "it is no regular file"),
-            ("", "it is no regular file"),
+            ("pipe", "it is not a regular file"),
+            ("", "it is not a regular file"),
             ("empty", "it is empty"),
             ("absent", "it does not exist"),
         ] {
             let error = read(at(name)).err().unwrap_or_default();
             assert!(error.ends_with(reason), "{name}: {error}");
         }
-        assert!(read("/dev/null".into()).is_err_and(|error| error.ends_with("it is no regular file")));
+        assert!(read("/dev/null".into()).is_err_and(|error| error.ends_with("it is not a regular file")));
     }
 }

@@ -20,7 +20,7 @@ pub(super) async fn told(client: &Client, run: &RunView, agent: Option<String>, 
         Ok(ExplainModelsResponse { choice: None, provider }) => provider.reason,
         Err(_) if is_usual => greeted.reason.clone(),
         // A name that no route knows, or a daemon that does not say: the run itself tells what comes of it.
-        Err(_) => format!("`{asked}` was asked for"),
+        Err(_) => format!("model `{asked}`, as requested"),
     }
 }
 

@@ -3,16 +3,19 @@
 
 use std::time::{Duration, Instant};
 
-use palyra_common::{RunLifecyclePhase, RunStatus, RunStreamBody, RunStreamEvent};
+use palyra_common::{MODEL_CALL, RunLifecyclePhase, RunStatus, RunStreamBody, RunStreamEvent};
 
-use super::open_calls::OpenCalls;
+use super::open_calls::{OpenCalls, latest};
 use crate::console::{Console, OutputFormat, Style, plain};
 use crate::error::CliError;
+use crate::render::model_call::Attempts;
 use crate::render::text::shortened;
 use crate::render::{calls, compaction, model_call, plan, verdict};
 
 /// Silence after which the person is told what is being waited for.
 const QUIET: Duration = Duration::from_secs(1);
+/// How often that is said where it cannot be replaced by what comes next, as in a log.
+const REPORT_EVERY: Duration = Duration::from_secs(30);
 
 /// What has been seen of a run, as far as later lines need it.
 pub(super) struct Live<'a> {
@@ -22,20 +25,44 @@ pub(super) struct Live<'a> {
     open_line: bool,
     /// What the model wrote in its newest turn.
     said: (u32, String),
-    activity: String,
-    last_event: Instant,
+    activity: Activity,
+    /// Whether attempts of the model call under way were told as they failed.
+    told_attempts: bool,
+    /// When anything was printed last.
+    last_shown: Instant,
+}
+
+/// What is going on.
+struct Activity {
+    /// In words.
+    what: String,
+    /// What it says of itself, such as the last line that a program printed.
+    latest: String,
+    since: Instant,
+}
+
+impl Activity {
+    fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), latest: String::new(), since: Instant::now() }
+    }
+
+    /// `run cargo test … 12 s  Compiling foo`.
+    fn line(&self) -> String {
+        let seconds = self.since.elapsed().as_secs();
+        format!("{} … {seconds} s  {}", self.what, self.latest).trim_end().to_owned()
+    }
 }
 
 impl<'a> Live<'a> {
     pub(super) fn new(console: &'a Console) -> Self {
-        let activity = "starting".to_owned();
         Self {
             console,
             calls: OpenCalls::default(),
             open_line: false,
             said: (0, String::new()),
-            activity,
-            last_event: Instant::now(),
+            activity: Activity::new("starting"),
+            told_attempts: false,
+            last_shown: Instant::now(),
         }
     }
 
@@ -46,7 +73,6 @@ impl<'a> Live<'a> {
 
     /// Shows an event.
     pub(super) fn show(&mut self, event: &RunStreamEvent) -> Result<(), CliError> {
-        self.last_event = Instant::now();
         match self.console.output() {
             OutputFormat::Ndjson => return self.console.document(event),
             OutputFormat::Json => return Ok(()),
@@ -63,46 +89,56 @@ impl<'a> Live<'a> {
                     self.open_line = !text.ends_with('\n');
                     self.console.piece(&text)?;
                 }
-                self.activity = "the model is writing".to_owned();
+                self.enter("the model is writing");
+                self.last_shown = Instant::now();
             }
             RunStreamBody::ToolProposal(_) => {
                 self.calls.observe(event);
-                self.activity = self.calls.activity().unwrap_or_default();
+                self.enter_calls_or("the model is thinking");
             }
             RunStreamBody::ToolResult(result) => {
                 self.end_line()?;
                 let (subject, took) = self.calls.finish(&result.call_id, event.at);
                 let line = calls::line(result, &subject, took);
                 let style = if result.ok { Style::Dim } else { Style::Bad };
-                self.console.remark(&self.console.styled(style, &line));
-                self.activity = self.calls.activity().unwrap_or_else(|| "the model is thinking".to_owned());
+                self.remark(&self.console.styled(style, &line));
+                self.enter_calls_or("the model is thinking");
+            }
+            RunStreamBody::Status(RunStatus { progress: Some(progress), .. }) if progress.call_id == MODEL_CALL => {
+                // Rare, and the reason for a long silence: worth a line of its own, in a log too.
+                self.end_line()?;
+                let line = format!("model: {}", shortened(&progress.message, 240));
+                self.remark(&self.console.styled(Style::Dim, &line));
+                self.told_attempts = true;
+                self.enter("waiting to ask the model again");
             }
             RunStreamBody::Status(RunStatus { progress: Some(progress), .. }) => {
-                self.activity = self.calls.getting_on(progress);
-                if !self.open_line {
-                    self.console.progress(&self.activity);
-                }
+                self.enter_calls_or("working");
+                self.activity.latest = latest(progress);
+                self.tick();
             }
             RunStreamBody::Status(status) => {
                 self.end_line()?;
-                self.activity = match status.phase {
-                    RunLifecyclePhase::Queued => "waiting for its turn".to_owned(),
-                    RunLifecyclePhase::WaitingForApproval => "waiting for a decision".to_owned(),
+                match status.phase {
+                    RunLifecyclePhase::Queued => self.enter("waiting for its turn"),
+                    RunLifecyclePhase::WaitingForApproval => self.enter("waiting for an answer"),
                     RunLifecyclePhase::Paused => {
-                        self.console.remark("the run is paused; go on with: palyra runs resume last");
-                        "paused".to_owned()
+                        self.remark(&format!("paused; to go on: palyra runs resume {}", event.run_id));
+                        self.enter("paused");
                     }
-                    _ => "the model is thinking".to_owned(),
-                };
+                    _ => self.enter("the model is thinking"),
+                }
             }
             RunStreamBody::ToolAttestation(_)
             | RunStreamBody::ToolApprovalRequest(_)
             | RunStreamBody::ToolApprovalResponse(_) => self.calls.observe(event),
             RunStreamBody::JournalEvent(record) => {
                 let line = compaction::line(event.run_id, record).or_else(|| verdict::line(record));
-                for line in line.into_iter().chain(model_call::lines(record)).chain(plan::changed(record)) {
+                let told = if model_call::is_one(record) { std::mem::take(&mut self.told_attempts) } else { false };
+                let attempts = if told { Attempts::Told } else { Attempts::Untold };
+                for line in line.into_iter().chain(model_call::lines(record, attempts)).chain(plan::changed(record)) {
                     self.end_line()?;
-                    self.console.remark(&self.console.styled(Style::Dim, &line));
+                    self.remark(&self.console.styled(Style::Dim, &line));
                 }
             }
             RunStreamBody::A2uiUpdate(update) => {
@@ -111,7 +147,7 @@ impl<'a> Live<'a> {
                 if let (Some(canvas), Some(title)) = (text("canvas_id"), text("title")) {
                     self.end_line()?;
                     let line = format!("shows a page, \"{}\": palyra canvas open {canvas}", shortened(title, 60));
-                    self.console.remark(&self.console.styled(Style::Dim, &line));
+                    self.remark(&self.console.styled(Style::Dim, &line));
                 }
             }
             RunStreamBody::ToolDecision(_) => {}
@@ -119,12 +155,38 @@ impl<'a> Live<'a> {
         Ok(())
     }
 
-    /// Called now and then: says what is going on when nothing else was said for a while.
-    pub(super) fn tick(&self) {
+    /// Called now and then: says what is going on when nothing else was said for a while. A terminal shows it in place, a log once in
+    /// a while.
+    pub(super) fn tick(&mut self) {
         // In the middle of a line of model text the cursor is where the next piece has to go.
-        if self.last_event.elapsed() >= QUIET && !self.open_line {
-            self.console.progress(&format!("{} … {} s", self.activity, self.last_event.elapsed().as_secs()));
+        if self.open_line || !self.console.is_text() {
+            return;
         }
+        if self.console.shows_progress() {
+            if self.activity.since.elapsed() >= QUIET {
+                self.console.progress(&self.activity.line());
+            }
+        } else if self.last_shown.elapsed() >= REPORT_EVERY {
+            self.remark(&self.activity.line());
+        }
+    }
+
+    /// Something else is going on from now on.
+    fn enter(&mut self, what: &str) {
+        if self.activity.what != what {
+            self.activity = Activity::new(what);
+        }
+    }
+
+    /// Calls are at work, or else this goes on.
+    fn enter_calls_or(&mut self, otherwise: &str) {
+        let what = self.calls.activity();
+        self.enter(what.as_deref().unwrap_or(otherwise));
+    }
+
+    fn remark(&mut self, text: &str) {
+        self.console.remark(text);
+        self.last_shown = Instant::now();
     }
 
     /// Ends a line of model text, so that what follows starts on its own.

@@ -5,90 +5,105 @@
 
 mod attach;
 mod destination;
-mod follow;
+pub(super) mod follow;
 mod live;
 mod open_calls;
+pub(super) mod questions;
 mod task;
 
 use std::path::PathBuf;
 
 use clap::Args;
 use palyra_client::Client;
-use palyra_client::api::{CreateRunParams, HealthResponse, ListSessionsParams, RunLimitsParams, RunView};
+use palyra_client::api::{
+    CreateRunParams, HealthResponse, ListRunsParams, ListSessionsParams, ProviderView, RunDetail, RunLimitsParams,
+    RunView,
+};
 use palyra_common::{ExitCode, RequestId, RunMode, SessionId, TerminationReason, config, env_vars};
 
+use self::follow::{Ending, FollowOptions, OnInterrupt};
+use self::questions::QuestionArguments;
 use crate::commands::agents;
 use crate::console::{OutputFormat, Style, one_line, plain};
 use crate::context::Context;
 use crate::error::CliError;
+use crate::render::question::{self, Question};
 use crate::render::text::shortened;
-use crate::{launcher, render};
+use crate::{launcher, numbers, render};
 
 const EXAMPLES: &str = "\
 Examples:
   palyra run \"list the files, then read README.md\"
   palyra run --workspace ~/notes 'replace \"teh\" with \"the\" in draft.md'
-  git diff | palyra run -                          the task from standard input
+  git diff | palyra run \"review this change\"       standard input goes with the task
+  palyra run - < task.txt                          standard input is the task
   palyra run --session last \"and now the next file\"
   palyra run --attach ~/plan.png \"what is wrong with this plan?\"
   palyra run --objective \"every test passes\" \"repair the parser\"
   palyra run --output ndjson \"…\" | jq .            every event as it happens
-  palyra run --detach \"…\"                          only start it; see `palyra runs tape last -f`
+  palyra run --detach \"…\"                          only start it; follow with `palyra runs attach last`
 
-While it runs: Ctrl-C cancels the run, a second Ctrl-C leaves at once. When a run asks before it
-acts, it shows the value in question, where that comes from and the sentence it stands in. Answer
-with a (once), s (calls like it in this session), t (for an hour), d (deny) or m (show everything);
-there is no flag that answers for you. What you name in the task yourself needs no question.";
+While it runs, Ctrl-C cancels the run; a second Ctrl-C leaves at once. When a run asks before it
+acts, it shows the value in question, where it comes from and the sentence it was found in. Answer
+a (once), s (calls like it in this session), t (for an hour), d (deny) or m (show everything). No
+flag allows anything for you. What you name in the task yourself needs no question.
+
+Without a terminal, a run that needs an answer is left waiting: the command prints the commands
+that answer it and ends with exit code 6. --wait waits instead; --on-approval deny refuses.";
 
 /// The task and its surroundings.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArguments {
-    /// What to do, in plain words; `-` reads it from standard input
+    /// What to do, in plain words; `-` reads it from standard input, which otherwise goes with the task as an attachment
     #[arg(value_name = "TASK")]
     task: Vec<String>,
-    /// A file that goes with the task, a text or an image, from anywhere; may be given again
+    /// Attach a text file or an image from anywhere (repeatable)
     #[arg(short, long = "attach", value_name = "FILE")]
     attachments: Vec<PathBuf>,
     /// The directory the run may read and write [default: that of the agent you name, or the current one]
     #[arg(short, long, value_name = "DIR")]
     workspace: Option<PathBuf>,
-    /// Go on in a session: an id, `last`, or any name, which is created when new
+    /// Continue a session: an id, `last`, or any name; a new name creates a session
     #[arg(short, long, value_name = "SESSION", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     session: Option<String>,
-    /// Another model than the configured one
+    /// Use this model instead of the configured one
     #[arg(short, long, value_name = "NAME")]
     model: Option<String>,
-    /// The agent that carries the task out, by name; see `palyra agents` [default: the session's, or main]
+    /// The agent to use; see `palyra agents` [default: the session's, or main]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
     /// How text that others wrote is treated: `open` shows it to the model, `guarded` keeps it in variables until the
     /// model asks for it, `strict` never shows it [default: run.mode]
     #[arg(long, value_name = "MODE")]
     mode: Option<RunMode>,
-    /// Stop after so many model turns
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Stop after this many model turns
+    #[arg(long, value_name = "COUNT", value_parser = numbers::at_least::<u32>(1))]
     max_turns: Option<u32>,
-    /// Stop after so many tool calls
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Stop after this many tool calls
+    #[arg(long, value_name = "COUNT", value_parser = numbers::at_least::<u32>(1))]
     max_tool_calls: Option<u32>,
-    /// Stop after so many seconds of work; time waiting for you does not count
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Stop after this many seconds of work; time spent waiting for you does not count
+    #[arg(long, value_name = "SECONDS", value_parser = numbers::at_least::<u64>(1))]
     wall_clock: Option<u64>,
-    /// What has to be there before the run may end: a judge looks at each answer, and the run goes on while it is not met
+    /// What must be achieved before the run may end: a judge checks each answer, and the run goes on until it is met
     #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     objective: Option<String>,
-    /// Answers that are judged before the last one is taken as it is [default: 3]
-    #[arg(long, value_name = "COUNT", requires = "objective", value_parser = clap::value_parser!(u32).range(1..=10))]
+    /// How many answers are judged before the last one is accepted as it is [default: 3]
+    #[arg(long, value_name = "COUNT", requires = "objective", value_parser = numbers::between::<u32>(1, 10))]
     max_attempts: Option<u32>,
     /// Only start the run and print its id
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with_all = ["wait", "on_approval"])]
     detach: bool,
+    #[command(flatten)]
+    questions: QuestionArguments,
 }
 
 pub(super) async fn execute(arguments: RunArguments, context: &Context) -> Result<ExitCode, CliError> {
-    let prompt = task::read(&arguments.task, context.console.input())?;
-    let files = attach::read(&arguments.attachments, &context.environment)?;
+    let questions = arguments.questions.policy(&context.console)?;
+    let task::Task { prompt, beside } = task::read(&arguments.task, &context.console).await?;
+    let mut files = attach::read(&arguments.attachments, &context.environment)?;
+    files.extend(beside.map(attach::standard_input).transpose()?);
     let here = task::workspace(arguments.workspace.as_deref(), &context.environment)?;
     let (client, health, started) = launcher::ensure(context).await?;
     if started == launcher::Started::Already {
@@ -121,12 +136,50 @@ pub(super) async fn execute(arguments: RunArguments, context: &Context) -> Resul
     if arguments.detach {
         return detached(&run, context);
     }
-    if context.console.is_text() {
-        announce(&run, &destination::told(&client, &run, params.agent, &health.provider).await, context);
+    introduce(&client, &run, params.agent, &health.provider, context).await;
+    let options = FollowOptions { questions, on_interrupt: OnInterrupt::Cancel, history_until: 0 };
+    follow_and_conclude(&client, &run, options, context).await
+}
+
+/// Follows a run and prints how it ended: the same for a run that was just made and for one that is attached to.
+pub(super) async fn follow_and_conclude(
+    client: &Client,
+    run: &RunView,
+    options: FollowOptions,
+    context: &Context,
+) -> Result<ExitCode, CliError> {
+    match follow::to_the_end(client, run.run_id, options, context).await? {
+        Ending::Left => Ok(ExitCode::Precondition),
+        Ending::Over(said) => conclude(client, run, &said, context).await,
+        Ending::Unanswered(detail) => unanswered(*detail, context),
     }
-    match follow::to_the_end(&client, run.run_id, context).await? {
-        (follow::Ending::Left, _) => Ok(ExitCode::Precondition),
-        (follow::Ending::Over, said) => conclude(&client, &run, &said, context).await,
+}
+
+/// Leaves a run that needs an answer which nobody gives here, with the commands that give it.
+fn unanswered(detail: RunDetail, context: &Context) -> Result<ExitCode, CliError> {
+    match context.console.output() {
+        OutputFormat::Json => context.console.document(&detail)?,
+        // The question was one of the events.
+        OutputFormat::Ndjson => {}
+        OutputFormat::Text => {
+            for approval in detail.pending_approvals {
+                context.console.remark(&question::elsewhere(&Question::from(approval)).join("\n"));
+            }
+        }
+    }
+    Ok(ExitCode::Policy)
+}
+
+/// Says which run this is and where its conversation goes.
+pub(super) async fn introduce(
+    client: &Client,
+    run: &RunView,
+    agent: Option<String>,
+    provider: &ProviderView,
+    context: &Context,
+) {
+    if context.console.is_text() {
+        announce(run, &destination::told(client, run, agent, provider).await, context);
     }
 }
 
@@ -138,12 +191,12 @@ fn not_seen_by_the_daemon(health: &HealthResponse, context: &Context) -> Vec<Str
         && let Some(variable) = named.iter().find(|name| context.environment.get(name).is_some())
     {
         notes.push(format!(
-            "note: {variable} is set, but the daemon was started without it; to use it: palyra daemon stop, then run again"
+            "note: {variable} is set, but the daemon was started without it; to use it, run `palyra daemon stop` and try again"
         ));
     }
     if let Err(error) = config::load(&context.environment) {
         let message = one_line(&error.to_string());
-        notes.push(format!("note: the daemon goes on with the settings of its start, because now: {message}"));
+        notes.push(format!("note: the daemon keeps the settings it was started with, because the configuration is invalid now: {message}"));
     }
     notes
 }
@@ -172,7 +225,7 @@ async fn session(client: &Client, wanted: Option<String>) -> Result<(Option<Sess
 fn detached(run: &RunView, context: &Context) -> Result<ExitCode, CliError> {
     if context.console.is_text() {
         context.console.line(&run.run_id.to_string())?;
-        context.console.remark(&format!("follow it with: palyra runs tape {} --follow", run.run_id));
+        context.console.remark(&format!("to follow it: palyra runs attach {}", run.run_id));
     } else {
         context.console.document(run)?;
     }
@@ -196,10 +249,11 @@ async fn conclude(client: &Client, run: &RunView, said: &str, context: &Context)
             // The model may have answered with references to text that it never saw; the person sees that text.
             let refers = |answer: &&str| said.contains("${v") && answer.trim() != said.trim();
             if let Some(answer) = detail.answer.as_deref().filter(refers) {
-                context.console.remark("with what its references stand for:");
+                context.console.remark("the answer with its references filled in:");
                 context.console.piece(&format!("{}\n", plain(answer).trim_end()))?;
             }
-            let mut lines = render::runs::summary(&detail).into_iter();
+            let advice = advice(client).await;
+            let mut lines = render::runs::summary(&detail, advice).into_iter();
             if let Some(first) = lines.next() {
                 let style = if code == ExitCode::Ok { Style::Good } else { Style::Bad };
                 context.console.remark(&context.console.styled(style, &first));
@@ -211,15 +265,24 @@ async fn conclude(client: &Client, run: &RunView, said: &str, context: &Context)
     Ok(code)
 }
 
+/// What is told after a run: where to look next after the very first, since whoever has seen it once knows.
+async fn advice(client: &Client) -> render::runs::Advice {
+    let newest = ListRunsParams { limit: Some(2), ..ListRunsParams::default() };
+    match client.runs(&newest).await {
+        Ok(page) if page.runs.len() < 2 => render::runs::Advice::WhereToLook,
+        Ok(_) | Err(_) => render::runs::Advice::None,
+    }
+}
+
 /// How a run goes on that did not end by itself.
 fn going_on(run: &RunView) -> Option<String> {
     let id = run.run_id;
     match run.reason? {
         TerminationReason::ProviderError => Some(format!(
-            "nothing is lost: once that is mended, `palyra runs resume {id}` goes on, with `--model NAME` on another model"
+            "nothing is lost; once that is fixed: palyra runs resume {id} (add --model NAME to use another model)"
         )),
         TerminationReason::BudgetExceeded => Some(format!(
-            "nothing is lost: `palyra runs resume {id}` goes on when there is money again, with `--over-budget AMOUNT` at once"
+            "nothing is lost; when the budget allows: palyra runs resume {id} (add --over-budget AMOUNT to go on now)"
         )),
         _ => None,
     }

@@ -70,22 +70,20 @@ impl OpenCalls {
         }
     }
 
-    /// How a call gets on, in one line: `mcp.web.read … 40 % reading pages`. What a call says comes from outside.
-    pub(super) fn getting_on(&self, progress: &CallProgress) -> String {
-        let tool = self.calls.get(&progress.call_id).map_or("", |call| call.tool.as_str());
-        let percent = progress.percent.map(|percent| format!("{percent} %"));
-        let printed = progress.output.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
-        let said = if progress.message.is_empty() { printed } else { &progress.message };
-        let said = Some(shortened(&one_line(said), 100)).filter(|said| !said.is_empty());
-        let parts: Vec<String> = percent.into_iter().chain(said).collect();
-        format!("{tool} … {}", parts.join(" ")).trim().to_owned()
-    }
-
     /// What is under way, if anything is.
     pub(super) fn activity(&self) -> Option<String> {
         let call = self.calls.values().next_back()?;
         Some(format!("{} {}", call.tool, call.subject).trim_end().to_owned())
     }
+}
+
+/// What a call says of itself, in one line: `40 % reading pages`, or the last line it printed. It comes from outside.
+pub(super) fn latest(progress: &CallProgress) -> String {
+    let percent = progress.percent.map(|percent| format!("{percent} %"));
+    let printed = progress.output.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+    let said = if progress.message.is_empty() { printed } else { &progress.message };
+    let said = Some(shortened(&one_line(said), 100)).filter(|said| !said.is_empty());
+    percent.into_iter().chain(said).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -141,18 +139,16 @@ mod tests {
 
     #[test]
     fn how_a_call_gets_on_is_one_plain_line() {
-        let mut calls = OpenCalls::default();
-        calls.observe(&event(1_000, proposal()));
         let told = |percent, message: &str, output: &str| CallProgress {
             call_id: "c".to_owned(),
             percent,
             message: message.to_owned(),
             output: output.to_owned(),
         };
-        assert_eq!(calls.getting_on(&told(Some(40), "reading pages", "")), "palyra.fs.write … 40 % reading pages");
-        assert_eq!(calls.getting_on(&told(None, "", "first\n  Compiling b\n\n")), "palyra.fs.write … Compiling b");
-        assert_eq!(calls.getting_on(&told(None, "a\u{1b}[2Jb\nc", "")), "palyra.fs.write … a\u{fffd}[2Jb c");
-        assert_eq!(calls.getting_on(&told(None, "", "")), "palyra.fs.write …");
+        assert_eq!(latest(&told(Some(40), "reading pages", "")), "40 % reading pages");
+        assert_eq!(latest(&told(None, "", "first\n  Compiling b\n\n")), "Compiling b");
+        assert_eq!(latest(&told(None, "a\u{1b}[2Jb\nc", "")), "a\u{fffd}[2Jb c");
+        assert_eq!(latest(&told(None, "", "")), "");
     }
 
     #[test]

@@ -1,32 +1,90 @@
-//! What to do and where: reading the task and the workspace, and refusing early what cannot work.
+//! What to do and where: reading the task, what was given with it and the workspace, and refusing early what cannot work.
 
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
 use palyra_common::Environment;
 
-use crate::console::Input;
+use super::attach;
+use crate::console::{Console, StandardInput};
 use crate::error::CliError;
 
 /// Longest task. Larger material belongs into files, which a task can name.
 const LARGEST_TASK: u64 = 1024 * 1024;
+/// Silence on standard input after which a person is told what is waited for.
+const SILENCE: Duration = Duration::from_secs(2);
 
-/// The task from the arguments, or from standard input when that is asked for or is the only place it can be.
-pub(super) fn read(arguments: &[String], input: Input) -> Result<String, CliError> {
-    let from_input = match arguments {
-        [only] => only == "-",
-        [] => input == Input::Piped,
-        _ => false,
-    };
-    let task = if from_input { read_all(std::io::stdin().lock())? } else { arguments.join(" ") };
-    let task = task.trim();
-    if task.is_empty() { Err(CliError::TaskEmpty) } else { Ok(task.to_owned()) }
+/// A task and what was given with it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Task {
+    pub(super) prompt: String,
+    /// What was on standard input beside the task.
+    pub(super) beside: Option<Vec<u8>>,
 }
 
-fn read_all(input: impl Read) -> Result<String, CliError> {
+/// Where a task and what goes with it come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// The arguments are the task.
+    Arguments,
+    /// The arguments are the task, and standard input goes with it.
+    ArgumentsAndInput,
+    /// Standard input is the task.
+    Input,
+}
+
+/// The task from the arguments, with what was piped in beside it; or from standard input, when that is asked for or is the only
+/// place it can be.
+pub(super) async fn read(arguments: &[String], console: &Console) -> Result<Task, CliError> {
+    let task = match source(arguments, console.input()) {
+        Source::Arguments => Task { prompt: arguments.join(" "), beside: None },
+        Source::ArgumentsAndInput => {
+            let refuse = |reason| CliError::Attachment { path: "standard input".into(), reason };
+            let bytes = read_input(console, attach::LARGEST).await.map_err(|error| refuse(error.to_string()))?;
+            Task { prompt: arguments.join(" "), beside: Some(bytes).filter(|bytes| !bytes.is_empty()) }
+        }
+        Source::Input => {
+            let refuse = |reason| CliError::TaskUnreadable { reason };
+            let bytes = read_input(console, LARGEST_TASK).await.map_err(|error| refuse(error.to_string()))?;
+            Task { prompt: text(bytes)?, beside: None }
+        }
+    };
+    let prompt = task.prompt.trim();
+    if prompt.is_empty() { Err(CliError::TaskEmpty) } else { Ok(Task { prompt: prompt.to_owned(), ..task }) }
+}
+
+fn source(arguments: &[String], input: StandardInput) -> Source {
+    match (arguments, input) {
+        ([only], _) if only == "-" => Source::Input,
+        ([], StandardInput::Data | StandardInput::Nothing) => Source::Input,
+        ([], StandardInput::Terminal) => Source::Arguments,
+        ([_, ..], StandardInput::Data) => Source::ArgumentsAndInput,
+        ([_, ..], StandardInput::Terminal | StandardInput::Nothing) => Source::Arguments,
+    }
+}
+
+/// Everything on standard input and one byte more than allowed, so that the excess is noticed. A pipe that nobody closes is waited for,
+/// and after a while that is said.
+async fn read_input(console: &Console, largest: u64) -> std::io::Result<Vec<u8>> {
+    let mut reading = tokio::task::spawn_blocking(move || {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().take(largest + 1).read_to_end(&mut bytes).map(|_| bytes)
+    });
+    let read = match tokio::time::timeout(SILENCE, &mut reading).await {
+        Ok(read) => read,
+        Err(_) => {
+            if console.is_text() {
+                console.remark("reading standard input until it ends (to run without it: < /dev/null)");
+            }
+            reading.await
+        }
+    };
+    read.unwrap_or_else(|error| Err(std::io::Error::other(error)))
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, CliError> {
     let refuse = |reason: String| CliError::TaskUnreadable { reason };
-    let mut bytes = Vec::new();
-    input.take(LARGEST_TASK + 1).read_to_end(&mut bytes).map_err(|error| refuse(error.to_string()))?;
     if bytes.len() as u64 > LARGEST_TASK {
         return Err(refuse("it is larger than 1 MiB".to_owned()));
     }
@@ -59,20 +117,24 @@ mod tests {
     }
 
     #[test]
-    fn words_become_one_task() {
-        assert_eq!(read(&words(&["list", "the", "files"]), Input::Terminal).unwrap(), "list the files");
-        assert_eq!(read(&words(&[" a task "]), Input::Piped).unwrap(), "a task");
-        assert!(matches!(read(&[], Input::Terminal), Err(CliError::TaskEmpty)));
-        assert!(matches!(read(&words(&["", " "]), Input::Terminal), Err(CliError::TaskEmpty)));
+    fn standard_input_is_the_task_or_goes_with_it() {
+        use StandardInput::{Data, Nothing, Terminal};
+        let (none, dash, task) = (words(&[]), words(&["-"]), words(&["list", "the", "files"]));
+        for input in [Data, Nothing, Terminal] {
+            assert_eq!(source(&dash, input), Source::Input);
+        }
+        assert_eq!((source(&none, Data), source(&none, Terminal)), (Source::Input, Source::Arguments));
+        assert_eq!(source(&task, Data), Source::ArgumentsAndInput);
+        assert_eq!((source(&task, Nothing), source(&task, Terminal)), (Source::Arguments, Source::Arguments));
     }
 
     #[test]
-    fn standard_input_must_be_text_of_reasonable_size() {
-        assert_eq!(read_all("täsk\n".as_bytes()).unwrap(), "täsk\n");
-        let reason = |bytes: &[u8]| read_all(bytes).unwrap_err().to_string();
+    fn a_task_must_be_text_of_reasonable_size() {
+        assert_eq!(text("täsk\n".as_bytes().to_vec()).unwrap(), "täsk\n");
+        let reason = |bytes: &[u8]| text(bytes.to_vec()).unwrap_err().to_string();
         assert!(reason(b"ab\xff").ends_with("it is not UTF-8 at byte 2"));
         assert!(reason(&vec![b'a'; 1024 * 1024 + 1]).ends_with("larger than 1 MiB"));
-        assert_eq!(read_all(&vec![b'a'; 1024 * 1024][..]).unwrap().len(), 1024 * 1024);
+        assert_eq!(text(vec![b'a'; 1024 * 1024]).unwrap().len(), 1024 * 1024);
     }
 
     #[test]
@@ -83,7 +145,7 @@ mod tests {
         let environment = Environment::default().in_directory(&root);
         assert_eq!(workspace(None, &environment).unwrap(), root.to_str().unwrap());
         let reason = |path: &str| workspace(Some(Path::new(path)), &environment).unwrap_err().to_string();
-        assert_eq!(reason("nope"), "the workspace `nope` cannot be used: it does not exist");
-        assert_eq!(reason("file"), "the workspace `file` cannot be used: it is not a directory");
+        assert_eq!(reason("nope"), "cannot use the workspace `nope`: it does not exist");
+        assert_eq!(reason("file"), "cannot use the workspace `file`: it is not a directory");
     }
 }

@@ -14,7 +14,7 @@ use crate::error::CliError;
 pub(crate) struct AbortArguments {
     #[command(flatten)]
     run: RunArgument,
-    /// Why, for the record
+    /// The reason, for the record
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }

@@ -9,6 +9,7 @@ use palyra_common::ExitCode;
 use super::RunArgument;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::numbers;
 use crate::render::table;
 
 /// Characters of a part that the table shows.
@@ -20,7 +21,7 @@ pub(crate) struct ContextArguments {
     #[command(flatten)]
     run: RunArgument,
     /// The context of this turn instead of the newest
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = numbers::at_least::<u32>(1))]
     turn: Option<u32>,
     /// Print the parts whole, one after the other
     #[arg(long)]

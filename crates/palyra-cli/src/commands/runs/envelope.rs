@@ -14,16 +14,16 @@ use crate::error::CliError;
 use crate::render;
 
 const EXAMPLES: &str = "\
-Before it reads anything that others wrote, a run states which effects outside its workspace the
-task needs, and where they go as far as you named that: its envelope. Afterwards whatever lies
-outside is asked about first, however plausible it looks. Only a person widens it: with this
-command, or by naming more in a further message (`palyra runs send`). A tool without --to may go
-wherever the work shows; where untrusted text chose the destination you are asked all the same.
+Before it reads anything that others wrote, a run declares which effects outside its workspace the
+task needs, and their destinations as far as you named them: its envelope. From then on anything
+outside the envelope is asked about first, however plausible it looks. Only a person widens it: with
+this command, or by naming more in another message (`palyra runs send`). A tool without --to may use
+any destination; where untrusted text chose the destination you are asked all the same.
 
 Examples:
   palyra runs envelope last                                              show it
-  palyra runs envelope last --allow mcp.mail.send --to ada@example.org   mean this as well
-  palyra runs envelope last --remove mcp.mail.send                       do not mean that any more";
+  palyra runs envelope last --allow mcp.mail.send --to ada@example.org   allow this as well
+  palyra runs envelope last --remove mcp.mail.send                       no longer allow that";
 
 /// Which run, and what is meant.
 #[derive(Debug, Args)]
@@ -31,14 +31,14 @@ Examples:
 pub(crate) struct EnvelopeArguments {
     #[command(flatten)]
     run: RunArgument,
-    /// A tool that is meant as well
+    /// Add a tool
     #[arg(long, value_name = "TOOL", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     allow: Option<String>,
-    /// Where it may go, such as a recipient or a host; may be given several times
+    /// A destination for it, such as a recipient or a host (repeatable)
     #[arg(long, value_name = "DEST", requires = "allow")]
     #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     to: Vec<String>,
-    /// A tool that is not meant any more; may be given several times
+    /// Remove a tool (repeatable)
     #[arg(long, value_name = "TOOL", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     remove: Vec<String>,
 }

@@ -7,6 +7,8 @@ use palyra_common::{ExitCode, RunLifecyclePhase};
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::numbers;
+use crate::render::text::shortened;
 use crate::{render, resolve};
 
 /// Which runs.
@@ -18,8 +20,8 @@ pub(crate) struct ListArguments {
     /// Only runs in this phase, such as running or completed
     #[arg(long)]
     phase: Option<RunLifecyclePhase>,
-    /// How many at most
-    #[arg(short = 'n', long, default_value_t = 20, value_name = "COUNT")]
+    /// How many to list
+    #[arg(short = 'n', long, default_value_t = 20, value_name = "COUNT", value_parser = numbers::at_least::<u32>(1))]
     limit: u32,
     /// Only runs older than this one
     #[arg(long, value_name = "RUN")]
@@ -45,7 +47,10 @@ pub(super) async fn execute(
     if !console.is_text() {
         console.list(&page, &page.runs)?;
     } else if page.runs.is_empty() {
-        console.remark("no runs yet; start one with: palyra run \"list the files\"");
+        console.remark(&match filters(&arguments) {
+            None => "no runs yet; start one with: palyra run \"list the files\"".to_owned(),
+            Some(filters) => format!("no runs match {filters}"),
+        });
     } else {
         render::runs::list(&page.runs).iter().try_for_each(|line| console.line(line))?;
         if let Some(before) = page.next_before {
@@ -53,4 +58,15 @@ pub(super) async fn execute(
         }
     }
     Ok(ExitCode::Ok)
+}
+
+/// What was asked for beside everything, as it was typed.
+fn filters(arguments: &ListArguments) -> Option<String> {
+    let named = [
+        arguments.session.as_ref().map(|session| format!("--session {}", shortened(session, 60))),
+        arguments.phase.map(|phase| format!("--phase {phase}")),
+        arguments.before.as_ref().map(|before| format!("--before {}", shortened(before, 60))),
+    ];
+    let named: Vec<String> = named.into_iter().flatten().collect();
+    (!named.is_empty()).then(|| named.join(" "))
 }

@@ -1,6 +1,7 @@
 //! `palyra runs …`: looking at runs and steering them.
 
 mod abort;
+mod attach;
 mod context;
 mod envelope;
 mod list;
@@ -18,14 +19,14 @@ use palyra_common::{ExitCode, RunId};
 
 use crate::context::Context;
 use crate::error::CliError;
-use crate::{render, resolve};
+use crate::{launcher, render, resolve};
 
 const EXAMPLES: &str = "\
 RUN is an id, its beginning or its end, or `last`.
 
 Examples:
   palyra runs list --phase waiting-for-approval
-  palyra runs tape last --follow
+  palyra runs attach last
   palyra runs send last \"also check the tests\"
   palyra runs envelope last --allow mcp.mail.send --to ada@example.org
   palyra runs undo last";
@@ -36,25 +37,27 @@ Examples:
 pub(crate) enum RunsCommand {
     /// List runs, newest first
     List(list::ListArguments),
-    /// Show one run: how it ended, what it set out to do, its answer, what it changed, where the time went
+    /// Show one run: its outcome, answer, declared effects, file changes, time and cost
     Show(RunArgument),
+    /// Follow a run to its end, as `palyra run` does; Ctrl-C leaves and the run goes on
+    Attach(attach::AttachArguments),
     /// Print a run's events, one per line
     Tape(tape::TapeArguments),
-    /// End a run; whatever it is doing is cancelled
+    /// Cancel a run and whatever it is doing
     Abort(abort::AbortArguments),
-    /// Hold a run until it is resumed
+    /// Pause a run until it is resumed
     Pause(RunArgument),
-    /// Let a held run go on, or one that stopped because its model or its budget did
+    /// Resume a paused run, or one that stopped because of its model or its budget
     Resume(resume::ResumeArguments),
-    /// Send a further message to a run that is not over
+    /// Send another message to a run that is not over
     Send(send::SendArguments),
-    /// Show or change what a run is meant to do outside its workspace
+    /// Show or change the effects outside the workspace that a run is meant to have
     Envelope(envelope::EnvelopeArguments),
-    /// Show what the model saw in a turn, part by part, with tokens
+    /// Show what the model saw in a turn, part by part, with token counts
     Context(context::ContextArguments),
-    /// Feed a run's tape to the run machine again and compare every action, byte for byte
+    /// Replay a run's tape and compare every action, byte for byte
     Replay(RunArgument),
-    /// Take back the file changes of a run, all or none
+    /// Undo the file changes of a run, all or none
     Undo(RunArgument),
 }
 
@@ -73,10 +76,11 @@ impl RunArgument {
 }
 
 pub(super) async fn execute(command: RunsCommand, context: &Context) -> Result<ExitCode, CliError> {
-    let client = context.client()?;
+    let client = launcher::connect(context).await?;
     match command {
         RunsCommand::List(arguments) => list::execute(arguments, &client, context).await,
         RunsCommand::Show(run) => show::execute(&run, &client, context).await,
+        RunsCommand::Attach(arguments) => attach::execute(&arguments, context).await,
         RunsCommand::Tape(arguments) => tape::execute(arguments, &client, context).await,
         RunsCommand::Abort(arguments) => abort::execute(arguments, &client, context).await,
         RunsCommand::Pause(run) => pause::execute(&run, &client, context).await,

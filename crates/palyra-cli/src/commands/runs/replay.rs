@@ -15,11 +15,13 @@ pub(super) async fn execute(run: &RunArgument, client: &Client, context: &Contex
     if !console.is_text() {
         console.document(&report)?;
     } else if report.identical {
-        console
-            .line(&format!("run {id}: {} inputs fed again, {} actions, all identical", report.steps, report.actions))?;
+        console.line(&format!(
+            "run {id}: replayed {} inputs; all {} actions are identical",
+            report.steps, report.actions
+        ))?;
     } else {
         let place = report.first_difference.as_ref().map_or(0, |difference| difference.seq);
-        console.line(&format!("run {id}: replay differs from the record at position {place}"))?;
+        console.line(&format!("run {id}: the replay differs from the record at position {place}"))?;
         if let Some(difference) = &report.first_difference {
             let shown =
                 |side: &Option<String>| side.as_deref().map_or("(nothing)".to_owned(), |text| shortened(text, 400));

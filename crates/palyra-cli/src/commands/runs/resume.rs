@@ -15,24 +15,24 @@ use crate::launcher;
 pub(crate) struct ResumeArguments {
     #[command(flatten)]
     run: RunArgument,
-    /// Let a run that stopped at a budget spend this much more, such as 2 or $0.50; you are asked to approve it
+    /// Let a run that reached a budget spend this much more, such as 2 or $0.50; you are asked to approve it
     #[arg(long, value_name = "AMOUNT")]
     over_budget: Option<MicroUsd>,
-    /// Go on with another model than the run began with
+    /// Continue with another model
     #[arg(short, long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     model: Option<String>,
 }
 
 pub(super) async fn execute(arguments: ResumeArguments, context: &Context) -> Result<ExitCode, CliError> {
-    // A key or an address that was mended in a variable reaches a daemon only when it starts.
+    // A key or an address that was fixed in a variable reaches a daemon only when it starts.
     let (client, ..) = launcher::ensure(context).await?;
     let params = ResumeRunParams { over_budget: arguments.over_budget, model: arguments.model };
     let run = client.resume_run(arguments.run.resolve(&client).await?, &params).await?;
     let code = report(&run, context)?;
     if context.console.is_text() {
         let next = match run.phase {
-            RunLifecyclePhase::WaitingForApproval => "answer with: palyra approvals watch".to_owned(),
-            _ => format!("see how it goes on with: palyra runs tape {} --follow", run.run_id),
+            RunLifecyclePhase::WaitingForApproval => "to answer it: palyra approvals watch".to_owned(),
+            _ => format!("to follow it: palyra runs attach {}", run.run_id),
         };
         context.console.remark(&next);
     }

@@ -18,7 +18,7 @@ pub(crate) struct SendArguments {
     /// The message
     #[arg(required = true, value_name = "TEXT")]
     text: Vec<String>,
-    /// Cancel what is under way instead of waiting for it
+    /// Interrupt what the run is doing instead of waiting for it
     #[arg(long)]
     interrupt: bool,
 }

@@ -1,27 +1,29 @@
-//! `palyra runs tape RUN`: every event, one per line.
+//! `palyra runs tape RUN`: every event, one per line; text that was streamed is one line per turn.
 
 use clap::Args;
 use palyra_client::{Client, Follow};
-use palyra_common::ExitCode;
+use palyra_common::{ExitCode, RunStreamEvent};
 
 use super::RunArgument;
 use crate::console::OutputFormat;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::numbers;
 use crate::render;
+use crate::render::tape::Folded;
 
 /// Which part of which tape.
 #[derive(Debug, Args)]
 pub(crate) struct TapeArguments {
     #[command(flatten)]
     run: RunArgument,
-    /// Begin at this position
-    #[arg(long, default_value_t = 1, value_name = "SEQ")]
+    /// Start at this position
+    #[arg(long, default_value_t = 1, value_name = "SEQ", value_parser = numbers::at_least::<u64>(1))]
     from_seq: u64,
-    /// Stop after so many events
-    #[arg(short = 'n', long, value_name = "COUNT")]
+    /// Stop after this many events
+    #[arg(short = 'n', long, value_name = "COUNT", value_parser = numbers::at_least::<u64>(1))]
     limit: Option<u64>,
-    /// Wait for events that are yet to come, until the run is over
+    /// Keep printing events as they happen, until the run is over
     #[arg(short, long)]
     follow: bool,
 }
@@ -36,6 +38,8 @@ pub(super) async fn execute(
     let mut tape = client.tape(id, arguments.from_seq, follow);
     let mut left = arguments.limit.unwrap_or(u64::MAX);
     let mut all = Vec::new();
+    let mut folded = Folded::default();
+    let print = |event: &RunStreamEvent| context.console.line(&render::tape::line(event));
     while left > 0
         && let Some(event) = tape.next().await?
     {
@@ -43,9 +47,10 @@ pub(super) async fn execute(
         match context.console.output() {
             OutputFormat::Json => all.push(event),
             OutputFormat::Ndjson => context.console.document(&event)?,
-            OutputFormat::Text => context.console.line(&render::tape::line(&event))?,
+            OutputFormat::Text => folded.push(event).iter().try_for_each(print)?,
         }
     }
+    folded.finish().iter().try_for_each(print)?;
     if context.console.output() == OutputFormat::Json {
         context.console.document(&all)?;
     }

@@ -18,9 +18,9 @@ pub(super) async fn execute(run: &RunArgument, client: &Client, context: &Contex
         return Ok(ExitCode::Ok);
     }
     if undone.files.is_empty() {
-        console.line(&format!("run {id} changed no files; there is nothing to take back"))?;
+        console.line(&format!("run {id} changed no files; nothing to undo"))?;
     } else {
-        console.line(&format!("run {id}: {} put back", counted(undone.files.len(), "file")))?;
+        console.line(&format!("run {id}: {} restored", counted(undone.files.len(), "file")))?;
     }
     for file in &undone.files {
         let what = match file.action {

@@ -11,6 +11,7 @@ use palyra_common::{ExitCode, RunMode};
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::numbers;
 use crate::render::text::shortened;
 use crate::resolve;
 
@@ -25,16 +26,16 @@ pub(crate) struct SessionArgument {
 /// A new session.
 #[derive(Debug, Args)]
 pub(crate) struct NewArguments {
-    /// What people see
+    /// A title for people
     #[arg(long)]
     title: Option<String>,
-    /// A name of your own, by which it is found again
+    /// A key of your own to find it by
     #[arg(long)]
     key: Option<String>,
     /// How untrusted results are treated in its runs: open, guarded or strict
     #[arg(long)]
     mode: Option<RunMode>,
-    /// The agent that carries its runs out, by name
+    /// The agent of its runs
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
 }
@@ -54,13 +55,13 @@ pub(crate) struct RenameArguments {
 pub(crate) struct ForkArguments {
     #[command(flatten)]
     session: SessionArgument,
-    /// The last run that both share; all of them if you name none
+    /// The last run that both share [default: all of them]
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     /// The last position on that run's tape that both share
-    #[arg(long, value_name = "POSITION", requires = "run")]
+    #[arg(long, value_name = "POSITION", requires = "run", value_parser = numbers::at_least::<u64>(1))]
     seq: Option<u64>,
-    /// Title of the new session
+    /// A title for the new session
     #[arg(long)]
     title: Option<String>,
 }
@@ -70,10 +71,10 @@ pub(crate) struct ForkArguments {
 pub(crate) struct CompactArguments {
     #[command(flatten)]
     session: SessionArgument,
-    /// Do it; without this it is only shown
+    /// Apply it instead of only showing it
     #[arg(long)]
     apply: bool,
-    /// Take the newest summary back: later runs are told again what it stood for
+    /// Revert the newest summary, so that later runs see the original exchanges again
     #[arg(long, conflicts_with = "apply")]
     revert: bool,
 }
@@ -82,7 +83,7 @@ pub(super) async fn new(arguments: NewArguments, client: &Client, context: &Cont
     let NewArguments { title, key, mode, agent } = arguments;
     let settings = agent.map(|agent| SessionSettingsView { agent: Some(agent), ..SessionSettingsView::default() });
     let params = NewSessionParams { session_key: key, binding: None, title, mode, settings };
-    report(&client.execute(&Command::SessionNew(params)).await?, "began", context)
+    report(&client.execute(&Command::SessionNew(params)).await?, "created", context)
 }
 
 pub(super) async fn rename(
@@ -138,7 +139,8 @@ pub(super) async fn compact(
         let reverted: RevertCompactionResponse = client.execute(&Command::SessionCompactRevert(about)).await?;
         if console.is_text() {
             let (whole, still) = (reverted.whole_again, reverted.still_summarised);
-            console.line(&format!("later runs are told {whole} exchanges whole again; {still} stay summarised"))?;
+            console
+                .line(&format!("reverted: later runs see {whole} exchanges in full again; {still} stay summarised"))?;
         } else {
             console.document(&reverted)?;
         }
@@ -152,16 +154,16 @@ pub(super) async fn compact(
         return Ok(ExitCode::Ok);
     }
     let (word, kept, gone) = (if plan.applied { "are" } else { "would be" }, plan.kept.len(), plan.summarised.len());
-    console.line(&format!("{gone} exchanges {word} summarised, {kept} stay whole"))?;
-    console.line(&format!("later runs are told {} instead of {} bytes", plan.bytes_after, plan.bytes_before))?;
+    console.line(&format!("{gone} exchanges {word} summarised, {kept} kept in full"))?;
+    console.line(&format!("later runs see {} instead of {} bytes", plan.bytes_after, plan.bytes_before))?;
     console.line(&format!("asked:\n{}", plan.asked.trim_end()))?;
-    let by = if plan.method == "model" { "as a model summarises it" } else { "by first sentences" };
+    let by = if plan.method == "model" { "summarised by a model" } else { "first sentences" };
     console.line(&format!("answered, {by}:\n{}", plan.answered.trim_end()))?;
     plan.note.iter().for_each(|note| console.remark(&format!("note: {note}")));
     if plan.applied {
-        console.remark("everything stays on the journal; take it back with --revert");
+        console.remark("the originals stay on the journal; to revert, use --revert");
     } else {
-        console.remark("add --apply to do it; everything stays on the journal");
+        console.remark("to apply it, add --apply; the originals stay on the journal");
     }
     Ok(ExitCode::Ok)
 }

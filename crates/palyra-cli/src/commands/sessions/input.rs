@@ -23,7 +23,7 @@ pub(crate) struct SendArguments {
     /// The message
     #[arg(required = true, value_name = "TEXT")]
     text: Vec<String>,
-    /// What happens while a run is at work: follow_up (its own run next), collect (one run for all), steer (into the run), interrupt
+    /// What to do while a run is active: follow_up (a run of its own next), collect (one run for all), steer (into the run), interrupt
     #[arg(long, default_value = "follow_up")]
     mode: InputMode,
 }
@@ -33,7 +33,7 @@ pub(crate) struct SendArguments {
 pub(crate) struct WithdrawArguments {
     #[command(flatten)]
     session: SessionArgument,
-    /// Its id, as `palyra sessions queue` shows it
+    /// The id of the message, from `palyra sessions queue`
     #[arg(value_name = "INPUT")]
     input: String,
 }
@@ -54,11 +54,11 @@ pub(super) async fn send(arguments: SendArguments, client: &Client, context: &Co
     }
     let run = fate.run.as_ref().map(|run| run.run_id.to_string()).unwrap_or_default();
     match fate.fate {
-        InputFate::Started => console.line(&format!("run {run} began with it"))?,
-        InputFate::Steered => console.line(&format!("run {run} gets it"))?,
+        InputFate::Started => console.line(&format!("started run {run}"))?,
+        InputFate::Steered => console.line(&format!("sent to run {run}"))?,
         InputFate::Queued => {
             let (id, position) = (fate.input_id.unwrap_or_default(), fate.position.unwrap_or_default());
-            console.line(&format!("it waits as number {position}, as {id}"))?;
+            console.line(&format!("queued at position {position}: {id}"))?;
         }
     }
     Ok(ExitCode::Ok)
@@ -80,7 +80,7 @@ pub(super) fn print(queue: &SessionQueueResponse, context: &Context) -> Result<E
     if !console.is_text() {
         console.list(queue, &queue.inputs)?;
     } else if queue.inputs.is_empty() {
-        console.remark("nothing waits");
+        console.remark("no queued messages");
     } else {
         let rows: Vec<_> = queue
             .inputs

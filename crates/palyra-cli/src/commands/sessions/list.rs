@@ -7,14 +7,15 @@ use palyra_common::ExitCode;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::numbers;
 use crate::render::table;
 use crate::render::text::{instant, shortened};
 
 /// How many.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// How many at most
-    #[arg(short = 'n', long, default_value_t = 20, value_name = "COUNT")]
+    /// How many to list
+    #[arg(short = 'n', long, default_value_t = 20, value_name = "COUNT", value_parser = numbers::at_least::<u32>(1))]
     limit: u32,
 }
 
@@ -29,7 +30,7 @@ pub(super) async fn execute(
     if !console.is_text() {
         console.list(&page, &page.sessions)?;
     } else if page.sessions.is_empty() {
-        console.remark("no sessions yet; the first run begins one: palyra run \"list the files\"");
+        console.remark("no sessions yet; a run creates one: palyra run \"list the files\"");
     } else {
         let rows: Vec<_> = page
             .sessions

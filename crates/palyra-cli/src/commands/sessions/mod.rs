@@ -12,6 +12,7 @@ use palyra_common::ExitCode;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::launcher;
 
 const EXAMPLES: &str = "\
 SESSION is an id, its beginning or its end, a key, or `last`.
@@ -28,38 +29,38 @@ Examples:
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum SessionsCommand {
-    /// List sessions, newest activity first
+    /// List sessions, most recently active first
     List(list::ListArguments),
     /// Show one session with its runs
     Show(show::ShowArguments),
-    /// Begin a session without a run
+    /// Create a session without a run
     New(change::NewArguments),
-    /// Give a session another title
+    /// Rename a session
     Rename(change::RenameArguments),
-    /// Put a session away: it can be read and takes no new runs
+    /// Archive a session: it stays readable and takes no new runs
     Archive(change::SessionArgument),
-    /// Take a session out of the archive
+    /// Restore an archived session
     Restore(change::SessionArgument),
-    /// Begin a session from a point in another
+    /// Fork a session at a point of its history
     Fork(change::ForkArguments),
-    /// Write a session down as one document
+    /// Export a session as one document
     Export(look::ExportArguments),
-    /// Say how a session came to be as it is
+    /// Explain how a session came to its present state
     Explain(change::SessionArgument),
-    /// Write to a session: begins, steers or interrupts a run, or waits
+    /// Send a message to a session: it starts, steers or interrupts a run, or is queued
     Send(input::SendArguments),
-    /// List what waits in a session
+    /// List queued messages
     Queue(change::SessionArgument),
-    /// Take back something that waits
+    /// Withdraw a queued message
     Withdraw(input::WithdrawArguments),
-    /// Find what was asked and answered before, in your own sessions
+    /// Search your own sessions for what was asked and answered
     Recall(recall::RecallArguments),
-    /// Shorten what later runs know of the earlier ones
+    /// Summarise earlier exchanges for later runs
     Compact(change::CompactArguments),
 }
 
 pub(super) async fn execute(command: SessionsCommand, context: &Context) -> Result<ExitCode, CliError> {
-    let client = context.client()?;
+    let client = launcher::connect(context).await?;
     match command {
         SessionsCommand::List(arguments) => list::execute(&arguments, &client, context).await,
         SessionsCommand::Show(arguments) => show::execute(&arguments, &client, context).await,

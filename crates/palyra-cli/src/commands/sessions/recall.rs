@@ -9,6 +9,7 @@ use palyra_common::ExitCode;
 use crate::console::one_line;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::numbers;
 use crate::render::text::shortened;
 use crate::resolve;
 
@@ -18,14 +19,14 @@ const SHOWN: usize = 300;
 /// What is looked for.
 #[derive(Debug, Args)]
 pub(crate) struct RecallArguments {
-    /// In plain words
+    /// What to look for, in plain words
     #[arg(value_name = "QUERY", required = true)]
     query: Vec<String>,
     /// Only in this session: an id, its beginning or its end, a key, or `last`
     #[arg(short, long, value_name = "SESSION")]
     session: Option<String>,
-    /// How many pieces at most
-    #[arg(short = 'n', long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=24))]
+    /// How many results at most
+    #[arg(short = 'n', long, value_name = "COUNT", value_parser = numbers::between::<u32>(1, 24))]
     limit: Option<u32>,
 }
 

@@ -8,6 +8,7 @@ use palyra_common::{ExitCode, HookEvent};
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::numbers;
 use crate::render::table;
 
 /// What to do with hooks.
@@ -38,7 +39,7 @@ pub(crate) struct BindArguments {
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     order: i32,
     /// Milliseconds it may take
-    #[arg(long)]
+    #[arg(long, value_parser = numbers::at_least::<u64>(1))]
     deadline_ms: Option<u64>,
     /// Go on if it fails or is late
     #[arg(long)]

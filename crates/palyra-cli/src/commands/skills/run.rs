@@ -21,6 +21,8 @@ use super::local::{LocalSkill, schemas};
 use super::shown::{LocalSecrets, Shown};
 use crate::context::Context;
 use crate::error::CliError;
+use crate::launcher;
+use crate::numbers;
 
 /// How the command is written.
 pub(super) const USAGE: &str = "palyra skills run --local [FOLDER|ARCHIVE] TOOL ['{\"key\": \"value\"}']\n       \
@@ -46,7 +48,7 @@ pub(crate) struct RunArguments {
     #[arg(long = "private-host", value_name = "HOST")]
     private_hosts: Vec<String>,
     /// Make time and randomness the same every time, from this number
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", value_parser = numbers::at_least::<u64>(0))]
     deterministic: Option<u64>,
 }
 
@@ -85,7 +87,7 @@ pub(super) async fn execute(given: RunArguments, context: &Context) -> Result<Ex
     if !given.local {
         let params = CallSkillParams { tool: wanted.tool.to_owned(), input, module: None };
         let about = About { target: SkillName(wanted.skill.to_owned()), params };
-        let answer = context.client()?.execute(&Command::SkillCall(about)).await?;
+        let answer = launcher::connect(context).await?.execute(&Command::SkillCall(about)).await?;
         return super::call::show(&answer, context);
     }
     let skill = LocalSkill::open(Path::new(wanted.skill))?;

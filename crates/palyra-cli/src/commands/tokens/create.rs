@@ -4,7 +4,11 @@ use clap::Args;
 use palyra_client::api::CreateTokenParams;
 use palyra_common::{PrincipalRole, TokenScope};
 
+use crate::numbers;
+
 const DAY_SECONDS: u64 = 24 * 3600;
+/// Ten years; the daemon takes no more either.
+const MAX_DAYS: u32 = 3650;
 
 /// What the token is for, and what it may do.
 #[derive(Debug, Args)]
@@ -21,11 +25,11 @@ pub(crate) struct CreateArguments {
     /// For whom it acts; for you if you name nobody
     #[arg(long = "for", value_name = "NAME")]
     subject: Option<String>,
-    /// Let it end after so many days
-    #[arg(long, value_name = "DAYS")]
+    /// Let it expire after this many days, at most 3650
+    #[arg(long, value_name = "DAYS", value_parser = numbers::between::<u32>(1, MAX_DAYS))]
     days: Option<u32>,
     /// How many commands it may give in a minute
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = numbers::at_least::<u32>(1))]
     rate: Option<u32>,
 }
 

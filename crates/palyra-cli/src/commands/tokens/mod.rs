@@ -10,6 +10,8 @@ use palyra_common::ExitCode;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::launcher;
+use crate::numbers;
 
 const EXAMPLES: &str = "\
 Programs show a token as `Authorization: Bearer …`. Its secret is shown once, when it is made or rotated.
@@ -47,12 +49,12 @@ pub(crate) struct RotateArguments {
     #[command(flatten)]
     token: TokenArgument,
     /// Let the old secret work for so many more minutes
-    #[arg(long, value_name = "MINUTES")]
+    #[arg(long, value_name = "MINUTES", value_parser = numbers::at_least::<u32>(0))]
     overlap: Option<u32>,
 }
 
 pub(super) async fn execute(command: TokensCommand, context: &Context) -> Result<ExitCode, CliError> {
-    let client = context.client()?;
+    let client = launcher::connect(context).await?;
     match command {
         TokensCommand::Create(arguments) => {
             let made = client.execute(&Command::TokenCreate(arguments.params())).await?;

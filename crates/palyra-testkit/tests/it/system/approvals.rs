@@ -20,7 +20,7 @@ fn script() -> Value {
 fn a_question_is_answered_from_another_terminal() {
     let context =
         TestContext::new().unwrap().scripted(&script()).unwrap().env("PALYRA_RUN_ASK_BEFORE", "palyra.fs.write");
-    let mut asking = context.command(["run", "write it"]).unwrap();
+    let mut asking = context.command(["run", "--wait", "write it"]).unwrap();
     asking.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let mut child = asking.spawn().unwrap();
     for answered in 0..2 {

@@ -15,6 +15,7 @@ mod interrupt;
 mod mistakes;
 mod openai;
 mod outside;
+mod pipes;
 mod processes;
 mod replay;
 mod resume;
