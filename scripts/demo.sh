@@ -7,8 +7,8 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 use_build_cache
 
 # The debug profile: the first build is several times shorter, and the task below spends its time on the disk anyway.
-say "building palyra and palyrad (debug profile; the first build takes a few minutes, later ones seconds)"
-cargo build --quiet --bin palyra --bin palyrad
+say "building palyra and palyrad (debug profile; the first build takes 5 to 10 minutes, later ones seconds)"
+cargo build --bin palyra --bin palyrad
 palyra=$CARGO_TARGET_DIR/debug/palyra
 
 demo=$(mktemp -d "${TMPDIR:-/tmp}/palyra-demo.XXXXXX")

@@ -41,7 +41,7 @@ works() {
 # Usage: install NAME COMMAND PACKAGE, where the command takes the package and the folder.
 install() {
   local name=$1 command=$2 package=$3
-  say "installing $name"
+  say "installing $package into $cache/$name"
   rm -rf "${cache:?}/$name"
   if "$command" "$package" "$cache/$name" >"$log" 2>&1; then
     : >"$cache/$name/.whole"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that what a command needs is there. Silent when nothing is missing, and then without any network.
+# Makes sure that what a command needs is there. Silent when nothing is missing, and then without any network; what is installed is named first, and on a
+# terminal the installing program shows its own progress.
 # Missing Debian packages are installed when running as root; otherwise the exact command to type is printed.
 # Usage: scripts/setup.sh run|test|figures
 set -euo pipefail
@@ -18,18 +19,31 @@ need() {
   has "$1" || packages+=("$2")
 }
 
+# Runs an installing program: its output is for whoever sits at a terminal, and otherwise kept for the case that it fails.
+# Usage: shown LOG COMMAND…
+shown() {
+  local log=$1
+  shift
+  if [ -t 2 ]; then
+    "$@" 2>&1 | tee -a "$log" >&2
+  else
+    "$@" >>"$log" 2>&1
+  fi
+}
+
 install_packages() {
   local log
   log=$(mktemp)
   if [ "$(id -u)" -ne 0 ] || ! has apt-get; then
     fail "missing: ${packages[*]}" "install them with: sudo apt-get update && sudo apt-get install -y --no-install-recommends ${packages[*]}"
   fi
-  say "installing ${packages[*]}"
+  say "installing Debian packages: ${packages[*]}"
   export DEBIAN_FRONTEND=noninteractive
   # The package lists of a fresh machine are empty or old, so a refusal is answered by fetching them once.
-  if ! apt-get install -y --no-install-recommends "${packages[@]}" >"$log" 2>&1; then
-    apt-get update >>"$log" 2>&1 || true
-    if ! apt-get install -y --no-install-recommends "${packages[@]}" >>"$log" 2>&1; then
+  if ! shown "$log" apt-get install -y --no-install-recommends "${packages[@]}"; then
+    say "fetching package lists"
+    shown "$log" apt-get update || true
+    if ! shown "$log" apt-get install -y --no-install-recommends "${packages[@]}"; then
       tail -n 20 "$log" >&2
       rm -f "$log"
       fail "could not install ${packages[*]}" "connect to the network, or install them by hand with: apt-get install -y ${packages[*]}"
@@ -74,8 +88,13 @@ if ! has cargo && [ -x "${CARGO_HOME:-$HOME/.cargo}/bin/cargo" ]; then
 fi
 has cargo || fail "Rust is missing" "install it with: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y && . \"\$HOME/.cargo/env\""
 
-# With rustup the first call fetches the toolchain that rust-toolchain.toml names.
 wanted=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
+# With rustup the first call of cargo would fetch the toolchain that rust-toolchain.toml names, without a word about it.
+if has rustup && ! rustup toolchain list 2>/dev/null | grep -q "^$wanted"; then
+  say "installing Rust $wanted with rustup"
+  rustup toolchain install "$wanted" --profile minimal --component clippy,rustfmt >&2 ||
+    fail "could not install Rust $wanted" "type: rustup toolchain install $wanted --component clippy,rustfmt"
+fi
 found=$(rustc --version 2>/dev/null | cut -d ' ' -f 2) || true
 [ -n "$found" ] || fail "the Rust toolchain $wanted does not start" "type: rustup toolchain install $wanted --component clippy,rustfmt"
 if [ "$(printf '%s\n' "$wanted" "$found" | sort -V | head -n 1)" != "$wanted" ]; then

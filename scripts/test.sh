@@ -72,9 +72,12 @@ step "shell scripts" lint_scripts
 step "solver" find_solver
 step "component-model scripts" find_component_suite
 step "formatting" cargo fmt --all --check
-step "lints" cargo clippy --workspace --all-targets --quiet -- -D warnings
+# A first build takes minutes, during which whoever is waiting sees what cargo does.
+quiet=()
+[ "${CI:-}" != true ] || quiet=(--quiet)
+step "lints" cargo clippy --workspace --all-targets "${quiet[@]}" -- -D warnings
 # The system tests run the real programs, so these are built first.
-step "programs" cargo build --workspace --bins --quiet
+step "programs" cargo build --workspace --bins "${quiet[@]}"
 step "tests" run_tests
 summary=$(count_tests)
 case $summary in
