@@ -15,18 +15,18 @@ const EXAMPLES: &str = "\
 Start here:
   palyra run \"list the files, then read README.md\"   one task in the current directory
   palyra runs show last                              what it did, and why it ended
-  palyra runs undo last                              take its file changes back
+  palyra runs undo last                              undo its file changes
 
 Without a model configured, a built-in planner answers a few plain requests. For a real model:
-  palyra models discover                             keys and model servers that you already have
+  palyra models discover                             find API keys and model servers on this machine
   OPENAI_BASE_URL=http://127.0.0.1:11434/v1 palyra run \"…\"     any OpenAI-compatible server
   OPENAI_API_KEY=… palyra run \"…\"
-A daemon that already runs keeps the model it was started with; `palyra daemon stop` lets go of it.
+A running daemon keeps the environment it was started with; `palyra daemon stop` ends it.
 
 Exit codes: 0 ok, 1 internal, 2 wrong input, 3 not authenticated, 4 not reachable, 5 unsupported,
 6 refused by policy, 7 state does not allow it (or a run that did not complete), 8 not found.";
 
-/// Palyra runs agent tasks on your machine, durably: every step is on a journal before it counts.
+/// Palyra runs agent tasks on your machine, durably: every step is journaled before it takes effect.
 #[derive(Debug, Parser)]
 #[command(name = "palyra", version, after_help = EXAMPLES, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Arguments {
@@ -45,14 +45,14 @@ pub(crate) struct Arguments {
 /// Where the daemon is, if not in the state root.
 #[derive(Debug, Default, Args)]
 pub(crate) struct EndpointArguments {
-    /// Speak to the daemon at this address (https://HOST[:PORT], or http:// on this machine) [env: PALYRA_ENDPOINT]
+    /// Connect to the daemon at this address (https://HOST[:PORT], or http:// on this machine) [env: PALYRA_ENDPOINT]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) endpoint: Option<String>,
-    /// Where the token for it is, as env:NAME or file:PATH [default: env:PALYRA_TOKEN]
+    /// Where to find its token, as env:NAME or file:PATH [default: env:PALYRA_TOKEN]
     // Under its field's name it would be read out of whatever a command calls `token`.
     #[arg(id = "endpoint_token", long = "token", global = true, value_name = "REFERENCE")]
     pub(crate) token: Option<SecretRef>,
-    /// Trust this authority (PEM) instead of those of the system [env: PALYRA_CA_FILE]
+    /// Trust this certificate authority (PEM) instead of the system's [env: PALYRA_CA_FILE]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
 }
@@ -60,65 +60,65 @@ pub(crate) struct EndpointArguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a task and follow it to its end
+    /// Run a task and follow it until it ends
     Run(run::RunArguments),
-    /// Look at runs, steer them, replay them, undo them
+    /// Inspect, steer, replay and undo runs
     #[command(subcommand)]
     Runs(runs::RunsCommand),
-    /// Look at sessions, write to them, fork, export and archive them: conversations made of runs
+    /// Inspect, continue, fork, export and archive sessions: conversations made of runs
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
-    /// Set up agents: named ways of working, with instructions, tools and a model of their own
+    /// Manage agents: named profiles with their own instructions, tools and model
     #[command(subcommand)]
     Agents(agents::AgentsCommand),
-    /// Answer questions that runs ask before they act
+    /// List and answer the approvals that runs wait for
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
-    /// See pages that agents show: as text, or in a browser by a link
+    /// View pages that agents show, as text or in a browser
     #[command(subcommand)]
     Canvas(canvas::CanvasCommand),
-    /// Give small jobs to a model without tools: summaries, labels, fields, judgements, images
+    /// Run small tasks on a model without tools: summaries, labels, fields, verdicts, images
     #[command(subcommand)]
     Auxiliary(auxiliary::AuxiliaryCommand),
-    /// Read, check, prove and back up the record of everything
+    /// Read, verify, prove and back up the journal
     #[command(subcommand)]
     Journal(journal::JournalCommand),
-    /// Check, explain, test, compare and prove what the policies permit
+    /// Check, explain, test, compare and prove policies
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
-    /// Start, stop and look at the daemon
+    /// Start, stop and inspect the daemon
     #[command(subcommand)]
     Daemon(daemon::DaemonCommand),
-    /// Make, list, rotate and revoke the tokens by which programs are let in
+    /// Create, list, rotate and revoke API tokens
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
-    /// Show what models used and cost, and how the budgets stand
+    /// Show token usage, cost and budgets
     Usage(usage::UsageArguments),
     /// List and revoke the devices that have a certificate
     #[command(subcommand)]
     Devices(devices::DevicesCommand),
-    /// Speak the control protocol over standard input and output, one JSON document per line
+    /// Serve the Agent Control Protocol on standard input and output, one JSON document per line
     Acp,
-    /// Use tools of outside servers (Model Context Protocol)
+    /// Manage MCP servers and their tools
     #[command(subcommand)]
     Mcp(mcp::McpCommand),
-    /// Find, choose, list and test models, and see which would be asked for what
+    /// Find, choose, list and test models, and see which one is used for what
     #[command(subcommand)]
     Models(models::ModelsCommand),
-    /// Write, build, sign, install and watch over skills: tools in WebAssembly
+    /// Write, build, sign, install and manage skills: tools in WebAssembly
     #[command(subcommand)]
     Skills(skills::SkillsCommand),
-    /// See what confines programs on this machine, and try to break out of it
+    /// Show how programs are confined on this machine, and test it
     #[command(subcommand)]
     Sandbox(sandbox::SandboxCommand),
-    /// Read and change the configuration
+    /// Show and change the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
     /// Show the version and how this program was built
     Version,
-    /// Print a completion script for a shell
+    /// Print a shell completion script
     Completions(completions::CompletionsArguments),
-    /// Print the reference of all commands as markdown
+    /// Print the command reference as Markdown
     #[command(hide = true)]
     Reference,
 }

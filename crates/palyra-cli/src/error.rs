@@ -82,7 +82,7 @@ pub(crate) enum CliError {
         usage: Option<String>,
     },
     /// No task was given.
-    #[error("there is no task to run")]
+    #[error("no task given")]
     TaskEmpty,
     /// The task on standard input cannot be used.
     #[error("cannot read the task from standard input: {reason}")]
@@ -115,7 +115,7 @@ pub(crate) enum CliError {
         wanted: String,
     },
     /// Several things could be meant.
-    #[error("`{wanted}` could be any of {}: {}", matches.len(), shown(matches))]
+    #[error("`{wanted}` is ambiguous: it matches {}: {}", matches.len(), shown(matches))]
     Ambiguous {
         /// What was given.
         wanted: String,
@@ -123,7 +123,7 @@ pub(crate) enum CliError {
         matches: Vec<String>,
     },
     /// `palyrad` is not installed.
-    #[error("the daemon's program `palyrad` was not found beside {beside} or on PATH")]
+    #[error("the daemon program `palyrad` was not found next to {beside} or on PATH")]
     DaemonMissing {
         /// The directory of this program.
         beside: String,
@@ -139,7 +139,7 @@ pub(crate) enum CliError {
         log: Vec<String>,
     },
     /// The daemon did not do what it was told in time.
-    #[error("the daemon (process {pid}) is still there after {seconds} s")]
+    #[error("the daemon (process {pid}) is still running after {seconds} s")]
     DaemonLingers {
         /// Its process.
         pid: u32,
@@ -192,30 +192,26 @@ impl CliError {
             Self::Policy(error) => error.to_stable(),
             Self::Prove(error) => error.to_stable(),
             Self::Output { .. } => StableErrorEnvelope::new("output_failed", ErrorCategory::Conflict, message)
-                .hint("check the free space and permissions of where the output goes"),
+                .hint("check free disk space and permissions where the output goes"),
             Self::Runtime { .. } => StableErrorEnvelope::new("start_failed", ErrorCategory::Internal, message)
                 .hint("the system may be out of file handles or threads"),
             Self::Usage { usage, .. } => {
                 let hint = usage.map_or_else(
-                    || "add `--help` to see what the command takes".to_owned(),
-                    |usage| format!("usage: {usage}; `--help` says more"),
+                    || "add `--help` to see the command's arguments".to_owned(),
+                    |usage| format!("usage: {usage}; see `--help` for more"),
                 );
                 StableErrorEnvelope::new("command_line_invalid", ErrorCategory::Validation, message).hint(hint)
             }
             Self::TaskEmpty => StableErrorEnvelope::new("task_empty", ErrorCategory::Validation, message)
-                .hint("say what to do: palyra run \"list the files\", or pipe the task in: … | palyra run -"),
+                .hint("try: palyra run \"list the files\", or pipe the task in: … | palyra run -"),
             Self::TaskUnreadable { .. } => {
                 StableErrorEnvelope::new("task_unreadable", ErrorCategory::Validation, message)
-                    .hint("a task is UTF-8 text of at most 1 MiB; name large files in it with @file:PATH")
+                    .hint("a task must be UTF-8 text of at most 1 MiB; refer to large files with @file:PATH")
             }
-            Self::Attachment { .. } => StableErrorEnvelope::new(
-                "attachment_unreadable",
-                ErrorCategory::Validation,
-                message,
-            )
-            .hint(
-                "attach a text or an image of at most 5 MiB; name files of the workspace in the task with @file:PATH",
-            ),
+            Self::Attachment { .. } => {
+                StableErrorEnvelope::new("attachment_unreadable", ErrorCategory::Validation, message)
+                    .hint("attach a text or an image of at most 5 MiB; refer to workspace files with @file:PATH")
+            }
             Self::Workspace { .. } => {
                 StableErrorEnvelope::new("workspace_not_found", ErrorCategory::Validation, message)
                     .hint("name an existing directory with --workspace DIR")

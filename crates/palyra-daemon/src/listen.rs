@@ -140,7 +140,7 @@ fn take_unix(root: &StateRoot, listener: std::os::unix::net::UnixListener) -> Re
         matches!((fs::canonicalize(path), fs::canonicalize(&expected)), (Ok(given), Ok(expected)) if given == expected)
     });
     if !stands_there {
-        let reason = format!("`unix` has to listen at `{}`, where clients look for it", expected.display());
+        let reason = format!("`unix` must listen at `{}`, where clients expect it", expected.display());
         return Err(TelemetryError::InheritedSocketInvalid { reason }.into());
     }
     root.leave_socket();
@@ -191,7 +191,7 @@ async fn open_tcp(root: &StateRoot, wanted: Wanted, inherited: &mut InheritedSoc
             Ok(Opened { listener: Some(listener), health })
         }
         Err(error) => {
-            tracing::warn!(interface = wanted.component, %bind, %error, "it is not served; the Unix socket is");
+            tracing::warn!(interface = wanted.component, %bind, %error, "it is not served; use the Unix socket");
             let summary = format!("cannot listen at {bind}: {error}");
             let hint =
                 format!("free the port, or set `{}` to another one (port 0 takes any), and restart", wanted.bind_key);
@@ -225,7 +225,7 @@ fn open_quic(
             Ok((Some(socket), health(HealthStatus::Ok, format!("quic://{address}"))))
         }
         Err(error) => {
-            tracing::warn!(%bind, %error, "QUIC is not served; the Unix socket is");
+            tracing::warn!(%bind, %error, "QUIC is not served; use the Unix socket");
             let summary = format!("cannot listen at {bind}: {error}");
             let hint = "free the port, set `quic.bind` to another one (port 0 takes any) or `quic.enabled = false`, and restart";
             Ok((None, health(HealthStatus::Degraded, summary).hint(hint)))

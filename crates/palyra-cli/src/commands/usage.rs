@@ -28,7 +28,7 @@ pub(super) async fn execute(arguments: UsageArguments, context: &Context) -> Res
     } else if !console.is_text() {
         console.document(&usage)?;
     } else if usage.report.groups.is_empty() && usage.budgets.is_empty() {
-        console.remark("no model was asked yet");
+        console.remark("no model usage yet");
     } else {
         lines(&usage).iter().try_for_each(|line| console.line(line))?;
     }
@@ -44,12 +44,14 @@ fn lines(usage: &UsageResponse) -> Vec<String> {
     let name = usage.report.by.to_string().to_uppercase();
     let mut lines = table::lines([name.as_str(), "CALLS", "INPUT", "CACHED", "OUTPUT", "COST"], &rows);
     if !usage.report.total.assumed_micro_usd.is_zero() {
-        lines.push("~ holds an assumed part: a price or a count was not known, and the highest was taken".to_owned());
+        lines.push(
+            "~ includes an estimate: a price or a token count was not known, so the highest was assumed".to_owned(),
+        );
     }
     if !usage.budgets.is_empty() {
         let budgets: Vec<[String; 4]> = usage.budgets.iter().map(budget).collect();
         lines.push(String::new());
-        lines.extend(table::lines(["BUDGET", "SPENT", "WARNS AT", "STOPS AT"], &budgets));
+        lines.extend(table::lines(["BUDGET", "SPENT", "SOFT LIMIT", "HARD LIMIT"], &budgets));
     }
     lines
 }
@@ -70,9 +72,9 @@ fn budget(budget: &BudgetView) -> [String; 4] {
     let amount =
         |amount: Option<palyra_budget::MicroUsd>| amount.map_or_else(|| "-".to_owned(), |some| some.to_string());
     let spent = match (budget.spent, budget.reserved) {
-        (Some(spent), Some(reserved)) if !reserved.is_zero() => format!("{spent} (+{reserved} under way)"),
+        (Some(spent), Some(reserved)) if !reserved.is_zero() => format!("{spent} (+{reserved} reserved)"),
         (Some(spent), _) => spent.to_string(),
-        (None, _) => "each its own".to_owned(),
+        (None, _) => "tracked separately".to_owned(),
     };
     [budget.scope.to_string(), spent, amount(budget.soft), amount(budget.hard)]
 }

@@ -140,7 +140,7 @@ fn anchor(file: &Path, value_type: &ValueType, value: ConfigValue) -> Result<Con
     let directory = file.parent().unwrap_or_else(|| Path::new(""));
     let absolute = |path: &Path| {
         directory.join(path).into_os_string().into_string().map_err(|_| {
-            Mismatch::Value("the file's own directory has no UTF-8 name; write an absolute path".to_owned())
+            Mismatch::Value("the configuration directory's name is not UTF-8; use an absolute path".to_owned())
         })
     };
     match (value_type, value) {

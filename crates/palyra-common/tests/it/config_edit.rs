@@ -139,6 +139,9 @@ fn amounts_of_money_are_checked_before_they_are_written() {
         config::set(&path, "budget.day", right, &environment()).unwrap();
     }
     let refused = config::set(&path, "budget.day_warn", "$2.51", &environment()).unwrap_err();
-    assert!(refused.to_string().contains("`budget.day_warn` does not fit: it is above `budget.day`"), "{refused}");
+    assert!(
+        refused.to_string().contains("`budget.day_warn` conflicts with other settings: it is above `budget.day`"),
+        "{refused}"
+    );
     config::set(&path, "budget.day_warn", "$2.50", &environment()).unwrap();
 }

@@ -106,7 +106,9 @@ impl ServerHandler for Server {
 /// Whom the gate let in with this request.
 fn caller(context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
     let admitted = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Caller>());
-    let Some(admitted) = admitted else { return Err(ErrorData::internal_error("the caller is not known", None)) };
+    let Some(admitted) = admitted else {
+        return Err(ErrorData::internal_error("the caller is not authenticated", None));
+    };
     let mut caller = admitted.clone();
     caller.transport = Transport::Mcp;
     Ok(caller)

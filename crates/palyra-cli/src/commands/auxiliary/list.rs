@@ -15,7 +15,7 @@ use crate::resolve;
 /// Which tasks.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// How many at most
+    /// Maximum number of tasks
     #[arg(long, value_name = "COUNT")]
     limit: Option<u32>,
     /// pending, running, succeeded, failed or cancelled

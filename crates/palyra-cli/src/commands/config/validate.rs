@@ -17,7 +17,7 @@ pub(super) fn execute(context: &Context) -> Result<(), CliError> {
         context.console.remark(&format!("warning: {warning}"));
     }
     context.console.line(&match loaded.file() {
-        Some(file) => format!("`{}` is in order", file.display()),
-        None => "there is no configuration file; environment and defaults are in order".to_owned(),
+        Some(file) => format!("OK: `{}` is valid", file.display()),
+        None => "OK: no configuration file; environment and defaults are valid".to_owned(),
     })
 }

@@ -24,15 +24,15 @@ pub(super) async fn execute(arguments: &BackupArguments, context: &Context) -> R
         let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, "its name is not UTF-8");
         return Err(CliError::File { doing: "write", path: dest, source });
     };
-    context.console.progress("copying the journal …");
+    context.console.progress("copying the journal…");
     let done = context.client()?.journal_backup(&BackupJournalParams { dest: dest.to_owned() }).await?;
     if context.console.is_text() {
         let records = counted(usize::try_from(done.records).unwrap_or(usize::MAX), "record");
         context.console.line(&format!(
-            "{records}, {} segments, {} artifacts, {} bytes in `{}`",
+            "Backed up {records}, {} segments and {} artifacts ({} bytes) to `{}`",
             done.segments, done.artifacts, done.bytes, done.dest
         ))?;
-        context.console.remark(&format!("check it: PALYRA_STATE_ROOT={} palyra journal verify", done.dest));
+        context.console.remark(&format!("next: PALYRA_STATE_ROOT={} palyra journal verify", done.dest));
     } else {
         context.console.document(&done)?;
     }

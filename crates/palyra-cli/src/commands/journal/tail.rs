@@ -16,7 +16,7 @@ pub(crate) struct TailArguments {
     /// How many of the newest records
     #[arg(short = 'n', long, alias = "limit", default_value_t = 10, value_name = "COUNT")]
     count: u32,
-    /// Wait for records that are yet to come; needs the daemon
+    /// Follow new records; needs the daemon
     #[arg(short, long)]
     follow: bool,
 }

@@ -71,8 +71,8 @@ async fn admit(app: &App, peer: &Peer, token: &str) -> Result<(Link, Caller), Bo
 
 /// The page of every link that is not good, for whatever reason.
 fn gone() -> Response {
-    let sentence = "It never was, it has run out, or the page was closed. Ask whoever sent it to you for a new one.";
-    respond(StatusCode::NOT_FOUND, |nonce| html::plain_page("This link is not good", sentence, nonce))
+    let sentence = "It is unknown, it has expired, or the page was closed. Ask the person who sent it for a new one.";
+    respond(StatusCode::NOT_FOUND, |nonce| html::plain_page("This link is not valid", sentence, nonce))
 }
 
 /// A page that says why something was refused.

@@ -54,7 +54,7 @@ fn mistakes() -> Vec<Mistake> {
             name: "a refusal",
             replies: vec![Reply::raw(DECLINED)],
             code: "content_policy",
-            line: &["withheld the answer; say the task differently, or use another model"],
+            line: &["withheld the answer; rephrase the task, or use another model"],
         },
     ]
 }
