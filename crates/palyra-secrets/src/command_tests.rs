@@ -41,9 +41,9 @@ fn what_fails_says_so_and_nothing_of_what_was_printed() {
         ("sh -c 'echo half-a-s3cret; echo more-s3cret >&2; exit 3'", "it exited with exit status: 3"),
         ("sh -c 'echo s3cret; kill -9 $$'", "it exited with signal: 9"),
         ("/nonexistent/s3cret-manager get it", "it cannot be started"),
-        ("echo 'never closed s3cret", "its quotes do not match"),
+        ("echo 'never closed s3cret", "its quotes are unbalanced"),
         ("''", "its quotes are unbalanced, or it is empty"),
-        ("printf '\\377\\376'", "no UTF-8 text"),
+        ("printf '\\377\\376'", "is not valid UTF-8"),
         ("true", "it printed nothing"),
     ] {
         let shown = refused(line, usual);

@@ -105,7 +105,7 @@ pub enum ConfigProblem {
         reason: String,
     },
     /// Two keys contradict each other, or one lacks another.
-    #[error("`{key}` conflicts with other settings: {reason}")]
+    #[error("invalid `{key}`: {reason}")]
     Inconsistent {
         /// The key to change.
         key: String,

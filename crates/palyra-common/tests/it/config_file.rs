@@ -89,7 +89,7 @@ fn each_mistake_gives_one_line_with_place_and_code() {
         (
             "[model]\nprovider = \"scripted\"",
             "config_inconsistent",
-            "`model.script` conflicts with other settings: `model.provider` is `scripted`, which needs a script",
+            "invalid `model.script`: `model.provider` is `scripted`, which needs a script",
         ),
     ] {
         let error = parse(text).unwrap_err().to_stable();
