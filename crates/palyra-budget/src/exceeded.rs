@@ -118,7 +118,13 @@ mod tests {
     #[test]
     fn waiting_for_others_is_told_only_where_it_may_help() {
         assert!(exceeded(Account::Global, 600_000, 500_000).may_pass_when_others_settle());
-        assert!(exceeded(Account::Global, 600_000, 500_000).to_stable().recovery_hint.unwrap().contains("in progress finish"));
+        assert!(
+            exceeded(Account::Global, 600_000, 500_000)
+                .to_stable()
+                .recovery_hint
+                .unwrap()
+                .contains("in progress finish")
+        );
         assert!(!exceeded(Account::Global, 600_000, 1_500_000).may_pass_when_others_settle());
         assert!(!exceeded(Account::Global, 0, 1_000_000).may_pass_when_others_settle());
     }

@@ -135,7 +135,7 @@ fn open_unix(root: &StateRoot) -> Result<UnixListener, DaemonError> {
 /// A socket that stands elsewhere would be one that no client finds.
 fn take_unix(root: &StateRoot, listener: std::os::unix::net::UnixListener) -> Result<UnixListener, DaemonError> {
     let expected = root.path().join(SOCKET_NAME);
-    let address = listener.local_addr().map_err(DaemonError::system("look at the inherited socket"))?;
+    let address = listener.local_addr().map_err(DaemonError::system("inspect the inherited socket"))?;
     let stands_there = address.as_pathname().is_some_and(|path| {
         matches!((fs::canonicalize(path), fs::canonicalize(&expected)), (Ok(given), Ok(expected)) if given == expected)
     });
@@ -162,7 +162,7 @@ fn take_tcp(
     listener: std::net::TcpListener,
     configured: SocketAddr,
 ) -> Result<(TcpListener, SocketAddr), DaemonError> {
-    let address = listener.local_addr().map_err(DaemonError::system("look at the inherited socket"))?;
+    let address = listener.local_addr().map_err(DaemonError::system("inspect the inherited socket"))?;
     check_inherited(name, address, configured)?;
     let listener = TcpListener::from_std(listener).map_err(DaemonError::system("use the inherited socket"))?;
     Ok((listener, address))
@@ -211,7 +211,7 @@ fn open_quic(
     }
     let bind = config.bind;
     if let Some(socket) = &inherited {
-        let address = socket.local_addr().map_err(DaemonError::system("look at the inherited socket"))?;
+        let address = socket.local_addr().map_err(DaemonError::system("inspect the inherited socket"))?;
         check_inherited("quic", address, bind)?;
     }
     let bound = inherited.map_or_else(|| UdpSocket::bind(bind), Ok).and_then(|socket| {

@@ -112,7 +112,7 @@ fn remove(path: &Path) -> io::Result<()> {
 
 /// Whoever may write here could put another socket or another token in place.
 fn check_owner(path: &Path) -> Result<(), DaemonError> {
-    let metadata = fs::metadata(path).map_err(DaemonError::file("look at", path))?;
+    let metadata = fs::metadata(path).map_err(DaemonError::file("inspect", path))?;
     if !metadata.is_dir() {
         return Err(DaemonError::file("use", path)(io::ErrorKind::NotADirectory.into()));
     }

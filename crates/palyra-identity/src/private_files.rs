@@ -77,7 +77,7 @@ fn flags(flags: OFlags) -> i32 {
 }
 
 fn check_privacy(path: &Path, file: &File, forbidden: u32) -> Result<(), IdentityError> {
-    let failed = |source| IdentityError::File { doing: "look at", path: path.to_owned(), source };
+    let failed = |source| IdentityError::File { doing: "inspect", path: path.to_owned(), source };
     let metadata = file.metadata().map_err(failed)?;
     let exposed = |reason: String| Err(IdentityError::Exposed { path: path.to_owned(), reason });
     if metadata.uid() != geteuid().as_raw() {

@@ -22,7 +22,7 @@ impl SkillError {
             Self::KeyInvalid { .. } => "use a key created by `palyra skills keygen`, or the file that contains it",
             Self::KeyExposed { .. } => "run `chmod 600` on it, and replace the key if others use this machine",
             Self::Randomness(_) => "try again; keys cannot be generated without randomness",
-            Self::StatementInvalid { .. } => "get the file again from whoever signed it",
+            Self::StatementInvalid { .. } => "get the file again from its signer",
             Self::PublisherUnknown { .. } => {
                 "compare the key with the publisher's, then run `palyra skills trust PUBLISHER KEY` or install with `--accept-key KEY-ID`"
             }

@@ -100,7 +100,8 @@ fn respond(status: StatusCode, write: impl FnOnce(&str) -> String) -> Response {
          form-action 'self'; base-uri 'none'; frame-ancestors 'none'; sandbox allow-forms allow-scripts allow-same-origin"
     );
     let Ok(policy) = HeaderValue::from_str(&policy) else {
-        return super::error::ApiError::internal("the policy of a page is no header").into_response();
+        return super::error::ApiError::internal("a page's content security policy is not a valid header")
+            .into_response();
     };
     let mut response = (status, write(&nonce)).into_response();
     let headers = response.headers_mut();
