@@ -57,7 +57,7 @@ impl Document {
             Some(value) => match value.as_u64().filter(|version| *version > 0) {
                 Some(version) => version,
                 None => {
-                    reader.problem("/version", "not_a_version", "is not a number from 1 on");
+                    reader.problem("/version", "not_a_version", "is not a whole number of at least 1");
                     return None;
                 }
             },

@@ -7,13 +7,13 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum A2uiError {
     /// The document is not one.
-    #[error("the document does not fit: {}", listed(.0))]
+    #[error("invalid document: {}", listed(.0))]
     Document(Vec<FieldError>),
     /// The patch is not one, or what it leads to is no document.
-    #[error("the patch does not fit: {}", listed(.0))]
+    #[error("invalid patch: {}", listed(.0))]
     Patch(Vec<FieldError>),
     /// The patch was made for another version.
-    #[error("the canvas has version {actual}, not {expected}")]
+    #[error("the canvas is at version {actual}, not {expected}")]
     Version {
         /// The version it was made for.
         expected: u64,
@@ -21,7 +21,7 @@ pub enum A2uiError {
         actual: u64,
     },
     /// What was entered does not fit the form.
-    #[error("the values do not fit the form: {}", listed(.0))]
+    #[error("the form was not accepted: {}", listed(.0))]
     Values(Vec<FieldError>),
 }
 
@@ -47,7 +47,7 @@ impl ToStableError for A2uiError {
             Self::Version { expected, actual } => (
                 StableErrorEnvelope::new("canvas_version_conflict", ErrorCategory::Conflict, message)
                     .details(serde_json::json!({ "expected": expected, "actual": actual }))
-                    .hint("look at the canvas again and repeat it if it still makes sense"),
+                    .hint("read the canvas again, and repeat the change if it still applies"),
                 Default::default(),
             ),
             Self::Values(problems) => (

@@ -145,9 +145,9 @@ fn body(html: &mut Html, document: &Document, view: &View<'_>, frame: Option<Fra
         None => {}
     }
     component(html, document.root(), document, view);
-    html.literal("<footer>An agent drew this page. It is not Palyra that asks here: never enter a password or a key.");
+    html.literal("<footer>This page was created by an agent, not by Palyra. Never enter a password or a key here.");
     if view.origin == Origin::Untrusted {
-        html.literal(" The agent had read texts of strangers, who may have chosen what stands above.");
+        html.literal(" The agent had read untrusted content, which may have influenced this page.");
     }
     html.literal("</footer></main>");
 }

@@ -118,11 +118,13 @@ fn one_operation(operation: &Value, index: usize) -> Result<PatchOperation, Fiel
         Some("add" | "replace" | "test") => &["op", "path", "value"],
         Some("remove") => &["op", "path"],
         Some("move" | "copy") => &["op", "path", "from"],
-        _ => return Err(problem(at("op"), "unknown_operation", "is none of add, remove, replace, move, copy, test")),
+        _ => {
+            return Err(problem(at("op"), "unknown_operation", "is not one of add, remove, replace, move, copy, test"));
+        }
     };
     if let Some(unknown) = fields.keys().find(|name| !takes.contains(&name.as_str())) {
         let shown: String = unknown.chars().take(64).collect();
-        return Err(problem(at(&shown), "unknown_field", "is not known"));
+        return Err(problem(at(&shown), "unknown_field", "is not a known field"));
     }
     for name in takes.iter().filter(|name| matches!(**name, "path" | "from")) {
         let path = fields.get(*name).and_then(Value::as_str).unwrap_or_default();

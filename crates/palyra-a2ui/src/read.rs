@@ -40,7 +40,7 @@ impl Reader {
     /// Notes an id of a component; each stands once.
     fn note_id(&mut self, id: &str, path: &str) {
         if !self.ids.insert(id.to_owned()) {
-            self.problem(&format!("{path}/id"), "duplicate_id", format!("is `{id}`, which stands twice"));
+            self.problem(&format!("{path}/id"), "duplicate_id", format!("is `{id}`, which is used twice"));
         }
     }
 }
@@ -74,7 +74,11 @@ impl<'a> Record<'a> {
     pub(crate) fn close(self, reader: &mut Reader) {
         for name in self.fields.keys() {
             if !self.known.contains(&name.as_str()) {
-                reader.problem(&format!("{}/{}", self.path, pointer_part(name)), "unknown_field", "is not known");
+                reader.problem(
+                    &format!("{}/{}", self.path, pointer_part(name)),
+                    "unknown_field",
+                    "is not a known field",
+                );
             }
         }
     }
@@ -111,7 +115,7 @@ impl<'a> Record<'a> {
         if is_plain_name(&found) {
             return Some(found);
         }
-        let message = "is not a plain name: 1 to 64 small letters, digits, `_` and `-`";
+        let message = "must be 1 to 64 lower-case letters, digits, `_` and `-`";
         reader.problem(&self.at(name), "not_a_name", message);
         None
     }
@@ -138,7 +142,7 @@ impl<'a> Record<'a> {
         let found = words.iter().find(|(word, _)| value.as_str() == Some(*word)).map(|(_, meaning)| *meaning);
         if found.is_none() {
             let known: Vec<_> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-            reader.problem(&self.at(name), "not_a_choice", format!("is none of {}", known.join(", ")));
+            reader.problem(&self.at(name), "not_a_choice", format!("is not one of {}", known.join(", ")));
         }
         found
     }
@@ -148,7 +152,7 @@ impl<'a> Record<'a> {
             None => Some(false),
             Some(Value::Bool(flag)) => Some(*flag),
             Some(_) => {
-                reader.problem(&self.at(name), "not_a_flag", "is neither true nor false");
+                reader.problem(&self.at(name), "not_a_flag", "must be true or false");
                 None
             }
         }
@@ -188,7 +192,7 @@ fn bounded(value: &Value, path: &str, most: usize, reader: &mut Reader) -> Optio
             None
         }
         _ => {
-            reader.problem(path, "not_a_text", "is not a text");
+            reader.problem(path, "not_a_text", "is not a string");
             None
         }
     }
@@ -197,7 +201,7 @@ fn bounded(value: &Value, path: &str, most: usize, reader: &mut Reader) -> Optio
 fn number(value: &Value, path: &str, reader: &mut Reader) -> Option<f64> {
     let found = value.as_f64().filter(|number| number.is_finite() && number.abs() <= MAX_NUMBER);
     if found.is_none() {
-        reader.problem(path, "not_a_number", "is not a number of reasonable size");
+        reader.problem(path, "not_a_number", "is not a number, or is out of range");
     }
     found
 }

@@ -101,7 +101,7 @@ impl Lines {
             Component::Image(it) => self.text(depth, "", &one_line(&format!("[image: {}]", it.alt))),
             Component::Progress(it) => {
                 let label = it.label.as_deref().unwrap_or("progress");
-                let done = it.value.map_or_else(|| "under way".to_owned(), |value| format!("{:.0} %", value * 100.0));
+                let done = it.value.map_or_else(|| "in progress".to_owned(), |value| format!("{:.0} %", value * 100.0));
                 self.text(depth, "", &one_line(&format!("{label}: {done}")));
             }
             Component::Code(it) => self.text(depth + 2, "", &it.text),

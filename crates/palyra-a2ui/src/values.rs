@@ -29,7 +29,7 @@ pub fn check_values(form: &Form, given: &Map<String, Value>) -> Result<CheckedVa
     for name in given.keys() {
         if !form.fields.iter().any(|field| field.name == *name) {
             let shown: String = name.chars().take(64).collect();
-            problems.push(problem(shown, "unknown_field", "is no field of this form"));
+            problems.push(problem(shown, "unknown_field", "is not a field of this form"));
         }
     }
     let mut checked = CheckedValues::default();
@@ -69,20 +69,20 @@ fn value(field: &Field, given: Option<&Value>) -> Result<Option<Value>, FieldErr
             None | Some(Value::Bool(false)) => false,
             Some(Value::Bool(true)) => true,
             Some(Value::String(text)) if text == "on" => true,
-            Some(_) => return Err(wrong("not_a_flag", "is neither true nor false".to_owned())),
+            Some(_) => return Err(wrong("not_a_flag", "must be true or false".to_owned())),
         };
         if field.required && !ticked {
-            return Err(wrong("missing", "has to be ticked".to_owned()));
+            return Err(wrong("missing", "must be checked".to_owned()));
         }
         return Ok(Some(Value::Bool(ticked)));
     }
     let Some(given) = given else {
-        let missing = || wrong("missing", "has to be filled in".to_owned());
+        let missing = || wrong("missing", "is required".to_owned());
         return if field.required { Err(missing()) } else { Ok(None) };
     };
     match &field.kind {
         FieldKind::Text { max_length, .. } => {
-            let text = one_spelling(text(given).ok_or_else(|| wrong("not_a_text", "is not a text".to_owned()))?);
+            let text = one_spelling(text(given).ok_or_else(|| wrong("not_a_text", "is not a string".to_owned()))?);
             let most = max_length.unwrap_or(MAX_VALUE);
             if text.len() > most {
                 return Err(wrong("too_long", format!("has more than {most} bytes")));
@@ -91,7 +91,7 @@ fn value(field: &Field, given: Option<&Value>) -> Result<Option<Value>, FieldErr
         }
         FieldKind::Email { .. } => match text(given).map(str::trim).filter(|text| is_address(text)) {
             Some(address) => Ok(Some(address.into())),
-            None => Err(wrong("not_an_address", "is not an address for mail".to_owned())),
+            None => Err(wrong("not_an_address", "is not an email address".to_owned())),
         },
         FieldKind::Number { min, max, .. } => {
             let number = match given {
@@ -102,7 +102,7 @@ fn value(field: &Field, given: Option<&Value>) -> Result<Option<Value>, FieldErr
             let number = number.filter(|number| number.is_finite() && number.abs() <= MAX_NUMBER);
             let number = number.ok_or_else(|| wrong("not_a_number", "is not a number".to_owned()))?;
             if min.is_some_and(|min| number < min) || max.is_some_and(|max| number > max) {
-                return Err(wrong("out_of_range", "is outside what the form allows".to_owned()));
+                return Err(wrong("out_of_range", "is outside the allowed range".to_owned()));
             }
             Ok(Some(plain_number(number)))
         }
@@ -110,7 +110,7 @@ fn value(field: &Field, given: Option<&Value>) -> Result<Option<Value>, FieldErr
             let chosen = text(given).filter(|text| options.iter().any(|option| option.value == *text));
             match chosen {
                 Some(chosen) => Ok(Some(chosen.into())),
-                None => Err(wrong("not_a_choice", "is none of the options".to_owned())),
+                None => Err(wrong("not_a_choice", "is not one of the options".to_owned())),
             }
         }
         FieldKind::Checkbox { .. } => Ok(None),

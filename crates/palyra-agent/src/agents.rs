@@ -109,11 +109,12 @@ impl AgentProfile {
         check_id(&self.agent_id)?;
         let wrong = |field, why: String| Err(AgentError::AgentInvalid { field, why });
         if self.name.chars().count() > MAX_NAME || self.name.chars().any(char::is_control) {
-            return wrong("name", format!("it has at most {MAX_NAME} characters, in one line"));
+            return wrong("name", format!("it must be one line of at most {MAX_NAME} characters"));
         }
         let unprintable = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
         if self.instructions.len() > MAX_INSTRUCTIONS || self.instructions.chars().any(unprintable) {
-            let why = format!("they have at most {MAX_INSTRUCTIONS} bytes and no control characters but line breaks");
+            let why =
+                format!("they must have at most {MAX_INSTRUCTIONS} bytes and no control characters except line breaks");
             return wrong("instructions", why);
         }
         for (field, text) in [("model", &self.model), ("workspace", &self.workspace)] {
@@ -121,10 +122,7 @@ impl AgentProfile {
                 !text.trim().is_empty() && text.len() <= MAX_TEXT && !text.chars().any(char::is_control)
             };
             if text.as_ref().is_some_and(|text| !fits(text)) {
-                return wrong(
-                    field,
-                    "it is empty or does not fit into a line; leave it out for the default".to_owned(),
-                );
+                return wrong(field, "it is empty or too long; omit it for the default".to_owned());
             }
         }
         if self.workspace.as_ref().is_some_and(|path| !std::path::Path::new(path).is_absolute()) {
@@ -134,7 +132,7 @@ impl AgentProfile {
             return wrong("tools", format!("there are more than {MAX_TOOLS}"));
         }
         match self.tools.iter().find(|pattern| !is_pattern(pattern)) {
-            Some(_) => wrong("tools", "each is a tool's name, or the beginning of one followed by `*`".to_owned()),
+            Some(_) => wrong("tools", "each must be a tool name, or a prefix followed by `*`".to_owned()),
             None => Ok(()),
         }
     }

@@ -36,7 +36,7 @@ pub enum AgentError {
         turn: Option<u32>,
     },
     /// A name that no agent can have.
-    #[error("`{0}` is no name of an agent")]
+    #[error("`{0}` is not a valid agent name")]
     AgentNameInvalid(String),
     /// No such agent.
     #[error("there is no agent `{name}`")]
@@ -47,7 +47,7 @@ pub enum AgentError {
         nearest: Option<String>,
     },
     /// An agent that makes no sense.
-    #[error("`{field}` of the agent does not fit: {why}")]
+    #[error("invalid `{field}` of the agent: {why}")]
     AgentInvalid {
         /// The field.
         field: &'static str,
@@ -55,7 +55,7 @@ pub enum AgentError {
         why: String,
     },
     /// The agent changed since the caller looked at it.
-    #[error("agent `{name}` has version {actual}, not {expected}")]
+    #[error("agent `{name}` is at version {actual}, not {expected}")]
     AgentVersionConflict {
         /// The agent.
         name: String,
@@ -65,7 +65,7 @@ pub enum AgentError {
         actual: u64,
     },
     /// A run asks for a looser mode than its agent has.
-    #[error("runs of the agent `{name}` are `{least}` at the loosest, not `{asked}`")]
+    #[error("the agent `{name}` requires mode `{least}` or stricter, not `{asked}`")]
     AgentModeLoosened {
         /// The agent.
         name: String,
@@ -75,7 +75,7 @@ pub enum AgentError {
         asked: palyra_common::RunMode,
     },
     /// Nobody said where to work, and there is no session that could.
-    #[error("no directory to work in was named")]
+    #[error("no working directory given")]
     NoWorkspace,
     /// No such session.
     #[error("there is no session `{0}`")]
@@ -84,7 +84,7 @@ pub enum AgentError {
     #[error("session `{0}` is archived")]
     SessionArchived(SessionId),
     /// The session is there, with another content.
-    #[error("there is another session `{0}`")]
+    #[error("session `{0}` already exists")]
     SessionExists(SessionId),
     /// The owner has a session of this key.
     #[error("the session key `{0}` is in use")]
@@ -98,7 +98,7 @@ pub enum AgentError {
         most: usize,
     },
     /// The session changed since the caller looked at it.
-    #[error("session `{session_id}` has version {actual}, not {expected}")]
+    #[error("session `{session_id}` is at version {actual}, not {expected}")]
     VersionConflict {
         /// The session.
         session_id: SessionId,
@@ -111,16 +111,16 @@ pub enum AgentError {
     #[error("the session cannot be forked there: {0}")]
     ForkPointInvalid(String),
     /// No such input waits.
-    #[error("no input `{0}` waits in the session")]
+    #[error("no input `{0}` is waiting in the session")]
     InputNotFound(String),
     /// Too much waits in the session.
-    #[error("{waiting} inputs wait in the session, and it takes no more")]
+    #[error("the session's input queue is full ({waiting} waiting)")]
     InputQueueFull {
         /// How many wait.
         waiting: usize,
     },
     /// Nobody said where to work.
-    #[error("session `{0}` has no directory to work in")]
+    #[error("session `{0}` has no working directory")]
     WorkspaceMissing(SessionId),
     /// A tool of the client cannot be offered.
     #[error("the client's tool `{name}` cannot be offered: {why}")]
@@ -134,13 +134,13 @@ pub enum AgentError {
     #[error("session `{0}` has nothing to summarise")]
     NothingToCompact(SessionId),
     /// There is no summary to take back.
-    #[error("session `{0}` has no summary of its own to take back")]
+    #[error("session `{0}` has no summary of its own to revert")]
     NothingToRevert(SessionId),
     /// No such open approval.
     #[error("there is no open approval `{0}`")]
     ApprovalNotFound(String),
     /// No such agreed pattern.
-    #[error("there is no agreed pattern `{0}` that still counts")]
+    #[error("there is no active allowed pattern `{0}`")]
     PatternNotFound(String),
     /// Whoever answered may not.
     #[error("`{by}` may not answer this: {reason}")]
@@ -154,7 +154,7 @@ pub enum AgentError {
     #[error("approval `{0}` offers no pattern, so it can only be allowed once")]
     NothingOffered(String),
     /// What people agreed to cannot be put in force.
-    #[error("the agreed patterns cannot be put in force: {0}")]
+    #[error("the allowed patterns cannot be applied: {0}")]
     Patterns(StableErrorEnvelope),
     /// The run's phase does not allow it.
     #[error("run `{run_id}` is {phase}: {why}")]
@@ -176,7 +176,7 @@ pub enum AgentError {
     #[error("canvas `{0}` is closed")]
     CanvasClosed(CanvasId),
     /// Nothing on the canvas that could be acted on has this id.
-    #[error("canvas `{canvas_id}` has nothing to submit with the id `{component_id}`")]
+    #[error("canvas `{canvas_id}` has no form or approval card `{component_id}`")]
     CanvasComponentNotFound {
         /// The canvas.
         canvas_id: CanvasId,
@@ -184,7 +184,7 @@ pub enum AgentError {
         component_id: String,
     },
     /// Too many canvases are open.
-    #[error("{open} canvases of the session are open, and it takes no more")]
+    #[error("the session's limit of {open} open canvases is reached")]
     CanvasesFull {
         /// How many.
         open: u64,
@@ -193,7 +193,7 @@ pub enum AgentError {
     #[error("there is no hook binding `{0}`")]
     HookBindingNotFound(String),
     /// A binding that makes no sense.
-    #[error("`{field}` of the hook binding does not fit: {why}")]
+    #[error("invalid `{field}` of the hook binding: {why}")]
     HookBindingInvalid {
         /// The field.
         field: &'static str,
@@ -201,7 +201,7 @@ pub enum AgentError {
         why: String,
     },
     /// An event that only runs themselves dispatch.
-    #[error("`{0}` belongs to a run, which dispatches it itself")]
+    #[error("`{0}` is a run event and cannot be dispatched from outside")]
     HookEventInvalid(palyra_common::HookEvent),
     /// The task has no text.
     #[error("the task is empty")]
@@ -252,7 +252,7 @@ impl AgentError {
 fn no_turn(run_id: RunId, turn: Option<u32>) -> String {
     match turn {
         Some(turn) => format!("run {run_id} had no turn {turn}"),
-        None => format!("run {run_id} has not asked its model yet"),
+        None => format!("run {run_id} has not called its model yet"),
     }
 }
 
@@ -265,39 +265,39 @@ impl ToStableError for AgentError {
             Self::Auxiliary(error) => error.to_stable(),
             Self::UnknownModel(error) => error.to_stable(),
             Self::RunNotFound(_) => StableErrorEnvelope::new("run_not_found", ErrorCategory::NotFound, message)
-                .hint("`palyra runs list` shows the runs there are"),
+                .hint("run `palyra runs list` to see all runs"),
             Self::TurnNotFound { .. } => StableErrorEnvelope::new("turn_not_found", ErrorCategory::NotFound, message)
-                .hint("`palyra runs show ID` says how many turns the run had"),
+                .hint("`palyra runs show ID` shows how many turns the run had"),
             Self::AgentNameInvalid(_) => {
                 StableErrorEnvelope::new("agent_name_invalid", ErrorCategory::Validation, message)
-                    .hint("use 1 to 64 small letters, digits, `-` and `_`")
+                    .hint("use 1 to 64 lower-case letters, digits, `-` and `_`")
             }
             Self::AgentNotFound { nearest, .. } => {
                 let meant = nearest.as_ref().map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
                 StableErrorEnvelope::new("agent_not_found", ErrorCategory::NotFound, message)
-                    .hint(format!("{meant}`palyra agents list` shows the agents there are"))
+                    .hint(format!("{meant}run `palyra agents list` to see all agents"))
             }
             Self::AgentInvalid { .. } => StableErrorEnvelope::new("agent_invalid", ErrorCategory::Validation, message)
-                .hint("docs/agents.md says what each field may be"),
+                .hint("docs/agents.md describes each field"),
             Self::AgentVersionConflict { expected, actual, .. } => {
                 StableErrorEnvelope::new("version_conflict", ErrorCategory::Conflict, message)
                     .details(serde_json::json!({ "expected": expected, "actual": actual }))
-                    .hint("look at the agent again and repeat the change if it still makes sense")
+                    .hint("read the agent again, and repeat the change if it still applies")
             }
             Self::AgentModeLoosened { .. } => {
                 StableErrorEnvelope::new("agent_mode_loosened", ErrorCategory::Policy, message)
-                    .hint("leave the mode out, ask for a tighter one, or use another agent")
+                    .hint("omit the mode, choose a stricter one, or use another agent")
             }
             Self::NoWorkspace => StableErrorEnvelope::new("workspace_missing", ErrorCategory::Validation, message)
                 .hint("name a directory, or set one for the agent"),
             Self::SessionNotFound(_) => StableErrorEnvelope::new("session_not_found", ErrorCategory::NotFound, message)
-                .hint("`palyra sessions list` shows the sessions there are"),
+                .hint("run `palyra sessions list` to see all sessions"),
             Self::SessionArchived(_) => StableErrorEnvelope::new("session_archived", ErrorCategory::Conflict, message)
-                .hint("take it out of the archive first, or fork it"),
+                .hint("unarchive it first, or fork it"),
             Self::SessionExists(_) => StableErrorEnvelope::new("session_exists", ErrorCategory::Conflict, message)
-                .hint("leave the id out, or use one that is new"),
+                .hint("omit the id, or use a new one"),
             Self::SessionKeyTaken(_) => StableErrorEnvelope::new("session_key_taken", ErrorCategory::Conflict, message)
-                .hint("resolve the key to get the session that has it"),
+                .hint("resolve the key to get its session"),
             Self::SessionFieldInvalid { .. } => {
                 StableErrorEnvelope::new("session_field_invalid", ErrorCategory::Validation, message)
                     .hint("shorten it to one line")
@@ -305,17 +305,17 @@ impl ToStableError for AgentError {
             Self::VersionConflict { expected, actual, .. } => {
                 StableErrorEnvelope::new("version_conflict", ErrorCategory::Conflict, message)
                     .details(serde_json::json!({ "expected": expected, "actual": actual }))
-                    .hint("look at the session again and repeat the change if it still makes sense")
+                    .hint("read the session again, and repeat the change if it still applies")
             }
             Self::ForkPointInvalid(_) => {
                 StableErrorEnvelope::new("fork_point_invalid", ErrorCategory::Validation, message)
                     .hint("name a run of the session's history and a position on its tape")
             }
             Self::InputNotFound(_) => StableErrorEnvelope::new("input_not_found", ErrorCategory::NotFound, message)
-                .hint("it may have become a run already; the session's runs show it"),
+                .hint("it may have become a run already; see the session's runs"),
             Self::InputQueueFull { .. } => {
                 StableErrorEnvelope::new("input_queue_full", ErrorCategory::Availability, message)
-                    .hint("wait for the run at work, or take back what is not needed any more")
+                    .hint("wait for the active run, or withdraw inputs that are no longer needed")
             }
             Self::WorkspaceMissing(_) => {
                 StableErrorEnvelope::new("workspace_missing", ErrorCategory::Validation, message)
@@ -323,11 +323,11 @@ impl ToStableError for AgentError {
             }
             Self::ClientToolInvalid { .. } => {
                 StableErrorEnvelope::new("client_tool_invalid", ErrorCategory::Validation, message)
-                    .hint("names have 1 to 64 letters, digits, `_` or `-`, and each stands once")
+                    .hint("use 1 to 64 letters, digits, `_` or `-`, and each name once")
             }
             Self::NothingToCompact(_) => {
                 StableErrorEnvelope::new("nothing_to_compact", ErrorCategory::Conflict, message)
-                    .hint("keep fewer exchanges, or go on until there are more")
+                    .hint("keep fewer exchanges, or continue until there are more")
             }
             Self::NothingToRevert(_) => {
                 StableErrorEnvelope::new("nothing_to_revert", ErrorCategory::Conflict, message)
@@ -338,7 +338,7 @@ impl ToStableError for AgentError {
                     .hint("`palyra approvals list` shows what is waiting for you")
             }
             Self::PatternNotFound(_) => StableErrorEnvelope::new("pattern_not_found", ErrorCategory::NotFound, message)
-                .hint("`palyra approvals patterns` shows what was agreed to"),
+                .hint("`palyra approvals patterns` lists what was allowed"),
             Self::AnswerRefused { .. } => {
                 StableErrorEnvelope::new("approval_not_permitted", ErrorCategory::Policy, message)
                     .hint("the owner of the run can answer")
@@ -350,36 +350,36 @@ impl ToStableError for AgentError {
             Self::Patterns(error) => error.clone(),
             Self::WrongPhase { run_id, .. } => {
                 StableErrorEnvelope::new("run_wrong_phase", ErrorCategory::Conflict, message)
-                    .hint(format!("`palyra runs show {run_id}` shows where it stands"))
+                    .hint(format!("`palyra runs show {run_id}` shows its state"))
             }
             Self::A2ui(error) => error.to_stable(),
             Self::CanvasNotFound(_) => StableErrorEnvelope::new("canvas_not_found", ErrorCategory::NotFound, message)
-                .hint("`palyra canvas list` shows the canvases there are"),
+                .hint("run `palyra canvas list` to see all canvases"),
             Self::CanvasClosed(_) => StableErrorEnvelope::new("canvas_closed", ErrorCategory::Conflict, message)
                 .hint("write to the session instead, or have the agent show it again"),
             Self::CanvasComponentNotFound { .. } => {
                 StableErrorEnvelope::new("canvas_component_not_found", ErrorCategory::NotFound, message)
-                    .hint("look at the canvas again: forms and approval cards have an id")
+                    .hint("read the canvas again: forms and approval cards have an id")
             }
             Self::CanvasesFull { .. } => StableErrorEnvelope::new("canvases_full", ErrorCategory::Conflict, message)
-                .hint("change a page that is shown with `palyra.a2ui.patch`, or close some"),
+                .hint("change an open page with `palyra.a2ui.patch`, or close one"),
             Self::HookBindingNotFound(_) => {
                 StableErrorEnvelope::new("hook_binding_not_found", ErrorCategory::NotFound, message)
-                    .hint("list the bindings to see which there are")
+                    .hint("list the bindings to see their ids")
             }
             Self::HookBindingInvalid { .. } => {
                 StableErrorEnvelope::new("hook_binding_invalid", ErrorCategory::Validation, message)
-                    .hint("docs/hooks.md says what each field may be")
+                    .hint("docs/hooks.md describes each field")
             }
             Self::HookEventInvalid(_) => {
                 StableErrorEnvelope::new("hook_event_invalid", ErrorCategory::Validation, message)
                     .hint("only events of the gateway and of skills are dispatched from outside")
             }
             Self::EmptyPrompt => StableErrorEnvelope::new("prompt_empty", ErrorCategory::Validation, message)
-                .hint("say what is to be done, for example: palyra run \"list the files here\""),
+                .hint("give a task, for example: palyra run \"list the files here\""),
             Self::BadReference { .. } => {
                 StableErrorEnvelope::new("file_reference_invalid", ErrorCategory::Validation, message)
-                    .hint("references are paths inside the workspace, such as @file:README.md; what is attached has to be text or an image")
+                    .hint("references are paths inside the workspace, such as @file:README.md; an attachment must be text or an image")
             }
             Self::IdempotencyConflict(_) => {
                 StableErrorEnvelope::new("idempotency_conflict", ErrorCategory::Conflict, message)

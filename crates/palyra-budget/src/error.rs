@@ -24,7 +24,7 @@ pub enum BudgetError {
         value: String,
     },
     /// A warning that could never come.
-    #[error("the soft limit of {scope} is {soft}, above its hard limit of {hard}: it would never warn")]
+    #[error("the soft limit of {scope} is {soft}, above its hard limit of {hard}, so it would never warn")]
     SoftAboveHard {
         /// Which limit.
         scope: BudgetScope,
@@ -47,17 +47,17 @@ impl ToStableError for BudgetError {
         match self {
             Self::InvalidAmount { .. } => {
                 StableErrorEnvelope::new("amount_invalid", ErrorCategory::Validation, message)
-                    .hint("write dollars with at most six digits behind the point, such as `$5` or `0.50 USD`")
+                    .hint("write dollars with at most six decimal places, such as `$5` or `0.50 USD`")
             }
             Self::InvalidDate { .. } => StableErrorEnvelope::new("date_invalid", ErrorCategory::Validation, message)
-                .hint("write year, month and day in digits, such as 2026-11-15"),
+                .hint("write the date as YYYY-MM-DD, such as 2026-11-15"),
             Self::SoftAboveHard { scope, .. } => {
                 StableErrorEnvelope::new("budget_limits_invalid", ErrorCategory::Validation, message)
-                    .hint(format!("set the soft limit of {scope} below the hard one, or leave one of them out"))
+                    .hint(format!("set the soft limit of {scope} below the hard limit, or remove one of them"))
             }
             Self::LimitedTwice { scope } => {
                 StableErrorEnvelope::new("budget_limits_invalid", ErrorCategory::Validation, message)
-                    .hint(format!("give the limits of {scope} once"))
+                    .hint(format!("give the limits of {scope} only once"))
             }
         }
     }

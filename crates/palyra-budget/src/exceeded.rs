@@ -12,7 +12,7 @@ use crate::scope::BudgetScope;
 /// A call that was refused because its worst case does not fit under a hard limit. Nothing was reserved or spent by it.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize, JsonSchema)]
 #[error(
-    "the budget of {account} is {limit}: {spent} is spent, {reserved} held by calls under way, and this call may cost {needed}"
+    "the budget of {account} is {limit}: {spent} spent, {reserved} reserved by calls in progress, and this call may cost up to {needed}"
 )]
 pub struct Exceeded {
     /// What the limit bounds.
@@ -49,7 +49,7 @@ impl Exceeded {
 impl ToStableError for Exceeded {
     fn to_stable(&self) -> StableErrorEnvelope {
         let wait = match self.renews_at {
-            _ if self.may_pass_when_others_settle() => ", wait until the calls under way are settled".to_owned(),
+            _ if self.may_pass_when_others_settle() => ", wait until the calls in progress finish".to_owned(),
             Some(at) => format!(", wait until {}", at.to_rfc3339()),
             None => String::new(),
         };
@@ -60,7 +60,7 @@ impl ToStableError for Exceeded {
         };
         StableErrorEnvelope::new("budget_exceeded", ErrorCategory::Policy, self.to_string())
             .hint(format!(
-                "raise the hard limit of {}{wait}, approve {} more for this run, or use a cheaper model or a smaller answer",
+                "raise the hard limit of {}{wait}, approve {} more for this run, or use a cheaper model or a lower limit on the answer's length",
                 self.scope,
                 self.shortfall()
             ))
@@ -107,7 +107,7 @@ mod tests {
         assert!(hint.contains("approve $0.25 more"), "{hint}");
         assert_eq!(
             day.message,
-            "the budget of day 2026-11-15 is $5.00: $4.00 is spent, $0.00 held by calls under way, and this call may cost $1.25"
+            "the budget of day 2026-11-15 is $5.00: $4.00 spent, $0.00 reserved by calls in progress, and this call may cost up to $1.25"
         );
 
         let run = exceeded(Account::Run(RunId::from_u128(1)), 0, 1_250_000).to_stable();
@@ -118,7 +118,13 @@ mod tests {
     #[test]
     fn waiting_for_others_is_told_only_where_it_may_help() {
         assert!(exceeded(Account::Global, 600_000, 500_000).may_pass_when_others_settle());
-        assert!(exceeded(Account::Global, 600_000, 500_000).to_stable().recovery_hint.unwrap().contains("are settled"));
+        assert!(
+            exceeded(Account::Global, 600_000, 500_000)
+                .to_stable()
+                .recovery_hint
+                .unwrap()
+                .contains("in progress finish")
+        );
         assert!(!exceeded(Account::Global, 600_000, 1_500_000).may_pass_when_others_settle());
         assert!(!exceeded(Account::Global, 0, 1_000_000).may_pass_when_others_settle());
     }

@@ -35,9 +35,9 @@ pub struct Warning {
 
 impl std::fmt::Display for Warning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} is spent on {}, over the soft limit of {}", self.spent, self.account, self.limit)?;
+        write!(f, "spent {} on {}, over the soft limit of {}", self.spent, self.account, self.limit)?;
         match self.hard {
-            Some(hard) => write!(f, "; no further call is made at {hard}"),
+            Some(hard) => write!(f, "; calls stop at {hard}"),
             None => Ok(()),
         }
     }
@@ -78,11 +78,11 @@ impl Settlement {
     pub fn notices(&self) -> Vec<String> {
         let mut notices: Vec<String> = self.warnings.iter().map(ToString::to_string).collect();
         if !self.above_worst.is_zero() {
-            notices.push(format!("the call cost {}, {} more than was held for it", self.actual, self.above_worst));
+            notices.push(format!("the call cost {}, {} more than was reserved for it", self.actual, self.above_worst));
         }
         notices.extend(self.breaches.iter().map(|breach| {
             format!(
-                "{} is spent on {}, beyond its limit of {}; no further call is made on it",
+                "spent {} on {}, over its limit of {}; further calls are refused",
                 breach.spent, breach.account, breach.limit
             )
         }));

@@ -61,24 +61,24 @@ pub(crate) struct EndpointArguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a task and follow it to its end
+    /// Run a task and follow it until it ends
     Run(run::RunArguments),
-    /// Show, follow, steer, replay and undo runs
+    /// Inspect, steer, replay and undo runs
     #[command(subcommand)]
     Runs(runs::RunsCommand),
-    /// Manage sessions: conversations made of runs
+    /// Inspect, continue, fork, export and archive sessions: conversations made of runs
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
     /// Manage agents: named profiles with their own instructions, tools and model
     #[command(subcommand)]
     Agents(agents::AgentsCommand),
-    /// Answer questions that runs ask before they act
+    /// List and answer the approvals that runs wait for
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
     /// View pages that agents show, as text or in a browser
     #[command(subcommand)]
     Canvas(canvas::CanvasCommand),
-    /// Run small model jobs without tools: summaries, labels, fields, judgements, images
+    /// Run small tasks on a model without tools: summaries, labels, fields, verdicts, images
     #[command(subcommand)]
     Auxiliary(auxiliary::AuxiliaryCommand),
     /// Read, verify, prove and back up the journal
@@ -93,33 +93,33 @@ pub(crate) enum Command {
     /// Create, list, rotate and revoke API tokens
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
-    /// Show model usage, cost and budgets
+    /// Show token usage, cost and budgets
     Usage(usage::UsageArguments),
     /// List and revoke devices that have a certificate
     #[command(subcommand)]
     Devices(devices::DevicesCommand),
-    /// Speak the control protocol over standard input and output, one JSON document per line
+    /// Serve the Agent Control Protocol on standard input and output, one JSON document per line
     Acp,
-    /// Manage MCP servers and the tools they offer
+    /// Manage MCP servers and their tools
     #[command(subcommand)]
     Mcp(mcp::McpCommand),
-    /// Find, choose, list and test models
+    /// Find, choose, list and test models, and see which one is used for what
     #[command(subcommand)]
     Models(models::ModelsCommand),
     /// Write, build, sign, install and manage skills: tools in WebAssembly
     #[command(subcommand)]
     Skills(skills::SkillsCommand),
-    /// Show what confines programs on this machine, and test it
+    /// Show how programs are confined on this machine, and test it
     #[command(subcommand)]
     Sandbox(sandbox::SandboxCommand),
-    /// Read and change the configuration
+    /// Show and change the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
     /// Show version and build information
     Version,
     /// Print a shell completion script
     Completions(completions::CompletionsArguments),
-    /// Print the reference of all commands as markdown
+    /// Print the command reference as Markdown
     #[command(hide = true)]
     Reference,
 }

@@ -237,7 +237,7 @@ impl CliError {
             }
             Self::DaemonMissing { .. } => {
                 StableErrorEnvelope::new("daemon_not_installed", ErrorCategory::Conflict, message)
-                    .hint("install `palyrad` beside `palyra`")
+                    .hint("install `palyrad` next to `palyra`")
             }
             Self::DaemonStart { category, log, .. } => {
                 StableErrorEnvelope::new("daemon_start_failed", category, message)

@@ -11,7 +11,7 @@ use crate::error::ClientError;
 use crate::ndjson::NdjsonStream;
 use crate::transport::{Call, exchange, open_stream, percent_encode};
 
-const DOING: &str = "giving a command";
+const DOING: &str = "sending a command";
 
 impl Client {
     /// Gives a command and reads its result as the type that the catalogue names.

@@ -62,7 +62,7 @@ impl Client {
 
     /// `GET /healthz`
     pub async fn health(&self) -> Result<HealthResponse, ClientError> {
-        exchange(&self.endpoint, Call::get("asking for its health", paths::HEALTH).patience(HEALTH_PATIENCE)).await
+        exchange(&self.endpoint, Call::get("checking its health", paths::HEALTH).patience(HEALTH_PATIENCE)).await
     }
 
     /// Creates a run. With an idempotency key a broken connection is tried again.
@@ -86,7 +86,7 @@ impl Client {
 
     /// Stores a file, so that a run can name it.
     pub async fn add_attachment(&self, params: &AddAttachmentParams) -> Result<AttachmentParams, ClientError> {
-        let call = Call::post("handing over a file", paths::ATTACHMENTS, params)?.patience(LONG_PATIENCE);
+        let call = Call::post("uploading a file", paths::ATTACHMENTS, params)?.patience(LONG_PATIENCE);
         exchange(&self.endpoint, call).await
     }
 
@@ -97,7 +97,7 @@ impl Client {
 
     /// One run with its answer, changes and pending approvals.
     pub async fn run(&self, id: RunId) -> Result<RunDetail, ClientError> {
-        exchange(&self.endpoint, Call::get("looking at a run", paths::for_run(paths::RUN, id))).await
+        exchange(&self.endpoint, Call::get("reading a run", paths::for_run(paths::RUN, id))).await
     }
 
     /// A run's events from a position on; resumes over broken connections.
@@ -140,7 +140,7 @@ impl Client {
     /// What the model of a run saw.
     pub async fn run_context(&self, id: RunId, params: &RunContextParams) -> Result<RunContextResponse, ClientError> {
         let path = paths::for_run(paths::RUN_CONTEXT, id);
-        let call = Call::get("reading what a model saw", path).query(params)?.patience(LONG_PATIENCE);
+        let call = Call::get("reading a model's context", path).query(params)?.patience(LONG_PATIENCE);
         exchange(&self.endpoint, call).await
     }
 
@@ -174,24 +174,24 @@ impl Client {
     /// One question.
     pub async fn approval(&self, id: ApprovalId) -> Result<ApprovalView, ClientError> {
         let path = paths::for_approval(paths::APPROVAL, id);
-        exchange(&self.endpoint, Call::get("looking at an approval", path)).await
+        exchange(&self.endpoint, Call::get("reading an approval", path)).await
     }
 
     /// What people agreed to for longer than once.
     pub async fn patterns(&self, params: &ListPatternsParams) -> Result<ListPatternsResponse, ClientError> {
-        exchange(&self.endpoint, Call::get("listing agreed patterns", paths::PATTERNS).query(params)?).await
+        exchange(&self.endpoint, Call::get("listing allowed patterns", paths::PATTERNS).query(params)?).await
     }
 
     /// Takes back what was agreed to; returns what still counts.
     pub async fn revoke_pattern(&self, id: ApprovalId) -> Result<ListPatternsResponse, ClientError> {
         let path = paths::for_approval(paths::PATTERN_REVOKE, id);
-        exchange(&self.endpoint, Call::post("taking back a pattern", path, &json!({}))?).await
+        exchange(&self.endpoint, Call::post("revoking a pattern", path, &json!({}))?).await
     }
 
     /// Changes what a run is meant to do.
     pub async fn edit_envelope(&self, id: RunId, params: &EditEnvelopeParams) -> Result<RunDetail, ClientError> {
         let path = paths::for_run(paths::RUN_ENVELOPE, id);
-        exchange(&self.endpoint, Call::post("changing what a run is meant to do", path, params)?).await
+        exchange(&self.endpoint, Call::post("changing a run's intent", path, params)?).await
     }
 
     /// Lists sessions, newest activity first.
@@ -201,7 +201,7 @@ impl Client {
 
     /// One session with its runs.
     pub async fn session(&self, id: SessionId) -> Result<SessionDetail, ClientError> {
-        exchange(&self.endpoint, Call::get("looking at a session", paths::for_session(paths::SESSION, id))).await
+        exchange(&self.endpoint, Call::get("reading a session", paths::for_session(paths::SESSION, id))).await
     }
 
     /// The newest journal records, or all from a position on.

@@ -185,7 +185,7 @@ fn read_token(path: &Path) -> Result<String, ClientError> {
     let token = fs::read_to_string(path).map_err(unreadable)?;
     let token = token.trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(unreadable(io::Error::new(io::ErrorKind::InvalidData, "it does not hold a token")));
+        return Err(unreadable(io::Error::new(io::ErrorKind::InvalidData, "it does not contain a token")));
     }
     Ok(token.to_owned())
 }

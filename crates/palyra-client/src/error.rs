@@ -53,7 +53,7 @@ pub enum ClientError {
         value: String,
     },
     /// The connection broke before the answer was complete.
-    #[error("the connection to the daemon broke while {doing}")]
+    #[error("lost the connection to the daemon while {doing}")]
     Disconnected {
         /// What was going on.
         doing: &'static str,
@@ -69,7 +69,7 @@ pub enum ClientError {
         after: Duration,
     },
     /// The answer is not what the contract says.
-    #[error("the daemon's answer makes no sense ({doing}): {message}")]
+    #[error("invalid answer from the daemon ({doing}): {message}")]
     Malformed {
         /// What was going on.
         doing: &'static str,
@@ -77,7 +77,7 @@ pub enum ClientError {
         message: String,
     },
     /// The two sides do not accept each other's certificates or protocol.
-    #[error("the daemon at {endpoint} and this client do not accept each other: {reason}")]
+    #[error("the daemon at {endpoint} and this client could not authenticate each other: {reason}")]
     CertificateRefused {
         /// Where it listens.
         endpoint: String,
@@ -85,7 +85,7 @@ pub enum ClientError {
         reason: String,
     },
     /// The other side could not prove that it is who was asked for. Nothing was sent to it.
-    #[error("the daemon at {endpoint} could not prove its name: {reason}")]
+    #[error("the certificate of the daemon at {endpoint} was not accepted: {reason}")]
     Untrusted {
         /// Where it listens.
         endpoint: String,
@@ -104,7 +104,7 @@ pub enum ClientError {
     #[error(transparent)]
     Identity(#[from] palyra_identity::IdentityError),
     /// A run's tape did not go on where it should have.
-    #[error("the tape of run {run_id} jumps from position {expected} to {found}")]
+    #[error("the events of run {run_id} skip from position {expected} to {found}")]
     TapeGap {
         /// The run.
         run_id: RunId,
@@ -149,21 +149,21 @@ impl ToStableError for ClientError {
             }
             Self::TokenExposed { path, .. } => {
                 StableErrorEnvelope::new("local_token_exposed", ErrorCategory::Auth, message)
-                    .hint(format!("remove `{}` and restart the daemon, which makes a new one", path.display()))
+                    .hint(format!("remove `{}` and restart the daemon, which creates a new one", path.display()))
             }
             Self::InvalidAddress { .. } => {
                 StableErrorEnvelope::new("daemon_address_invalid", ErrorCategory::Validation, message)
-                    .hint("without an address the daemon is found through the socket in the state root")
+                    .hint("omit the address to use the socket in the state root")
             }
             Self::Disconnected { .. } => {
                 StableErrorEnvelope::new("daemon_disconnected", ErrorCategory::Availability, message)
-                    .hint("nothing that was accepted is lost; see `palyra daemon status` and `palyra runs list`")
+                    .hint("accepted work is not lost; see `palyra daemon status` and `palyra runs list`")
             }
             Self::TimedOut { .. } => StableErrorEnvelope::new("daemon_timeout", ErrorCategory::Availability, message)
                 .hint("see `palyra daemon status` and `palyra daemon logs`"),
             Self::Malformed { .. } => {
                 StableErrorEnvelope::new("daemon_answer_malformed", ErrorCategory::Internal, message)
-                    .hint("after an upgrade the daemon may still be the old one: `palyra daemon stop`, then try again")
+                    .hint("after an upgrade the old daemon may still be running: `palyra daemon stop`, then try again")
             }
             Self::CertificateRefused { .. } => StableErrorEnvelope::new(
                 "certificate_refused",
@@ -172,9 +172,9 @@ impl ToStableError for ClientError {
             )
             .hint("use the certificate in `identity/local` of the daemon's state root, or one that this daemon issued"),
             Self::Untrusted { .. } => StableErrorEnvelope::new("daemon_untrusted", ErrorCategory::Auth, message)
-                .hint("name the daemon's authority with `--ca-file` (`identity/ca.pem` of its state root), and address it by a name of its certificate"),
+                .hint("pass the daemon's certificate authority with `--ca-file` (`identity/ca.pem` in its state root), and use a host name from its certificate"),
             Self::TrustUnusable { .. } => StableErrorEnvelope::new("trust_unusable", ErrorCategory::Validation, message)
-                .hint("name a file with certificates in PEM"),
+                .hint("use a file with PEM certificates"),
             Self::Identity(error) => error.to_stable(),
             Self::TapeGap { .. } => StableErrorEnvelope::new("tape_gap", ErrorCategory::Internal, message)
                 .hint("check the journal with `palyra journal verify`"),

@@ -87,7 +87,7 @@ impl Lines {
                 Some(Err(source)) => return Err(ClientError::Disconnected { doing, source: Box::new(source) }),
                 None if self.buffer.is_empty() => return Ok(Line::End),
                 None => {
-                    let source = "the last line is cut off".into();
+                    let source = "the last line is truncated".into();
                     return Err(ClientError::Disconnected { doing, source });
                 }
             }

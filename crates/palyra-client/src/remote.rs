@@ -90,7 +90,7 @@ fn roots(trust: &Trust) -> Result<RootCertStore, ClientError> {
             let found = rustls_native_certs::load_native_certs();
             let (added, _) = roots.add_parsable_certificates(found.certs);
             if added == 0 {
-                let reason = found.errors.first().map_or("it holds no certificate".to_owned(), ToString::to_string);
+                let reason = found.errors.first().map_or("it contains no certificate".to_owned(), ToString::to_string);
                 return Err(unusable("the system's certificate store", reason));
             }
         }
@@ -110,7 +110,7 @@ fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>, ClientError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     let found = found.map_err(|error| wrong(error.to_string()))?;
     if found.is_empty() {
-        return Err(wrong("it holds no certificate".to_owned()));
+        return Err(wrong("it contains no certificate".to_owned()));
     }
     Ok(found)
 }

@@ -59,7 +59,7 @@ impl Call {
         let refuse = |message: String| ClientError::Malformed { doing, message };
         let value = serde_json::to_value(params).map_err(|error| refuse(error.to_string()))?;
         let Some(fields) = value.as_object() else {
-            return Err(refuse("query parameters must be a record".to_owned()));
+            return Err(refuse("query parameters must be an object".to_owned()));
         };
         // By name: the order of a record's fields is nobody's contract.
         let mut fields: Vec<_> = fields.iter().collect();

@@ -8,29 +8,30 @@
 pub fn model_advice(code: &str) -> Option<&'static str> {
     Some(match code {
         "model_auth_failed" => {
-            "check the key (`model.api_key`, models.toml or the vendor's variable such as OPENAI_API_KEY) and that it belongs to this server; \
-             a daemon keeps the variables of its start, `palyra daemon stop` lets go of them; `palyra models test` tries the key"
+            "check the key (`model.api_key`, models.toml or the vendor's variable such as OPENAI_API_KEY) and that it belongs to this server; a \
+             running daemon keeps the environment it was started with, so restart it with `palyra daemon stop`; `palyra models test` checks the \
+             key"
         }
         "model_permission_denied" => {
-            "the key is accepted but may not use this model; choose another with `palyra models set-default`"
+            "the key is valid but has no access to this model; choose another with `palyra models set-default`"
         }
         "model_rate_limited" => "wait a moment and try again, or lower `run.max_concurrent`",
         "model_quota_exhausted" => "add credit at the provider or use another key; waiting does not help",
-        "model_unavailable" => "try again in a while, or use another model",
+        "model_unavailable" => "try again later, or use another model",
         "model_request_rejected" => {
-            "`palyra models list PROVIDER` asks the server which models it has, `palyra models test` tries one"
+            "`palyra models list PROVIDER` lists the models the server offers; `palyra models test` checks one"
         }
         "model_context_too_long" => {
             "choose a model with a larger window (`palyra models list`), start a new session, shorten the task or its attachments, or set \
              `model.context_tokens` if the window is larger than that"
         }
-        "model_content_refused" | "content_policy" => "say the task differently, or use another model",
+        "model_content_refused" | "content_policy" => "rephrase the task, or use another model",
         "model_answer_malformed" => {
-            "try again; if that does not help, use another model, or check that the server is of the kind it is configured as"
+            "try again; if the error persists, use another model, or check that the configured provider matches the server"
         }
         "model_empty_answer" => "try again, or use another model",
         "model_unreachable" => {
-            "check the network, that the server runs, and the base URL (OPENAI_BASE_URL, `model.base_url` or models.toml); `palyra models test` tries it"
+            "check the network, that the server is running, and the base URL (OPENAI_BASE_URL, `model.base_url` or models.toml); `palyra models test` checks the connection"
         }
         "model_timeout" => {
             "raise `model.connect_timeout_seconds` or `model.idle_timeout_seconds` if the model is slow to answer"

@@ -7,18 +7,18 @@ const DECIMALS: usize = 6;
 
 /// Reads `$5`, `5`, `0.50 USD` and the like as millionths of a US dollar, or says what is wrong with it.
 pub fn micro_dollars(text: &str) -> Result<u64, &'static str> {
-    const TOO_LARGE: &str = "it is larger than any amount that can be kept";
+    const TOO_LARGE: &str = "the amount is too large";
     let number = without_currency(text.trim());
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() || number.ends_with('.') {
-        return Err("there is no number in it");
+        return Err("it contains no number");
     }
     if !whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit()) {
-        return Err("an amount is digits with at most one point between them");
+        return Err("expected digits with at most one decimal point");
     }
     let significant = fraction.trim_end_matches('0');
     if significant.len() > DECIMALS {
-        return Err("nothing finer than a millionth of a dollar can be kept");
+        return Err("at most six decimal places are supported");
     }
     let dollars: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| TOO_LARGE)? };
     let micros: u64 = format!("{significant:0<DECIMALS$}").parse().map_err(|_| TOO_LARGE)?;

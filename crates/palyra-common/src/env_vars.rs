@@ -58,16 +58,16 @@ pub const VARIABLES: &[EnvVariable] = &[
     },
     EnvVariable {
         name: PALYRA_ENDPOINT,
-        doc: "Address of the daemon that `palyra` speaks to, such as `https://agents.example:7142`; without it the one of the state root.",
+        doc: "Address of the daemon that `palyra` connects to, such as `https://agents.example:7142`; by default the one of the state root.",
     },
-    EnvVariable { name: PALYRA_TOKEN, doc: "Token for that daemon, unless `--token` says where another one is." },
+    EnvVariable { name: PALYRA_TOKEN, doc: "Token for that daemon, unless `--token` names another source." },
     EnvVariable {
         name: PALYRA_CA_FILE,
-        doc: "File with the authority (PEM) that is trusted for that daemon, instead of those of the system.",
+        doc: "File with the certificate authority (PEM) to trust for that daemon, instead of the system's.",
     },
     EnvVariable {
         name: PALYRA_SMT_SOLVER,
-        doc: "Path of the z3 or cvc5 that `palyra policy prove` uses; without it the first one on PATH is taken.",
+        doc: "Path of the z3 or cvc5 that `palyra policy prove` uses; by default the first one on PATH.",
     },
     EnvVariable {
         name: OPENAI_BASE_URL,
@@ -89,7 +89,7 @@ pub const VARIABLES: &[EnvVariable] = &[
         name: GEMINI_API_KEY,
         doc: "Key for Google Gemini, read when `model.provider` is `gemini` and no `model.api_key` is set; otherwise offered by `palyra models discover`.",
     },
-    EnvVariable { name: GOOGLE_API_KEY, doc: "The same as GEMINI_API_KEY, which goes before it." },
+    EnvVariable { name: GOOGLE_API_KEY, doc: "Same as GEMINI_API_KEY, which takes precedence." },
     EnvVariable {
         name: OPENROUTER_API_KEY,
         doc: "Key for OpenRouter, read when `model.provider` is `openrouter` and no `model.api_key` is set; otherwise offered by `palyra models discover`.",
@@ -100,7 +100,7 @@ pub const VARIABLES: &[EnvVariable] = &[
     },
     EnvVariable {
         name: XDG_CONFIG_HOME,
-        doc: "Base of the user's configuration; `palyra/palyra.toml` is looked for there.",
+        doc: "Base of the user's configuration; `palyra/palyra.toml` is read from there.",
     },
     EnvVariable { name: XDG_STATE_HOME, doc: "Base of the user's state; `palyra` below it is the default state root." },
     EnvVariable {

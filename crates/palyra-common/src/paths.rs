@@ -46,7 +46,7 @@ pub fn config_to_edit(environment: &Environment) -> Result<PathBuf, ConfigError>
             places.into_iter().find(|place| place.exists()).or(own).ok_or_else(|| {
                 ConfigProblem::NoPlace {
                     what: "a configuration file",
-                    variables: "PALYRA_CONFIG nor XDG_CONFIG_HOME nor HOME",
+                    variables: "PALYRA_CONFIG, XDG_CONFIG_HOME or HOME",
                 }
                 .into()
             })
@@ -68,7 +68,7 @@ pub fn state_root(environment: &Environment) -> Result<PathBuf, ConfigError> {
         .or_else(|| in_home(environment, ".local/state"))
         .map(|base| base.join("palyra"))
         .ok_or_else(|| {
-            ConfigProblem::NoPlace { what: "state", variables: "PALYRA_STATE_ROOT nor XDG_STATE_HOME nor HOME" }.into()
+            ConfigProblem::NoPlace { what: "state", variables: "PALYRA_STATE_ROOT, XDG_STATE_HOME or HOME" }.into()
         })
 }
 

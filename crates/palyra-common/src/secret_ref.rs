@@ -140,7 +140,7 @@ impl<'de> Deserialize<'de> for SecretRef {
 #[derive(Debug, Error)]
 pub enum SecretError {
     /// The variable is not set, empty, or not UTF-8.
-    #[error("the environment variable `{0}` that a secret refers to is not set to a text")]
+    #[error("the environment variable `{0}` that a secret refers to is not set, or is not UTF-8")]
     EnvMissing(String),
     /// The file cannot be read.
     #[error("the secret file `{path}` cannot be read")]
@@ -159,7 +159,7 @@ pub enum SecretError {
         reason: &'static str,
     },
     /// The command that the secret refers to did not give one. What it wrote is not told: it may be half a secret.
-    #[error("the command `{program}` that a secret refers to gave none: {reason}")]
+    #[error("the command `{program}` that a secret refers to failed: {reason}")]
     CommandFailed {
         /// Its first word. The others are not told either.
         program: String,
@@ -175,7 +175,7 @@ impl ToStableError for SecretError {
     fn to_stable(&self) -> StableErrorEnvelope {
         let (code, hint) = match self {
             Self::EnvMissing(_) => ("secret_missing", "set the variable, or change the reference in palyra.toml"),
-            Self::FileUnreadable { .. } => ("secret_unreadable", "check the path and that this user may read it"),
+            Self::FileUnreadable { .. } => ("secret_unreadable", "check the path and its permissions"),
             Self::FileRefused { .. } => ("secret_refused", "use a small text file with mode 0600"),
             Self::CommandFailed { .. } => {
                 ("secret_command_failed", "run the command by hand as the user that the daemon runs as")

@@ -11,14 +11,14 @@ use crate::error::DaemonError;
 /// The daemon that runs agent tasks.
 ///
 /// It serves the Unix socket `palyrad.sock` in its state root and, unless switched off, HTTP on the loopback interface.
-/// `palyra run` starts it by itself; in the foreground it logs to standard error and ends in good order on Ctrl-C.
+/// `palyra run` starts it automatically; in the foreground it logs to standard error and shuts down cleanly on Ctrl-C.
 #[derive(Debug, Parser)]
 #[command(name = "palyrad", version = version(), after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Directory that holds all state; stronger than PALYRA_STATE_ROOT.
+    /// Directory that holds all state; overrides PALYRA_STATE_ROOT.
     #[arg(long, value_name = "DIR")]
     state_root: Option<PathBuf>,
-    /// Configuration file; stronger than PALYRA_CONFIG.
+    /// Configuration file; overrides PALYRA_CONFIG.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }

@@ -311,7 +311,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     let identity = Identity::new(root.path(), loaded.config(), Arc::clone(&clock));
     let doors = Doors::open(root, loaded.config(), &identity, &mut inherited).await?;
     for name in inherited.left() {
-        tracing::warn!(name, "the service manager passed a socket that nothing here serves");
+        tracing::warn!(name, "the service manager passed a socket that is not used");
     }
     // Closed, so that nobody waits at a door that is never answered.
     drop(inherited);
@@ -400,7 +400,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     });
     closing.cancelled().await;
     let until = tokio::time::Instant::now() + STOP_WITHIN - LAST_STEPS;
-    notify.stopping("no new work; what is under way may report");
+    notify.stopping("stopping: no new work is accepted; active work is finishing");
     preparing.abort();
     sampling.abort();
     if let Some(watching) = watching {
@@ -414,11 +414,11 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         app.outside.shutdown().await;
         tokio::join!(server.finish(ANSWER_GRACE), grpc.finish(ANSWER_GRACE));
         if let Err(refusal) = app.gate.tokens().flush().await {
-            tracing::warn!(error = %refusal.envelope().message, "when tokens were last used is not noted");
+            tracing::warn!(error = %refusal.envelope().message, "cannot record when tokens were last used");
         }
     };
     if tokio::time::timeout_at(until, ending).await.is_err() {
-        tracing::warn!("not everything ended in time; unfinished runs go on at the next start");
+        tracing::warn!("not everything finished in time; unfinished runs resume at the next start");
     }
     notify.status("closing the journal");
     let closed = tokio::time::timeout(LAST_STEPS - EXPORT_GRACE - THREAD_GRACE, journal.close()).await;
@@ -426,7 +426,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     match closed {
         Ok(closed) => closed?,
         // What was acknowledged is on the disk; only the last checkpoint is missing, which the next start makes up for.
-        Err(_) => tracing::error!("the disk does not take the journal's last checkpoint"),
+        Err(_) => tracing::error!("the journal's last checkpoint could not be written"),
     }
     tracing::info!("stopped");
     Ok(())
@@ -437,7 +437,7 @@ async fn tell_of_startup(app: Arc<App>) {
     let payload = serde_json::json!({"version": BuildInfo::current().version});
     let occurrence = HookOccurrence::new(HookEvent::GatewayStartup, SystemClock.now(), payload);
     if let Err(error) = app.engine.dispatch_event(occurrence).await {
-        tracing::warn!(%error, "hooks were not told of the start");
+        tracing::warn!(%error, "hooks could not be notified of the start");
     }
 }
 

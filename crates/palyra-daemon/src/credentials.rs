@@ -24,10 +24,10 @@ fn binding(number: usize, line: &str) -> Result<CredentialBinding, DaemonError> 
         let error = StableErrorEnvelope::new("config_invalid_value", ErrorCategory::Validation, message).hint(FORM);
         DaemonError::config(KEY, &error)
     };
-    let (host, rest) = line.trim().split_once(' ').ok_or_else(|| wrong("it has only one word"))?;
+    let (host, rest) = line.trim().split_once(' ').ok_or_else(|| wrong("it has only one part"))?;
     let (header, value) = rest.split_once(':').ok_or_else(|| wrong("it names no header"))?;
     let (before, inner) = value.trim().split_once('{').ok_or_else(|| wrong("it has no `{reference}`"))?;
-    let (reference, after) = inner.split_once('}').ok_or_else(|| wrong("its `{` is never closed"))?;
+    let (reference, after) = inner.split_once('}').ok_or_else(|| wrong("its `{` is not closed"))?;
     let secret: SecretRef = reference.parse().map_err(|error| wrong(&format!("{error}")))?;
     let placeholder = format!("palyra-placeholder-{number}");
     let mut binding = CredentialBinding::header(host, header.trim(), secret, &placeholder)

@@ -74,7 +74,7 @@ pub enum DaemonError {
         holder: String,
     },
     /// The state root belongs to another user.
-    #[error("the state root `{root}` belongs to user {uid}, not to this one", root = root.display())]
+    #[error("the state root `{root}` belongs to user {uid}, not to the current user", root = root.display())]
     StateRootForeign {
         /// The state root.
         root: PathBuf,
@@ -133,7 +133,7 @@ impl ToStableError for DaemonError {
         match self {
             Self::CommandLine { .. } => {
                 StableErrorEnvelope::new("command_line_invalid", ErrorCategory::Validation, message)
-                    .hint("usage: palyrad [--state-root DIR] [--config FILE]; `--help` says more")
+                    .hint("usage: palyrad [--state-root DIR] [--config FILE]; see `--help` for more")
             }
             Self::Config(error) => error.to_stable(),
             Self::Journal(error) => error.to_stable(),
@@ -148,7 +148,7 @@ impl ToStableError for DaemonError {
             Self::Value { reason, key } => {
                 let hint = reason.recovery_hint.clone();
                 StableErrorEnvelope::new("config_invalid_value", ErrorCategory::Validation, message)
-                    .hint(hint.unwrap_or_else(|| format!("`palyra config explain {key}` shows the form")))
+                    .hint(hint.unwrap_or_else(|| format!("`palyra config explain {key}` shows the format")))
             }
             Self::StateInUse { .. } => StableErrorEnvelope::new("state_in_use", ErrorCategory::Conflict, message).hint(
                 "stop the other daemon with `palyra daemon stop`, or point PALYRA_STATE_ROOT at another directory",
@@ -159,12 +159,12 @@ impl ToStableError for DaemonError {
             }
             Self::StateRootExposed { root, .. } => {
                 StableErrorEnvelope::new("state_root_exposed", ErrorCategory::Policy, message)
-                    .hint(format!("close it with `chmod go-w {}`", root.display()))
+                    .hint(format!("run `chmod go-w {}`", root.display()))
             }
             Self::StateFile { .. } => StableErrorEnvelope::new("state_file_unusable", ErrorCategory::Conflict, message)
-                .hint("look at the disk and at the permissions of the state root"),
+                .hint("check the disk and the permissions of the state root"),
             Self::System { .. } => StableErrorEnvelope::new("system_refused", ErrorCategory::Internal, message)
-                .hint("look at the limits of this user: processes, open files, memory"),
+                .hint("check this user's limits: processes, open files, memory"),
         }
     }
 }

@@ -135,12 +135,12 @@ fn open_unix(root: &StateRoot) -> Result<UnixListener, DaemonError> {
 /// A socket that stands elsewhere would be one that no client finds.
 fn take_unix(root: &StateRoot, listener: std::os::unix::net::UnixListener) -> Result<UnixListener, DaemonError> {
     let expected = root.path().join(SOCKET_NAME);
-    let address = listener.local_addr().map_err(DaemonError::system("look at the inherited socket"))?;
+    let address = listener.local_addr().map_err(DaemonError::system("inspect the inherited socket"))?;
     let stands_there = address.as_pathname().is_some_and(|path| {
         matches!((fs::canonicalize(path), fs::canonicalize(&expected)), (Ok(given), Ok(expected)) if given == expected)
     });
     if !stands_there {
-        let reason = format!("`unix` has to listen at `{}`, where clients look for it", expected.display());
+        let reason = format!("`unix` must listen at `{}`, where clients expect it", expected.display());
         return Err(TelemetryError::InheritedSocketInvalid { reason }.into());
     }
     root.leave_socket();
@@ -162,7 +162,7 @@ fn take_tcp(
     listener: std::net::TcpListener,
     configured: SocketAddr,
 ) -> Result<(TcpListener, SocketAddr), DaemonError> {
-    let address = listener.local_addr().map_err(DaemonError::system("look at the inherited socket"))?;
+    let address = listener.local_addr().map_err(DaemonError::system("inspect the inherited socket"))?;
     check_inherited(name, address, configured)?;
     let listener = TcpListener::from_std(listener).map_err(DaemonError::system("use the inherited socket"))?;
     Ok((listener, address))
@@ -191,7 +191,7 @@ async fn open_tcp(root: &StateRoot, wanted: Wanted, inherited: &mut InheritedSoc
             Ok(Opened { listener: Some(listener), health })
         }
         Err(error) => {
-            tracing::warn!(interface = wanted.component, %bind, %error, "it is not served; the Unix socket is");
+            tracing::warn!(interface = wanted.component, %bind, %error, "it is not served; use the Unix socket");
             let summary = format!("cannot listen at {bind}: {error}");
             let hint =
                 format!("free the port, or set `{}` to another one (port 0 takes any), and restart", wanted.bind_key);
@@ -211,7 +211,7 @@ fn open_quic(
     }
     let bind = config.bind;
     if let Some(socket) = &inherited {
-        let address = socket.local_addr().map_err(DaemonError::system("look at the inherited socket"))?;
+        let address = socket.local_addr().map_err(DaemonError::system("inspect the inherited socket"))?;
         check_inherited("quic", address, bind)?;
     }
     let bound = inherited.map_or_else(|| UdpSocket::bind(bind), Ok).and_then(|socket| {
@@ -225,7 +225,7 @@ fn open_quic(
             Ok((Some(socket), health(HealthStatus::Ok, format!("quic://{address}"))))
         }
         Err(error) => {
-            tracing::warn!(%bind, %error, "QUIC is not served; the Unix socket is");
+            tracing::warn!(%bind, %error, "QUIC is not served; use the Unix socket");
             let summary = format!("cannot listen at {bind}: {error}");
             let hint = "free the port, set `quic.bind` to another one (port 0 takes any) or `quic.enabled = false`, and restart";
             Ok((None, health(HealthStatus::Degraded, summary).hint(hint)))

@@ -136,7 +136,7 @@ impl<S: Answers> Server<S> {
     pub(crate) async fn finish(&self, grace: Duration) {
         self.tasks.close();
         if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {
-            tracing::warn!(open = self.tasks.len(), "some clients did not take their answers in time");
+            tracing::warn!(open = self.tasks.len(), "some clients did not read their answers in time");
         }
     }
 
@@ -170,8 +170,8 @@ impl<S: Answers> Server<S> {
                                 let _open = metrics.connection_opened(transport);
                                 serve_connection(stream, peer, answers, closing).await;
                             }
-                            Ok(Err(error)) => tracing::debug!(%error, "a connection did not come about"),
-                            Err(_) => tracing::debug!("a client took too long to shake hands"),
+                            Ok(Err(error)) => tracing::debug!(%error, "a connection could not be established"),
+                            Err(_) => tracing::debug!("a client's TLS handshake timed out"),
                         }
                         drop(slot);
                     });

@@ -15,7 +15,7 @@ pub(crate) fn on_signals(closing: CancellationToken) -> Result<(), DaemonError> 
     // Lives as long as the process on purpose: the second signal may come at any moment of shutting down.
     tokio::spawn(async move {
         let code = signals.next().await;
-        tracing::info!(signal = code, "stopping; a second signal ends at once");
+        tracing::info!(signal = code, "stopping; send the signal again to stop at once");
         closing.cancel();
         let code = signals.next().await;
         std::process::exit(128 + code);

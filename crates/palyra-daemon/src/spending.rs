@@ -70,7 +70,7 @@ impl Prices {
     /// What health says about the prices; nothing while all is well.
     pub(crate) fn health(&self) -> Option<ComponentHealth> {
         let problem = self.problem()?;
-        let summary = format!("the prices on disk are not in force, the old ones are: {}", problem.message);
+        let summary = format!("the prices on disk are not in force; the previous ones are: {}", problem.message);
         Some(ComponentHealth::new("prices", HealthStatus::Degraded, summary))
     }
 }

@@ -97,7 +97,7 @@ impl StateRoot {
         let own_socket = (!self.socket_is_lent.load(Ordering::Relaxed)).then_some(SOCKET_NAME);
         for name in own_socket.into_iter().chain([PID_NAME]).chain(ADDRESSES) {
             if let Err(error) = self.forget(name) {
-                tracing::warn!(%error, "a file of the stopped daemon stays behind");
+                tracing::warn!(%error, "a file of the stopped daemon could not be removed");
             }
         }
     }
@@ -112,7 +112,7 @@ fn remove(path: &Path) -> io::Result<()> {
 
 /// Whoever may write here could put another socket or another token in place.
 fn check_owner(path: &Path) -> Result<(), DaemonError> {
-    let metadata = fs::metadata(path).map_err(DaemonError::file("look at", path))?;
+    let metadata = fs::metadata(path).map_err(DaemonError::file("inspect", path))?;
     if !metadata.is_dir() {
         return Err(DaemonError::file("use", path)(io::ErrorKind::NotADirectory.into()));
     }
@@ -141,7 +141,7 @@ fn take_lock(root: &Path) -> Result<File, DaemonError> {
     }
     // The number is for people; the lock is what excludes. A full disk must not keep a daemon from starting.
     if let Err(error) = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())) {
-        tracing::debug!(%error, "could not note the process in the lock file");
+        tracing::debug!(%error, "could not write the process id to the lock file");
     }
     Ok(file)
 }

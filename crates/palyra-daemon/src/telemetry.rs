@@ -69,7 +69,7 @@ fn otlp(config: &TelemetryConfig, environment: &Environment) -> Result<Option<Ot
 fn unreadable(path: &Path, error: &std::io::Error) -> DaemonError {
     let message = format!("`{}` cannot be read: {error}", path.display());
     let reason = StableErrorEnvelope::new("config_invalid_value", ErrorCategory::Validation, message)
-        .hint("name a PEM file with at least one certificate");
+        .hint("use a PEM file with at least one certificate");
     DaemonError::config("telemetry.otlp_ca_file", &reason)
 }
 
@@ -86,9 +86,9 @@ fn header(number: usize, line: &str, environment: &Environment) -> Result<(Strin
     let resolved = match value.split_once('{') {
         None => value.to_owned(),
         Some((before, inner)) => {
-            let (reference, after) = inner.split_once('}').ok_or_else(|| wrong("its `{` is never closed"))?;
+            let (reference, after) = inner.split_once('}').ok_or_else(|| wrong("its `{` is not closed"))?;
             let reference: SecretRef =
-                reference.parse().map_err(|_| wrong("what stands in braces is no reference to a secret"))?;
+                reference.parse().map_err(|_| wrong("the text in braces is not a secret reference"))?;
             let secret = reference.resolve(environment).map_err(|error| wrong(&error.to_stable().message))?;
             format!("{before}{}{after}", secret.expose())
         }

@@ -57,7 +57,7 @@ fn read(path: &Path) -> io::Result<Option<Token>> {
         Err(error) => return Err(error),
     };
     if !metadata.is_file() || metadata.mode() & 0o077 != 0 {
-        tracing::warn!("the local token could be read by other users; a new one is made");
+        tracing::warn!("the local token was readable by other users; creating a new one");
         return Ok(None);
     }
     let text = String::from_utf8_lossy(&fs::read(path)?).trim().to_owned();

@@ -40,7 +40,7 @@ impl NameServer {
         let mut id = [0; 2];
         getrandom::fill(&mut id).map_err(|error| error.to_string())?;
         let id = u16::from_be_bytes(id);
-        let question = question(id, name, kind).ok_or("the name cannot be asked for")?;
+        let question = question(id, name, kind).ok_or("the name is not a valid DNS name")?;
         let mut last = "the name server does not answer".to_owned();
         for _ in 0..ATTEMPTS {
             match tokio::time::timeout(ATTEMPT, self.over_udp(&question, id, name, kind)).await {
@@ -86,8 +86,8 @@ impl NameServer {
         stream.read_exact(&mut message).await.map_err(|error| error.to_string())?;
         match read_answer(&message, id, name, kind) {
             Ok(Answer::Addresses(addresses)) => Ok(addresses),
-            Ok(Answer::Truncated) => Err("the name server cut its answer short".to_owned()),
-            Err(Unreadable::NotOurs) => Err("the name server answered another question".to_owned()),
+            Ok(Answer::Truncated) => Err("the name server truncated its answer".to_owned()),
+            Err(Unreadable::NotOurs) => Err("the name server's answer does not match the query".to_owned()),
             Err(Unreadable::Failed(reason)) => Err(reason),
         }
     }

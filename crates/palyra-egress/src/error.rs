@@ -136,7 +136,7 @@ pub enum EgressError {
         reason: String,
     },
     /// No address of the host accepts a connection.
-    #[error("`{host}` port {port} cannot be reached: {source}")]
+    #[error("cannot connect to `{host}` port {port}: {source}")]
     ConnectFailed {
         /// The host.
         host: String,
@@ -208,13 +208,13 @@ pub enum EgressError {
         source: std::io::Error,
     },
     /// All connections that the grant allows are in use.
-    #[error("all {limit} connections that the grant allows are in use")]
+    #[error("all {limit} connections allowed by the grant are in use")]
     Busy {
         /// The limit.
         limit: usize,
     },
     /// The body's content coding is damaged or unknown.
-    #[error("the content coding `{coding}` of the answer cannot be undone: {reason}")]
+    #[error("cannot decode the response's content coding `{coding}`: {reason}")]
     CodingInvalid {
         /// The coding.
         coding: String,
@@ -273,34 +273,32 @@ impl EgressError {
                     .into()
             }
             Self::GrantInvalid { .. } => {
-                "give every limit a value above zero and each credential a host that a rule names".into()
+                "set every limit above zero, and bind each credential to a host that a rule names".into()
             }
             Self::UrlInvalid { .. } => {
                 "write the address as `https://host/path`, without user name and password".into()
             }
             Self::RequestInvalid { .. } => {
-                "use a method such as `GET`, and headers that do not belong to the connection".into()
+                "use a method such as `GET`, and no headers that are set by the connection".into()
             }
             Self::Refused(refusal) => match refusal.missing_line() {
-                Some(line) => format!("if this is wanted, add to the grant: {line}"),
-                None => "no line of a grant allows this; change the request".into(),
+                Some(line) => format!("to allow it, add to the grant: {line}"),
+                None => "no grant can allow this; change the request".into(),
             },
             Self::ResolveFailed { .. } => "check the name, and that the machine's name server answers".into(),
-            Self::ConnectFailed { .. } => "check that the server runs and that the port is right".into(),
+            Self::ConnectFailed { .. } => "check that the server is running and that the port is correct".into(),
             Self::TlsFailed { .. } => {
-                "check the host's certificate; a private authority can be named in the configuration".into()
+                "check the host's certificate; a private certificate authority can be set with `egress.ca_file`".into()
             }
             Self::TimedOut { .. } => "try again later, or raise the limit in the grant".into(),
-            Self::TooLarge { .. } => "ask for less, or raise the limit in the grant".into(),
-            Self::TooManyRedirects { .. } => "request the final address itself".into(),
-            Self::Protocol { .. } => "try again; if it stays, the server does not keep to HTTP/1.1".into(),
-            Self::SecretUnavailable { .. } => {
-                "check the reference, and that the secret is a text of at least 8 bytes".into()
-            }
-            Self::TrustUnusable { .. } => "name a PEM file with at least one certificate".into(),
-            Self::ListenFailed { .. } => "stop what uses the port, or let the system choose one with port 0".into(),
+            Self::TooLarge { .. } => "request less, or raise the limit in the grant".into(),
+            Self::TooManyRedirects { .. } => "request the final URL directly".into(),
+            Self::Protocol { .. } => "try again; if the error persists, the server violates HTTP/1.1".into(),
+            Self::SecretUnavailable { .. } => "check the reference, and that the secret has at least 8 bytes".into(),
+            Self::TrustUnusable { .. } => "use a PEM file with at least one certificate".into(),
+            Self::ListenFailed { .. } => "free the port, or use port 0 to let the system choose one".into(),
             Self::Busy { .. } => "close a connection first, or raise `concurrent` in the grant".into(),
-            Self::CodingInvalid { .. } => "ask for the answer without a content coding".into(),
+            Self::CodingInvalid { .. } => "request the response without a content coding".into(),
         }
     }
 }

@@ -35,16 +35,16 @@ pub enum HostProblem {
     #[error("the host, or a part of it, is longer than DNS allows")]
     TooLong,
     /// A control character, NUL or white space.
-    #[error("the host contains a control character or white space")]
+    #[error("the host contains a control character or whitespace")]
     ControlCharacter,
     /// `user@host`
-    #[error("the address carries user information")]
+    #[error("the URL contains user information")]
     UserInformation,
     /// `%41`
     #[error("the host is percent-encoded")]
     PercentEncoded,
     /// `[fe80::1%eth0]`
-    #[error("the address carries a zone id")]
+    #[error("the URL contains a zone id")]
     ZoneId,
     /// Letters outside ASCII.
     #[error("the host is not ASCII{}", ascii.as_ref().map(|ascii| format!("; it may mean `{ascii}`")).unwrap_or_default())]
@@ -59,7 +59,7 @@ pub enum HostProblem {
     #[error("the host looks like an IPv4 address in an unusual spelling")]
     OddAddress,
     /// `::1` without brackets, or brackets around something else.
-    #[error("an IPv6 address must stand in brackets, and nothing else may")]
+    #[error("an IPv6 address must be in brackets, and nothing else may be")]
     Brackets,
     /// `example.com.`
     #[error("the host ends with a dot")]

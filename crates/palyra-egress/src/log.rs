@@ -224,8 +224,11 @@ impl Drop for OpenRecord {
         let Some(log) = self.log.take() else { return };
         if self.grant_life.as_ref().is_some_and(CancellationToken::is_cancelled) {
             self.ended(
-                &Refusal::new(RefusalReason::Revoked, "the transfer was cut: its grant was withdrawn or replaced")
-                    .into(),
+                &Refusal::new(
+                    RefusalReason::Revoked,
+                    "the transfer was cut off because its grant was withdrawn or replaced",
+                )
+                .into(),
             );
         }
         let mut record = self.record.clone();

@@ -32,7 +32,7 @@ pub struct NoSecrets;
 #[async_trait]
 impl SecretSource for NoSecrets {
     async fn resolve(&self, _: &SecretRef) -> Result<SecretString, String> {
-        Err("no secrets are kept here".to_owned())
+        Err("no secret store is available".to_owned())
     }
 }
 
@@ -131,7 +131,8 @@ fn replace(
 
 /// A header value that libraries do not print. A secret with a line break cannot be one.
 fn sensitive(text: &str) -> Result<HeaderValue, String> {
-    let mut value = HeaderValue::from_str(text).map_err(|_| "it cannot stand in a header".to_owned())?;
+    let mut value = HeaderValue::from_str(text)
+        .map_err(|_| "it contains characters that are not allowed in a header".to_owned())?;
     value.set_sensitive(true);
     Ok(value)
 }

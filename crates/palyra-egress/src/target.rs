@@ -64,10 +64,10 @@ impl Target {
             });
         }
         if url.chars().any(|c| c.is_control() || c.is_whitespace()) {
-            return Err(invalid("it contains a control character or white space"));
+            return Err(invalid("it contains a control character or whitespace"));
         }
         let (scheme, rest) =
-            url.split_once("://").ok_or_else(|| invalid("it does not begin with `http://` or `https://`"))?;
+            url.split_once("://").ok_or_else(|| invalid("it does not start with `http://` or `https://`"))?;
         let scheme = match scheme.to_ascii_lowercase().as_str() {
             "http" => Scheme::Http,
             "https" => Scheme::Https,
@@ -207,7 +207,7 @@ fn encode(text: &str) -> Result<String, EgressError> {
     for byte in text.bytes() {
         match byte {
             b'\\' => {
-                let message = "the address contains a backslash, which some programs read as a slash";
+                let message = "the URL contains a backslash, which some programs treat as a slash";
                 return Err(Refusal::new(RefusalReason::PathSpelling, message).into());
             }
             b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x80.. => encoded.push_str(&format!("%{byte:02X}")),

@@ -115,7 +115,7 @@ fn add_system(roots: &mut RootCertStore) -> Result<(), EgressError> {
     let found = rustls_native_certs::load_native_certs();
     let (added, _) = roots.add_parsable_certificates(found.certs);
     if added == 0 {
-        let reason = found.errors.first().map_or("it holds no certificate".to_owned(), ToString::to_string);
+        let reason = found.errors.first().map_or("it contains no certificate".to_owned(), ToString::to_string);
         return Err(EgressError::TrustUnusable { place: "the system's certificate store".into(), reason });
     }
     Ok(())
@@ -137,7 +137,7 @@ fn add_pem(roots: &mut RootCertStore, place: &str, pem: &[u8]) -> Result<(), Egr
         roots.add(certificate).map_err(|error| unusable(error.to_string()))?;
         added += 1;
     }
-    if added == 0 { Err(unusable("it holds no certificate".to_owned())) } else { Ok(()) }
+    if added == 0 { Err(unusable("it contains no certificate".to_owned())) } else { Ok(()) }
 }
 
 /// The certificate authority of one sandbox. Its keys exist in this process alone and go with it.
@@ -225,7 +225,7 @@ impl SandboxAuthority {
 }
 
 fn failed_to_make(error: &rcgen::Error) -> EgressError {
-    EgressError::TrustUnusable { place: "the sandbox's own authority".into(), reason: error.to_string() }
+    EgressError::TrustUnusable { place: "the sandbox's certificate authority".into(), reason: error.to_string() }
 }
 
 fn named(name: &str) -> DistinguishedName {

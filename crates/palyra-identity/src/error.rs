@@ -12,19 +12,19 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum IdentityError {
     /// A text that names no principal.
-    #[error("`{given}` names no principal; expected `uid:…`, `user:…` or `device:…`")]
+    #[error("`{given}` is not a principal; expected `uid:…`, `user:…` or `device:…`")]
     PrincipalInvalid {
         /// What was given.
         given: String,
     },
     /// A token that cannot be made as it was asked for.
-    #[error("the token cannot be made: {reason}")]
+    #[error("cannot create the token: {reason}")]
     TokenRequest {
         /// What is wrong.
         reason: String,
     },
     /// A token with more than its role reaches.
-    #[error("the scope `{scope}` is beyond the token's role")]
+    #[error("the scope `{scope}` exceeds the token's role")]
     ScopeBeyondRole {
         /// The scope.
         scope: TokenScope,
@@ -36,7 +36,7 @@ pub enum IdentityError {
         id: String,
     },
     /// No such device, or all its certificates have run out.
-    #[error("there is no device `{id}` with a certificate that has not run out")]
+    #[error("no device `{id}` with an unexpired certificate")]
     DeviceNotFound {
         /// What was given.
         id: String,
@@ -48,13 +48,13 @@ pub enum IdentityError {
         id: String,
     },
     /// There are as many tokens as there may be.
-    #[error("there are already {limit} live tokens")]
+    #[error("the limit of {limit} active tokens is reached")]
     TooManyTokens {
         /// How many there may be.
         limit: usize,
     },
     /// The recorded history of tokens contradicts itself.
-    #[error("the history of tokens cannot be true: {reason}")]
+    #[error("the token history is inconsistent: {reason}")]
     TokenHistory {
         /// What is wrong.
         reason: String,
@@ -86,7 +86,7 @@ pub enum IdentityError {
         reason: String,
     },
     /// A name that no certificate can carry, or a life that none may have.
-    #[error("no certificate can be issued: {reason}")]
+    #[error("cannot issue a certificate: {reason}")]
     CertificateRequest {
         /// What is wrong.
         reason: String,
@@ -104,7 +104,7 @@ pub enum IdentityError {
         reason: String,
     },
     /// The operating system gave no random bytes.
-    #[error("the operating system gives no random bytes: {reason}")]
+    #[error("the operating system provides no random bytes: {reason}")]
     NoRandomness {
         /// Why.
         reason: String,
@@ -133,34 +133,46 @@ impl ToStableError for IdentityError {
             Self::PrincipalInvalid { .. } => {
                 ("principal_invalid", Validation, "write `uid:` and a number, or `user:` and a name")
             }
-            Self::TokenRequest { .. } => ("token_request_invalid", Validation, "correct what the message names"),
+            Self::TokenRequest { .. } => ("token_request_invalid", Validation, "fix the problem named in the message"),
             Self::ScopeBeyondRole { .. } => {
-                ("token_scope_excessive", Validation, "leave the scope out, or choose a role that reaches it")
+                ("token_scope_excessive", Validation, "omit the scope, or choose a role that includes it")
             }
             Self::TokenNotFound { .. } => ("token_not_found", NotFound, "copy the id from `palyra tokens list`"),
             Self::DeviceNotFound { .. } => ("device_not_found", NotFound, "copy the id from `palyra devices list`"),
             Self::TokenRevoked { .. } => ("token_revoked", Conflict, "create another token"),
-            Self::TooManyTokens { .. } => ("token_limit_reached", Conflict, "revoke tokens that nobody uses"),
-            Self::TokenHistory { .. } => {
-                ("token_history_invalid", Internal, "verify the journal; no token is accepted meanwhile")
-            }
+            Self::TooManyTokens { .. } => (
+                "token_limit_reached",
+                Conflict,
+                "revoke tokens that are no longer used; `palyra tokens list` shows when each was last used",
+            ),
+            Self::TokenHistory { .. } => (
+                "token_history_invalid",
+                Internal,
+                "run `palyra journal verify`; no token is accepted until this is resolved",
+            ),
             Self::Exposed { .. } => (
                 "identity_exposed",
                 Validation,
-                "give it to the daemon's user alone (0600, directories 0700), and replace keys that others could read",
+                "make it accessible to the daemon's user only (0600, directories 0700), and replace keys that others could read",
             ),
-            Self::File { .. } => ("identity_file_failed", Availability, "check the path, its permissions and the disk"),
+            Self::File { .. } => {
+                ("identity_file_failed", Availability, "check the path, its permissions and free disk space")
+            }
             Self::Unusable { .. } => (
                 "identity_file_unusable",
                 Validation,
                 "restore the file, or move the whole directory away to start with new certificates",
             ),
             Self::CertificateRequest { .. } => {
-                ("certificate_request_invalid", Validation, "correct what the message names")
+                ("certificate_request_invalid", Validation, "fix the problem named in the message")
             }
             Self::SerialInvalid { .. } => ("serial_invalid", Validation, "copy the serial number as it was shown"),
-            Self::Tls { .. } => ("tls_setup_failed", Internal, "report this; nothing is served over TLS meanwhile"),
-            Self::NoRandomness { .. } => ("randomness_unavailable", Availability, "check the operating system"),
+            Self::Tls { .. } => {
+                ("tls_setup_failed", Internal, "please report this; TLS is unavailable until it is resolved")
+            }
+            Self::NoRandomness { .. } => {
+                ("randomness_unavailable", Availability, "check that /dev/urandom is readable")
+            }
         };
         StableErrorEnvelope::new(code, category, self.to_string()).hint(hint)
     }

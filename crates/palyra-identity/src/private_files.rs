@@ -36,7 +36,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, IdentityError> {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-            return Err(IdentityError::Exposed { path: path.to_owned(), reason: "it is a link".to_owned() });
+            return Err(IdentityError::Exposed { path: path.to_owned(), reason: "it is a symbolic link".to_owned() });
         }
         Err(error) => return Err(failed(error)),
     };
@@ -77,14 +77,14 @@ fn flags(flags: OFlags) -> i32 {
 }
 
 fn check_privacy(path: &Path, file: &File, forbidden: u32) -> Result<(), IdentityError> {
-    let failed = |source| IdentityError::File { doing: "look at", path: path.to_owned(), source };
+    let failed = |source| IdentityError::File { doing: "inspect", path: path.to_owned(), source };
     let metadata = file.metadata().map_err(failed)?;
     let exposed = |reason: String| Err(IdentityError::Exposed { path: path.to_owned(), reason });
     if metadata.uid() != geteuid().as_raw() {
         return exposed(format!("it belongs to user {}", metadata.uid()));
     }
     if metadata.mode() & forbidden != 0 {
-        return exposed(format!("its mode is {:o}, other users can reach it", metadata.mode() & 0o7777));
+        return exposed(format!("its mode is {:o}, which gives other users access", metadata.mode() & 0o7777));
     }
     Ok(())
 }

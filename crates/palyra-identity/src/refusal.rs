@@ -70,7 +70,7 @@ impl ToStableError for Refusal {
     fn to_stable(&self) -> StableErrorEnvelope {
         use ErrorCategory::{Auth, Availability};
         let (code, category, hint) = match self {
-            Self::Unknown => ("credential_invalid", Auth, "log in again, or use a token of `palyra tokens list`"),
+            Self::Unknown => ("credential_invalid", Auth, "log in again, or use a token from `palyra tokens list`"),
             Self::Expired => ("credential_expired", Auth, "log in again, or rotate the token"),
             Self::Revoked => ("credential_revoked", Auth, "ask the owner of this installation for another one"),
             Self::Certificate { .. } => {
@@ -78,8 +78,8 @@ impl ToStableError for Refusal {
             }
             Self::Csrf => ("csrf_refused", Auth, "reload the console"),
             Self::Origin { .. } => ("origin_refused", Auth, "open the console at the address the daemon shows"),
-            Self::TooManyRequests { .. } => ("rate_limited", Availability, "wait as long as it says"),
-            Self::Throttled { .. } => ("login_throttled", Availability, "wait as long as it says"),
+            Self::TooManyRequests { .. } => ("rate_limited", Availability, "wait as long as the message says"),
+            Self::Throttled { .. } => ("login_throttled", Availability, "wait as long as the message says"),
         };
         let envelope = StableErrorEnvelope::new(code, category, self.to_string()).hint(hint);
         match self.retry_after() {

@@ -125,7 +125,7 @@ fn check_seal(
         return Ok(());
     }
     let position = Position::Records { first: signed_through + 1, last: head.count };
-    Err(JournalError::damaged(position, "they follow the signed head and do not end with a seal of this journal"))
+    Err(JournalError::damaged(position, "they follow the signed head but are not sealed by this journal"))
 }
 
 fn stored_peaks(reader: &Reader, chunk: u64) -> Result<Peaks, JournalError> {
@@ -163,7 +163,7 @@ fn check_anchor(
         let position = Position::Records { first: head.count + 1, last: anchored.count };
         return Err(JournalError::damaged(
             position,
-            "they were acknowledged and are missing: truncated or an older copy",
+            "they were acknowledged but are missing: the journal was truncated or replaced with an older copy",
         ));
     }
     Ok(Some((**anchored).clone()))
@@ -180,11 +180,11 @@ fn check_end(reader: &Reader, head: Head, id: JournalId, signed_through: u64) ->
             return broken("it is missing");
         }
         if before.is_some_and(|hash| hash != record.prev_hash) {
-            return broken("it does not continue the record before it");
+            return broken("it does not follow from the previous record");
         }
         let raw = RawRecord { record, artifact: None };
         if hash_of(&raw.record, &raw.payload_digest()) != raw.record.hash {
-            return broken("it was changed");
+            return broken("it was modified");
         }
         before = Some(raw.record.hash);
         expected += 1;

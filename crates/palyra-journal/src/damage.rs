@@ -39,7 +39,7 @@ pub(crate) fn marker(layout: &Layout) -> Result<Option<DamageMarker>, JournalErr
         Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes).unwrap_or_else(|_| DamageMarker {
             at: Timestamp(0),
             position: Position::File { file: path },
-            reason: "damage was found before, and the note about it cannot be read".to_owned(),
+            reason: "damage was found earlier, but its report cannot be read".to_owned(),
             set_aside: None,
         }))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -68,7 +68,7 @@ pub(crate) fn set_aside(layout: &Layout, at: Timestamp, position: Position, reas
         if from.exists()
             && let Err(error) = fs::rename(&from, with_suffix(&aside, suffix))
         {
-            tracing::error!(%error, file = %from.display(), "a damaged file could not be set aside");
+            tracing::error!(%error, file = %from.display(), "a damaged file could not be moved aside");
         }
     }
     let _ = sync_dir(&layout.journal_dir());

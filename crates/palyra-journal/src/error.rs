@@ -35,7 +35,7 @@ pub enum JournalError {
         set_aside: Option<PathBuf>,
     },
     /// The database was written by a newer release.
-    #[error("the journal has schema version {found}, this release knows versions up to {known}")]
+    #[error("the journal has schema version {found}; this release supports versions up to {known}")]
     SchemaNewer {
         /// Version found in the file.
         found: i64,
@@ -43,7 +43,7 @@ pub enum JournalError {
         known: i64,
     },
     /// The database was written by an older release and has not been opened for writing since.
-    #[error("the journal has schema version {found}, this release reads version {known}")]
+    #[error("the journal has schema version {found}; this release reads version {known}")]
     SchemaOlder {
         /// Version found in the file.
         found: i64,
@@ -76,7 +76,7 @@ pub enum JournalError {
         reason: String,
     },
     /// A run's records must be numbered without gaps by its one driver.
-    #[error("record {found} of run {run} is out of order, {expected} is next")]
+    #[error("record {found} of run {run} is out of order; expected {expected}")]
     RunSequence {
         /// The run.
         run: RunId,
@@ -86,7 +86,7 @@ pub enum JournalError {
         found: u64,
     },
     /// A projection would not take the record; the batch was refused whole.
-    #[error("projection `{projection}` refused record {seq}: {reason}")]
+    #[error("projection `{projection}` rejected record {seq}: {reason}")]
     ProjectionRefused {
         /// Which projection.
         projection: &'static str,
@@ -96,7 +96,7 @@ pub enum JournalError {
         reason: String,
     },
     /// More is waiting to be written than the journal is willing to hold in memory.
-    #[error("the journal has {waiting} records waiting and takes no more")]
+    #[error("the journal's queue is full ({waiting} records waiting)")]
     Busy {
         /// Records waiting.
         waiting: u64,
@@ -111,7 +111,7 @@ pub enum JournalError {
         seq: u64,
     },
     /// No record has this number.
-    #[error("there is no record {seq}; the journal holds {count}")]
+    #[error("there is no record {seq}; the journal has {count}")]
     NoSuchRecord {
         /// The number asked for.
         seq: u64,
@@ -125,7 +125,7 @@ pub enum JournalError {
         digest: Digest,
     },
     /// The bytes of an artifact are not those it was stored with.
-    #[error("artifact `{digest}` was changed after it was stored")]
+    #[error("artifact `{digest}` was modified after it was stored")]
     ArtifactChanged {
         /// The digest it was stored under.
         digest: Digest,
@@ -139,7 +139,7 @@ pub enum JournalError {
         reason: String,
     },
     /// A file or directory is in the way.
-    #[error("`{path}` already exists and is not overwritten", path = path.display())]
+    #[error("`{path}` already exists and will not be overwritten", path = path.display())]
     WouldOverwrite {
         /// What is in the way.
         path: PathBuf,
@@ -153,7 +153,7 @@ pub enum JournalError {
         reason: String,
     },
     /// A proof that does not prove what it says.
-    #[error("the proof does not hold: {reason}")]
+    #[error("the proof is invalid: {reason}")]
     ProofRefuted {
         /// Which step failed.
         reason: String,
@@ -229,54 +229,56 @@ impl ToStableError for JournalError {
                 ErrorCategory::Conflict,
                 "use the release that wrote this state, or a newer one",
             ),
-            Self::SchemaOlder { .. } => (
-                "journal_schema_older",
-                ErrorCategory::Conflict,
-                "start the daemon once; it brings the journal up to date",
-            ),
+            Self::SchemaOlder { .. } => {
+                ("journal_schema_older", ErrorCategory::Conflict, "start the daemon once; it migrates the journal")
+            }
             Self::DiskFull { .. } => {
-                ("disk_full", ErrorCategory::Availability, "free some space; nothing that was accepted is lost")
+                ("disk_full", ErrorCategory::Availability, "free some disk space; accepted work is not lost")
             }
             Self::Database(_) | Self::File { .. } => {
-                ("storage_failed", ErrorCategory::Internal, "look at the disk and at the permissions of the state root")
+                ("storage_failed", ErrorCategory::Internal, "check the disk and the permissions of the state root")
             }
             Self::InvalidRecord { .. } => {
-                ("invalid_record", ErrorCategory::Validation, "correct the record; nothing of its batch was written")
+                ("invalid_record", ErrorCategory::Validation, "fix the record; nothing from its batch was written")
             }
             Self::RunSequence { .. } => {
                 ("run_sequence_conflict", ErrorCategory::Conflict, "only the driver of a run may append to its tape")
             }
             Self::ProjectionRefused { .. } => {
-                ("projection_refused", ErrorCategory::Conflict, "nothing of the batch was written")
+                ("projection_refused", ErrorCategory::Conflict, "nothing from the batch was written")
             }
             Self::Busy { .. } => ("journal_busy", ErrorCategory::Availability, "try again in a moment"),
             Self::Closed => ("journal_closed", ErrorCategory::Availability, "the daemon is stopping; start it again"),
             Self::Unsigned { .. } => (
                 "record_unsigned",
                 ErrorCategory::Conflict,
-                "start the daemon once (`palyra daemon start`); it signs what it finds",
+                "run `palyra daemon start` once; the daemon signs unsigned records at startup",
             ),
             Self::NoSuchRecord { .. } => {
                 ("record_not_found", ErrorCategory::NotFound, "`palyra journal tail` shows the last records")
             }
-            Self::NoSuchArtifact { .. } => {
-                ("artifact_not_found", ErrorCategory::NotFound, "look at the digest in the record that names it")
-            }
+            Self::NoSuchArtifact { .. } => (
+                "artifact_not_found",
+                ErrorCategory::NotFound,
+                "compare with the digest in the record that refers to it",
+            ),
             Self::ArtifactChanged { .. } => {
                 ("artifact_changed", ErrorCategory::Conflict, "restore the file from a backup")
             }
             Self::Key { .. } => (
                 "journal_key_unusable",
                 ErrorCategory::Conflict,
-                "put the key back (mode 0600), or restore the state from a backup, which makes a new one",
+                "restore the key file (mode 0600), or restore the state from a backup, which creates a new key",
             ),
             Self::WouldOverwrite { .. } => {
-                ("would_overwrite", ErrorCategory::Conflict, "choose another place or move what is there")
+                ("would_overwrite", ErrorCategory::Conflict, "choose another path, or move the existing one away")
             }
             Self::BadBackup { .. } => ("backup_unusable", ErrorCategory::Validation, "choose another backup"),
-            Self::ProofRefuted { .. } => {
-                ("proof_refuted", ErrorCategory::Validation, "the record, the path or the checkpoint was changed")
-            }
+            Self::ProofRefuted { .. } => (
+                "proof_refuted",
+                ErrorCategory::Validation,
+                "the record, the path or the checkpoint was modified; get the proof from its source again",
+            ),
             Self::NoJournal { .. } => {
                 ("journal_not_found", ErrorCategory::NotFound, "check PALYRA_STATE_ROOT, or start the daemon once")
             }

@@ -55,7 +55,7 @@ pub fn state_health(root: &Path) -> Vec<Finding> {
             &mut findings,
             Severity::Info,
             "journal_not_found",
-            "no journal was written here yet",
+            "no journal exists here yet",
             "start the daemon once",
             root,
         );
@@ -74,7 +74,7 @@ pub fn state_health(root: &Path) -> Vec<Finding> {
 }
 
 fn damage_and_files(layout: &Layout, findings: &mut Vec<Finding>) {
-    let recover = "restore a backup, or accept the loss explicitly to begin a new journal";
+    let recover = "restore a backup, or accept the loss explicitly to start a new journal";
     match damage::marker(layout) {
         Ok(Some(marker)) => {
             let message = format!("the journal is damaged at {}: {}", marker.position, marker.reason);
@@ -82,17 +82,17 @@ fn damage_and_files(layout: &Layout, findings: &mut Vec<Finding>) {
             note(findings, Severity::Critical, "journal_damaged", &message, recover, &path);
         }
         Ok(None) if !layout.database().exists() && layout.anchor().exists() => {
-            let message = "the database is missing, but a journal was written here";
+            let message = "the database is missing, but a journal existed here";
             note(findings, Severity::Critical, "journal_damaged", message, recover, &layout.database());
         }
         Ok(None) => {}
         Err(error) => {
-            let hint = "look at the permissions of the state root";
+            let hint = "check the permissions of the state root";
             note(findings, Severity::Critical, "storage_failed", &error.to_string(), hint, &layout.damage_marker());
         }
     }
     if layout.database().exists() {
-        let hint = "run `palyra journal verify` to see what else changed";
+        let hint = "run `palyra journal verify` to see what else was modified";
         match anchor::read(&layout.anchor()) {
             Ok(AnchorState::Says(_)) => {}
             Ok(AnchorState::Missing) => {
@@ -120,12 +120,12 @@ fn key_files(layout: &Layout, findings: &mut Vec<Finding>) {
     match fs::metadata(&path) {
         Ok(metadata) if metadata.permissions().mode() & 0o077 != 0 => {
             let message = "other users can read the signing key";
-            let hint = "chmod 600 the file; if others use this machine, restore a backup to get a new key";
+            let hint = "run `chmod 600` on the file; if others use this machine, restore a backup to get a new key";
             note(findings, Severity::Critical, "journal_key_unusable", message, hint, &path);
         }
         Ok(_) => {}
         Err(_) if layout.database().exists() => {
-            let hint = "put the key back, or restore a backup, which makes a new one";
+            let hint = "restore the key file, or restore a backup, which creates a new key";
             note(findings, Severity::Critical, "journal_key_unusable", "the signing key is missing", hint, &path);
         }
         Err(_) => {}
@@ -142,7 +142,7 @@ fn space(layout: &Layout, findings: &mut Vec<Finding>) {
     if let Ok(free) = free_bytes(&layout.root)
         && free < wanted
     {
-        let message = format!("{free} bytes are free, new work is refused below {wanted}");
+        let message = format!("only {free} bytes are free; new work is refused below {wanted}");
         note(findings, Severity::Critical, "disk_full", &message, "free some space", &layout.root);
     }
     let mut wal = layout.database().into_os_string();
@@ -151,7 +151,7 @@ fn space(layout: &Layout, findings: &mut Vec<Finding>) {
     if let Ok(metadata) = fs::metadata(&wal)
         && metadata.len() > WAL_LARGE_BYTES
     {
-        let message = format!("the write-ahead log has {} bytes", metadata.len());
+        let message = format!("the write-ahead log has grown to {} bytes", metadata.len());
         note(findings, Severity::Warning, "wal_large", &message, "restart the daemon when it is idle", &wal);
     }
 }
@@ -162,8 +162,8 @@ fn leftovers(layout: &Layout, findings: &mut Vec<Finding>) {
         let name = entry.file_name().to_string_lossy().into_owned();
         if name.starts_with("lost-") || name.contains(".damaged-") && !name.ends_with("-wal") && !name.ends_with("-shm")
         {
-            let message = "remains of a damaged journal";
-            let hint = "keep them until you are sure that nothing in them is needed, then delete them";
+            let message = "files of a damaged journal";
+            let hint = "delete them once you are sure they are not needed";
             note(findings, Severity::Warning, "damaged_remains", message, hint, &entry.path());
         }
     }

@@ -236,7 +236,7 @@ impl Journal {
             return Err(JournalError::Closed);
         }
         let path = &self.inner.layout.root;
-        let free = free_bytes(path).map_err(|e| JournalError::file("look at", path, e))?;
+        let free = free_bytes(path).map_err(|e| JournalError::file("inspect", path, e))?;
         // Folding the write-ahead log back may take as much again, and running work still has to record its outcomes.
         if free < self.inner.min_free_bytes + crate::writer::WAL_BYTES {
             return Err(JournalError::DiskFull { path: path.clone() });

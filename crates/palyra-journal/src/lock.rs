@@ -35,7 +35,7 @@ impl WriterLock {
         // The number helps people only; the lock itself is what excludes. A full disk must not keep a daemon from starting.
         let noted = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         if let Err(error) = noted {
-            tracing::debug!(%error, "could not note the process in the lock file");
+            tracing::debug!(%error, "could not write the process id to the lock file");
         }
         Ok(Self { _file: file })
     }

@@ -39,7 +39,7 @@ pub(crate) fn open(options: &JournalOptions) -> Result<(Parts, Arc<JournalKey>),
     }
     match open_locked(options, &layout, lock) {
         Err(JournalError::Damaged { position, reason, .. }) => {
-            tracing::error!(%position, %reason, "the journal is damaged and is set aside");
+            tracing::error!(%position, %reason, "the journal is damaged; moving it aside");
             Err(damage::set_aside(&layout, options.clock.now(), position, reason))
         }
         other => other,
@@ -62,7 +62,7 @@ fn open_locked(
         None if anchored == AnchorState::Missing && is_blank(&connection)? => begin(options, layout, &connection)?,
         None => {
             let position = Position::File { file: layout.database() };
-            return Err(JournalError::damaged(position, "the database is blank, but a journal was written here"));
+            return Err(JournalError::damaged(position, "the database file is blank, but a journal existed here"));
         }
     };
     let reader = Reader::open(layout)?;
@@ -94,7 +94,7 @@ fn check_file(layout: &Layout, anchored: &AnchorState) -> Result<(), JournalErro
     let had_journal = *anchored != AnchorState::Missing || has_segments(layout);
     match fs::metadata(&path) {
         Ok(metadata) if metadata.len() == 0 && had_journal => {
-            Err(JournalError::damaged(position, "the database is empty, but a journal was written here"))
+            Err(JournalError::damaged(position, "the database is empty, but a journal existed here"))
         }
         Ok(metadata) if metadata.len() == 0 => Ok(()),
         Ok(_) => {
@@ -106,13 +106,13 @@ fn check_file(layout: &Layout, anchored: &AnchorState) -> Result<(), JournalErro
                     Err(JournalError::damaged(Position::Offset { file: path, offset: 0 }, "the file is not a database"))
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                    Err(JournalError::damaged(position, "the file is cut off"))
+                    Err(JournalError::damaged(position, "the file is truncated"))
                 }
                 Err(error) => Err(JournalError::file("read", path, error)),
             }
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && had_journal => {
-            Err(JournalError::damaged(position, "the database is missing, but a journal was written here"))
+            Err(JournalError::damaged(position, "the database is missing, but a journal existed here"))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(JournalError::file("read", path, error)),

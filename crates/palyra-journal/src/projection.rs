@@ -153,7 +153,7 @@ pub(crate) fn reconcile(
         register(&transaction, projection.as_ref())?;
     }
     if !missing.is_empty() {
-        tracing::info!(projections = ?missing.iter().map(|p| p.name()).collect::<Vec<_>>(), "building projections from the log");
+        tracing::info!(projections = ?missing.iter().map(|p| p.name()).collect::<Vec<_>>(), "rebuilding projections from the log");
         reader.for_each(1, &mut |record| {
             for projection in &missing {
                 projection.apply(&transaction, &record).map_err(|e| e.into_journal(projection.name(), record.seq))?;

@@ -65,10 +65,10 @@ impl InclusionProof {
         let refuted = |reason: &str| Err(JournalError::ProofRefuted { reason: reason.to_owned() });
         let record = &self.record;
         if self.version != 1 {
-            return refuted("its format version is not known");
+            return refuted("its format version is not supported");
         }
         if record.payload.as_ref().is_some_and(|payload| Digest::of(payload.as_bytes()) != record.payload_digest) {
-            return refuted("the payload does not have the digest that the record names");
+            return refuted("the payload does not match the digest in the record");
         }
         let stored = StoredRecord {
             seq: record.seq,
@@ -82,7 +82,7 @@ impl InclusionProof {
             prev_hash: record.prev_hash,
         };
         if hash_of(&stored, &record.payload_digest) != record.hash {
-            return refuted("the record does not have the hash it names");
+            return refuted("the record does not match its own hash");
         }
         let Some(index) = record.seq.checked_sub(1) else { return refuted("records are numbered from 1") };
         let root = merkle::root_from_path(merkle::leaf(&record.hash), index, self.checkpoint.count, &self.path);
@@ -149,7 +149,7 @@ impl Reader {
         let public_key =
             keys.into_iter().find(|key| key.id() == checkpoint.key_id).ok_or_else(|| JournalError::Key {
                 path: self.layout().public_keys(),
-                reason: "the key that signed the head is not in it".to_owned(),
+                reason: "it does not contain the key that signed the head".to_owned(),
             })?;
         let payload_digest = Digest::of(&record.payload);
         let proof = InclusionProof {

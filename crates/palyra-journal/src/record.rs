@@ -160,13 +160,13 @@ impl Entry {
             return Err(JournalError::invalid(format!("its kind must have 1 to {MAX_KIND_BYTES} bytes")));
         }
         if new.run_seq.is_some() && new.run_id.is_none() {
-            return Err(JournalError::invalid("it has a number on a tape but names no run"));
+            return Err(JournalError::invalid("it has a sequence number in a run but names no run"));
         }
         if new.payload.len() > MAX_PAYLOAD_BYTES {
             return Err(JournalError::invalid(format!("its payload has more than {MAX_PAYLOAD_BYTES} bytes")));
         }
         if let Err(error) = serde_json::from_slice::<&serde_json::value::RawValue>(&new.payload) {
-            return Err(JournalError::invalid(format!("its payload is not JSON: {error}")));
+            return Err(JournalError::invalid(format!("its payload is not valid JSON: {error}")));
         }
         let payload_digest = Digest::of(&new.payload);
         let zero = Digest([0; 32]);

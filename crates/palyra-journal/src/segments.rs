@@ -111,11 +111,11 @@ pub(crate) fn check(layout: &Layout, connection: &Connection) -> Result<(), Jour
     for segment in all(connection)? {
         let position = Position::Records { first: segment.first_seq, last: segment.last_seq };
         if segment.first_seq != next || !segment.name_is_right() {
-            return Err(JournalError::damaged(position, "the entry of this segment was changed"));
+            return Err(JournalError::damaged(position, "the entry of this segment was modified"));
         }
         let size = fs::metadata(layout.segment(&segment.file)).map(|metadata| metadata.len());
         if size.ok() != Some(segment.bytes) {
-            return Err(JournalError::damaged(position, format!("segment `{}` is missing or cut off", segment.file)));
+            return Err(JournalError::damaged(position, format!("segment `{}` is missing or truncated", segment.file)));
         }
         next = segment.last_seq + 1;
     }
@@ -205,10 +205,10 @@ fn copy_range(
             return broken("it is missing");
         }
         if ends.is_some_and(|(_, before)| before != record.prev_hash) {
-            return broken("it does not continue the record before it");
+            return broken("it does not follow from the previous record");
         }
         if hash_of(record, &raw.payload_digest()) != record.hash {
-            return broken("it was changed");
+            return broken("it was modified");
         }
         // What is old enough to be moved lies below a signature and needs no seal.
         row::insert(&transaction, record, raw.artifact.as_ref(), None)?;
@@ -266,7 +266,7 @@ pub(crate) fn clean(layout: &Layout, connection: &Connection) -> Result<(), Jour
             None => name.ends_with(".tmp"),
         };
         if spare {
-            tracing::info!(file = %name, "removing what an interrupted rotation left");
+            tracing::info!(file = %name, "removing files left by an interrupted rotation");
             remove_if_there(&entry.path()).map_err(failed)?;
         }
     }

@@ -129,7 +129,7 @@ impl Writer {
     pub(crate) fn run(mut self) {
         let log = Layout::new(self.options.root.clone()).write_ahead_log();
         if let Err(error) = wal::make_room(&log, WAL_ROOM) {
-            tracing::warn!(%error, "no room was made for the write-ahead log; commits are slower until it has grown");
+            tracing::warn!(%error, "could not preallocate the write-ahead log; commits are slower until it has grown");
         }
         let mut closing = None;
         while closing.is_none() {
@@ -166,7 +166,7 @@ impl Writer {
         }
         let result = self.finish();
         if let Err(error) = &result {
-            tracing::warn!(%error, "the journal was not closed in good order");
+            tracing::warn!(%error, "the journal was not closed cleanly");
         }
         // The lock goes first: whoever waits for the answer may open the state at once.
         drop(self);
@@ -337,7 +337,7 @@ impl Writer {
         let connection = self.committer.connection();
         let folded = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         if let Err(error) = folded {
-            tracing::warn!(%error, "the write-ahead log could not be folded back");
+            tracing::warn!(%error, "the write-ahead log could not be checkpointed");
         }
     }
 

@@ -89,7 +89,7 @@ impl ClassificationFile {
         for (name, entry) in &file.tools {
             for field in &entry.output.fields {
                 if !is_pattern(&field.field) {
-                    return Err(invalid(format!("`{}` of the tool `{name}` is no pattern of a field", field.field)));
+                    return Err(invalid(format!("`{}` of the tool `{name}` is not a field pattern", field.field)));
                 }
             }
         }
@@ -101,17 +101,17 @@ impl ClassificationFile {
     /// What was kept from an earlier file is said to be so; what the rules propose comes with their reasons. The file is not reviewed.
     pub(crate) fn draft(server: &ServerName, tools: &[ToolDescription], kept: &Self) -> Result<String, McpError> {
         let mut text = format!(
-            "# How Palyra treats the tools of the outside server `{server}`.\n\
+            "# How Palyra treats the tools of the MCP server `{server}`.\n\
              #\n\
              # Check each entry, then set `reviewed = true`, or run `palyra mcp classify {server} --accept`.\n\
              # Until then every tool counts as consequential, every argument as a destination and every result as untrusted.\n\
-             # An entry counts only for the tool with exactly this digest. `docs/mcp.md` explains the words.\n\n\
+             # An entry counts only for the tool with exactly this digest. See `docs/mcp.md` for the terms.\n\n\
              reviewed = false\n"
         );
         for tool in tools {
             let digest = tool.digest();
             let (entry, why) = match kept.tools.get(&tool.name).filter(|entry| entry.digest == digest) {
-                Some(entry) => (entry.clone(), vec!["kept from the earlier file".to_owned()]),
+                Some(entry) => (entry.clone(), vec!["kept from the previous file".to_owned()]),
                 None => {
                     let Proposal { classification, why } = propose(tool);
                     (ToolEntry::of(tool, classification), why)

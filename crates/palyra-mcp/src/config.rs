@@ -98,7 +98,7 @@ impl TryFrom<RawServer> for ServerConfig {
         let transport = match (raw.stdio, raw.http) {
             (Some(stdio), None) => TransportConfig::Stdio(stdio),
             (None, Some(http)) => TransportConfig::Http(http),
-            _ => return Err("a server has either a table `stdio` or a table `http`".to_owned()),
+            _ => return Err("a server needs either a `stdio` table or an `http` table".to_owned()),
         };
         let config = Self { transport };
         config.check().map_err(|error| error.to_string())?;
@@ -174,7 +174,7 @@ impl HttpConfig {
     /// The address, if it is one that may be connected to.
     pub(crate) fn parsed_url(&self) -> Result<Url, McpError> {
         let refused = |reason| McpError::UrlRefused { url: RedactedUrl::new(&self.url), reason };
-        let url: Url = self.url.parse().map_err(|_| refused("it is not an address"))?;
+        let url: Url = self.url.parse().map_err(|_| refused("it is not a valid URL"))?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(refused("it carries a user name or password; use a header with a secret reference"));
         }
@@ -184,7 +184,7 @@ impl HttpConfig {
         match url.scheme() {
             "https" => Ok(url),
             "http" if is_loopback(&url) => Ok(url),
-            "http" => Err(refused("without TLS only this machine is connected to")),
+            "http" => Err(refused("plain http:// is only allowed for this machine")),
             _ => Err(refused("it is neither https nor http")),
         }
     }
@@ -199,7 +199,8 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
 /// A header that the operator may set: one of the protocol's own would change what is spoken.
 pub(crate) fn header_name(name: &str) -> Result<::http::HeaderName, McpError> {
     let refused = |reason| McpError::HeaderInvalid { name: name.to_owned(), reason };
-    let header = ::http::HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused("it is no name of a header"))?;
+    let header =
+        ::http::HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused("it is not a valid header name"))?;
     let text = header.as_str();
     let reserved =
         ["accept", "content-type", "content-length", "host", "connection", "transfer-encoding", "last-event-id"];

@@ -136,7 +136,7 @@ impl Connection {
         let info = peer.peer_info();
         let protocol = info.as_ref().map(|info| info.protocol_version.clone()).unwrap_or_default();
         if !ProtocolVersion::KNOWN_VERSIONS.contains(&protocol) {
-            let reason = format!("it speaks revision `{}`, which is not known here", quoted(protocol.as_str()));
+            let reason = format!("it uses protocol revision `{}`, which is not supported", quoted(protocol.as_str()));
             return Err(McpError::ConnectFailed { server: server.to_string(), reason });
         }
         let introduced_as = info
@@ -214,7 +214,7 @@ impl Connection {
                 }
             };
             let ServerResult::ListToolsResult(page) = answer else {
-                return Err(self.malformed("it is no list of tools"));
+                return Err(self.malformed("it is not a tool list"));
             };
             tools.extend(page.tools.into_iter().map(ToolDescription::from_protocol));
             if tools.len() > MAX_TOOLS {
@@ -223,7 +223,7 @@ impl Connection {
             match page.next_cursor.filter(|next| !next.is_empty()) {
                 None => return Ok(tools),
                 Some(next) if seen.insert(next.clone()) => cursor = Some(next),
-                Some(_) => return Err(self.malformed("its list of tools goes round in circles")),
+                Some(_) => return Err(self.malformed("its tool list repeats pages")),
             }
         }
     }
@@ -276,8 +276,8 @@ impl Connection {
                         Ok(McpOutcome { text: String::new(), structured: None, is_error: false })
                     }
                     ServerResult::InputRequiredResult(_) => Err(refused("further input")),
-                    ServerResult::CreateTaskResult(_) => Err(refused("a call that goes on in the background")),
-                    _ => Err(self.malformed("it is no result of a tool")),
+                    ServerResult::CreateTaskResult(_) => Err(refused("a call that continues in the background")),
+                    _ => Err(self.malformed("it is not a tool result")),
                 }
             }
             Err(error) => Err(self.failure(error, Some(&id)).await),
@@ -311,7 +311,7 @@ impl Connection {
             ServiceError::McpError(error) => {
                 McpError::ServerRefused { server, code: error.code.0, message: quoted(&error.message) }
             }
-            ServiceError::UnexpectedResponse => self.malformed("it is of another kind than was asked for"),
+            ServiceError::UnexpectedResponse => self.malformed("the answer does not match the request"),
             ServiceError::TransportSend(error) => {
                 let causes = chain(error.error.as_ref());
                 McpError::Disconnected { server, reason: quoted(&causes) }
@@ -371,14 +371,14 @@ async fn follow_list_changes(peer: Peer<RoleClient>, shared: Arc<Shared>) {
                 shared.note_list_changed();
             }
         }
-        Err(error) => tracing::debug!(%error, "an outside server gives no news of its list"),
+        Err(error) => tracing::debug!(%error, "an MCP server does not announce changes of its tool list"),
     }
 }
 
 /// Why a handshake failed, in words that help the operator.
 fn handshake_failure(error: &ClientInitializeError) -> String {
     if error.is_authorization_required() {
-        return "it asks for authorisation; give it a header with `--header Authorization=env:NAME`".to_owned();
+        return "it requires authorization; add a header with `--header Authorization=env:NAME`".to_owned();
     }
     quoted(&match error {
         ClientInitializeError::TransportError { error, .. } => chain(error.error.as_ref()),

@@ -22,25 +22,25 @@ pub enum Sent {
 #[derive(Debug, Error)]
 pub enum McpError {
     /// A name that no server can have.
-    #[error("`{name}` is not a name for a server")]
+    #[error("`{name}` is not a valid server name")]
     ServerNameInvalid {
         /// The text given.
         name: String,
     },
     /// No server of that name.
-    #[error("there is no outside server `{name}`")]
+    #[error("there is no MCP server `{name}`")]
     ServerNotFound {
         /// The name asked for.
         name: String,
     },
     /// A server of that name exists already.
-    #[error("an outside server `{name}` exists already")]
+    #[error("an MCP server `{name}` already exists")]
     ServerExists {
         /// The name given.
         name: String,
     },
     /// `servers.toml` cannot be understood.
-    #[error("`{}` is not a list of outside servers: {reason}", path.display())]
+    #[error("`{}` is not a valid list of MCP servers: {reason}", path.display())]
     ConfigInvalid {
         /// The file.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum McpError {
         reason: String,
     },
     /// A pins file cannot be understood.
-    #[error("`{}` is not a list of pinned tools: {reason}", path.display())]
+    #[error("`{}` is not a valid list of pinned tools: {reason}", path.display())]
     PinsInvalid {
         /// The file.
         path: PathBuf,
@@ -56,7 +56,7 @@ pub enum McpError {
         reason: String,
     },
     /// A classification file cannot be understood.
-    #[error("`{}` is not a classification of tools: {reason}", path.display())]
+    #[error("`{}` is not a valid tool classification: {reason}", path.display())]
     ClassificationInvalid {
         /// The file.
         path: PathBuf,
@@ -74,7 +74,7 @@ pub enum McpError {
         source: io::Error,
     },
     /// An address that is not connected to.
-    #[error("the address `{url}` is refused: {reason}")]
+    #[error("the URL `{url}` is refused: {reason}")]
     UrlRefused {
         /// The address.
         url: RedactedUrl,
@@ -93,7 +93,7 @@ pub enum McpError {
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// The server's program could not be started.
-    #[error("the outside server `{server}` cannot be started with `{command}`: {source}")]
+    #[error("cannot start the MCP server `{server}` with `{command}`: {source}")]
     StartFailed {
         /// The server.
         server: String,
@@ -103,7 +103,7 @@ pub enum McpError {
         source: io::Error,
     },
     /// No session could be agreed with the server.
-    #[error("cannot connect to the outside server `{server}`: {reason}")]
+    #[error("cannot connect to the MCP server `{server}`: {reason}")]
     ConnectFailed {
         /// The server.
         server: String,
@@ -111,7 +111,7 @@ pub enum McpError {
         reason: String,
     },
     /// The server did not answer the first request in time.
-    #[error("the outside server `{server}` did not answer within {} s", limit.as_secs_f64())]
+    #[error("the MCP server `{server}` did not answer within {} s", limit.as_secs_f64())]
     ConnectTimeout {
         /// The server.
         server: String,
@@ -119,7 +119,7 @@ pub enum McpError {
         limit: Duration,
     },
     /// The server failed a moment ago and is left alone for a while.
-    #[error("the outside server `{server}` failed before ({last}); the next attempt is in {} s", wait.as_secs().max(1))]
+    #[error("the MCP server `{server}` failed ({last}); next attempt in {} s", wait.as_secs().max(1))]
     Unavailable {
         /// The server.
         server: String,
@@ -129,7 +129,7 @@ pub enum McpError {
         wait: Duration,
     },
     /// The connection ended while an answer was awaited.
-    #[error("the outside server `{server}` went away: {reason}")]
+    #[error("lost the connection to the MCP server `{server}`: {reason}")]
     Disconnected {
         /// The server.
         server: String,
@@ -137,7 +137,7 @@ pub enum McpError {
         reason: String,
     },
     /// The call did not end in time.
-    #[error("`{tool}` of the outside server `{server}` did not answer within {} s", limit.as_secs_f64())]
+    #[error("`{tool}` of the MCP server `{server}` did not answer within {} s", limit.as_secs_f64())]
     CallTimeout {
         /// The server.
         server: String,
@@ -149,7 +149,7 @@ pub enum McpError {
         sent: Sent,
     },
     /// The call was cancelled.
-    #[error("the call of `{tool}` of the outside server `{server}` was cancelled")]
+    #[error("the call to `{tool}` of the MCP server `{server}` was cancelled")]
     Cancelled {
         /// The server.
         server: String,
@@ -159,7 +159,7 @@ pub enum McpError {
         sent: Sent,
     },
     /// The answer is larger than allowed.
-    #[error("the outside server `{server}` answered with more than {limit} bytes")]
+    #[error("the MCP server `{server}` answered with more than {limit} bytes")]
     OutputTooLarge {
         /// The server.
         server: String,
@@ -167,7 +167,7 @@ pub enum McpError {
         limit: usize,
     },
     /// The answer is not what the protocol asks for.
-    #[error("the answer of the outside server `{server}` cannot be understood: {reason}")]
+    #[error("invalid answer from the MCP server `{server}`: {reason}")]
     AnswerMalformed {
         /// The server.
         server: String,
@@ -175,7 +175,7 @@ pub enum McpError {
         reason: String,
     },
     /// The server answered with an error of the protocol.
-    #[error("the outside server `{server}` refused: `{message}` ({code})")]
+    #[error("the MCP server `{server}` refused: `{message}` ({code})")]
     ServerRefused {
         /// The server.
         server: String,
@@ -185,7 +185,7 @@ pub enum McpError {
         message: String,
     },
     /// The server wants something of the client that it does not get.
-    #[error("`{tool}` of the outside server `{server}` asked for {wanted}, which is not given to outside servers")]
+    #[error("`{tool}` of the MCP server `{server}` asked for {wanted}, which is not offered to MCP servers")]
     InputRefused {
         /// The server.
         server: String,
@@ -195,7 +195,7 @@ pub enum McpError {
         wanted: &'static str,
     },
     /// The server lists more tools than are looked at.
-    #[error("the outside server `{server}` lists more than {limit} tools")]
+    #[error("the MCP server `{server}` lists more than {limit} tools")]
     TooManyTools {
         /// The server.
         server: String,
@@ -203,15 +203,15 @@ pub enum McpError {
         limit: usize,
     },
     /// The server has no such tool.
-    #[error("the outside server `{server}` has no tool `{tool}`")]
+    #[error("the MCP server `{server}` has no tool `{tool}`")]
     ToolNotFound {
         /// The server.
         server: String,
         /// The tool asked for.
         tool: String,
     },
-    /// The tool is there but the operator has not agreed to it as it is now.
-    #[error("`{tool}` of the outside server `{server}` is withheld: {reason}")]
+    /// The tool is there but the operator has not accepted it as it is now.
+    #[error("`{tool}` of the MCP server `{server}` is withheld: {reason}")]
     ToolWithheld {
         /// The server.
         server: String,
@@ -221,7 +221,7 @@ pub enum McpError {
         reason: String,
     },
     /// Arguments that the tool's schema does not name.
-    #[error("the arguments of `{tool}` of the outside server `{server}` do not fit: {reason}")]
+    #[error("invalid arguments for `{tool}` of the MCP server `{server}`: {reason}")]
     ArgumentsInvalid {
         /// The server.
         server: String,
@@ -231,7 +231,7 @@ pub enum McpError {
         reason: String,
     },
     /// A task of this crate ended in a way that it should not.
-    #[error("the client of outside servers failed: {reason}")]
+    #[error("internal error in the MCP client: {reason}")]
     Internal {
         /// What happened.
         reason: String,
@@ -282,19 +282,19 @@ impl ToStableError for McpError {
                 "choose another name, or remove it first with `palyra mcp remove NAME`",
             ),
             Self::ConfigInvalid { .. } => {
-                ("mcp_config_invalid", Validation, Retry::Pointless, "correct the file; `docs/mcp.md` shows its form")
+                ("mcp_config_invalid", Validation, Retry::Pointless, "fix the file; `docs/mcp.md` shows its format")
             }
             Self::PinsInvalid { .. } => (
                 "mcp_pins_invalid",
                 Validation,
                 Retry::Pointless,
-                "remove the file and pin the tools anew with `palyra mcp test NAME --accept`",
+                "remove the file and pin the tools again with `palyra mcp test NAME --accept`",
             ),
             Self::ClassificationInvalid { .. } => (
                 "mcp_classification_invalid",
                 Validation,
                 Retry::Pointless,
-                "correct the file, or write it anew with `palyra mcp classify NAME --replace`",
+                "fix the file, or rewrite it with `palyra mcp classify NAME --replace`",
             ),
             Self::File { .. } => (
                 "mcp_file_unusable",
@@ -303,49 +303,49 @@ impl ToStableError for McpError {
                 "check the path, its permissions and the free space",
             ),
             Self::UrlRefused { .. } => {
-                ("mcp_url_refused", Validation, Retry::Pointless, "use an https:// address, or http:// on this machine")
+                ("mcp_url_refused", Validation, Retry::Pointless, "use an https:// URL, or http:// on this machine")
             }
             Self::HeaderInvalid { .. } => (
                 "mcp_header_invalid",
                 Validation,
                 Retry::Pointless,
-                "write --header NAME=REFERENCE with a reference such as env:TOKEN",
+                "use `--header NAME=REFERENCE` with a reference such as env:TOKEN",
             ),
             Self::StartFailed { .. } => (
                 "mcp_server_start_failed",
                 Dependency,
                 Retry::Pointless,
-                "check the command; the server sees only the environment variables that its entry names",
+                "check the command; the server gets only the environment variables listed in its entry",
             ),
             Self::ConnectFailed { .. } => {
-                ("mcp_connect_failed", Dependency, Retry::MayHelp, "`palyra mcp test NAME` shows what the server says")
+                ("mcp_connect_failed", Dependency, Retry::MayHelp, "`palyra mcp test NAME` shows the server's output")
             }
             Self::ConnectTimeout { .. } => (
                 "mcp_connect_timeout",
                 Dependency,
                 Retry::MayHelp,
-                "`palyra mcp test NAME` shows what the server says; a first start may be downloading",
+                "`palyra mcp test NAME` shows the server's output; it may still be downloading on its first start",
             ),
             Self::Unavailable { .. } => {
-                ("mcp_server_unavailable", Availability, Retry::MayHelp, "`palyra mcp test NAME` tries it at once")
+                ("mcp_server_unavailable", Availability, Retry::MayHelp, "`palyra mcp test NAME` retries at once")
             }
             Self::Disconnected { .. } => (
                 "mcp_server_disconnected",
                 Dependency,
                 Retry::MayHelp,
-                "whether the call had an effect is unknown; look before it is made again",
+                "the call may have taken effect; check before repeating it",
             ),
             Self::CallTimeout { .. } => (
                 "mcp_call_timeout",
                 Dependency,
                 Retry::MayHelp,
-                "whether the call had an effect is unknown; look before it is made again",
+                "the call may have taken effect; check before repeating it",
             ),
             Self::Cancelled { .. } => (
                 "mcp_call_cancelled",
                 Conflict,
                 Retry::Pointless,
-                "the server was told to stop; whether it had done its work already is unknown",
+                "the server was asked to stop; the call may already have taken effect",
             ),
             Self::OutputTooLarge { .. } => {
                 ("mcp_output_too_large", Dependency, Retry::Pointless, "ask for less, for example with a limit")
@@ -354,13 +354,16 @@ impl ToStableError for McpError {
                 "mcp_answer_malformed",
                 Dependency,
                 Retry::Pointless,
-                "the server does not keep to the protocol; report it to its makers",
+                "the server violates the protocol; report it to its authors",
             ),
-            Self::ServerRefused { .. } => {
-                ("mcp_server_refused", Dependency, Retry::Pointless, "the words in backticks are the server's own")
-            }
+            Self::ServerRefused { .. } => (
+                "mcp_server_refused",
+                Dependency,
+                Retry::Pointless,
+                "the text in backticks is the server's own message",
+            ),
             Self::InputRefused { .. } => {
-                ("mcp_input_refused", Policy, Retry::Pointless, "give the tool everything it needs in its arguments")
+                ("mcp_input_refused", Policy, Retry::Pointless, "pass everything the tool needs in its arguments")
             }
             Self::TooManyTools { .. } => {
                 ("mcp_too_many_tools", Dependency, Retry::Pointless, "use a server that offers fewer tools")
@@ -372,12 +375,12 @@ impl ToStableError for McpError {
                 "mcp_tool_withheld",
                 Policy,
                 Retry::Pointless,
-                "look at it with `palyra mcp test NAME`, then agree with `palyra mcp test NAME --accept`",
+                "review it with `palyra mcp test NAME`, then accept it with `palyra mcp test NAME --accept`",
             ),
             Self::ArgumentsInvalid { .. } => {
-                ("mcp_arguments_invalid", Validation, Retry::Pointless, "use the arguments that the schema names")
+                ("mcp_arguments_invalid", Validation, Retry::Pointless, "use the arguments listed in the tool's schema")
             }
-            Self::Internal { .. } => ("mcp_internal_error", Internal, Retry::Pointless, "report it as a defect"),
+            Self::Internal { .. } => ("mcp_internal_error", Internal, Retry::Pointless, "please report this as a bug"),
         };
         StableErrorEnvelope::new(code, category, self.to_string()).retryable(retry).hint(hint)
     }

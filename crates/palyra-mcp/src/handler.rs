@@ -51,11 +51,11 @@ impl Closed {
     pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::EndOfOutput => "its output ended",
-            Self::Babbling => "it writes what is not the protocol",
-            Self::Flooding => "it sends more messages than are taken",
-            Self::Oversized => "it sent a message beyond the limit",
+            Self::Babbling => "it printed something other than protocol messages",
+            Self::Flooding => "it sends too many messages",
+            Self::Oversized => "it sent a message that is too large",
             Self::Echoing => "it repeats what it is sent, so it is not an MCP server",
-            Self::Silent => "it left several calls without an answer",
+            Self::Silent => "it left several calls unanswered",
         }
     }
 }
@@ -167,7 +167,7 @@ pub(crate) struct Handler {
 }
 
 fn refused(what: &str) -> ErrorData {
-    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("this client gives outside servers no {what}"), None)
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("this client does not offer {what} to MCP servers"), None)
 }
 
 #[expect(deprecated, reason = "newer revisions drop sampling and roots; servers of older ones still ask")]

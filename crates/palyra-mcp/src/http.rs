@@ -87,7 +87,7 @@ fn secret_headers(config: &HttpConfig, environment: &Environment) -> Result<Head
         };
         let mut value = HeaderValue::from_str(&text).map_err(|_| McpError::HeaderInvalid {
             name: name.clone(),
-            reason: "its secret holds characters that no header can carry",
+            reason: "its secret contains characters that are not allowed in a header",
         })?;
         value.set_sensitive(true);
         headers.insert(header, value);
@@ -233,7 +233,7 @@ async fn read(mut response: reqwest::Response, limit: usize) -> Result<(Vec<u8>,
 /// Why a stream of events broke off.
 #[derive(Debug, thiserror::Error)]
 enum EventError {
-    #[error("an event is beyond the limit")]
+    #[error("an event is too large")]
     TooLarge,
     #[error(transparent)]
     Broken(reqwest::Error),

@@ -41,9 +41,9 @@ fn part(block: ContentBlock) -> String {
                 let kind = mime_type.unwrap_or_else(|| "application/octet-stream".to_owned());
                 format!("[resource {uri}, {kind}, {} bytes]", bytes(&blob))
             }
-            _ => "[a resource of a kind that is not known]".to_owned(),
+            _ => "[a resource of an unknown kind]".to_owned(),
         },
         ContentBlock::ResourceLink(resource) => format!("[link {} `{}`]", resource.uri, resource.name),
-        _ => "[a part of a kind that is not known]".to_owned(),
+        _ => "[a part of an unknown kind]".to_owned(),
     }
 }

@@ -146,8 +146,8 @@ impl Drop for ServerProcess {
 fn described(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt as _;
     match (status.code(), status.signal()) {
-        (Some(code), _) => format!("its program ended with exit code {code}"),
-        (None, Some(signal)) => format!("its program was ended by signal {signal}"),
-        (None, None) => "its program ended".to_owned(),
+        (Some(code), _) => format!("its process exited with code {code}"),
+        (None, Some(signal)) => format!("its process was killed by signal {signal}"),
+        (None, None) => "its process exited".to_owned(),
     }
 }

@@ -155,8 +155,7 @@ impl McpRegistry {
     pub fn accept_classification(&self, name: &ServerName) -> Result<PathBuf, McpError> {
         let server = self.server(name)?;
         let path = self.files(name).classification;
-        let missing =
-            || McpError::ClassificationInvalid { path: path.clone(), reason: "there is no such file".to_owned() };
+        let missing = || McpError::ClassificationInvalid { path: path.clone(), reason: "no such file".to_owned() };
         let text = files::read(&path)?.ok_or_else(missing)?;
         files::replace(&path, &ClassificationFile::accept(&text, &path)?)?;
         server.files_changed();

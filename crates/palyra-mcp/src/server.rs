@@ -208,7 +208,7 @@ impl McpServer {
         if let Some(structured) =
             outcome.structured.take_if(|found| promised.as_ref().is_some_and(|promised| !conforms(found, promised)))
         {
-            tracing::warn!(server, tool, "a structured result is not what its schema promises; it counts as text");
+            tracing::warn!(server, tool, "a structured result does not match its schema; it is treated as text");
             if outcome.text.is_empty() {
                 outcome.text = structured.to_string();
             }
@@ -255,11 +255,11 @@ impl McpServer {
         let arguments = match &call.arguments {
             Value::Object(map) => map.clone(),
             Value::Null => Map::new(),
-            _ => return Err(invalid("they are no object".to_owned())),
+            _ => return Err(invalid("expected an object".to_owned())),
         };
         let known: Vec<&str> = tool.description.argument_names().collect();
         match arguments.keys().find(|name| !known.contains(&name.as_str())) {
-            Some(unknown) => Err(invalid(format!("the schema does not name `{}`", quoted(unknown)))),
+            Some(unknown) => Err(invalid(format!("the schema has no `{}`", quoted(unknown)))),
             None => Ok(arguments),
         }
     }
@@ -324,12 +324,12 @@ impl McpServer {
                 });
                 // Until something was exchanged this counts as one more failure: a server that dies after each handshake is not
                 // started over and over.
-                self.count_failure(&mut link, "it went away before it answered anything".to_owned());
+                self.count_failure(&mut link, "it closed the connection before answering".to_owned());
                 link.connection = Some(Arc::clone(&connection));
                 Ok(connection)
             }
             Err(ConnectFailure { error, last_words }) => {
-                tracing::warn!(server = %self.name, %error, "an outside server cannot be used");
+                tracing::warn!(server = %self.name, %error, "an MCP server is unavailable");
                 self.count_failure(&mut link, error.to_string());
                 self.note(|status| {
                     status.failures = link.failures;

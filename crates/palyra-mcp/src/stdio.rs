@@ -180,7 +180,7 @@ fn parsed(line: &[u8]) -> Option<ServerJsonRpcMessage> {
     let value: Value = serde_json::from_slice(line).ok()?;
     let answer = value.get("result").is_some() || value.get("error").is_some();
     let id: RequestId = serde_json::from_value(value.get("id")?.clone()).ok()?;
-    answer.then(|| error_for(id, "the answer cannot be understood"))
+    answer.then(|| error_for(id, "the answer is not a valid protocol message"))
 }
 
 /// Whether a line is a request that only clients make: whoever writes it sends back what it read.

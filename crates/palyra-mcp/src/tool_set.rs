@@ -68,8 +68,8 @@ impl Withheld {
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::Changed => "it differs from what the operator agreed to",
-            Self::New => "the operator has not agreed to it",
+            Self::Changed => "it has changed since the operator accepted it",
+            Self::New => "the operator has not accepted it yet",
             Self::Ambiguous => "another tool of this server has the same name",
         }
     }
@@ -141,7 +141,7 @@ impl ToolSet {
         for tool in &set.withheld {
             tracing::warn!(
                 server = %server, tool = %crate::error::quoted(&tool.description.name), why = tool.why.reason(),
-                "a tool of an outside server is withheld until the operator agrees: `palyra mcp test {server} --accept`"
+                "a tool of an MCP server is withheld until the operator accepts it: `palyra mcp test {server} --accept`"
             );
         }
         Ok(set)

@@ -6,7 +6,7 @@ use crate::{HOST_WIT, PLUGIN_WIT, SDK_WORLDS_WIT};
 
 /// The first lines.
 const ORIGIN: &str =
-    "// Made from crates/palyra-plugins/wit; `cargo run -p palyra-plugins --example flat_wit` prints it anew.\n\n";
+    "// Generated from crates/palyra-plugins/wit by `cargo run -p palyra-plugins --example flat_wit`.\n\n";
 
 /// The package `palyra:sdk` with the other two nested in it.
 #[must_use]

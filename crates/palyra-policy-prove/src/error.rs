@@ -27,13 +27,13 @@ pub enum ProveError {
         reason: String,
     },
     /// The solver came to no answer in time.
-    #[error("the SMT solver found no answer within {} s", limit.as_secs())]
+    #[error("the SMT solver timed out after {} s", limit.as_secs())]
     TimedOut {
         /// How long it had.
         limit: Duration,
     },
     /// A policy of the base can fail, and then denies; that is not compared.
-    #[error("the policy `{policy}` can fail while it is evaluated, so nothing can be shown about it")]
+    #[error("evaluating the policy `{policy}` can fail, so nothing can be proved about it")]
     CanFail {
         /// The policy.
         policy: String,
@@ -76,18 +76,20 @@ impl ToStableError for ProveError {
                 "install z3 (`pip install z3-solver` contains the program) or cvc5, or name one with PALYRA_SMT_SOLVER",
             ),
             Self::BadSolver { .. } => {
-                ("solver_unusable", Validation, "let PALYRA_SMT_SOLVER name the program z3 or cvc5 by its full path")
+                ("solver_unusable", Validation, "set PALYRA_SMT_SOLVER to the full path of z3 or cvc5")
             }
             Self::SolverFailed { .. } => ("solver_failed", Dependency, "use a current z3 (4.12 or newer) or cvc5"),
             Self::TimedOut { .. } => {
                 ("solver_timeout", Availability, "allow more time with --timeout, or compare a smaller change")
             }
             Self::CanFail { .. } => {
-                ("policy_can_fail", Conflict, "bound the numbers that the policy computes with, or do not compute")
+                ("policy_can_fail", Conflict, "bound the numbers in the policy's arithmetic, or avoid arithmetic")
             }
-            Self::NotAnalysable { .. } => {
-                ("policy_not_analysable", Validation, "use `palyra policy diff` and `simulate` for this change")
-            }
+            Self::NotAnalysable { .. } => (
+                "policy_not_analysable",
+                Validation,
+                "use `palyra policy diff` and `palyra policy simulate` for this change",
+            ),
         };
         StableErrorEnvelope::new(code, category, self.to_string()).hint(hint)
     }

@@ -158,7 +158,7 @@ impl Reader<'_> {
             "Run" => self.run(uid).map(Principal::Run),
             "User" => Some(Principal::User(named(uid))),
             "Device" => {
-                let owner = self.above(uid, "User").into_iter().next().unwrap_or_else(|| "somebody".to_owned());
+                let owner = self.above(uid, "User").into_iter().next().unwrap_or_else(|| "someone".to_owned());
                 Some(Principal::Device { id: named(uid), owner })
             }
             "Channel" => Some(Principal::Channel(named(uid))),

@@ -81,12 +81,12 @@ impl Annotations {
                         "agreed" => Approval::Agreed,
                         other => {
                             let known = "\"required\", \"waived\" or \"agreed\"";
-                            return Err(bad(format!("`@approval` is {known}, not `{other}`")));
+                            return Err(bad(format!("`@approval` must be {known}, not `{other}`")));
                         }
                     });
                 }
                 "guard" if value == "approval" => guard = Some(()),
-                "guard" => return Err(bad(format!("`@guard` is \"approval\", not `{value}`"))),
+                "guard" => return Err(bad(format!("`@guard` must be \"approval\", not `{value}`"))),
                 "reason_person" => reason_person = Some(value.to_owned()),
                 "reason_model" => reason_model = Some(value.to_owned()),
                 "note" => {}
@@ -99,18 +99,18 @@ impl Annotations {
             (Effect::Permit, Some(Approval::Required), None) => Role::PermitIfApproved,
             (Effect::Permit, Some(Approval::Waived), None) => Role::PermitUnasked,
             (Effect::Permit, Some(Approval::Agreed), None) => Role::Agreed,
-            (Effect::Permit, _, Some(())) => return Err(bad("`@guard` belongs on a forbid".to_owned())),
+            (Effect::Permit, _, Some(())) => return Err(bad("`@guard` is only allowed on a forbid".to_owned())),
             // An approval cannot soften a forbid; the linter says that the annotation does nothing.
             (Effect::Forbid, _, None) => Role::Forbid,
             (Effect::Forbid, None, Some(())) => Role::Guard,
             (Effect::Forbid, Some(_), Some(())) => {
-                return Err(bad("`@guard` and `@approval` exclude each other".to_owned()));
+                return Err(bad("`@guard` and `@approval` cannot be combined".to_owned()));
             }
         };
         let name =
             name.ok_or_else(|| PolicyError::BadId { at: at.clone(), reason: "a policy needs an `@id`".into() })?;
         if !is_plain(&name) {
-            let reason = format!("`{name}` is no id: use lower case letters, digits, `_` and `-`");
+            let reason = format!("`{name}` is not a valid id: use lower-case letters, digits, `_` and `-`");
             return Err(PolicyError::BadId { at: at.clone(), reason });
         }
         Ok(Self { name, role, approval, reason_person, reason_model })

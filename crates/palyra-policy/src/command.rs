@@ -85,7 +85,9 @@ impl PolicySet {
 fn settled(mut decision: Decision) -> Decision {
     if decision.verdict == ToolVerdict::NeedsApproval {
         decision.verdict = ToolVerdict::Deny;
-        decision.person.push("nobody can be asked about a command, so what needs an approval is denied".to_owned());
+        decision
+            .person
+            .push("commands cannot be approved interactively, so one that needs an approval is denied".to_owned());
         decision.model.push("a command that needs an approval is denied".to_owned());
     }
     decision

@@ -29,7 +29,8 @@ pub(crate) fn compile(names: &Names, source: &PolicySource) -> Result<Vec<Compil
     let PolicySource { file, stem, text } = source;
     if !is_plain(stem) {
         let at = Place { file: file.clone(), line: 1 };
-        let reason = format!("`{stem}` cannot begin an id: name the file with lower case letters, digits, `_` and `-`");
+        let reason =
+            format!("`{stem}` cannot be part of an id: use lower-case letters, digits, `_` and `-` in the file name");
         return Err(PolicyError::BadId { at, reason });
     }
     complexity::check(source)?;

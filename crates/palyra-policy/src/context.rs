@@ -91,7 +91,7 @@ fn effect(
         (ActionKind::Connect | ActionKind::Browse, None) => {
             return Err(PolicyError::bad_request(format!("`{action}` needs a connection")));
         }
-        (_, Some(_)) => return Err(PolicyError::bad_request(format!("`{action}` has no connection"))),
+        (_, Some(_)) => return Err(PolicyError::bad_request(format!("`{action}` takes no connection"))),
         (_, None) => {}
     }
     match (action, &facts.secret_for) {
@@ -103,7 +103,7 @@ fn effect(
         (ActionKind::UseSecret, None) => {
             return Err(PolicyError::bad_request("`secret.use` needs the host it is for"));
         }
-        (_, Some(_)) => return Err(PolicyError::bad_request(format!("`{action}` uses no secret"))),
+        (_, Some(_)) => return Err(PolicyError::bad_request(format!("`{action}` takes no secret"))),
         (_, None) => {}
     }
     Ok(pairs)
@@ -125,7 +125,7 @@ const MAX_WORD_BYTES: usize = 128;
 fn command(facts: &CommandFacts, own: bool) -> Result<Pairs, PolicyError> {
     for word in [&facts.command, &facts.via] {
         if word.is_empty() || word.len() > MAX_WORD_BYTES {
-            let reason = format!("a command and its way in are words of 1 to {MAX_WORD_BYTES} bytes");
+            let reason = format!("the command and its transport must each have 1 to {MAX_WORD_BYTES} bytes");
             return Err(PolicyError::bad_request(reason));
         }
     }

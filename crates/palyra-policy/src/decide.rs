@@ -91,7 +91,7 @@ impl PolicySet {
     pub fn decide_all(&self, requests: &[Request]) -> Decision {
         let together = requests.iter().map(|request| self.decide(request)).reduce(Decision::and);
         together.unwrap_or_else(|| {
-            let reason = "the call names no effect".to_owned();
+            let reason = "the call declares no effect".to_owned();
             self.decision(ToolVerdict::Deny, Vec::new(), vec![reason.clone()], vec![reason], Vec::new())
         })
     }
@@ -153,7 +153,7 @@ impl PolicySet {
         });
         let (mut person, mut model) = (Vec::new(), Vec::new());
         for entry in &determining {
-            let otherwise = || format!("policy `{}` says so", entry.id);
+            let otherwise = || format!("decided by policy `{}`", entry.id);
             let filled = |reason: &Option<String>, reader| {
                 reason.as_ref().map_or_else(otherwise, |text| fill(text, request, reader))
             };
@@ -162,7 +162,7 @@ impl PolicySet {
         }
         if determining.is_empty() {
             let what = nothing_permits(request);
-            model.push(format!("{what}; do not try to reach the same effect in another way"));
+            model.push(format!("{what}; do not try to achieve the same effect another way"));
             person.push(what);
         }
         let mut policies: Vec<String> = determining.iter().map(|entry| entry.id.clone()).collect();
@@ -182,8 +182,8 @@ impl PolicySet {
 
     /// A denial because the request cannot be decided.
     fn refusal(&self, request: &Request, error: &PolicyError) -> Decision {
-        let person = vec![format!("`{}` was not understood, so it is denied", request.action)];
-        let model = vec!["the call cannot be judged as it is".to_owned()];
+        let person = vec![format!("`{}` could not be interpreted, so it is denied", request.action)];
+        let model = vec!["the call could not be evaluated".to_owned()];
         self.decision(ToolVerdict::Deny, Vec::new(), person, model, vec![error.to_stable().to_string()])
     }
 

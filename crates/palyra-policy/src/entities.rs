@@ -112,7 +112,7 @@ fn path(names: &Names, name: &str, location: Location) -> Result<Entity, PolicyE
     let inside = location == Location::InsideWorkspace;
     let leaves = name.starts_with('/') || name.split('/').any(|part| part == "..");
     if inside && leaves {
-        return Err(PolicyError::bad_request(format!("`{name}` cannot lie inside the workspace")));
+        return Err(PolicyError::bad_request(format!("`{name}` cannot be inside the workspace")));
     }
     let root = if name.starts_with('/') { "/" } else { "." };
     let mut parents = HashSet::new();

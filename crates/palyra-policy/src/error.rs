@@ -162,7 +162,7 @@ pub enum PolicyError {
         reason: String,
     },
     /// A pattern that nobody may agree to.
-    #[error("the pattern cannot be agreed to: {reason}")]
+    #[error("the pattern cannot be allowed: {reason}")]
     BadPattern {
         /// What is wrong.
         reason: String,
@@ -176,7 +176,7 @@ pub enum PolicyError {
         reason: String,
     },
     /// The embedded schema or index is broken: a defect of Palyra.
-    #[error("the policy engine is broken: {reason}")]
+    #[error("internal error in the policy engine: {reason}")]
     Broken {
         /// What is wrong.
         reason: String,
@@ -237,38 +237,40 @@ impl ToStableError for PolicyError {
     fn to_stable(&self) -> StableErrorEnvelope {
         use ErrorCategory::{Internal, NotFound, Policy, Validation};
         let (code, category, hint) = match self {
-            Self::Malformed { .. } => ("policy_malformed", Validation, "correct the line; the policies in force stay"),
+            Self::Malformed { .. } => {
+                ("policy_malformed", Validation, "fix the line; the policies in force are unchanged")
+            }
             Self::Invalid { .. } => ("policy_invalid", Validation, "compare the policy with the published schema"),
             Self::UnknownEntity { .. } => {
-                ("policy_unknown_entity", Validation, "use a type, value or action of the published schema")
+                ("policy_unknown_entity", Validation, "use a type, value or action from the published schema")
             }
             Self::Include { .. } => {
-                ("policy_include", Validation, "put the other file into the same directory; all of it is loaded")
+                ("policy_include", Validation, "put the other file into the same directory; every file in it is loaded")
             }
-            Self::FileTooLarge { .. } => {
-                ("policy_file_too_large", Validation, "split the file or remove what is not policy")
-            }
+            Self::FileTooLarge { .. } => ("policy_file_too_large", Validation, "split the file"),
             Self::SetTooLarge { .. } => {
                 ("policy_set_too_large", Validation, "use templates with grants instead of copies")
             }
             Self::NotUtf8 { .. } => ("policy_not_utf8", Validation, "save the file as UTF-8"),
-            Self::Unreadable { .. } => {
-                ("policy_unreadable", Validation, "check its permissions, those of the directories above it, and links")
-            }
+            Self::Unreadable { .. } => (
+                "policy_unreadable",
+                Validation,
+                "check its permissions, those of its parent directories, and symbolic links",
+            ),
             Self::NotFound { .. } => (
                 "policy_not_found",
                 NotFound,
-                "check the spelling; `palyra config get policy.directory` shows which directory is in force",
+                "check the spelling; `palyra config get policy.directory` prints the configured directory",
             ),
             Self::WrongKind { .. } => (
                 "policy_wrong_kind",
                 Validation,
-                "policies are a directory or one `*.cedar` file; cases are `*.policy-test.toml` files",
+                "policies are a directory or one `*.cedar` file; tests are `*.policy-test.toml` files",
             ),
             Self::UnknownFile { .. } => (
                 "policy_file_unknown",
                 Validation,
-                "the directory holds `*.cedar`, `*.policy-test.toml`, `grants.toml` and `*.md` alone",
+                "the directory may contain only `*.cedar`, `*.policy-test.toml`, `grants.toml` and `*.md`",
             ),
             Self::DuplicateId { .. } => ("policy_duplicate_id", Validation, "give one of them another `@id`"),
             Self::BadId { .. } => ("policy_id_invalid", Validation, "give the policy an `@id(\"lower_case_name\")`"),
@@ -280,18 +282,22 @@ impl ToStableError for PolicyError {
             Self::TemplateWithoutSlot { .. } => {
                 ("policy_template_without_slot", Validation, "name a policy with `?principal` or `?resource`")
             }
-            Self::UnknownTemplate { .. } => ("policy_template_unknown", Validation, "name a template by its full id"),
+            Self::UnknownTemplate { .. } => ("policy_template_unknown", Validation, "use the template's full id"),
             Self::BadGrant { .. } | Self::BadGrantsFile { .. } => {
                 ("policy_grant_invalid", Validation, "give exactly the slots of the template, as `Type::\"id\"`")
             }
-            Self::BadRequest { .. } => ("policy_request_invalid", Policy, "what does not fit the schema is denied"),
+            Self::BadRequest { .. } => {
+                ("policy_request_invalid", Policy, "a request that does not match the schema is denied")
+            }
             Self::BadPattern { .. } => {
-                ("policy_pattern_invalid", Validation, "approve the call once, or agree to a narrower pattern")
+                ("policy_pattern_invalid", Validation, "approve the call once, or allow a narrower pattern")
             }
             Self::BadTestFile { .. } => {
-                ("policy_test_malformed", Validation, "compare the file with the shipped cases")
+                ("policy_test_malformed", Validation, "compare the file with the shipped tests")
             }
-            Self::Broken { .. } => ("policy_engine_broken", Internal, "report this; nothing is permitted meanwhile"),
+            Self::Broken { .. } => {
+                ("policy_engine_broken", Internal, "please report this; nothing is permitted until it is resolved")
+            }
         };
         StableErrorEnvelope::new(code, category, self.to_string()).hint(hint)
     }

@@ -61,7 +61,7 @@ impl Grant {
     /// Adds the grant's policy to a set that holds its template.
     pub(crate) fn link(&self, set: &mut CedarSet) -> Result<(), PolicyError> {
         if !is_plain(&self.id) {
-            return Err(self.bad("the id is made of lower case letters, digits, `_` and `-`"));
+            return Err(self.bad("the id may contain only lower-case letters, digits, `_` and `-`"));
         }
         let template = PolicyId::new(&self.template);
         if set.policy(&template).is_some() {

@@ -85,13 +85,13 @@ fn look(set: &PolicySet, known: &KnownEntities) -> Result<Vec<Finding>, PolicyEr
                 findings.push(finding(LintRule::OverBroadPermit, entry, message));
             }
             if matches!(entry.annotations.approval, Some(Approval::Waived | Approval::Agreed)) {
-                let message = "waives every question for everybody, without a condition";
+                let message = "waives every approval for everyone, unconditionally";
                 findings.push(finding(LintRule::UnconditionalWaiver, entry, message));
             }
         }
         if policy.effect() == Effect::Permit && looks_at_signals(policy) {
             let message =
-                "permits by signals of injection, which an attacker can word around; use them in a forbid or a guard";
+                "permits based on injection signals, which an attacker can evade; use them in a forbid or a guard";
             findings.push(finding(LintRule::PermitBySignals, entry, message));
         }
         for literal in policy.entity_literals() {
@@ -155,7 +155,7 @@ fn annotations(entry: &PolicyEntry, findings: &mut Vec<Finding>) {
         }
     }
     if annotations.role == crate::Role::Forbid && annotations.approval.is_some() {
-        let message = "`@approval` does nothing on a forbid; `@guard(\"approval\")` forbids unless a person agrees";
+        let message = "`@approval` has no effect on a forbid; `@guard(\"approval\")` forbids unless a person approves";
         findings.push(finding(LintRule::ApprovalOnForbid, entry, message));
     }
 }

@@ -132,10 +132,10 @@ impl ValuePattern {
         }
         if let Self::Prefix(prefix) = self {
             if prefix.trim_end_matches([' ', '/']).is_empty() || !prefix.ends_with([' ', '/']) {
-                return bad("a beginning ends with a space or a `/` after something else");
+                return bad("a prefix must end with a space, or with a `/` after other text");
             }
             if NEVER_IN_THE_REST.iter().any(|piece| prefix.contains(piece)) {
-                return bad("a beginning has no signs of a shell and no `..`");
+                return bad("a prefix may not contain shell metacharacters or `..`");
             }
         }
         Ok(())
@@ -194,7 +194,7 @@ impl ValuePattern {
                 values.iter().map(|value| format!("`{}`", shown(value))).collect::<Vec<_>>().join(" or ")
             }
             Self::Prefix(prefix) => format!("`{}*`", shown(prefix)),
-            Self::AnyTrusted => "anything you or the operator gave".to_owned(),
+            Self::AnyTrusted => "any value given by you or the operator".to_owned(),
         }
     }
 }
@@ -255,7 +255,7 @@ impl PatternGrant {
         let reach = match &self.scope {
             PatternScope::Run(_) => "in this run",
             PatternScope::Session(_) => "in this session",
-            PatternScope::User(_) => "in everything you do",
+            PatternScope::User(_) => "in all your sessions",
         };
         let until = self.expires_at.map(|until| format!(" until {}", until.to_rfc3339())).unwrap_or_default();
         format!("{} {reach}{until}", self.pattern.sentence())
@@ -296,7 +296,7 @@ impl Pattern {
 /// When the pattern is none that may be agreed to, or the engine is broken.
 pub fn pattern_policy(grant: &PatternGrant) -> Result<String, PolicyError> {
     if !is_plain(&grant.id) {
-        return Err(PolicyError::bad_pattern("the id is made of lower case letters, digits, `_` and `-`"));
+        return Err(PolicyError::bad_pattern("the id may contain only lower-case letters, digits, `_` and `-`"));
     }
     grant.pattern.check()?;
     let principal = match &grant.scope {
@@ -307,11 +307,11 @@ pub fn pattern_policy(grant: &PatternGrant) -> Result<String, PolicyError> {
     // Braces would be placeholders.
     let sentence = grant.sentence().replace(['{', '}'], "|");
     let mut text = format!(
-        "@id({})\n@approval(\"agreed\")\n@note({})\n@reason_person({})\n@reason_model(\"a person agreed to calls like this\")\n\
+        "@id({})\n@approval(\"agreed\")\n@note({})\n@reason_person({})\n@reason_model(\"a person has allowed calls like this\")\n\
          permit ({principal}, action in Action::\"effect\", resource)\n",
         quoted(&grant.id),
         quoted(&format!("approval {}", grant.approval)),
-        quoted(&format!("a person agreed to {sentence}")),
+        quoted(&format!("a person allowed {sentence}")),
     );
     let mut conditions = grant.pattern.conditions();
     conditions.extend(grant.expires_at.map(|until| format!("when {{ context.now < {} }}", until.0)));

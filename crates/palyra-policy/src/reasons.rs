@@ -190,12 +190,14 @@ fn origin(argument: &Argument, kind: SinkKind) -> String {
     }
     let source = argument.source.as_deref().map(shown);
     match (counted(argument), source) {
-        (Provenance::Invented, _) => line.push_str("was made up by the model"),
+        (Provenance::Invented, _) => line.push_str("was chosen by the model; it is not in your request"),
         (Provenance::Trusted, None) => line.push_str("was given by the user or the operator"),
-        (Provenance::ToolTrusted, None) => line.push_str("comes from a tool's own field"),
+        (Provenance::ToolTrusted, None) => line.push_str("comes from a trusted field of a tool"),
         (Provenance::Variable, None) => line.push_str("comes from a variable"),
         (Provenance::Pointed | Provenance::Untrusted, None) => line.push_str("comes from untrusted text"),
-        (Provenance::Pointed, Some(source)) => line.push_str(&format!("stands in {source}, where the user pointed")),
+        (Provenance::Pointed, Some(source)) => {
+            line.push_str(&format!("comes from {source}, which the user referred to"))
+        }
         (_, Some(source)) => line.push_str(&format!("comes from {source}")),
     }
     if let Some(sentence) = argument.sentence.as_deref().filter(|_| kind != SinkKind::Credential) {

@@ -13,7 +13,7 @@ pub enum ProtoError {
         field: String,
     },
     /// A field whose value does not fit.
-    #[error("the field `{field}` is wrong: {reason}")]
+    #[error("the field `{field}` is invalid: {reason}")]
     Invalid {
         /// Path of the field, such as `event.run_id`.
         field: String,

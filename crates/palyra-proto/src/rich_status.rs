@@ -104,12 +104,12 @@ fn foreign(status: &Status) -> StableErrorEnvelope {
         Code::Unimplemented => {
             return StableErrorEnvelope::new("unsupported_rpc", ErrorCategory::Availability, message)
                 .retryable(Retry::Pointless)
-                .hint("check that client and daemon are of the same version");
+                .hint("check that client and daemon have the same version");
         }
         Code::Ok | Code::Unknown | Code::Internal | Code::DataLoss => ErrorCategory::Internal,
     };
     StableErrorEnvelope::new("rpc_failed", category, message)
-        .hint("check that the address is that of a Palyra daemon; its log says more")
+        .hint("check that the address belongs to a Palyra daemon; its log may have details")
 }
 
 /// Whether something had to be left out of an envelope.

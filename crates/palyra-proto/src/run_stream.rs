@@ -111,7 +111,8 @@ impl TryFrom<wire::CallProgress> for CallProgress {
     type Error = ProtoError;
     fn try_from(progress: wire::CallProgress) -> Result<Self, ProtoError> {
         let percent = progress.percent.map(|percent| {
-            u8::try_from(percent).map_err(|_| ProtoError::invalid("percent", format!("`{percent}` is no percentage")))
+            u8::try_from(percent)
+                .map_err(|_| ProtoError::invalid("percent", format!("`{percent}` is not a percentage")))
         });
         Ok(Self {
             call_id: progress.call_id,

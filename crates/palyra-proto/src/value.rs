@@ -44,12 +44,12 @@ pub fn contract_from_wire<T: ContractEnum>(number: i32, field: &str) -> Result<T
         .checked_sub(1)
         .and_then(|position| usize::try_from(position).ok())
         .and_then(|position| T::ALL.get(position).copied())
-        .ok_or_else(|| ProtoError::invalid(field, format!("`{number}` is no {}", T::CONTRACT)))
+        .ok_or_else(|| ProtoError::invalid(field, format!("`{number}` is not a valid {}", T::CONTRACT)))
 }
 
 /// Reads JSON text.
 pub fn json_from_wire(text: &str, field: &str) -> Result<Value, ProtoError> {
-    serde_json::from_str(text).map_err(|error| ProtoError::invalid(field, format!("not JSON: {error}")))
+    serde_json::from_str(text).map_err(|error| ProtoError::invalid(field, format!("not valid JSON: {error}")))
 }
 
 /// Reads an id, a digest or a name.

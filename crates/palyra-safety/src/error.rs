@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SafetyError {
     /// So short a value would match everywhere.
-    #[error("the vault value `{name}` has {bytes} bytes, too few to look for")]
+    #[error("the vault value `{name}` has only {bytes} bytes, too few to scan for")]
     VaultValueTooShort {
         /// Name of the vault entry.
         name: String,
@@ -21,7 +21,7 @@ pub enum SafetyError {
         reason: String,
     },
     /// The text is not a frame with this nonce.
-    #[error("the text is not a frame of untrusted data: {reason}")]
+    #[error("the text is not a valid frame of untrusted data: {reason}")]
     NotAFrame {
         /// What is missing or wrong.
         reason: &'static str,

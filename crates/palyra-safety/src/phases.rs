@@ -62,7 +62,7 @@ pub fn decide(phase: SafetyPhase, scan: &Scan) -> Verdict {
     let mut action = action_for_coverage(phase, scan.coverage);
     let mut reasons = Vec::new();
     if scan.coverage == Coverage::Partial {
-        reasons.push("the text is wrapped in more layers than are unwrapped".to_owned());
+        reasons.push("the text has too many layers of encoding to decode".to_owned());
     }
     for finding in &scan.findings {
         action = action.max(action_for(phase, finding.kind.class(), finding.confidence));

@@ -19,7 +19,7 @@ pub enum PlanError {
         tier: SandboxTier,
     },
     /// The host cannot give the tier and the grant allows no other.
-    #[error("this host cannot give tier `{}`: {}", tier.as_str(), missing.join("; "))]
+    #[error("tier `{}` is not available on this host: {}", tier.as_str(), missing.join("; "))]
     TierUnavailable {
         /// The tier asked for.
         tier: SandboxTier,
@@ -27,7 +27,7 @@ pub enum PlanError {
         missing: Vec<String>,
     },
     /// The grant opens the network in a way that the host cannot confine.
-    #[error("the network cannot be confined here: {reason}")]
+    #[error("network access cannot be confined on this host: {reason}")]
     NetworkUnavailable {
         /// Why not.
         reason: String,
@@ -53,7 +53,7 @@ pub enum PlanError {
         path: PathBuf,
     },
     /// A variable whose name is not in the grant.
-    #[error("the variable `{name}` is not granted")]
+    #[error("the environment variable `{name}` is not granted")]
     VariableNotGranted {
         /// Its name.
         name: String,
@@ -67,7 +67,7 @@ pub enum PlanError {
         reason: &'static str,
     },
     /// More arguments and variables than the kernel takes.
-    #[error("{what} is {bytes} bytes long, at most {limit} fit")]
+    #[error("{what} is {bytes} bytes long; at most {limit} are allowed")]
     ArgumentsTooLong {
         /// Which text, or all together.
         what: String,
@@ -85,15 +85,15 @@ impl ToStableError for PlanError {
             Self::TierUnavailable { .. } => (
                 "sandbox_tier_unavailable",
                 ErrorCategory::Availability,
-                "`palyra sandbox explain` says what this host gives; the grant may allow tier B instead",
+                "`palyra sandbox explain` shows what this host supports; the grant may allow tier B instead",
             ),
             Self::NetworkUnavailable { .. } => (
                 "sandbox_network_unavailable",
                 ErrorCategory::Availability,
-                "run it in tier C, or without network; `palyra sandbox explain` says what this host gives",
+                "run it in tier C, or without network; `palyra sandbox explain` shows what this host supports",
             ),
             Self::LimitZero { .. } => {
-                ("sandbox_limit_zero", ErrorCategory::Validation, "give a limit above zero; there is no `unlimited`")
+                ("sandbox_limit_zero", ErrorCategory::Validation, "set a limit above zero; limits cannot be disabled")
             }
             Self::PlaceReserved { .. } => {
                 ("sandbox_place_reserved", ErrorCategory::Validation, "share a narrower directory")
@@ -106,15 +106,15 @@ impl ToStableError for PlanError {
             Self::VariableNotGranted { .. } => (
                 "sandbox_variable_not_granted",
                 ErrorCategory::Policy,
-                "leave the variable out, or add its name to the environment list of the grant",
+                "remove the variable, or add its name to the grant's environment list",
             ),
             Self::ArgumentInvalid { .. } => {
-                ("sandbox_argument_invalid", ErrorCategory::Validation, "correct the argument; nothing was started")
+                ("sandbox_argument_invalid", ErrorCategory::Validation, "fix the argument; nothing was started")
             }
             Self::ArgumentsTooLong { .. } => (
                 "sandbox_arguments_too_long",
                 ErrorCategory::Validation,
-                "pass the data through standard input or a file of the workspace",
+                "pass the data through standard input or a file in the workspace",
             ),
         };
         StableErrorEnvelope::new(code, category, self.to_string()).hint(hint).retryable(Retry::Pointless)
@@ -176,7 +176,7 @@ pub enum SandboxError {
         reason: String,
     },
     /// The supervisor of a process vanished; the process is dead and how it ended is unknown.
-    #[error("the sandboxed process was lost together with its supervisor")]
+    #[error("the sandboxed process was lost because its supervisor died")]
     Lost,
     /// The escape battery found that the tier does not hold on this host.
     #[error("tier `{}` is not offered: {}", tier.as_str(), failures.join("; "))]
@@ -202,12 +202,12 @@ impl ToStableError for SandboxError {
             Self::ProgramNotFound { .. } => (
                 "sandbox_program_not_found",
                 ErrorCategory::NotFound,
-                "check the name; a program outside /usr must lie in a shared directory",
+                "check the name; a program outside /usr must be in a shared directory",
             ),
             Self::ProgramNotExecutable { .. } => (
                 "sandbox_program_not_executable",
                 ErrorCategory::Validation,
-                "check the mode of the file, its interpreter and its format",
+                "check the file's mode, interpreter and format",
             ),
             Self::WorkingDirectoryUnusable { .. } => {
                 ("sandbox_cwd_unusable", ErrorCategory::NotFound, "choose a directory that exists and can be entered")
@@ -215,15 +215,15 @@ impl ToStableError for SandboxError {
             Self::SetupFailed { .. } => (
                 "sandbox_setup_failed",
                 ErrorCategory::Dependency,
-                "nothing was executed; `palyra sandbox explain` says what this host gives",
+                "nothing was executed; `palyra sandbox explain` shows what this host supports",
             ),
             Self::LauncherFailed { .. } => {
-                ("sandbox_launcher_failed", ErrorCategory::Internal, "nothing was executed; look at the daemon's log")
+                ("sandbox_launcher_failed", ErrorCategory::Internal, "nothing was executed; see the daemon's log")
             }
             Self::Lost => (
                 "sandbox_lost",
                 ErrorCategory::Internal,
-                "the process is dead; look at what it left in the workspace before repeating it",
+                "the process is dead; check what it left in the workspace before running it again",
             ),
             Self::TierUnproven { .. } => (
                 "sandbox_tier_unproven",

@@ -52,7 +52,7 @@ pub fn explain(host: &HostFacts) -> Explanation {
 fn common(host: &HostFacts) -> Vec<String> {
     let mut gives = vec![
         format!("files: Landlock version {}", host.landlock),
-        "system calls: an allow-list; everything else is answered with `no such call`".to_owned(),
+        "system calls: an allow-list; everything else fails with ENOSYS".to_owned(),
         "no new privileges, no capabilities, no inherited descriptors or variables".to_owned(),
     ];
     gives.push(match &host.cgroups {
@@ -69,25 +69,25 @@ fn common(host: &HostFacts) -> Vec<String> {
             )
         }
     });
-    gives.push("limits: wall clock, processor time and bytes written, watched from outside".to_owned());
+    gives.push("limits: wall clock, CPU time and bytes written, enforced from outside".to_owned());
     gives
 }
 
 /// What tier B cannot deny by design, whatever the host.
 pub(crate) const TIER_B_BY_DESIGN: &[&str] = &[
-    "seeing that files exist, with their sizes, owners and times, anywhere the user can look",
-    "changing mode and times of files that belong to the guest's user, also outside the workspace (as root guests own no others)",
+    "seeing that files exist, with their sizes, owners and times, anywhere the user has access",
+    "changing mode and times of files owned by the guest's user, also outside the workspace (none when the daemon runs as root)",
     "seeing which processes run and their command lines",
-    "changing the scheduling of other processes of the guest's user (as root there are none)",
+    "changing the scheduling of other processes of the guest's user (none when the daemon runs as root)",
     "seeing the host's name, its network interfaces and its hardware",
     "filling the disk up to the limit on written bytes, since there is no private file system for temporary files",
-    "with network granted: connecting to the proxy's port numbers on any host, because Landlock knows ports and not addresses",
+    "with network granted: connecting to the proxy's port numbers on any host, because Landlock filters ports, not addresses",
 ];
 
 fn tier_b(host: &HostFacts) -> TierExplanation {
     let mut gives = common(host);
     gives.push(if host.landlock >= LANDLOCK_NETWORK {
-        "network: none, or TCP to the proxy's ports alone".to_owned()
+        "network: none, or TCP to the proxy's ports only".to_owned()
     } else {
         "network: none; this kernel's Landlock cannot limit connections, so none can be granted".to_owned()
     });
@@ -105,12 +105,12 @@ fn tier_c(host: &HostFacts) -> TierExplanation {
     gives.extend([
         "own namespaces: users, mounts, processes, network, IPC, host name".to_owned(),
         "a minimal read-only root, private /tmp, home and shared memory of limited size".to_owned(),
-        "network: its own loopback; the only way out is the egress proxy, where granted".to_owned(),
+        "network: its own loopback; the egress proxy is the only route out, where granted".to_owned(),
         "the whole process tree dies with its first process".to_owned(),
     ]);
     let lacks = vec![
         "leaving a file in the workspace that a trusted tool executes later: such files are reported".to_owned(),
-        "attacks on the kernel through the calls that are allowed, and hardware side channels".to_owned(),
+        "attacks on the kernel through the allowed system calls, and hardware side channels".to_owned(),
     ];
     TierExplanation { tier: SandboxTier::C, missing: missing_for(SandboxTier::C, host), gives, lacks }
 }

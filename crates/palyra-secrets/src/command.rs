@@ -44,7 +44,7 @@ pub fn secret_of_command(
     let words = shlex::split(line).filter(|words| words.first().is_some_and(|word| !word.is_empty()));
     let Some((program, arguments)) = words.as_deref().and_then(<[String]>::split_first) else {
         // The line is not repeated: somebody may have pasted a secret behind `exec:`.
-        return Err(failed("", "its quotes do not match, or it is empty"));
+        return Err(failed("", "its quotes are unbalanced, or it is empty"));
     };
     let deadline = Instant::now() + limits.time;
     let mut running = Running::start(program, arguments, environment)?;
@@ -55,10 +55,10 @@ pub fn secret_of_command(
     }
     let status = running.end(deadline).map_err(|reason| failed(program, reason))?;
     if !status.success() {
-        return Err(failed(program, format!("it ended with {status}")));
+        return Err(failed(program, format!("it exited with {status}")));
     }
     match std::str::from_utf8(&printed).map(str::trim) {
-        Err(_) => Err(failed(program, "it printed bytes that are no UTF-8 text")),
+        Err(_) => Err(failed(program, "its output is not valid UTF-8")),
         Ok("") => Err(failed(program, "it printed nothing")),
         Ok(secret) => Ok(SecretString::from(secret.to_owned())),
     }
@@ -96,7 +96,7 @@ impl Running {
 
     /// All that it prints, up to one byte more than allowed.
     fn output(&mut self, limits: CommandLimits, deadline: Instant) -> Result<Zeroizing<Vec<u8>>, String> {
-        let Some(stdout) = self.child.stdout.take() else { return Err("it has no output".to_owned()) };
+        let Some(stdout) = self.child.stdout.take() else { return Err("its output is not available".to_owned()) };
         let (sender, receiver) = mpsc::sync_channel(1);
         let most = limits.bytes.saturating_add(1);
         let reader = move || {
@@ -120,7 +120,7 @@ impl Running {
     fn end(&mut self, deadline: Instant) -> Result<ExitStatus, String> {
         while !self.has_ended()? {
             if Instant::now() >= deadline {
-                return Err("it did not end in time".to_owned());
+                return Err("it did not exit in time".to_owned());
             }
             std::thread::sleep(LOOK_AGAIN);
         }

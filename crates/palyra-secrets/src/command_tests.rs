@@ -24,7 +24,7 @@ fn what_a_command_prints_is_the_secret() {
     assert_eq!(run("sh -c 'echo whispered >&2; echo s3cret'").unwrap().expose(), "s3cret");
     assert_eq!(
         run("cat").unwrap_err().to_string(),
-        "the command `cat` that a secret refers to gave none: it printed nothing"
+        "the command `cat` that a secret refers to failed: it printed nothing"
     );
 }
 
@@ -38,12 +38,12 @@ fn no_shell_reads_the_line() {
 fn what_fails_says_so_and_nothing_of_what_was_printed() {
     let usual = CommandLimits::default();
     for (line, reason) in [
-        ("sh -c 'echo half-a-s3cret; echo more-s3cret >&2; exit 3'", "it ended with exit status: 3"),
-        ("sh -c 'echo s3cret; kill -9 $$'", "it ended with signal: 9"),
+        ("sh -c 'echo half-a-s3cret; echo more-s3cret >&2; exit 3'", "it exited with exit status: 3"),
+        ("sh -c 'echo s3cret; kill -9 $$'", "it exited with signal: 9"),
         ("/nonexistent/s3cret-manager get it", "it cannot be started"),
-        ("echo 'never closed s3cret", "its quotes do not match"),
-        ("''", "its quotes do not match, or it is empty"),
-        ("printf '\\377\\376'", "no UTF-8 text"),
+        ("echo 'never closed s3cret", "its quotes are unbalanced"),
+        ("''", "its quotes are unbalanced, or it is empty"),
+        ("printf '\\377\\376'", "is not valid UTF-8"),
         ("true", "it printed nothing"),
     ] {
         let shown = refused(line, usual);
@@ -58,7 +58,7 @@ fn one_that_prints_without_end_is_stopped() {
     let limits = CommandLimits { time: Duration::from_secs(2), bytes: 1000 };
     assert!(refused("yes s3cret", limits).contains("more than 1000 bytes"));
     let quiet = CommandLimits { time: Duration::from_millis(500), bytes: 1000 };
-    assert!(refused("sh -c 'echo s3cret; exec >&-; sleep 600'", quiet).contains("it did not end in time"));
+    assert!(refused("sh -c 'echo s3cret; exec >&-; sleep 600'", quiet).contains("it did not exit in time"));
     let exactly = CommandLimits { bytes: 6, ..CommandLimits::default() };
     assert_eq!(secret_of_command("printf s3cret", &environment(), exactly).unwrap().expose(), "s3cret");
     assert!(refused("printf s3cret7", exactly).contains("more than 6 bytes"));

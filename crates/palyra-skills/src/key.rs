@@ -93,16 +93,16 @@ impl FromStr for PublicKey {
         let invalid = |reason: &str| SkillError::KeyInvalid { reason: reason.to_owned() };
         if text.contains("PRIVATE KEY") {
             return Err(invalid(
-                "it is a private key, which nobody else may see; the public one is in the `.pub` file",
+                "it is a private key, which must be kept secret; use the public key in the `.pub` file",
             ));
         }
         let digits =
-            text.trim().strip_prefix("ed25519:").ok_or_else(|| invalid("it does not begin with `ed25519:`"))?;
+            text.trim().strip_prefix("ed25519:").ok_or_else(|| invalid("it does not start with `ed25519:`"))?;
         let mut bytes = [0; 32];
         hex::decode_to_slice(digits, &mut bytes).map_err(|_| invalid("it does not have 64 hexadecimal digits"))?;
         match VerifyingKey::from_bytes(&bytes) {
             Ok(key) if !key.is_weak() => Ok(Self(bytes)),
-            _ => Err(invalid("it is not a point that signatures can be checked with")),
+            _ => Err(invalid("it is not a valid Ed25519 public key")),
         }
     }
 }

@@ -90,7 +90,7 @@ impl TryFrom<String> for SkillId {
     fn try_from(text: String) -> Result<Self, SkillError> {
         let first = text.split('.').next().unwrap_or_default();
         if RESERVED.contains(&first) {
-            return Err(SkillError::name("a skill's id", &text, "this namespace belongs to Palyra"));
+            return Err(SkillError::name("a skill's id", &text, "this namespace is reserved for Palyra"));
         }
         if !is_dotted_name(&text) {
             return Err(SkillError::name("a skill's id", &text, NAME_RULE));
@@ -119,7 +119,7 @@ impl TryFrom<String> for RegistryName {
     }
 }
 
-const NAME_RULE: &str = "use up to 64 characters: words of a-z, 0-9 and `-`, joined by dots, beginning with a letter";
+const NAME_RULE: &str = "use up to 64 characters: words of a-z, 0-9 and `-`, joined by dots, starting with a letter";
 
 /// The version of a skill: semantic versioning, compared by its rules.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -139,7 +139,7 @@ impl FromStr for SkillVersion {
         let version = semver::Version::parse(text).map_err(|error| invalid(&error.to_string()))?;
         if !version.build.is_empty() {
             // Build metadata does not take part in precedence, so two artifacts could claim to be neither older nor newer.
-            return Err(invalid("build metadata (`+…`) is not used"));
+            return Err(invalid("build metadata (`+…`) is not supported"));
         }
         Ok(Self(version))
     }

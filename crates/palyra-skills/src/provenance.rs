@@ -42,7 +42,7 @@ pub struct Provenance {
 impl Provenance {
     /// Reads the file.
     pub fn parse(bytes: &[u8]) -> Result<Self, SkillError> {
-        let invalid = |reason: String| SkillError::StatementInvalid { kind: "a record of provenance", reason };
+        let invalid = |reason: String| SkillError::StatementInvalid { kind: "a provenance record", reason };
         if bytes.len() > MAX_PROVENANCE {
             return Err(invalid("it is larger than 256 KiB".to_owned()));
         }
@@ -50,10 +50,8 @@ impl Provenance {
     }
 
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, SkillError> {
-        let mut bytes = serde_json::to_vec_pretty(self).map_err(|error| SkillError::StatementInvalid {
-            kind: "a record of provenance",
-            reason: error.to_string(),
-        })?;
+        let mut bytes = serde_json::to_vec_pretty(self)
+            .map_err(|error| SkillError::StatementInvalid { kind: "a provenance record", reason: error.to_string() })?;
         bytes.push(b'\n');
         Ok(bytes)
     }

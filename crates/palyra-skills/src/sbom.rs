@@ -28,25 +28,25 @@ pub(crate) struct Sbom {
 impl Sbom {
     /// Reads a list; the error says what is wrong with it.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let value: Value = serde_json::from_slice(bytes).map_err(|error| format!("it is not JSON: {error}"))?;
+        let value: Value = serde_json::from_slice(bytes).map_err(|error| format!("it is not valid JSON: {error}"))?;
         if value.get("bomFormat").and_then(Value::as_str) != Some("CycloneDX") {
             return Err("`bomFormat` is not `CycloneDX`".to_owned());
         }
         match value.get("specVersion").and_then(Value::as_str) {
             Some(version) if VERSIONS.contains(&version) => {}
-            _ => return Err(format!("`specVersion` is none of {}", VERSIONS.join(", "))),
+            _ => return Err(format!("`specVersion` is not one of {}", VERSIONS.join(", "))),
         }
         let components = match value.get("components") {
             None => &Vec::new(),
             Some(Value::Array(components)) if components.len() <= MAX_COMPONENTS => components,
-            Some(_) => return Err("`components` is not a list, or one of more than 10,000 parts".to_owned()),
+            Some(_) => return Err("`components` is not a list, or has more than 10,000 entries".to_owned()),
         };
         let mut digests = BTreeMap::new();
         for (index, component) in components.iter().enumerate() {
             let name = component.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
             let kind = component.get("type").and_then(Value::as_str);
             let (Some(name), Some(_)) = (name, kind) else {
-                return Err(format!("part {index} has no `name` or no `type`"));
+                return Err(format!("component {index} has no `name` or no `type`"));
             };
             if let Some(digest) = sha256_of(component)? {
                 digests.insert(name.to_owned(), digest);
@@ -65,7 +65,7 @@ fn sha256_of(component: &Value) -> Result<Option<Digest>, String> {
     for hash in hashes {
         if hash.get("alg").and_then(Value::as_str) == Some("SHA-256") {
             let content = hash.get("content").and_then(Value::as_str).unwrap_or_default();
-            return content.parse().map(Some).map_err(|_| "a SHA-256 in `hashes` is not one".to_owned());
+            return content.parse().map(Some).map_err(|_| "a SHA-256 in `hashes` is malformed".to_owned());
         }
     }
     Ok(None)
@@ -89,7 +89,7 @@ pub(crate) fn of_modules(manifest: &SkillManifest, modules: &[(String, Digest)])
         "components": components,
     });
     let mut bytes = serde_json::to_vec_pretty(&list)
-        .map_err(|error| SkillError::StatementInvalid { kind: "a list of parts", reason: error.to_string() })?;
+        .map_err(|error| SkillError::StatementInvalid { kind: "an SBOM", reason: error.to_string() })?;
     bytes.push(b'\n');
     Ok(bytes)
 }

@@ -60,7 +60,7 @@ impl SignatureFile {
             invalid(format!("`signature.json` cannot be read: {}", crate::error::shown(&error.to_string())))
         })?;
         if file.format != FORMAT || file.algorithm != ALGORITHM {
-            return Err(invalid("`signature.json` has a format or an algorithm that is not known".to_owned()));
+            return Err(invalid("`signature.json` has an unsupported format or algorithm".to_owned()));
         }
         Ok(file)
     }
@@ -123,7 +123,7 @@ pub fn verify(archive: &SkillArchive) -> Result<Verified, SkillError> {
         return Err(invalid("manifest and signature name different publishers"));
     }
     if file.public_key.id() != file.key_id {
-        return Err(invalid("the key is not the one that its id names"));
+        return Err(invalid("the key does not match its id"));
     }
     compare(&files_of(archive), &file.files)?;
     let signature: [u8; 64] = STANDARD
@@ -133,7 +133,7 @@ pub fn verify(archive: &SkillArchive) -> Result<Verified, SkillError> {
         .ok_or_else(|| invalid("it is not 64 bytes in base64"))?;
     let message = message(archive, &file.publisher, &file.public_key, file.signed_at);
     if !file.public_key.signed(&message, &signature) {
-        return Err(invalid("it was not made with this key over these files, this manifest and this time"));
+        return Err(invalid("it does not match this key, the files, the manifest and the time"));
     }
     Ok(Verified {
         publisher: file.publisher.clone(),
@@ -158,12 +158,12 @@ fn compare(here: &[SignedFile], signed: &[SignedFile]) -> Result<(), SkillError>
     for file in here {
         match signed.iter().find(|other| other.path == file.path) {
             None => return differs(&file.path, "it was added after signing"),
-            Some(other) if other != file => return differs(&file.path, "its contents were changed after signing"),
+            Some(other) if other != file => return differs(&file.path, "its contents were modified after signing"),
             Some(_) => {}
         }
     }
     match signed.iter().find(|file| !here.iter().any(|other| other.path == file.path)) {
-        Some(file) => differs(&file.path, "it was taken out after signing"),
+        Some(file) => differs(&file.path, "it was removed after signing"),
         None if here.len() != signed.len() => differs(path::SIGNATURE, "it lists a file twice"),
         None => Ok(()),
     }

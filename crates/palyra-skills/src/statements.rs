@@ -29,8 +29,8 @@ impl PublisherStatement {
         if envelope.is::<RevocationList>() {
             return envelope.unverified().map(Self::Revocations);
         }
-        let reason = "it is neither a change of keys nor a list of revocations".to_owned();
-        Err(SkillError::StatementInvalid { kind: "what a publisher hands out", reason })
+        let reason = "it is neither a key rotation nor a revocation list".to_owned();
+        Err(SkillError::StatementInvalid { kind: "a publisher's statement", reason })
     }
 
     /// Whose it claims to be.
@@ -64,7 +64,7 @@ pub struct KeyRotation {
 
 impl Statement for KeyRotation {
     const TYPE: &'static str = "application/vnd.palyra.key-rotation+json";
-    const KIND: &'static str = "a change of keys";
+    const KIND: &'static str = "a key rotation";
 }
 
 impl KeyRotation {
@@ -135,7 +135,7 @@ pub struct RevocationList {
 
 impl Statement for RevocationList {
     const TYPE: &'static str = "application/vnd.palyra.skill-revocations+json";
-    const KIND: &'static str = "a list of revocations";
+    const KIND: &'static str = "a revocation list";
 }
 
 impl RevocationList {
@@ -174,7 +174,7 @@ impl RevocationList {
         let list: Self = envelope.unverified()?;
         list.check()?;
         if envelope.signers(keys)? == 0 {
-            return Err(refused("no key of the publisher has signed it"));
+            return Err(refused("it is not signed with a key of the publisher"));
         }
         Ok(list)
     }

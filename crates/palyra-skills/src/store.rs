@@ -93,15 +93,11 @@ impl SkillStore {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return Err(SkillError::NotStored { digest: *digest }),
             Err(_) if fs::metadata(path).is_ok_and(|metadata| metadata.len() > limit) => {
-                return Err(tampered("has grown beyond every limit"));
+                return Err(tampered("is larger than any valid archive"));
             }
             Err(error) => return Err(error),
         };
-        if Digest::of(&bytes) == *digest {
-            Ok(bytes)
-        } else {
-            Err(tampered("has other contents than when it was installed"))
-        }
+        if Digest::of(&bytes) == *digest { Ok(bytes) } else { Err(tampered("was modified after installation")) }
     }
 
     /// Loads an installed skill: digest, archive, signature, key and audit, all anew. The audit's verdict is the caller's to act on.
@@ -117,7 +113,7 @@ impl SkillStore {
             && archive.content() == artifact.content;
         if !same {
             return Err(SkillError::Tampered {
-                reason: "the stored archive is of another skill, version or publisher".to_owned(),
+                reason: "the stored archive has a different skill, version or publisher".to_owned(),
             });
         }
         Ok(LoadedSkill { archive, examined })

@@ -39,7 +39,7 @@ impl ToStableError for TelemetryError {
         match self {
             Self::LogFileUnusable { .. } => {
                 StableErrorEnvelope::new("log_file_unusable", ErrorCategory::Availability, message)
-                    .hint("check the directory's owner, permissions and free space, or switch `log.file` off")
+                    .hint("check the directory's owner, permissions and free space, or set `log.file = false`")
                     .retryable(Retry::MayHelp)
             }
             Self::CollectorInvalid { .. } => {

@@ -44,7 +44,7 @@ pub(super) fn write(html: &mut Html, form: &Form, attributes: &[(&'static str, &
                 .close("form");
         }
         Acting::Look => {
-            html.literal("<p class=\"note\">This link shows the form and does not take answers.</p>").close("div");
+            html.literal("<p class=\"note\">This link is read-only; the form cannot be submitted.</p>").close("div");
         }
     }
 }

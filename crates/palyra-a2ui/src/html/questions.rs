@@ -45,7 +45,7 @@ pub(super) fn write(
     let questions = view.questions.iter().find(|known| known.card == card.id).map(|known| known.questions.as_slice());
     match questions {
         None | Some([]) => {
-            html.literal("<p class=\"note\">Nothing waits for an answer.</p>");
+            html.literal("<p class=\"note\">No approvals are pending.</p>");
         }
         Some(questions) => {
             for question in questions {
@@ -79,7 +79,7 @@ fn one(html: &mut Html, card: &Approval, question: &Question, version: u64, acti
             html.literal("<p class=\"done\">").text(answer).literal("</p>");
         }
         (None, Acting::Look) => {
-            html.literal("<p class=\"note\">This link shows the question and does not take answers.</p>");
+            html.literal("<p class=\"note\">This link is read-only; the question cannot be answered here.</p>");
         }
         (None, Acting::Act { address, .. }) => {
             html.open("form", &[("method", "post"), ("action", address)]);

@@ -17,13 +17,13 @@ impl Reader {
     /// Reads one component and everything below it; `depth` counts from 1.
     pub(crate) fn component(&mut self, value: &Value, path: &str, depth: usize) -> Option<Component> {
         if depth > MAX_DEPTH {
-            self.problem(path, "too_deep", format!("stands deeper than {MAX_DEPTH}"));
+            self.problem(path, "too_deep", format!("is nested deeper than {MAX_DEPTH} levels"));
             return None;
         }
         self.components += 1;
         if self.components > MAX_COMPONENTS {
             if self.components == MAX_COMPONENTS + 1 {
-                self.problem(path, "too_many", format!("is one component more than {MAX_COMPONENTS}"));
+                self.problem(path, "too_many", format!("exceeds the limit of {MAX_COMPONENTS} components"));
             }
             return None;
         }
@@ -43,7 +43,7 @@ impl Reader {
             "approval" => self.approval(&mut record).map(Component::Approval),
             _ => {
                 let known = "text, markdown, list, table, form, chart, image, progress, code, diff, approval";
-                self.problem(&record.at("type"), "unknown_type", format!("is none of {known}"));
+                self.problem(&record.at("type"), "unknown_type", format!("is not one of {known}"));
                 return None;
             }
         };
@@ -95,13 +95,13 @@ impl Reader {
                 continue;
             };
             if cells.len() != columns.len() {
-                let message = format!("has {} cells, and there are {} columns", cells.len(), columns.len());
+                let message = format!("has {} cells, but there are {} columns", cells.len(), columns.len());
                 self.problem(&path, "wrong_width", message);
                 continue;
             }
             self.cells += cells.len();
             if self.cells > MAX_CELLS {
-                self.problem(&path, "too_many", format!("brings the cells of all tables above {MAX_CELLS}"));
+                self.problem(&path, "too_many", format!("exceeds the limit of {MAX_CELLS} cells in all tables"));
                 return None;
             }
             rows.push(
@@ -118,7 +118,7 @@ impl Reader {
             Value::Number(number) => Some(Cell::Number(number.to_string())),
             Value::String(_) => bounded(value, path, MAX_TEXT, self).map(Cell::Text),
             Value::Array(_) | Value::Object(_) => {
-                self.problem(path, "not_a_cell", "is neither text, number, flag nor null");
+                self.problem(path, "not_a_cell", "must be a string, number, boolean or null");
                 None
             }
         }
@@ -135,7 +135,7 @@ impl Reader {
             let path = format!("{path}/{index}");
             let Some(field) = self.field(field, &path) else { continue };
             if fields.iter().any(|known| known.name == field.name) {
-                let message = format!("is `{}`, which stands twice", field.name);
+                let message = format!("is `{}`, which is used twice", field.name);
                 self.problem(&format!("{path}/name"), "duplicate_name", message);
             }
             fields.push(field);
@@ -168,7 +168,7 @@ impl Reader {
         record.close(self);
         let given = given?;
         if given.len() != points {
-            let message = format!("has {} numbers, and there are {points} labels", given.len());
+            let message = format!("has {} numbers, but there are {points} labels", given.len());
             self.problem(&at, "wrong_width", message);
             return None;
         }
@@ -183,7 +183,7 @@ impl Reader {
         let src = record.text("src", MAX_IMAGE, self)?;
         if !is_picture(&src) {
             let message =
-                "is not a picture: `data:image/png;base64,…`, jpeg, gif or webp; nothing is loaded from elsewhere";
+                "must be an inline image: `data:image/png;base64,…`, jpeg, gif or webp; remote images are not loaded";
             self.problem(&record.at("src"), "not_a_picture", message);
             return None;
         }
@@ -216,7 +216,7 @@ impl Reader {
         let id = record.id(self);
         let approval_id = record.optional_text("approval_id", MAX_LINE, self);
         if approval_id.as_ref().is_some_and(|id| id.parse::<palyra_common::ApprovalId>().is_err()) {
-            self.problem(&record.at("approval_id"), "not_an_id", "is not the id of a question");
+            self.problem(&record.at("approval_id"), "not_an_id", "is not the id of an approval");
             return None;
         }
         Some(Approval { id: id?, approval_id })

@@ -23,7 +23,7 @@ impl Reader {
             "select" => self.select_field(&mut record),
             "checkbox" => record.flag("value", self).map(|value| FieldKind::Checkbox { value }),
             _ => {
-                self.problem(&record.at("type"), "unknown_type", "is none of text, email, number, select, checkbox");
+                self.problem(&record.at("type"), "unknown_type", "is not one of text, email, number, select, checkbox");
                 return None;
             }
         };
@@ -49,7 +49,7 @@ impl Reader {
     fn email_field(&mut self, record: &mut Record<'_>) -> Option<FieldKind> {
         let value = record.optional_line("value", self);
         if value.as_deref().is_some_and(|value| !is_address(value)) {
-            self.problem(&record.at("value"), "not_an_address", "is not an address for mail");
+            self.problem(&record.at("value"), "not_an_address", "is not an email address");
             return None;
         }
         Some(FieldKind::Email { value })
@@ -81,7 +81,7 @@ impl Reader {
             let path = format!("{path}/{index}");
             let Some(option) = self.option(option, &path) else { continue };
             if options.iter().any(|known| known.value == option.value) {
-                self.problem(&format!("{path}/value"), "duplicate_name", "stands twice");
+                self.problem(&format!("{path}/value"), "duplicate_name", "is used twice");
             }
             options.push(option);
         }
@@ -89,7 +89,7 @@ impl Reader {
             self.problem(&path, "empty", "has no entries");
         }
         if value.as_ref().is_some_and(|value| !options.iter().any(|option| option.value == *value)) {
-            self.problem(&record.at("value"), "not_a_choice", "is none of the options");
+            self.problem(&record.at("value"), "not_a_choice", "is not one of the options");
             return None;
         }
         Some(FieldKind::Select { value, options })

@@ -23,7 +23,7 @@ impl AuxiliaryInput {
     /// When it does not fit the output contract; says what is wrong without repeating any of it.
     pub fn read_answer(&self, turn: &AssembledTurn) -> Result<AuxiliaryOutput, String> {
         if !turn.tool_calls.is_empty() {
-            return Err("it asks for tools, and there are none".to_owned());
+            return Err("it calls tools, but none are available".to_owned());
         }
         if turn.stop_reason == StopReason::MaxTokens {
             return Err(format!("it was cut off; stay below {} tokens", self.budget_tokens()));
@@ -53,7 +53,7 @@ impl AuxiliaryInput {
         }
         let (length, most) = (summary.chars().count(), self.summary_chars());
         if length > most {
-            return Err(format!("it has {length} characters; {most} are allowed"));
+            return Err(format!("it has {length} characters; the limit is {most}"));
         }
         Ok(AuxiliaryOutput::Summary(Summary { summary }))
     }
@@ -62,7 +62,7 @@ impl AuxiliaryInput {
         let document = document(text)?;
         fields::fits(schema, &document)?;
         // The schema has said what is wrong in better words; a refusal here means that it and the type differ.
-        let refused = |_| "it does not fit its contract".to_owned();
+        let refused = |_| "it does not match its contract".to_owned();
         Ok(match self {
             Self::RecallSearch(input) => {
                 AuxiliaryOutput::RecallSearch(ranked(input, typed(document).map_err(refused)?)?)
@@ -71,7 +71,7 @@ impl AuxiliaryInput {
             Self::Extraction(_) => AuxiliaryOutput::Extraction(typed(sorted(document)).map_err(refused)?),
             Self::ObjectiveJudge(_) => AuxiliaryOutput::ObjectiveJudge(typed(document).map_err(refused)?),
             Self::Vision(_) => AuxiliaryOutput::Vision(typed(document).map_err(refused)?),
-            Self::Summary(_) => return Err("a summary is no document".to_owned()),
+            Self::Summary(_) => return Err("a summary is not a document".to_owned()),
         })
     }
 }

@@ -118,7 +118,7 @@ impl Check {
             return self.wrong(field, "is empty");
         }
         if text.len() > most {
-            return self.wrong(field, format!("has {} bytes, and {most} are taken", text.len()));
+            return self.wrong(field, format!("has {} bytes; the limit is {most}", text.len()));
         }
         Ok(())
     }
@@ -127,7 +127,7 @@ impl Check {
         if (least..=most).contains(&count) {
             return Ok(());
         }
-        self.wrong(field, format!("has {count} entries; {least} to {most} are taken"))
+        self.wrong(field, format!("has {count} entries; {least} to {most} are allowed"))
     }
 
     /// Names stand in lists that people and models choose from, so each is there once and is one line.
@@ -155,7 +155,7 @@ impl Check {
             bytes = bytes.saturating_add(piece.len());
         }
         if bytes > MAX_PIECES_BYTES {
-            return self.wrong(field, format!("has {bytes} bytes, and {MAX_PIECES_BYTES} are taken"));
+            return self.wrong(field, format!("has {bytes} bytes; the limit is {MAX_PIECES_BYTES}"));
         }
         Ok(())
     }

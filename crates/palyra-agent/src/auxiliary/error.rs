@@ -9,7 +9,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum AuxiliaryError {
     /// What it was given does not fit the contract.
-    #[error("the input of a `{kind}` task is wrong: `{field}`: {why}")]
+    #[error("invalid input for a `{kind}` task: `{field}`: {why}")]
     Input {
         /// The kind of task.
         kind: AuxiliaryTaskKind,
@@ -33,7 +33,7 @@ pub enum AuxiliaryError {
     #[error("auxiliary task `{0}` was cancelled")]
     Cancelled(AuxiliaryTaskId),
     /// Too many wait.
-    #[error("{waiting} auxiliary tasks wait, and no more are taken")]
+    #[error("the queue of auxiliary tasks is full ({waiting} waiting)")]
     QueueFull {
         /// How many wait.
         waiting: usize,
@@ -56,7 +56,7 @@ impl ToStableError for AuxiliaryError {
             Self::Input { field, why, .. } => {
                 let mut envelope =
                     StableErrorEnvelope::new("auxiliary_input_invalid", ErrorCategory::Validation, message)
-                        .hint("docs/auxiliary.md says what each kind of task takes");
+                        .hint("docs/auxiliary.md describes the input of each kind");
                 envelope.validation_errors.push(FieldError {
                     field: field.clone(),
                     code: envelope.code.clone(),
@@ -66,18 +66,18 @@ impl ToStableError for AuxiliaryError {
             }
             Self::Output { .. } => {
                 StableErrorEnvelope::new("auxiliary_output_invalid", ErrorCategory::Dependency, message)
-                    .hint("ask for less at once, or use a model that follows a JSON Schema")
+                    .hint("request less at once, or use a model that follows a JSON Schema")
             }
             Self::Model(error) => (**error).clone(),
             Self::Cancelled(_) => StableErrorEnvelope::new("auxiliary_cancelled", ErrorCategory::Conflict, message)
-                .hint("run it again if its answer is still wanted"),
+                .hint("run it again if you still need its answer"),
             Self::QueueFull { .. } => {
                 StableErrorEnvelope::new("auxiliary_queue_full", ErrorCategory::Availability, message)
                     .retryable(Retry::MayHelp)
-                    .hint("wait until some of them are done; `palyra auxiliary list` shows them")
+                    .hint("wait until some of them finish; `palyra auxiliary list` shows them")
             }
             Self::NotFound(_) => StableErrorEnvelope::new("auxiliary_task_not_found", ErrorCategory::NotFound, message)
-                .hint("`palyra auxiliary list` shows the tasks there are"),
+                .hint("run `palyra auxiliary list` to see all tasks"),
         }
     }
 }

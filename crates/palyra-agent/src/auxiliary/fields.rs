@@ -38,7 +38,7 @@ pub(super) fn check_schema(schema: &Value) -> Result<(), String> {
 }
 
 fn known(schema: &Value, path: &str, depth: usize) -> Result<(), String> {
-    let Value::Object(rules) = schema else { return Err(format!("{} is no schema", place(path))) };
+    let Value::Object(rules) = schema else { return Err(format!("{} is not a schema", place(path))) };
     if depth > MAX_DEPTH {
         return Err(format!("{} is nested too deeply", place(path)));
     }
@@ -85,7 +85,7 @@ fn known(schema: &Value, path: &str, depth: usize) -> Result<(), String> {
             }
         };
         if !fits {
-            return Err(format!("`{keyword}` of {} is not as it must be", place(path)));
+            return Err(format!("`{keyword}` of {} is invalid", place(path)));
         }
     }
     Ok(())
@@ -117,7 +117,7 @@ fn visit(schema: &Value, value: &Value, path: &str, depth: usize) -> Result<(), 
     if let Some(Value::Array(options)) = rules.get("anyOf")
         && !options.iter().any(|option| visit(option, value, path, depth + 1).is_ok())
     {
-        return Err(format!("{} fits none of its alternatives", place(path)));
+        return Err(format!("{} matches none of its alternatives", place(path)));
     }
     match value {
         Value::Object(fields) => object(rules, fields, path, depth),
@@ -143,7 +143,7 @@ fn visit(schema: &Value, value: &Value, path: &str, depth: usize) -> Result<(), 
             let within = number.is_finite()
                 && bound("minimum").is_none_or(|least| number >= least)
                 && bound("maximum").is_none_or(|most| number <= most);
-            if within { Ok(()) } else { Err(format!("{} is out of its bounds", place(path))) }
+            if within { Ok(()) } else { Err(format!("{} is out of bounds", place(path))) }
         }
         Value::Null | Value::Bool(_) => Ok(()),
     }

@@ -83,7 +83,7 @@ impl Engine {
         let found = self.query(move |reader| projections::pattern(reader.connection(), approval_id)).await?;
         let pattern = found.filter(|pattern| pattern.revoked_at.is_none()).ok_or_else(missing)?;
         if pattern.owner != by {
-            let reason = "the pattern belongs to somebody else".to_owned();
+            let reason = "the pattern belongs to another user".to_owned();
             return Err(AgentError::AnswerRefused { by: by.to_owned(), reason });
         }
         let revoked = Revoked { approval_id, by: by.to_owned() };
@@ -105,7 +105,7 @@ impl Engine {
         let refused = |reason: String| AgentError::AnswerRefused { by: answer.by.clone(), reason };
         let run_id = approval.run_id;
         let agent = self.query(move |reader| projections::agent_of(reader.connection(), run_id)).await?;
-        let agent = agent.ok_or_else(|| refused("nobody knows whose run it is".to_owned()))?;
+        let agent = agent.ok_or_else(|| refused("the run has no known owner".to_owned()))?;
         let proposal = AnswerProposal {
             by: &answer.by,
             run_id,

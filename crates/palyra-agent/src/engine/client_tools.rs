@@ -95,7 +95,7 @@ impl Engine {
         let mut inputs = Vec::new();
         for result in results {
             let Some(call) = pending.iter().find(|call| call.call_id == result.call_id) else {
-                let why = "one of these calls does not wait for a result";
+                let why = "one of these calls is not waiting for a result";
                 return Err(AgentError::WrongPhase { run_id, phase: row.phase, why });
             };
             inputs.push(self.delivered(call, result, by));
@@ -181,10 +181,10 @@ pub(super) fn check(tools: &[ClientTool]) -> Result<(), AgentError> {
             return wrong(tool, "there are more than 128");
         }
         if tool.name.is_empty() || tool.name.len() > MAX_NAME || !tool.name.bytes().all(fits) {
-            return wrong(tool, "its name does not fit");
+            return wrong(tool, "its name is invalid");
         }
         if tools.iter().take(index).any(|other| other.name == tool.name) {
-            return wrong(tool, "its name stands twice");
+            return wrong(tool, "its name is used twice");
         }
         if !tool.input_schema.is_object() {
             return wrong(tool, "its schema is not a JSON object");

@@ -115,7 +115,7 @@ impl Driver {
         let span = self.span();
         let driven = async move {
             if let Err(error) = self.drive(inbox, actions).await {
-                tracing::error!(%run_id, error = %error.to_stable(), "the run's driver stopped; it is taken up again at the next start");
+                tracing::error!(%run_id, error = %error.to_stable(), "the run's driver stopped; the run resumes at the next start");
             }
             if let Some(ended) = &shared.options.run_ended {
                 ended(run_id);

@@ -173,7 +173,7 @@ impl Engine {
         self.shared.stopping.cancel();
         self.shared.drivers.close();
         if tokio::time::timeout(grace, self.shared.drivers.wait()).await.is_err() {
-            tracing::warn!("some tools did not end in time; their outcome will be unknown after the restart");
+            tracing::warn!("some tools did not finish in time; their outcome will be unknown after the restart");
         }
     }
 

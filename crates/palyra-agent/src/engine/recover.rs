@@ -33,7 +33,7 @@ impl Engine {
                 }
                 // The run itself is at fault, today and tomorrow. Anything else may pass, so the start fails instead.
                 Err(error @ (AgentError::BadTape { .. } | AgentError::Tool(_))) => {
-                    tracing::error!(%run_id, %error, "the run cannot be taken up again");
+                    tracing::error!(%run_id, %error, "the run cannot be resumed");
                     self.give_up(run_id, error.to_string()).await?;
                 }
                 Err(error) => return Err(error),
@@ -47,7 +47,7 @@ impl Engine {
         if let Some(difference) = replayed.difference {
             return Err(AgentError::BadTape {
                 seq: difference.seq,
-                message: "the machine does not do again what is recorded here".to_owned(),
+                message: "replay does not match the record".to_owned(),
             });
         }
         let spec = replayed.machine.spec().clone();
@@ -86,7 +86,7 @@ impl Engine {
         let at_work =
             move |db: &rusqlite::Connection| projections::run_at_work(db, session_id).map(|run| run.is_some());
         if self.shared.options.journal.read(move |reader| at_work(reader.connection()).map_err(Into::into)).await? {
-            return Err(wrong("another run of its session is at work"));
+            return Err(wrong("another run of its session is active"));
         }
         self.wait_until_left(run_id).await;
         let (machine, workspace, images, last_seq) = self.rebuild(run_id).await?;

@@ -114,7 +114,7 @@ impl HookBindingRecord {
         let wrong = |field, why: &str| Err(AgentError::HookBindingInvalid { field, why: why.to_owned() });
         let name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
         if self.id.is_empty() || self.id.len() > MAX_ID || !self.id.bytes().all(name) {
-            return wrong("id", "it has 1 to 64 characters of `a-z`, `0-9`, `.`, `_` and `-`");
+            return wrong("id", "it must be 1 to 64 characters of `a-z`, `0-9`, `.`, `_` and `-`");
         }
         let plugin = |byte: u8| name(byte) || byte == b'#';
         let hashes = self.plugin_id.bytes().filter(|byte| *byte == b'#').count();
@@ -123,16 +123,16 @@ impl HookBindingRecord {
             || hashes > 1
             || !self.plugin_id.bytes().all(plugin)
         {
-            return wrong("plugin_id", "it is the id of a skill, or `skill#hook`");
+            return wrong("plugin_id", "it must be the id of a skill, or `skill#hook`");
         }
         if self.deadline_ms == 0 || self.deadline_ms > MAX_DEADLINE_MS {
-            return wrong("deadline_ms", "it lies between 1 and 30000");
+            return wrong("deadline_ms", "it must be between 1 and 30000");
         }
         if self.on_failure == HookFailureMode::FailClosed && !comes_before_an_effect(self.event) {
-            return wrong("on_failure", "after the fact nothing can be refused; only `before_…` events fail closed");
+            return wrong("on_failure", "only `before_…` events can fail closed; later events cannot refuse anything");
         }
         if !self.tools.is_empty() && !is_about_a_tool(self.event) {
-            return wrong("tools", "only `run:before_tool` and `run:after_tool` are about tools");
+            return wrong("tools", "only `run:before_tool` and `run:after_tool` can be limited to tools");
         }
         if self.tools.len() > MAX_TOOLS {
             return wrong("tools", "there are more than 64");
@@ -142,7 +142,7 @@ impl HookBindingRecord {
             !pattern.is_empty() && pattern.len() <= MAX_PATTERN && stem.bytes().all(name)
         };
         if !self.tools.iter().all(pattern) {
-            return wrong("tools", "each is a tool's name, or the beginning of one followed by `*`");
+            return wrong("tools", "each must be a tool name, or a prefix followed by `*`");
         }
         Ok(())
     }

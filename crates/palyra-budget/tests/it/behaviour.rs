@@ -105,7 +105,7 @@ fn soft_limits_warn_once_and_again_when_they_were_raised() {
     assert_eq!(warned.len(), 1);
     assert_eq!(
         warned[0].to_string(),
-        "$0.0001 is spent on day 2026-11-15, over the soft limit of $0.0001; no further call is made at $0.001"
+        "spent $0.0001 on day 2026-11-15, over the soft limit of $0.0001; calls stop at $0.001"
     );
     assert_eq!(spend(100, &soft(100)).warnings, []);
     assert_eq!(spend(50, &soft(300)).warnings, []);

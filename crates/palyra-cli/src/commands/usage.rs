@@ -50,7 +50,7 @@ fn lines(usage: &UsageResponse) -> Vec<String> {
     if !usage.budgets.is_empty() {
         let budgets: Vec<[String; 4]> = usage.budgets.iter().map(budget).collect();
         lines.push(String::new());
-        lines.extend(table::lines(["BUDGET", "SPENT", "WARNS AT", "STOPS AT"], &budgets));
+        lines.extend(table::lines(["BUDGET", "SPENT", "SOFT LIMIT", "HARD LIMIT"], &budgets));
     }
     lines
 }
@@ -71,7 +71,7 @@ fn budget(budget: &BudgetView) -> [String; 4] {
     let amount =
         |amount: Option<palyra_budget::MicroUsd>| amount.map_or_else(|| "-".to_owned(), |some| some.to_string());
     let spent = match (budget.spent, budget.reserved) {
-        (Some(spent), Some(reserved)) if !reserved.is_zero() => format!("{spent} (+{reserved} under way)"),
+        (Some(spent), Some(reserved)) if !reserved.is_zero() => format!("{spent} (+{reserved} reserved)"),
         (Some(spent), _) => spent.to_string(),
         (None, _) => "per item".to_owned(),
     };

@@ -70,7 +70,7 @@ fn an_answer_reaches_as_far_as_it_says_and_says_what_was_agreed_to() {
         assert!(ran.out.starts_with(&format!("{answer}run {} is now completed\n", run_id())), "{}", ran.out);
         let reach = match answer {
             "allow (session); " => "`US133` in this session\n",
-            "allow (timeboxed); " => "`US133` in everything you do until 2026-11-15T00:46:41Z\n",
+            "allow (timeboxed); " => "`US133` in all your sessions until 2026-11-15T00:46:41Z\n",
             _ => "",
         };
         let lasts = !reach.is_empty();
@@ -230,7 +230,7 @@ fn a_person_who_watches_answers_at_the_terminal() {
     terminal.types("always\n");
     terminal.wait_for("[m]ore > ");
     terminal.types("t\n");
-    terminal.wait_for("agreed to: mcp.bank.send_money `US133` in everything you do until 2026");
+    terminal.wait_for("agreed to: mcp.bank.send_money `US133` in all your sessions until 2026");
     terminal.wait_for("allow (timeboxed) by user:me");
     terminal.types("\u{3}");
     terminal.end();

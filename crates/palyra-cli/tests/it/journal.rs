@@ -27,7 +27,7 @@ fn a_sound_journal_reads_verifies_and_proves() {
     with_records(&place, 5);
     let ran = place.run(&["journal", "verify"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.out.starts_with("sound: 5 records, "), "{}", ran.out);
+    assert!(ran.out.starts_with("OK: 5 records verified ("), "{}", ran.out);
     assert_eq!(place.run(&["journal", "tail", "-n", "2"]).out.lines().count(), 2);
     let tail = place.run(&["journal", "tail", "-n", "2", "--output", "json"]).json();
     assert_eq!((&tail[0]["seq"], &tail[1]["payload"]["n"]), (&4.into(), &4.into()));

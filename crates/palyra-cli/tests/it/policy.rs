@@ -35,7 +35,7 @@ fn policy(place: &Place, arguments: &[&str]) -> Ran {
 fn the_shipped_policies_are_in_order() {
     let place = Place::new();
     assert_eq!(policy(&place, &["check"]).code, 0);
-    assert_eq!(policy(&place, &["lint"]).out, "nothing to point out\n");
+    assert_eq!(policy(&place, &["lint"]).out, "no warnings\n");
     let tested = policy(&place, &["test"]);
     assert_eq!(tested.code, 0, "{tested:?}");
     assert!(tested.out.ends_with(" cases, 0 failed\n"), "{}", tested.out);
@@ -134,7 +134,7 @@ fn a_proposal_is_a_directory_or_a_file() {
     fs::write(place.path("workspace/more.cedar"), PERMIT).unwrap();
     assert!(policy(&place, &["diff", "more.cedar"]).out.starts_with("added more.run at "));
     fs::write(place.path("workspace/new/site.cedar"), PERMIT).unwrap();
-    assert_eq!(policy(&place, &["diff", "new"]).out, "both mean the same\n");
+    assert_eq!(policy(&place, &["diff", "new"]).out, "no differences\n");
 }
 
 /// Each command that takes policies says the same about a path that is no policy: one line, its code, a hint.
@@ -204,7 +204,7 @@ fn an_empty_directory_stands_for_the_shipped_policies() {
     fs::create_dir(place.path("workspace/empty")).unwrap();
     let ran = policy(&place, &["check", "empty"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.err.ends_with("empty` is empty, so this is about the shipped policies alone\n"), "{ran:?}");
+    assert!(ran.err.ends_with("empty` is empty, so only the shipped policies apply\n"), "{ran:?}");
     fs::write(place.path("palyra.toml"), "version = 1\n[policy]\ndirectory = \"/dev/null\"\n").unwrap();
     let ran = policy(&place, &["check"]);
     assert_eq!(ran.code, 2, "{ran:?}");
@@ -257,7 +257,7 @@ fn past_decisions_are_simulated_and_explained() {
     let expected = "01JCQ0000000000000000000AA/t1c2: deny → permit (more permissive): the operator lets me run it\n\
                     1 of 2 past decisions would be different\n";
     assert_eq!(ran.out, expected);
-    assert!(ran.err.contains("1 decisions do not say what was asked"), "{}", ran.err);
+    assert!(ran.err.contains("skipped 1 decisions that do not record their request"), "{}", ran.err);
     let json = policy(&place, &["simulate", "site.cedar", "--output", "json"]).json();
     assert_eq!((json["considered"].as_u64(), json["unreadable"].as_u64()), (Some(2), Some(1)));
 

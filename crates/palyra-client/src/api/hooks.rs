@@ -20,7 +20,7 @@ pub struct HookView {
     pub event: HookEvent,
     /// The skill, or `SKILL#HOOK` where the skill has several hooks.
     pub plugin_id: String,
-    /// Lower ones are asked first.
+    /// Lower ones run first.
     pub order: i32,
     /// Milliseconds it may take.
     pub deadline_ms: u64,
@@ -44,7 +44,7 @@ pub struct SetHookParams {
     pub event: HookEvent,
     /// The skill, or `SKILL#HOOK`.
     pub plugin_id: String,
-    /// Lower ones are asked first; 0 when left out.
+    /// Lower ones run first; 0 when left out.
     #[serde(default)]
     pub order: i32,
     /// Milliseconds it may take; 5,000 when left out.

@@ -74,7 +74,7 @@ macro_rules! plain_names {
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
                 let fits = !text.is_empty() && text.len() <= 64 && text.bytes().all(plain);
-                if fits { Ok(Self(text.to_owned())) } else { Err("it must be 1 to 64 small letters, digits, `.`, `_` and `-`") }
+                if fits { Ok(Self(text.to_owned())) } else { Err("it must be 1 to 64 lower-case letters, digits, `.`, `_` and `-`") }
             }
         }
 
@@ -143,7 +143,7 @@ impl<T: TargetId, P: Serialize> Serialize for About<T, P> {
         fields.insert(T::FIELD.to_owned(), Value::String(self.target.to_string()));
         match serde_json::to_value(&self.params).map_err(serde::ser::Error::custom)? {
             Value::Object(params) => fields.extend(params),
-            _ => return Err(serde::ser::Error::custom("parameters must be a record")),
+            _ => return Err(serde::ser::Error::custom("parameters must be a JSON object")),
         }
         fields.serialize(serializer)
     }

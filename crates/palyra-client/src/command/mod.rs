@@ -66,9 +66,9 @@ pub fn unavailable() -> impl Iterator<Item = AcpCommand> {
 /// The refusal of a command that the protocol has and this daemon has not.
 #[must_use]
 pub fn not_available(name: AcpCommand) -> StableErrorEnvelope {
-    let message = format!("this daemon does not answer `{}`", name.as_str());
+    let message = format!("this daemon does not support `{}`", name.as_str());
     StableErrorEnvelope::new("command_not_available", ErrorCategory::Availability, message)
-        .hint("a newer daemon may; `GET /openapi.json` lists what this one answers")
+        .hint("a newer daemon may; `GET /openapi.json` lists what this one supports")
 }
 
 #[cfg(test)]

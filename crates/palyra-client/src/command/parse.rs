@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::about::{About, TargetId};
 
 /// What is said of a text, a number or a list where a record belongs.
-const NO_RECORD: &str = "it must be a record, such as {}";
+const NO_RECORD: &str = "it must be a JSON object, such as {}";
 
 /// Parameters from one JSON record; none at all count as a record without fields.
 pub(super) fn value<P: DeserializeOwned>(value: Value) -> Result<P, StableErrorEnvelope> {
@@ -82,7 +82,7 @@ fn in_our_words(message: &str) -> String {
         "invalid digit found in string"
         | "cannot parse integer from empty string"
         | "number too large to fit in target type"
-        | "number too small to fit in target type" => "it must be a whole number that is not too large".to_owned(),
+        | "number too small to fit in target type" => "expected a whole number in range".to_owned(),
         "provided string was not `true` or `false`" => "it must be true or false".to_owned(),
         other => other.to_owned(),
     }
@@ -93,9 +93,9 @@ fn malformed(error: &serde_json::Error) -> StableErrorEnvelope {
     let mut envelope = StableErrorEnvelope::new(
         "body_malformed",
         ErrorCategory::Validation,
-        format!("the body is not one JSON document: {error}"),
+        format!("the body is not a valid JSON document: {error}"),
     )
-    .hint("send one JSON record; nothing was done");
+    .hint("send one JSON object; nothing was done");
     envelope.validation_errors.push(FieldError {
         field: "body".to_owned(),
         code: "malformed".to_owned(),
@@ -110,7 +110,7 @@ pub fn invalid_field(field: &str, message: impl Into<String>) -> StableErrorEnve
     let message = message.into();
     let mut envelope =
         StableErrorEnvelope::new("request_invalid", ErrorCategory::Validation, format!("`{field}`: {message}"))
-            .hint("correct the named field; nothing was done");
+            .hint("fix the named field; nothing was done");
     envelope.validation_errors.push(FieldError { field: field.to_owned(), code: "invalid".to_owned(), message });
     envelope
 }
@@ -184,15 +184,12 @@ mod tests {
         assert_eq!(told(body(br#"{"session_id":"x"}"#)), id);
         assert_eq!(told(value(serde_json::json!({"session_id": "x"}))), id);
         for number in ["x", "", "-1", "99999999999999999999"] {
-            assert_eq!(
-                told(query(&format!("limit={number}"))),
-                "`limit`: it must be a whole number that is not too large"
-            );
+            assert_eq!(told(query(&format!("limit={number}"))), "`limit`: expected a whole number in range");
         }
         for list in [told(body(b" []")), told(body(b"[7, null]"))] {
-            assert_eq!(list, "`body`: it must be a record, such as {}");
+            assert_eq!(list, "`body`: it must be a JSON object, such as {}");
         }
-        assert_eq!(told(value(serde_json::json!([]))), "`params`: it must be a record, such as {}");
+        assert_eq!(told(value(serde_json::json!([]))), "`params`: it must be a JSON object, such as {}");
         assert_eq!(body::<ListRunsParams>(b"[").unwrap_err().code, "body_malformed");
     }
 

@@ -7,16 +7,16 @@ use crate::api::paths;
 
 /// Every status that a page can be refused with; each comes as a page of its own.
 const REFUSALS: &[(u16, &str)] = &[
-    (404, "The link is not known or no longer good; nobody learns which."),
+    (404, "The link is unknown or expired; the answer does not say which."),
     (408, "The form did not arrive in time."),
-    (409, "The canvas changed meanwhile."),
+    (409, "The canvas has changed in the meantime."),
     (413, "The form is too large."),
-    (415, "The form is encoded in a way that is not taken."),
-    (422, "A value does not fit its field."),
+    (415, "The form's encoding is not supported."),
+    (422, "A value is invalid for its field."),
     (429, "Too many requests."),
     (403, "The link does not permit it, or the request comes from another site."),
-    (500, "A defect of the daemon."),
-    (503, "The daemon cannot take it now."),
+    (500, "An internal error of the daemon."),
+    (503, "The daemon is not accepting work now."),
 ];
 
 /// Adds the addresses.
@@ -48,11 +48,11 @@ pub(super) fn add(all: &mut Paths) {
         "additionalProperties": {"type": "string", "description": "`v.` and the name of a field."},
     });
     let nothing = json!({});
-    let done = ("303", "It was taken; the page is where it was.", &nothing);
-    let act = operation("canvas.page.act", "Takes the forms of a canvas's page.", &done, Some(form));
+    let done = ("303", "Accepted; the page is at its previous address.", &nothing);
+    let act = operation("canvas.page.act", "Submits a form of a canvas page.", &done, Some(form));
     all.add(paths::CANVAS_PAGE_ACTIONS, ("post", act));
-    let back = ("303", "The page is where it was.", &nothing);
-    let reload = operation("canvas.page.back", "Leads from the address of a form back to its page.", &back, None);
+    let back = ("303", "The page is at its previous address.", &nothing);
+    let reload = operation("canvas.page.back", "Redirects from a form's address to its page.", &back, None);
     all.add(paths::CANVAS_PAGE_ACTIONS, ("get", reload));
 }
 

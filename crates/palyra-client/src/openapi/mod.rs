@@ -55,7 +55,7 @@ pub fn document() -> Value {
         "components": {
             "schemas": schemas,
             "responses": {
-                "Refusal": {"description": "Why it was not done.", "content": {"application/json": {"schema": error}}},
+                "Refusal": {"description": "Why the request failed.", "content": {"application/json": {"schema": error}}},
                 "OpenAiRefusal": openai::refusal(),
             },
             "securitySchemes": {
@@ -69,7 +69,7 @@ pub fn document() -> Value {
 fn others(all: &mut Paths, generator: &mut SchemaGenerator) {
     let whole: Value = generator.subschema_for::<HealthResponse>().into();
     let brief: Value = generator.subschema_for::<BriefHealthResponse>().into();
-    let summary = "Health of the daemon and of its parts; without a credential only whether it is well.";
+    let summary = "Health of the daemon and of its parts; without a credential only whether it is healthy.";
     all.add(paths::HEALTH, ("get", operation::open("health", summary, &json!({"anyOf": [whole, brief]}))));
     let ready: Value = generator.subschema_for::<ReadyResponse>().into();
     all.add(paths::READY, ("get", operation::ready(&ready)));

@@ -44,7 +44,7 @@ pub(super) fn add(all: &mut Paths) {
     let stream = json!({"name": "stream", "in": "query", "schema": {"type": "boolean"}});
     let get = operation(
         "openai.responses.get",
-        "A response of before; with `stream` it is followed from its beginning.",
+        "An earlier response; with `stream` it is streamed from its beginning.",
         &[id, stream],
         None,
         &either_answer(&response()),
@@ -52,7 +52,7 @@ pub(super) fn add(all: &mut Paths) {
     all.add("/v1/responses/{response_id}", ("get", get));
     let embeddings = operation(
         "openai.embeddings",
-        "Embeddings of the configured server; 501 where there is none.",
+        "Embeddings from the configured server; 501 if there is none.",
         &[],
         Some(json!({
             "type": "object",
@@ -88,7 +88,7 @@ pub(super) fn refusal() -> Value {
             },
         }},
     });
-    json!({"description": "Why it was not done, in OpenAI's shape.", "content": {"application/json": {"schema": schema}}})
+    json!({"description": "Why the request failed, in OpenAI's format.", "content": {"application/json": {"schema": schema}}})
 }
 
 fn operation(id: &str, summary: &str, parameters: &[Value], body: Option<Value>, success: &Value) -> Value {
@@ -120,7 +120,7 @@ fn idempotency_key() -> Value {
     json!({
         "name": "Idempotency-Key",
         "in": "header",
-        "description": "The same request with the same key is the same run.",
+        "description": "The same request with the same key returns the same run.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[A-Za-z0-9._:-]+$"},
     })
 }
@@ -132,7 +132,7 @@ fn json_answer(schema: &Value) -> Value {
 /// At once or in parts.
 fn either_answer(schema: &Value) -> Value {
     let events = json!({"type": "object", "required": ["data"], "properties": {"data": {"type": "string"}}});
-    json!({"description": "Done, or with `stream` under way.", "content": {
+    json!({"description": "The answer, or with `stream` its events.", "content": {
         "application/json": {"schema": schema},
         "text/event-stream": {"schema": events},
     }})
@@ -166,7 +166,7 @@ fn chat_request() -> Value {
         "type": "object",
         "required": ["model", "messages"],
         "properties": {
-            "model": {"type": "string", "description": "`palyra` is the configured one."},
+            "model": {"type": "string", "description": "`palyra` is the configured model."},
             "messages": {"type": "array", "minItems": 1, "items": message},
             "stream": {"type": "boolean"},
             "stream_options": {"type": "object", "properties": {"include_usage": {"type": "boolean"}}},
@@ -182,7 +182,7 @@ fn response_request() -> Value {
         "type": "object",
         "required": ["model", "input"],
         "properties": {
-            "model": {"type": "string", "description": "`palyra` is the configured one."},
+            "model": {"type": "string", "description": "`palyra` is the configured model."},
             "input": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}]},
             "instructions": {"type": ["string", "null"]},
             "previous_response_id": {"type": ["string", "null"]},

@@ -11,20 +11,20 @@ use crate::command::{CommandSpec, HttpMethod};
 /// Every status that a request can be refused with, and what it means.
 pub const REFUSALS: &[(u16, &str)] = &[
     (400, "The request cannot be read."),
-    (401, "The caller is not known."),
+    (401, "The caller is not authenticated."),
     (403, "Policy does not permit it, or the request comes from another site."),
-    (404, "There is no such thing."),
-    (405, "The address does not answer to this method."),
+    (404, "Not found."),
+    (405, "The address does not support this method."),
     (408, "The body did not arrive in time."),
-    (409, "It contradicts what is there."),
+    (409, "The request conflicts with the current state."),
     (413, "The body is too large."),
-    (415, "The body is encoded in a way that is not taken."),
-    (422, "A field is wrong; it is named."),
+    (415, "The body's encoding is not supported."),
+    (422, "A field is invalid; the error names it."),
     (429, "Too many requests; `Retry-After` says how long to wait."),
-    (500, "A defect of the daemon."),
-    (501, "The protocol has this command and this daemon has not."),
+    (500, "An internal error of the daemon."),
+    (501, "The protocol defines this command, but this daemon does not support it."),
     (502, "Something that the daemon depends on failed."),
-    (503, "The daemon cannot take it now."),
+    (503, "The daemon is not accepting work now."),
 ];
 
 /// What a success looks like.
@@ -108,15 +108,15 @@ pub(super) fn open(id: &str, summary: &str, schema: &Value) -> Value {
         "operationId": id,
         "summary": summary,
         "security": [],
-        "responses": responses(&json!({"description": "So it is.", "content": {"application/json": {"schema": schema}}})),
+        "responses": responses(&json!({"description": "OK.", "content": {"application/json": {"schema": schema}}})),
     })
 }
 
 /// Whether work can begin: the same document either way.
 pub(super) fn ready(schema: &Value) -> Value {
-    let mut operation = open("ready", "Whether work can begin, and why not.", schema);
+    let mut operation = open("ready", "Readiness: whether the daemon accepts work, and if not, why.", schema);
     if let Some(Value::Object(responses)) = operation.get_mut("responses") {
-        let not = json!({"description": "It cannot.", "content": {"application/json": {"schema": schema}}});
+        let not = json!({"description": "Not ready.", "content": {"application/json": {"schema": schema}}});
         responses.insert("503".to_owned(), not);
     }
     operation
@@ -128,15 +128,15 @@ pub(super) fn metrics() -> Value {
     let content = json!({"text/plain": text, "application/openmetrics-text": text});
     json!({
         "operationId": "metrics",
-        "summary": "Numbers for Prometheus; needs the scope `metrics:read`.",
-        "responses": responses(&json!({"description": "The numbers.", "content": content})),
+        "summary": "Metrics for Prometheus; needs the scope `metrics:read`.",
+        "responses": responses(&json!({"description": "The metrics.", "content": content})),
         "x-palyra-scope": "metrics:read",
     })
 }
 
 /// Any command as an envelope.
 pub(super) fn envelope(envelope: &Value, result: &Value) -> Value {
-    let summary = "Any command as an envelope. A refused command is an answer too: look at `ok`.";
+    let summary = "Any command as an envelope. A refused command is also answered with 200: check `ok`.";
     json!({
         "operationId": "acp.command",
         "summary": summary,
@@ -167,7 +167,7 @@ pub(super) fn events(generator: &mut SchemaGenerator) -> Value {
     parameters.push(json!({
         "name": "Last-Event-ID",
         "in": "header",
-        "description": "The last position that was seen; the stream goes on after it.",
+        "description": "The last position that was seen; the stream continues after it.",
         "schema": {"type": "string", "pattern": "^[0-9]{1,19}$"},
     }));
     let success = json!({"description": "Events; the id of each is its position.", "content": {"text/event-stream": {"schema": {

@@ -74,7 +74,7 @@ pub(super) fn of_changes() -> [Value; 2] {
         json!({
             "name": "If-Match",
             "in": "header",
-            "description": "The request is refused if what it changes is no longer at this version.",
+            "description": "The request is refused if its target is no longer at this version.",
             "schema": {"type": "string", "pattern": "^[0-9]{1,18}$"},
         }),
     ]

@@ -189,7 +189,7 @@ fn envelope(
 }
 
 fn malformed(error: &serde_json::Error) -> ClientError {
-    ClientError::Malformed { doing: "giving a command", message: error.to_string() }
+    ClientError::Malformed { doing: "sending a command", message: error.to_string() }
 }
 
 pub(super) fn described(address: SocketAddr) -> String {

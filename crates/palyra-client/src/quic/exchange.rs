@@ -13,7 +13,7 @@ use crate::command::SocketReply;
 use crate::error::ClientError;
 use crate::transport::one_line;
 
-const DOING: &str = "giving a command";
+const DOING: &str = "sending a command";
 /// Transport errors from here on are alerts of TLS.
 const TLS_ALERTS: std::ops::Range<u64> = 0x100..0x200;
 
@@ -127,7 +127,7 @@ impl QuicDocuments {
                     Err(ClientError::Malformed { doing: DOING, message })
                 }
             },
-            None => Err(broken("the stream ended without saying so")),
+            None => Err(broken("the stream ended unexpectedly")),
         }
     }
 }

@@ -21,7 +21,7 @@ const MORE: u32 = 1 << 31;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FrameError {
     /// A frame is longer than it may be.
-    #[error("a frame of {length} bytes was announced, and {MAX_FRAME_BYTES} is the most")]
+    #[error("a frame of {length} bytes was announced; the limit is {MAX_FRAME_BYTES}")]
     TooLarge {
         /// The length that was announced.
         length: usize,
@@ -36,10 +36,10 @@ pub enum FrameError {
     #[error("a frame is empty")]
     Empty,
     /// The bytes end inside a message.
-    #[error("the message is cut off")]
+    #[error("the message is truncated")]
     CutOff,
     /// There are bytes behind the one message of a stream.
-    #[error("there are more bytes behind the command")]
+    #[error("there are extra bytes after the command")]
     Trailing,
 }
 

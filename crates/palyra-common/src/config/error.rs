@@ -83,7 +83,7 @@ pub enum ConfigProblem {
         suggestion: Option<String>,
     },
     /// The value is of another type.
-    #[error("{origin}`{key}` must be a value of type {expected}; found {found}")]
+    #[error("{origin}expected {expected} for `{key}`; found {found}")]
     WrongType {
         /// Where it stands.
         origin: Origin,
@@ -95,7 +95,7 @@ pub enum ConfigProblem {
         found: String,
     },
     /// The value is of the right type and still wrong.
-    #[error("{origin}`{key}` is wrong: {reason}")]
+    #[error("{origin}invalid value for `{key}`: {reason}")]
     InvalidValue {
         /// Where it stands.
         origin: Origin,
@@ -105,7 +105,7 @@ pub enum ConfigProblem {
         reason: String,
     },
     /// Two keys contradict each other, or one lacks another.
-    #[error("`{key}` does not fit: {reason}")]
+    #[error("invalid `{key}`: {reason}")]
     Inconsistent {
         /// The key to change.
         key: String,
@@ -113,7 +113,7 @@ pub enum ConfigProblem {
         reason: String,
     },
     /// The key may not be set in the environment.
-    #[error("environment variable `{variable}`: `{key}` must be written in the configuration file")]
+    #[error("environment variable `{variable}`: `{key}` can only be set in the configuration file")]
     EnvNotAllowed {
         /// The variable.
         variable: String,
@@ -131,7 +131,7 @@ pub enum ConfigProblem {
         missing: Vec<&'static str>,
     },
     /// There is nowhere to keep state or configuration.
-    #[error("no place for {what}: neither {variables} is set")]
+    #[error("no location for {what}: set one of {variables}")]
     NoPlace {
         /// What there is no place for.
         what: &'static str,
@@ -192,13 +192,15 @@ impl ConfigProblem {
 
     fn hint(&self) -> String {
         match self {
-            Self::Unreadable { .. } => "check that it is a text file which this user may read".to_owned(),
+            Self::Unreadable { .. } => {
+                "check that it is a text file and that you have permission to read it".to_owned()
+            }
             Self::Missing { .. } => "correct or unset PALYRA_CONFIG, or create the file".to_owned(),
-            Self::Syntax { .. } => "correct that place; `palyra config validate` checks the file again".to_owned(),
+            Self::Syntax { .. } => "fix that line; `palyra config validate` checks the file again".to_owned(),
             Self::VersionUnsupported { .. } => "write `version = 1`, or use the build that wrote this file".to_owned(),
-            Self::UnknownKey { .. } => "`palyra config list` shows every key".to_owned(),
+            Self::UnknownKey { .. } => "run `palyra config list` to see every key".to_owned(),
             Self::WrongType { key, .. } | Self::InvalidValue { key, .. } | Self::Inconsistent { key, .. } => {
-                format!("`palyra config explain {key}` says what it takes")
+                format!("run `palyra config explain {key}` to see which values it accepts")
             }
             Self::EnvNotAllowed { variable, .. } => format!("unset {variable}"),
             Self::PublicBind { .. } => {

@@ -16,7 +16,7 @@ pub fn generate_reference() -> String {
          `$XDG_CONFIG_HOME/palyra/`, `~/.config/palyra/` and `/etc/palyra/` that has one. A value is taken from the first of\n\
          environment, file, deployment profile and default that gives one; `palyra config explain KEY` says which it was.\n\
          An unknown key is an error. An empty environment variable counts as not set; lists in the environment are comma\n\
-         separated. The daemon reads its configuration once, at its start.\n\n## Keys\n",
+         separated. The daemon reads its configuration once, when it starts.\n\n## Keys\n",
     );
     for (section, doc) in SECTIONS {
         push(&mut page, format_args!("\n### `[{section}]`\n\n{}\n\n", doc.trim()));

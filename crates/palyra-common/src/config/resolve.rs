@@ -291,7 +291,7 @@ impl Layered {
     ) -> Option<(String, ConfigValue)> {
         let checked = match given.to_str() {
             Some(text) => key.value_type.check_text(text),
-            None => Err(Mismatch::Type("bytes that are no UTF-8 text".to_owned())),
+            None => Err(Mismatch::Type("bytes that are not valid UTF-8".to_owned())),
         };
         let directory = environment.absolute(Path::new(""));
         match checked.and_then(|value| anchor(&directory, &key.value_type, value)) {
@@ -341,7 +341,7 @@ fn warnings_that_never_come(budget: &BudgetConfig) -> Vec<ConfigProblem> {
     above
         .map(|(name, _, _)| ConfigProblem::Inconsistent {
             key: format!("budget.{name}_warn"),
-            reason: format!("it is above `budget.{name}`, where everything stops: it would never warn"),
+            reason: format!("it is above the hard limit `budget.{name}`, so it would never warn"),
         })
         .collect()
 }
@@ -358,7 +358,7 @@ fn cross_check(config: &Config, environment: &Environment) -> Vec<ConfigProblem>
     if config.model.max_output_tokens >= config.model.context_tokens {
         problems.push(ConfigProblem::Inconsistent {
             key: "model.max_output_tokens".to_owned(),
-            reason: "it must be smaller than `model.context_tokens`, or no room is left for the question".to_owned(),
+            reason: "it must be smaller than `model.context_tokens`, or no room is left for the prompt".to_owned(),
         });
     }
     problems.extend(warnings_that_never_come(&config.budget));
@@ -366,13 +366,13 @@ fn cross_check(config: &Config, environment: &Environment) -> Vec<ConfigProblem>
     if own_files == [true, false] || own_files == [false, true] {
         problems.push(ConfigProblem::Inconsistent {
             key: "http.tls_key".to_owned(),
-            reason: "`http.tls_certificate` and `http.tls_key` belong together".to_owned(),
+            reason: "`http.tls_certificate` and `http.tls_key` must be set together".to_owned(),
         });
     }
     if own_files.contains(&true) && !config.http.tls && !config.grpc.tls {
         problems.push(ConfigProblem::Inconsistent {
             key: "http.tls".to_owned(),
-            reason: "it is off, and there is a certificate for it".to_owned(),
+            reason: "a certificate is configured, but TLS is off".to_owned(),
         });
     }
     if let Some(name) = config.http.allowed_hosts.iter().find(|name| !is_host(name)) {
@@ -440,7 +440,7 @@ fn misspelt_variables(environment: &Environment) -> Vec<String> {
                 .filter(|(likeness, _)| *likeness >= 0.8)
                 .map(|(_, known)| format!("; did you mean `{known}`?"))
                 .unwrap_or_default();
-            format!("the environment variable `{}` sets nothing{nearest}", shown(name))
+            format!("the environment variable `{}` is not recognized{nearest}", shown(name))
         })
         .collect()
 }

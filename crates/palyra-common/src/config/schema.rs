@@ -18,7 +18,7 @@ runtime_contract_enum! {
         /// The accounts and routes of `models.toml` if it has a default route, then an OpenAI-compatible server if one is
         /// configured, otherwise the offline planner.
         Auto = "auto",
-        /// The built-in planner, which is no language model and needs no network.
+        /// The built-in planner, which is not a language model and needs no network.
         Offline = "offline",
         /// A server that speaks OpenAI's chat completions.
         OpenaiCompatible = "openai_compatible",
@@ -134,7 +134,7 @@ config_schema! {
         /// file, and the environment variable PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK must be `true` as well.
         dangerous_remote_bind_ack: bool = false, ValueType::Bool, EnvNames::FileOnly;
     }
-    /// The daemon's own doors.
+    /// The daemon's HTTP listener.
     daemon: DaemonConfig {
         /// Address of the HTTP interface; port 0 takes a free one.
         http_bind: SocketAddr = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 7142),
@@ -149,15 +149,15 @@ config_schema! {
             ValueType::Address, EnvNames::Standard;
         /// Whether the gRPC interface is opened at all.
         enabled: bool = true, ValueType::Bool, EnvNames::Standard;
-        /// Whether the gRPC interface speaks TLS, with the same certificate as HTTP. Callers may then show a device certificate instead of a
+        /// Whether the gRPC interface speaks TLS, with the same certificate as HTTP. Callers may then present a device certificate instead of a
         /// token.
         tls: bool = false, ValueType::Bool, EnvNames::Standard;
     }
     /// What the HTTP interface speaks and to whom.
     http: HttpConfig {
-        /// Whether the HTTP interface speaks TLS. Callers may then show a device certificate instead of a token.
+        /// Whether the HTTP interface speaks TLS. Callers may then present a device certificate instead of a token.
         tls: bool = false, ValueType::Bool, EnvNames::Standard;
-        /// File with the certificate to show (PEM, with the chain), instead of one that the daemon issues itself; it is read again every hour.
+        /// File with the certificate to present (PEM, with the chain), instead of one that the daemon issues itself; it is reread every hour.
         tls_certificate: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
         /// File with the key of that certificate (PEM).
         tls_key: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
@@ -165,14 +165,14 @@ config_schema! {
         /// daemon's own certificate names them too.
         allowed_hosts: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
     }
-    /// How often a caller may give commands. The owner at the machine itself, by the Unix socket or the local token, is not counted.
+    /// Rate limits. The owner on the machine itself, over the Unix socket or with the local token, is not limited.
     rate: RateConfig {
-        /// Commands a minute that one principal may give in the long run, with all its credentials together. A token may be given less when it is made.
+        /// Commands per minute that one principal may send on average, across all its credentials. A token may be given a lower limit when it is created.
         per_minute: u32 = 600, ValueType::integer(1, 10_000_000), EnvNames::Standard;
-        /// Commands that it may give at once after a pause.
+        /// Burst size: commands that may be sent at once after a pause.
         burst: u32 = 200, ValueType::integer(1, 1_000_000), EnvNames::Standard;
     }
-    /// The QUIC interface. It always speaks TLS 1.3, and callers always show a device certificate.
+    /// The QUIC interface. It always speaks TLS 1.3, and callers always present a device certificate.
     quic: QuicConfig {
         /// Whether it is opened.
         enabled: bool = true, ValueType::Bool, EnvNames::Standard;
@@ -181,9 +181,9 @@ config_schema! {
             ValueType::Address, EnvNames::Standard;
         /// Connections that are open at the same time; more are refused.
         max_connections: u32 = 256, ValueType::integer(1, 100_000), EnvNames::Standard;
-        /// Commands of one connection that are carried out at the same time; more wait with the client.
+        /// Commands of one connection that run at the same time; further ones wait on the client's side.
         max_streams: u32 = 64, ValueType::integer(1, 10_000), EnvNames::Standard;
-        /// Seconds of silence after which a connection is given up.
+        /// Seconds of silence after which a connection is closed.
         idle_timeout_seconds: u64 = 60, ValueType::integer(5, 3_600), EnvNames::Standard;
     }
     /// How runs work and when they end.
@@ -199,14 +199,14 @@ config_schema! {
         wall_clock_seconds: u64 = 900, ValueType::integer(1, 30 * DAY), EnvNames::Standard;
         /// Seconds after which a run that is still queued, paused or waiting expires; 0 means never.
         expire_after_seconds: u64 = 604_800, ValueType::integer(0, 3650 * DAY), EnvNames::Standard;
-        /// How often the same call with the same arguments and the same result may follow itself before the run is
-        /// stopped as going round in circles.
+        /// How many times in a row the same call may return the same result before the run is
+        /// stopped as a loop.
         loop_repeats: u32 = 4, ValueType::integer(2, 1_000), EnvNames::Standard;
-        /// Tools that a person is asked about before each call, by full name.
+        /// Tools, by full name, that require approval before each call.
         ask_before: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
         /// Runs that work at the same time; more wait in the queue.
         max_concurrent: u32 = 64, ValueType::integer(1, 10_000), EnvNames::Standard;
-        /// Auxiliary model tasks, such as summaries, that work at the same time; more wait in a line of their own.
+        /// Auxiliary model tasks, such as summaries, that work at the same time; more wait in a separate queue.
         auxiliary_concurrent: u32 = 2, ValueType::integer(1, 256), EnvNames::Standard;
     }
     /// Limits of single tool calls.
@@ -242,38 +242,38 @@ config_schema! {
         max_output_tokens: u32 = 4_096, ValueType::integer(16, 10_000_000), EnvNames::Standard;
         /// Seconds to wait for a connection to the server.
         connect_timeout_seconds: u64 = 10, ValueType::integer(1, DAY), EnvNames::Standard;
-        /// Seconds of silence after which an answer counts as broken off.
+        /// Seconds without data after which a response is treated as interrupted.
         idle_timeout_seconds: u64 = 120, ValueType::integer(1, DAY), EnvNames::Standard;
         /// File with the answers of the `scripted` provider.
         script: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
     }
-    /// What model calls may cost, as amounts such as `$5` or `0.50 USD`. A call reserves what it could cost at worst before it is made.
+    /// What model calls may cost, as amounts such as `$5` or `0.50 USD`. Each call reserves its worst-case cost before it is made.
     budget: BudgetConfig {
-        /// Spending of one run that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
+        /// Hard limit for one run: a run whose next call could exceed it stops with `budget_exceeded`.
         run: Option<String> = None, ValueType::Amount, EnvNames::Standard;
-        /// Spending of one run that is warned about once.
+        /// Soft limit for one run: exceeding it causes one warning.
         run_warn: Option<String> = None, ValueType::Amount, EnvNames::Standard;
-        /// Spending of one session that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
+        /// Hard limit for one session: a run whose next call could exceed it stops with `budget_exceeded`.
         session: Option<String> = None, ValueType::Amount, EnvNames::Standard;
-        /// Spending of one session that is warned about once.
+        /// Soft limit for one session: exceeding it causes one warning.
         session_warn: Option<String> = None, ValueType::Amount, EnvNames::Standard;
-        /// Spending of one agent, in all its runs that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
+        /// Hard limit for one agent, across all its runs: a run whose next call could exceed it stops with `budget_exceeded`.
         agent: Option<String> = None, ValueType::Amount, EnvNames::Standard;
-        /// Spending of one agent, in all its runs that is warned about once.
+        /// Soft limit for one agent, across all its runs: exceeding it causes one warning.
         agent_warn: Option<String> = None, ValueType::Amount, EnvNames::Standard;
-        /// Spending of one day, UTC that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
+        /// Hard limit for one day (UTC): a run whose next call could exceed it stops with `budget_exceeded`.
         day: Option<String> = None, ValueType::Amount, EnvNames::Standard;
-        /// Spending of one day, UTC that is warned about once.
+        /// Soft limit for one day (UTC): exceeding it causes one warning.
         day_warn: Option<String> = None, ValueType::Amount, EnvNames::Standard;
-        /// Spending of one month, UTC that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
+        /// Hard limit for one month (UTC): a run whose next call could exceed it stops with `budget_exceeded`.
         month: Option<String> = None, ValueType::Amount, EnvNames::Standard;
-        /// Spending of one month, UTC that is warned about once.
+        /// Soft limit for one month (UTC): exceeding it causes one warning.
         month_warn: Option<String> = None, ValueType::Amount, EnvNames::Standard;
-        /// Spending altogether that is never gone beyond: a run whose next call could do so stops with `budget_exceeded`.
+        /// Hard limit for all spending: a run whose next call could exceed it stops with `budget_exceeded`.
         global: Option<String> = None, ValueType::Amount, EnvNames::Standard;
-        /// Spending altogether that is warned about once.
+        /// Soft limit for all spending: exceeding it causes one warning.
         global_warn: Option<String> = None, ValueType::Amount, EnvNames::Standard;
-        /// File with prices that stand before the built-in table; without one, `prices.toml` beside this file is used if it is there.
+        /// File with prices that override the built-in table; without one, `prices.toml` next to this file is used if it exists.
         prices: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
     }
     /// What the model gets to see.
@@ -288,7 +288,7 @@ config_schema! {
     journal: JournalConfig {
         /// Records between two signed checkpoints.
         checkpoint_every: u64 = 1_024, ValueType::integer(1, 1_000_000), EnvNames::Standard;
-        /// Records in one segment before the next is begun.
+        /// Records in one segment before a new one is started.
         segment_records: u64 = 250_000, ValueType::integer(1_000, 100_000_000), EnvNames::Standard;
         /// Largest payload in bytes that is kept inside its record; a larger one becomes an artifact.
         inline_payload_bytes: u64 = 262_144, ValueType::integer(1_024, 16_777_216), EnvNames::Standard;
@@ -303,25 +303,25 @@ config_schema! {
         format: LogFormat = LogFormat::Text, ValueType::choice::<LogFormat>(), EnvNames::Standard;
         /// Whether lines also go to `logs/palyrad.log` in the state directory, besides standard error.
         file: bool = true, ValueType::Bool, EnvNames::Standard;
-        /// Bytes after which that file is set aside as `palyrad.log.1` and a new one is begun.
+        /// Bytes after which that file is rotated to `palyrad.log.1`.
         file_max_bytes: u64 = 16_777_216, ValueType::integer(65_536, 1_099_511_627_776), EnvNames::Standard;
-        /// How many files that were set aside are kept.
+        /// How many rotated files are kept.
         file_keep: u32 = 5, ValueType::integer(1, 1_000), EnvNames::Standard;
     }
-    /// Numbers and traces for other systems. Nothing leaves the machine unless a collector is named.
+    /// Metrics and traces for other systems. Nothing leaves the machine unless a collector is named.
     telemetry: TelemetryConfig {
         /// OpenTelemetry collector that traces and metrics are exported to, over OTLP and gRPC, such as `http://127.0.0.1:4317`; none when left
         /// out.
         otlp_endpoint: Option<String> = None, ValueType::HttpUrl, EnvNames::Standard;
         /// Headers for the collector, each as `NAME: TEXT {REFERENCE}`, such as `authorization: Bearer {env:COLLECTOR_TOKEN}`.
         otlp_headers: Vec<String> = Vec::new(), ValueType::List, EnvNames::FileOnly;
-        /// File of certificate authorities (PEM) to trust for the collector beside those of the system.
+        /// File of certificate authorities (PEM) to trust for the collector in addition to the system's.
         otlp_ca_file: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
         /// Seconds that the collector may take for one batch.
         otlp_timeout_seconds: u64 = 10, ValueType::integer(1, 600), EnvNames::Standard;
         /// Seconds between two exports of metrics.
         metric_interval_seconds: u64 = 60, ValueType::integer(1, DAY), EnvNames::Standard;
-        /// How many of a hundred traces are exported.
+        /// Percentage of traces that are exported.
         sample_percent: u8 = 100, ValueType::integer(0, 100), EnvNames::Standard;
         /// Whether prompts, answers, arguments and results are exported with the traces.
         capture_content: bool = false, ValueType::Bool, EnvNames::Standard;
@@ -333,7 +333,7 @@ config_schema! {
     }
     /// What may happen.
     policy: PolicyConfig {
-        /// Directory of the operator's own policies (`*.cedar`), which hold beside the shipped ones; none when left out.
+        /// Directory of the operator's own policies (`*.cedar`), which apply in addition to the shipped ones; none when left out.
         directory: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
     }
     /// Processes that tools start, each in a sandbox of its own.
@@ -342,11 +342,11 @@ config_schema! {
         cpu_seconds: u64 = 60, ValueType::integer(1, DAY), EnvNames::Standard;
         /// Bytes of memory that they may use.
         memory_bytes: u64 = 536_870_912, ValueType::integer(16_777_216, MAX), EnvNames::Standard;
-        /// How many processes and threads they may be.
+        /// Most processes and threads at the same time.
         max_processes: u32 = 256, ValueType::integer(1, 100_000), EnvNames::Standard;
         /// Bytes of each output stream that the model gets to see, half from the beginning and half from the end; all of it is kept as an artifact.
         output_bytes: u64 = 1_048_576, ValueType::integer(1_024, 67_108_864), EnvNames::Standard;
-        /// Directories outside the workspace that processes may read, such as tool chains; those that do not exist are passed over. `~/` is the
+        /// Directories outside the workspace that processes may read, such as toolchains; those that do not exist are skipped. `~/` is the
         /// home directory.
         read_only: Vec<String> = own(&["~/.cargo/bin", "~/.cargo/registry", "~/.rustup", "~/.local/bin", "~/.nvm"]),
             ValueType::List, EnvNames::Standard;
@@ -363,7 +363,7 @@ config_schema! {
     egress: EgressConfig {
         /// Hosts with private or loopback addresses that tools may reach although such addresses are refused, by name.
         private_hosts: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
-        /// File of certificate authorities (PEM) to trust beside the built-in ones.
+        /// File of certificate authorities (PEM) to trust in addition to the built-in ones.
         ca_file: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
     }
     /// The fetch tool.
@@ -377,7 +377,7 @@ config_schema! {
     }
     /// Ceilings for WebAssembly plugins; a skill's manifest may ask for less, never for more.
     plugins: PluginsConfig {
-        /// Whether `skill.call` may bring a module of its own along instead of naming an installed skill.
+        /// Whether `skill.call` may carry its own module instead of naming an installed skill.
         allow_inline_modules: bool = false, ValueType::Bool, EnvNames::FileOnly;
         /// Largest module in bytes.
         max_module_bytes: u64 = 33_554_432, ValueType::integer(1_024, 268_435_456), EnvNames::Standard;
@@ -385,18 +385,18 @@ config_schema! {
         fuel_budget: u64 = 1_000_000_000, ValueType::integer(1_000, MAX), EnvNames::Standard;
         /// Bytes of memory that one call may use.
         max_memory_bytes: u64 = 268_435_456, ValueType::integer(65_536, 4_294_967_296), EnvNames::Standard;
-        /// Milliseconds that one call may take, what it waits for included.
+        /// Milliseconds that one call may take, including waiting.
         wall_clock_ms: u64 = 120_000, ValueType::integer(10, 600_000), EnvNames::Standard;
         /// Bytes that one call may return.
         max_output_bytes: u64 = 1_048_576, ValueType::integer(1_024, 67_108_864), EnvNames::Standard;
         /// Calls that work at the same time; more wait.
         max_concurrent: u32 = 64, ValueType::integer(1, 1_000), EnvNames::Standard;
     }
-    /// Skills: where they come from and how they are kept in check.
+    /// Skills: where they come from and how they are checked.
     skills: SkillsConfig {
-        /// Whether a person who installs a skill may accept a publisher that nobody has trusted before.
+        /// Whether a person who installs a skill may accept a publisher that is not trusted yet.
         trust_on_first_use: bool = true, ValueType::Bool, EnvNames::Standard;
-        /// Seconds after which installed skills are audited again, and the registries they came from are asked what was taken back.
+        /// Seconds after which installed skills are audited again, and their registries are checked for revocations.
         audit_interval_seconds: u64 = 86_400, ValueType::integer(1, 365 * DAY), EnvNames::Standard;
         /// Directories of `SKILL.md` folders whose instructions runs may read. `~/` is the home directory.
         directories: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
@@ -407,7 +407,7 @@ config_schema! {
     openai: OpenaiConfig {
         /// Directory in which its runs work unless a request names another; without one each conversation gets an empty directory of its own.
         workspace: Option<PathBuf> = None, ValueType::Path, EnvNames::Standard;
-        /// Seconds for which a request that does not stream waits for a person's answer before it is told to come back.
+        /// Seconds for which a request that does not stream waits for an approval before it is answered with `run_waits_for_person`.
         approval_wait_seconds: u64 = 60, ValueType::integer(1, DAY), EnvNames::Standard;
     }
 }

@@ -57,7 +57,7 @@ impl ConfigValue {
                 .map(|value| value.as_str().map(str::to_owned))
                 .collect::<Option<Vec<_>>>()
                 .map(Self::List)
-                .ok_or_else(|| "list of other things".to_owned()),
+                .ok_or_else(|| "list of values other than strings".to_owned()),
             other => Err(other.type_name().to_owned()),
         }
     }
@@ -165,7 +165,7 @@ impl ValueType {
             Self::List => "list of strings".to_owned(),
             Self::Choice { names, .. } => format!("string, one of {}", names().join(", ")),
             Self::Address => "string, an IP address and a port such as 127.0.0.1:7142".to_owned(),
-            Self::HttpUrl => "string, an address such as https://host/v1".to_owned(),
+            Self::HttpUrl => "string, a URL such as https://host/v1".to_owned(),
             Self::Path => "string, a path".to_owned(),
             Self::Secret => {
                 "string, a reference `vault:scope/key`, `env:NAME`, `file:path` or `exec:command`".to_owned()
@@ -193,7 +193,7 @@ impl ValueType {
                 Ok(ConfigValue::List(values))
             }
             (Self::Text | Self::Path | Self::HttpUrl, ConfigValue::Text(text)) if text.trim().is_empty() => {
-                wrong("an empty string is no value; remove the key to leave it unset".to_owned())
+                wrong("the value is empty; remove the key to leave it unset".to_owned())
             }
             (Self::Text | Self::Path, ConfigValue::Text(text)) if text.contains('\0') => {
                 wrong("a value may not contain a null character".to_owned())
@@ -225,7 +225,7 @@ impl ValueType {
     ///
     /// A list is comma separated or a TOML array.
     pub(crate) fn check_text(&self, text: &str) -> Result<ConfigValue, Mismatch> {
-        let not_a = |what: &str| Err(Mismatch::Type(format!("`{}`, which is no {what}", shown(text))));
+        let not_a = |what: &str| Err(Mismatch::Type(format!("`{}`, which is not a {what}", shown(text))));
         let value = match self {
             Self::Bool => match text.trim().to_ascii_lowercase().as_str() {
                 "true" | "1" => ConfigValue::Bool(true),
@@ -258,21 +258,21 @@ impl ValueType {
 fn check_http_url(text: String) -> Result<ConfigValue, Mismatch> {
     let wrong = |reason: &str| Err(Mismatch::Value(reason.to_owned()));
     let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) else {
-        return wrong("an address must start with `https://` or `http://`");
+        return wrong("a URL must start with `https://` or `http://`");
     };
     if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return wrong("an address may not contain spaces or control characters");
+        return wrong("a URL may not contain spaces or control characters");
     }
     if text.contains(['?', '#']) {
-        return wrong("the base of an interface may not have a query or a fragment");
+        return wrong("a base URL may not have a query or a fragment");
     }
     let authority = rest.split(['/', '\\']).next().unwrap_or_default();
     // Kept out of the message: what stands before `@` is most likely a password.
     if authority.contains('@') {
-        return wrong("an address may not carry a user name or a password; use a secret reference");
+        return wrong("a URL may not contain a user name or a password; use a secret reference");
     }
     if authority.is_empty() || authority.starts_with(':') {
-        return wrong("an address must name a host");
+        return wrong("a URL must name a host");
     }
     Ok(ConfigValue::Text(text))
 }

@@ -56,7 +56,7 @@ pub enum InvalidHandoff {
     #[error("the handoff parameter `{0}` is missing")]
     MissingParameter(&'static str),
     /// A parameter whose value does not fit.
-    #[error("the handoff parameter `{parameter}` is wrong: {reason}")]
+    #[error("the handoff parameter `{parameter}` is invalid: {reason}")]
     InvalidValue {
         /// Which one.
         parameter: &'static str,

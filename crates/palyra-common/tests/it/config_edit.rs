@@ -131,7 +131,7 @@ fn amounts_of_money_are_checked_before_they_are_written() {
     let path = write(directory.path(), "version = 1\n");
     for wrong in ["2 dollars", "-5", "much", "1,000", "$", "0.0000001"] {
         let refused = config::set(&path, "budget.day", wrong, &environment()).unwrap_err();
-        assert!(refused.to_string().contains("`budget.day` is wrong"), "{refused}");
+        assert!(refused.to_string().contains("invalid value for `budget.day`"), "{refused}");
         assert!(refused.to_string().contains("is not an amount in US dollars"), "{refused}");
     }
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "version = 1\n");
@@ -139,6 +139,9 @@ fn amounts_of_money_are_checked_before_they_are_written() {
         config::set(&path, "budget.day", right, &environment()).unwrap();
     }
     let refused = config::set(&path, "budget.day_warn", "$2.51", &environment()).unwrap_err();
-    assert!(refused.to_string().contains("`budget.day_warn` does not fit: it is above `budget.day`"), "{refused}");
+    assert!(
+        refused.to_string().contains("invalid `budget.day_warn`: it is above the hard limit `budget.day`"),
+        "{refused}"
+    );
     config::set(&path, "budget.day_warn", "$2.50", &environment()).unwrap();
 }

@@ -41,44 +41,40 @@ fn each_mistake_gives_one_line_with_place_and_code() {
         (
             "[run]\nmax_turns = \"many\"",
             "config_wrong_type",
-            "/etc/palyra/palyra.toml:2: `run.max_turns` must be a value of type integer from 1 to 100000; found string",
+            "/etc/palyra/palyra.toml:2: expected integer from 1 to 100000 for `run.max_turns`; found string",
         ),
         (
             "[run]\nask_before = [\"a\", 3]",
             "config_wrong_type",
             "/etc/palyra/palyra.toml:2: `run.ask_before` must be a value of type list of strings; \
-             found list of other things",
+             found list of values other than strings",
         ),
-        (
-            "run = 3",
-            "config_wrong_type",
-            "/etc/palyra/palyra.toml:1: `run` must be a value of type table; found integer",
-        ),
+        ("run = 3", "config_wrong_type", "/etc/palyra/palyra.toml:1: expected table for `run`; found integer"),
         (
             "[[run]]\nmax_turns = 3",
             "config_wrong_type",
-            "/etc/palyra/palyra.toml:1: `run` must be a value of type table; found array of tables",
+            "/etc/palyra/palyra.toml:1: expected table for `run`; found array of tables",
         ),
         (
             "[run.max_turns]\na = 3",
             "config_wrong_type",
-            "/etc/palyra/palyra.toml:1: `run.max_turns` must be a value of type integer from 1 to 100000; found table",
+            "/etc/palyra/palyra.toml:1: expected integer from 1 to 100000 for `run.max_turns`; found table",
         ),
         (
             "[tool]\ntimeout_seconds = 601",
             "config_invalid_value",
-            "/etc/palyra/palyra.toml:2: `tool.timeout_seconds` is wrong: `601` is not an integer from 1 to 600",
+            "/etc/palyra/palyra.toml:2: invalid value for `tool.timeout_seconds`: `601` is not an integer from 1 to 600",
         ),
         (
             "[model]\nprovider = \"gpt\"",
             "config_invalid_value",
-            "/etc/palyra/palyra.toml:2: `model.provider` is wrong: \
+            "/etc/palyra/palyra.toml:2: invalid value for `model.provider`: \
              `gpt` is not one of auto, offline, openai_compatible, openai, anthropic, gemini, openrouter, ollama, scripted",
         ),
         (
             "[daemon]\nhttp_bind = \"localhost\"",
             "config_invalid_value",
-            "/etc/palyra/palyra.toml:2: `daemon.http_bind` is wrong: `localhost` is not an IP address and a port",
+            "/etc/palyra/palyra.toml:2: invalid value for `daemon.http_bind`: `localhost` is not an IP address and a port",
         ),
         (
             "\nversion = 2",
@@ -93,7 +89,7 @@ fn each_mistake_gives_one_line_with_place_and_code() {
         (
             "[model]\nprovider = \"scripted\"",
             "config_inconsistent",
-            "`model.script` does not fit: `model.provider` is `scripted`, which needs a script",
+            "invalid `model.script`: `model.provider` is `scripted`, which needs a script",
         ),
     ] {
         let error = parse(text).unwrap_err().to_stable();

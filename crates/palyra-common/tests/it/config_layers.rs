@@ -145,7 +145,7 @@ fn a_misspelt_variable_is_pointed_out() {
     let loaded = load("", &[("PALYRA_RUN_MAX_TURN", "3"), ("PALYRA_OTHER", "x"), ("PALYRA_RUN_MAX_TURNS", "4")]);
     assert_eq!(
         loaded.warnings(),
-        ["the environment variable `PALYRA_RUN_MAX_TURN` sets nothing; did you mean `PALYRA_RUN_MAX_TURNS`?"]
+        ["the environment variable `PALYRA_RUN_MAX_TURN` is not recognized; did you mean `PALYRA_RUN_MAX_TURNS`?"]
     );
 }
 

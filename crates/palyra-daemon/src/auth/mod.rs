@@ -166,7 +166,7 @@ impl Gate {
 
     fn look_at(&self, shown: &Shown<'_>, access: Access) -> Result<Option<Principal>, StableErrorEnvelope> {
         // A connection without a peer was not accepted by our own listeners.
-        let Some(peer) = shown.peer else { return Err(no_token("the caller is not known")) };
+        let Some(peer) = shown.peer else { return Err(no_token("the caller is not authenticated")) };
         if let Peer::Tcp { local, .. } = peer {
             let named = named_host(shown.uri, shown.headers);
             check_host(named.as_ref(), *local, &self.names)?;
@@ -324,7 +324,7 @@ impl Gate {
 
 fn no_token(message: &str) -> StableErrorEnvelope {
     StableErrorEnvelope::new("token_refused", ErrorCategory::Auth, message).hint(
-        "send `Authorization: Bearer` with the content of `local.token` in the state root or an API token, or use the Unix socket",
+        "send `Authorization: Bearer` with an API token or the content of `local.token` in the state root, or use the Unix socket",
     )
 }
 

@@ -90,13 +90,13 @@ pub(super) async fn decide(
     match params.decision {
         ApprovalDecision::Allow | ApprovalDecision::Deny => {}
         ApprovalDecision::Timeout | ApprovalDecision::Error => {
-            return Err(Refusal::field("decision", "a person answers `allow` or `deny`"));
+            return Err(Refusal::field("decision", "it must be `allow` or `deny`"));
         }
     }
     let until = match (params.scope, params.minutes) {
         (ApprovalScope::Timeboxed, minutes) => Some(end_of(minutes.unwrap_or(DEFAULT_MINUTES))?),
         (ApprovalScope::Once | ApprovalScope::Session, None) => None,
-        (_, Some(_)) => return Err(Refusal::field("minutes", "it goes with the scope `timeboxed`")),
+        (_, Some(_)) => return Err(Refusal::field("minutes", "it requires the scope `timeboxed`")),
     };
     if requests::find(app, target).await?.is_some() {
         let approval = requests::decide(app, caller, target, &params).await?;
@@ -125,7 +125,7 @@ async fn not_open(app: &App, id: ApprovalId) -> Refusal {
     match view.answer {
         Some(answer) => {
             let message =
-                format!("approval `{id}` was answered already: {}, by {}", answer.decision.as_str(), answer.by);
+                format!("approval `{id}` was already answered: {}, by {}", answer.decision.as_str(), answer.by);
             StableErrorEnvelope::new("approval_not_found", ErrorCategory::NotFound, message)
                 .hint(format!("`palyra approvals show {id}` shows how"))
                 .into()

@@ -75,10 +75,10 @@ fn telemetry(caller: &Caller, params: AppendEventParams) -> Result<Event> {
     let name = UxEventName::try_from(kind).map_err(|error| error.to_stable())?;
     let named = payload.insert("name".to_owned(), Value::String(name.as_str().to_owned()));
     if named.is_some_and(|named| named.as_str() != Some(name.as_str())) {
-        return Err(Refusal::field("payload.name", "it is another name than the kind"));
+        return Err(Refusal::field("payload.name", "it differs from the kind"));
     }
     let mut event: UxTelemetryEvent = serde_json::from_value(Value::Object(payload))
-        .map_err(|error| Refusal::field("payload", format!("it does not fit the contract of telemetry: {error}")))?;
+        .map_err(|error| Refusal::field("payload", format!("it is not a valid telemetry event: {error}")))?;
     let lines =
         [("payload.step", event.step.as_deref()), ("payload.summary", event.summary.as_ref().map(|s| s.as_str()))];
     for (field, text) in lines {
@@ -99,7 +99,7 @@ fn telemetry(caller: &Caller, params: AppendEventParams) -> Result<Event> {
 /// The same id may be named beside the payload and in it.
 fn agreed<T: PartialEq>(field: &str, beside: Option<T>, inside: Option<T>) -> Result<Option<T>> {
     match (beside, inside) {
-        (Some(one), Some(other)) if one != other => Err(Refusal::field(field, "the payload names another one")),
+        (Some(one), Some(other)) if one != other => Err(Refusal::field(field, "the payload names a different one")),
         (one, other) => Ok(one.or(other)),
     }
 }
@@ -113,13 +113,13 @@ fn own(caller: &Caller, params: AppendEventParams) -> Result<Event> {
     let fits = kind.len() <= MAX_KIND && kind.strip_prefix(CLIENT).is_some_and(|rest| rest.split('.').all(word));
     if !fits {
         let message = format!(
-            "it must be `{TELEMETRY}` or `{CLIENT}` and dotted words of small letters, digits and `_`, {MAX_KIND} characters in all"
+            "it must be `{TELEMETRY}` or `{CLIENT}` and dotted words of lower-case letters, digits and `_`, {MAX_KIND} characters in all"
         );
         return Err(Refusal::field("kind", message));
     }
     let size = written(&payload)?.len();
     if size > MAX_PAYLOAD {
-        return Err(Refusal::field("payload", format!("it has {size} bytes; at most {MAX_PAYLOAD} are kept")));
+        return Err(Refusal::field("payload", format!("it has {size} bytes; the limit is {MAX_PAYLOAD}")));
     }
     let event = ClientEvent { by: caller.id().to_owned(), session_id, run_id, payload };
     Ok(Event { session_id, run_id, payload: written(&event)? })

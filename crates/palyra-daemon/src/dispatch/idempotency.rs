@@ -37,7 +37,7 @@ pub(super) async fn once(app: &App, caller: &Caller, asked: Asked) -> Result<Ans
     if tells_secrets(&asked.command) {
         return Err(Refusal::field(
             "idempotency_key",
-            "an answer that holds a secret is not kept, so it cannot be given again",
+            "an answer that contains a secret is not stored, so it cannot be repeated",
         ));
     }
     // Whoever gives the same key meanwhile waits for the first.
@@ -141,14 +141,14 @@ pub(super) fn check_key(field: &str, key: &str) -> Result<()> {
 fn conflict(key: &str) -> Refusal {
     let message = format!("the idempotency key `{key}` was used for another command");
     StableErrorEnvelope::new("idempotency_conflict", ErrorCategory::Conflict, message)
-        .hint("use a fresh key for a different command")
+        .hint("use a new key for a different command")
         .into()
 }
 
 fn unknown(key: &str) -> Refusal {
     let message =
-        format!("the daemon stopped while it carried out the command with the key `{key}`; it may have had its effect");
+        format!("the daemon stopped while executing the command with the key `{key}`; it may have taken effect");
     StableErrorEnvelope::new("command_outcome_unknown", ErrorCategory::Conflict, message)
-        .hint("look at what it was about, and give it again with a fresh key if it did not happen")
+        .hint("check whether it took effect, and send it again with a new key if it did not")
         .into()
 }

@@ -29,7 +29,7 @@ pub(super) async fn trust(app: &App, by: &str, params: TrustPublisherParams) -> 
 
 pub(super) async fn untrust(app: &App, by: &str, name: &str, params: ChangeSkillParams) -> Result<PublisherView> {
     let name: PublisherName = name.parse()?;
-    let reason = params.reason.as_deref().unwrap_or("taken back by a person");
+    let reason = params.reason.as_deref().unwrap_or("revoked by a person");
     let changed = app.skills.change(by, |index| index.plan_untrust(&name, by, reason)).await?;
     tell_hooks(app, &changed).await;
     one(app, &name)

@@ -18,13 +18,13 @@ const MAX_QUERY: usize = 8 << 10;
 pub(super) async fn recall(app: &App, caller: &Caller, params: RecallParams) -> Result<RecallResponse> {
     // The command needs the scope that lets a model be used; what is looked through needs its own.
     if !caller.has(TokenScope::SessionsRead) {
-        let message = format!("looking through sessions needs the scope `{}`", TokenScope::SessionsRead.as_str());
+        let message = format!("searching sessions needs the scope `{}`", TokenScope::SessionsRead.as_str());
         return Err(StableErrorEnvelope::new("scope_missing", ErrorCategory::Policy, message)
             .hint("ask the owner for a token with that scope")
             .into());
     }
     if params.query.len() > MAX_QUERY || !params.query.chars().any(char::is_alphanumeric) {
-        return Err(Refusal::field("query", format!("it must have a word, and at most {MAX_QUERY} bytes")));
+        return Err(Refusal::field("query", format!("it must contain a word and have at most {MAX_QUERY} bytes")));
     }
     let limit = params.limit.unwrap_or(DEFAULT_PIECES);
     if !(1..=MAX_PIECES).contains(&limit) {

@@ -30,9 +30,9 @@ impl Refusal {
 
     /// A command that is answered with a stream, asked for where one answer is expected.
     pub(crate) fn streams(name: AcpCommand) -> Self {
-        let message = format!("`{}` is answered with a stream", name.as_str());
+        let message = format!("`{}` returns a stream", name.as_str());
         StableErrorEnvelope::new("command_streams", ErrorCategory::Validation, message)
-            .hint("ask for it over the WebSocket, gRPC, QUIC or its own address")
+            .hint("request it over WebSocket, gRPC, QUIC or its own URL")
             .into()
     }
 

@@ -65,7 +65,7 @@ const MAX_OBJECTIVE: usize = 8 << 10;
 fn objective(text: Option<String>, max_attempts: Option<u32>) -> Result<Option<Objective>> {
     let Some(text) = text else {
         return match max_attempts {
-            Some(_) => Err(Refusal::field("max_attempts", "it means something only with an `objective`")),
+            Some(_) => Err(Refusal::field("max_attempts", "it requires an `objective`")),
             None => Ok(None),
         };
     };
@@ -82,7 +82,7 @@ fn objective(text: Option<String>, max_attempts: Option<u32>) -> Result<Option<O
 fn check_model(model: Option<&str>) -> Result<()> {
     match model {
         Some(model) if model.trim().is_empty() => {
-            Err(Refusal::field("model", "it is empty; leave it out for the configured model"))
+            Err(Refusal::field("model", "it is empty; omit it for the configured model"))
         }
         _ => Ok(()),
     }
@@ -112,7 +112,7 @@ fn new_run(params: CreateRunParams) -> Result<NewRun> {
         return Err(Refusal::field(field, "it must be at least 1"));
     }
     if params.client_tools.len() > MAX_CLIENT_TOOLS {
-        return Err(Refusal::field("client_tools", format!("at most {MAX_CLIENT_TOOLS} are taken")));
+        return Err(Refusal::field("client_tools", format!("at most {MAX_CLIENT_TOOLS} are allowed")));
     }
     let client_tools = params
         .client_tools
@@ -263,7 +263,7 @@ async fn check_version(app: &App, id: RunId, expected: Option<u64>) -> Result<()
     }
     let message = format!("the run is at version {actual}, not at {expected}");
     Err(StableErrorEnvelope::new("version_conflict", ErrorCategory::Conflict, message)
-        .hint("read it again and decide anew")
+        .hint("read it again, and repeat the change if it still applies")
         .details(serde_json::json!({"expected": expected, "actual": actual}))
         .into())
 }

@@ -34,12 +34,13 @@ pub(super) async fn get(app: &App, id: &str) -> Result<SkillDetail> {
 /// Takes a piece of an archive.
 pub(super) async fn upload(app: &App, params: UploadSkillParams) -> Result<UploadSkillResponse> {
     if params.size == 0 || params.size > MAX_ARCHIVE {
-        return Err(Refusal::field("size", format!("an archive has 1 to {MAX_ARCHIVE} bytes")));
+        return Err(Refusal::field("size", format!("an archive must have 1 to {MAX_ARCHIVE} bytes")));
     }
-    let data =
-        STANDARD.decode(&params.data).map_err(|error| Refusal::field("data", format!("it is no base64: {error}")))?;
+    let data = STANDARD
+        .decode(&params.data)
+        .map_err(|error| Refusal::field("data", format!("it is not valid base64: {error}")))?;
     if data.len() > MAX_PIECE {
-        return Err(Refusal::field("data", format!("a piece has at most {MAX_PIECE} bytes")));
+        return Err(Refusal::field("data", format!("a chunk may have at most {MAX_PIECE} bytes")));
     }
     let skills = std::sync::Arc::clone(&app.skills);
     let taken =
@@ -52,7 +53,7 @@ pub(super) async fn upload(app: &App, params: UploadSkillParams) -> Result<Uploa
         };
         Refusal::from(
             StableErrorEnvelope::new("skill_upload_refused", category, error.to_string())
-                .hint("hand the archive over again from its beginning"),
+                .hint("upload the archive again from its beginning"),
         )
     })?;
     Ok(UploadSkillResponse { received, complete })
@@ -68,7 +69,7 @@ pub(super) async fn install(app: &App, by: &str, params: InstallSkillParams) -> 
             tell_hooks(app, &changed).await;
             found?
         }
-        _ => return Err(Refusal::field("archive", "name either an archive that was handed over or `from_registry`")),
+        _ => return Err(Refusal::field("archive", "give either an uploaded `archive` or `from_registry`")),
     };
     let start = if params.keep_disabled { InitialStatus::Disabled } else { InitialStatus::Enabled };
     let installing = Installing { by: by.to_owned(), origin, accept_key: params.accept_key, start };
@@ -82,9 +83,9 @@ pub(super) async fn install(app: &App, by: &str, params: InstallSkillParams) -> 
 
 async fn uploaded(app: &App, digest: Digest) -> Result<Vec<u8>> {
     app.skills.uploaded(digest).await?.ok_or_else(|| {
-        let message = format!("no archive {digest} was handed over");
+        let message = format!("no archive {digest} was uploaded");
         StableErrorEnvelope::new("skill_upload_missing", ErrorCategory::NotFound, message)
-            .hint("hand it over with `skill.upload` first; `palyra skills install FILE` does both")
+            .hint("upload it with `skill.upload` first; `palyra skills install FILE` does both")
             .into()
     })
 }
@@ -113,7 +114,7 @@ pub(super) async fn switch(app: &App, by: &str, id: &str, to: To, params: Change
         .change(by, |index| match to {
             To::Enabled => index.plan_enable(&skill_id, by, reason),
             To::Disabled => index.plan_disable(&skill_id, by, reason),
-            To::Quarantined => index.plan_quarantine(&skill_id, by, reason.unwrap_or("put there by a person")),
+            To::Quarantined => index.plan_quarantine(&skill_id, by, reason.unwrap_or("quarantined by a person")),
         })
         .await?;
     tell_hooks(app, &changed).await;
@@ -195,7 +196,9 @@ pub(super) async fn call(app: &App, id: &str, params: CallSkillParams) -> Result
     let source = match params.module {
         None => ModuleSource::Installed,
         Some(module) => ModuleSource::Inline(
-            STANDARD.decode(module).map_err(|error| Refusal::field("module", format!("it is no base64: {error}")))?,
+            STANDARD
+                .decode(module)
+                .map_err(|error| Refusal::field("module", format!("it is not valid base64: {error}")))?,
         ),
     };
     app.skills.run_wasm_plugin(&id.parse()?, &params.tool, params.input, source).await
@@ -212,7 +215,7 @@ pub(crate) async fn tell_hooks(app: &App, changed: &Changed) {
         let payload = json!({"skill_id": skill_id.as_str(), "status": status});
         let occurrence = HookOccurrence::new(event, SystemClock.now(), payload);
         if let Err(error) = app.engine.dispatch_event(occurrence).await {
-            tracing::warn!(%error, "hooks were not told of a skill");
+            tracing::warn!(%error, "hooks could not be notified of a skill");
         }
     }
 }

@@ -330,10 +330,10 @@ impl Records {
             let (from, limit) = (self.next, (end - self.next + 1).min(RECORDS));
             let records = self.journal.read(move |reader| reader.page(from, limit as usize, RECORD_BYTES)).await?;
             let Some(newest) = records.last().map(|record| record.seq) else {
-                return Err(Refusal::internal(format!("record {from} is there and cannot be read")));
+                return Err(Refusal::internal(format!("record {from} exists but cannot be read")));
             };
             let views: std::result::Result<Vec<_>, _> = records.into_iter().map(views::record).collect();
-            let views = views.map_err(|error| Refusal::internal(format!("a payload is not JSON: {error}")))?;
+            let views = views.map_err(|error| Refusal::internal(format!("a payload is not valid JSON: {error}")))?;
             self.next = newest + 1;
             return Ok(Some(Page::Records(views)));
         }

@@ -86,7 +86,7 @@ impl Tokens {
                 () = tokio::time::sleep(NOTE_EVERY) => {}
             }
             if let Err(refusal) = self.flush().await {
-                tracing::warn!(error = %refusal.envelope().message, "when tokens were last used is not noted");
+                tracing::warn!(error = %refusal.envelope().message, "cannot record when tokens were last used");
             }
         }
     }
@@ -113,7 +113,7 @@ impl Tokens {
 
     fn view_of(&self, id: &TokenId) -> Result<TokenView> {
         let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
-        let record = book.get(id).ok_or_else(|| Refusal::internal("a token that was just changed is gone"))?;
+        let record = book.get(id).ok_or_else(|| Refusal::internal("a token that was just changed no longer exists"))?;
         Ok(view(&book, record))
     }
 }

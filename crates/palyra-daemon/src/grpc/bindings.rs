@@ -37,7 +37,7 @@ pub(super) async fn set(
         let id: BindingId = read::parsed(&wanted.binding_id, "binding.binding_id").map_err(unreadable)?;
         let known = outcome!(app, caller, BindingGet(About::only(id)));
         if known.place != place {
-            return Err(unreadable(ProtoError::invalid("binding.binding_id", "it is the id of another place")));
+            return Err(unreadable(ProtoError::invalid("binding.binding_id", "it is the id of another binding")));
         }
     }
     let agent = Some(wanted.agent_id).filter(|agent| !agent.is_empty());

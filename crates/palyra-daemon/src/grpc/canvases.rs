@@ -119,7 +119,7 @@ fn submission(request: wire::SubmitCanvasActionRequest) -> Result<SubmitCanvasPa
     let approval_id = match answers.then(|| fields.remove("approval_id")).flatten() {
         None => None,
         Some(Value::String(id)) => Some(read::parsed(&id, "values_json.approval_id")?),
-        Some(_) => return Err(ProtoError::invalid("values_json.approval_id", "it is not a text")),
+        Some(_) => return Err(ProtoError::invalid("values_json.approval_id", "it is not a string")),
     };
     Ok(SubmitCanvasParams {
         component_id: request.component_id,

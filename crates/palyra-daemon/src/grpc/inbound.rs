@@ -30,7 +30,7 @@ pub(super) async fn append(
 
 fn event(request: wire::AppendEventRequest) -> Read<AppendEventParams> {
     let serde_json::Value::Object(payload) = json_from_wire(&request.payload_json, "payload_json")? else {
-        return Err(ProtoError::invalid("payload_json", "it is not a JSON record"));
+        return Err(ProtoError::invalid("payload_json", "it is not a JSON object"));
     };
     Ok(AppendEventParams {
         kind: request.kind,

@@ -26,7 +26,8 @@ pub(super) fn optional<T: FromStr<Err: std::fmt::Display>>(text: Option<&str>, f
 /// The place of a page, which is empty for the first one.
 fn place<T: FromStr<Err: std::fmt::Display>>(token: &str) -> Read<Option<T>> {
     let token = Some(token).filter(|token| !token.is_empty());
-    optional(token, "page_token").map_err(|_| ProtoError::invalid("page_token", "it is not from the page before"))
+    optional(token, "page_token")
+        .map_err(|_| ProtoError::invalid("page_token", "it is not a token from the previous page"))
 }
 
 /// How many entries, where zero leaves it to the daemon.

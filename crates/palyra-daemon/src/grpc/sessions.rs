@@ -59,7 +59,7 @@ pub(super) async fn cleanup(
     let left = outcome!(app, caller, SessionResume(About::only(target)));
     let mut aborted_runs = 0;
     for run in left.active_runs {
-        let params = AbortRunParams { reason: Some("its session was cleaned up".to_owned()) };
+        let params = AbortRunParams { reason: Some("its session was removed".to_owned()) };
         outcome!(app, caller, RunAbort(About { target: run.run_id, params }));
         aborted_runs += 1;
     }

@@ -29,7 +29,7 @@ pub(super) fn of_envelope(envelope: &StableErrorEnvelope) -> Status {
 pub(super) fn too_late() -> Status {
     of_envelope(
         &StableErrorEnvelope::new("deadline_exceeded", ErrorCategory::Availability, "the caller's deadline has passed")
-            .hint("allow more time; what was begun may have been done"),
+            .hint("allow more time; the command may have taken effect"),
     )
 }
 
@@ -37,7 +37,7 @@ pub(super) fn too_late() -> Status {
 pub(super) fn bad_timeout() -> Status {
     of_envelope(&invalid_field(
         "grpc-timeout",
-        "it must be there once, as one to eight digits and one of H, M, S, m, u, n",
+        "it must be given once, as one to eight digits and one of H, M, S, m, u, n",
     ))
 }
 
@@ -45,7 +45,7 @@ fn no_method(message: &str) -> Status {
     of_envelope(
         &StableErrorEnvelope::new("unsupported_rpc", ErrorCategory::Availability, message)
             .retryable(Retry::Pointless)
-            .hint("ask the daemon by reflection what it answers"),
+            .hint("use gRPC reflection to list the daemon's methods"),
     )
 }
 

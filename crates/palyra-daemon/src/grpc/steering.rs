@@ -37,8 +37,8 @@ async fn of_this_run(app: &App, caller: &Caller, run_id: RunId, approval_id: App
     {
         return Ok(());
     }
-    let message = format!("`{approval_id}` is no question of the run `{run_id}`");
+    let message = format!("`{approval_id}` is not an approval of the run `{run_id}`");
     Err(StableErrorEnvelope::new("approval_not_found", ErrorCategory::NotFound, message)
-        .hint("answer it on the stream of its own run, or with ApprovalsService")
+        .hint("answer it on its own run's stream, or with ApprovalsService")
         .into())
 }

@@ -54,7 +54,7 @@ pub(crate) fn resume_after(token: &[u8]) -> ApiResult<u64> {
     let seen = std::str::from_utf8(token).ok().and_then(|text| text.trim().parse::<u64>().ok());
     match seen.and_then(|seen| seen.checked_add(1)) {
         Some(next) => Ok(next),
-        None => Err(ApiError::field(LAST_EVENT_ID, "it is not the id of an event")),
+        None => Err(ApiError::field(LAST_EVENT_ID, "it is not an event id")),
     }
 }
 

@@ -65,7 +65,7 @@ fn too_large() -> ApiError {
     let message = format!("the body is larger than {} MiB", MAX_BODY_BYTES / (1024 * 1024));
     ApiError::new(
         StableErrorEnvelope::new("body_too_large", ErrorCategory::Validation, message)
-            .hint("put long material into a file of the workspace and refer to it with `@file:`"),
+            .hint("put large content into a workspace file and refer to it with `@file:`"),
     )
 }
 
@@ -81,9 +81,9 @@ pub(super) fn check_not_encoded(headers: &HeaderMap) -> ApiResult<()> {
     if headers.get(CONTENT_ENCODING).is_none_or(|encoding| encoding == "identity") {
         return Ok(());
     }
-    let message = "bodies with a `Content-Encoding` are not taken";
+    let message = "bodies with a `Content-Encoding` are not supported";
     Err(ApiError::new(
         StableErrorEnvelope::new("encoding_unsupported", ErrorCategory::Validation, message)
-            .hint("send the body as it is"),
+            .hint("send the body unencoded"),
     ))
 }

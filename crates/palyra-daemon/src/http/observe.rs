@@ -22,7 +22,7 @@ use crate::app::App;
 use crate::dispatch::Caller;
 
 /// What strangers are told instead of what is wrong, which may name paths and servers.
-const UNTOLD: &str = "ask with a credential to learn more";
+const UNTOLD: &str = "send a credential for details";
 
 pub(super) async fn ready(State(app): State<Arc<App>>, caller: Option<Extension<Caller>>) -> Response {
     let mut reasons = health::components(&app);
@@ -46,7 +46,7 @@ pub(super) async fn metrics(
     headers: HeaderMap,
 ) -> ApiResult<Response> {
     if !caller.has(TokenScope::MetricsRead) {
-        let message = format!("the numbers need the scope `{}`", TokenScope::MetricsRead.as_str());
+        let message = format!("metrics need the scope `{}`", TokenScope::MetricsRead.as_str());
         let refusal = StableErrorEnvelope::new("scope_missing", ErrorCategory::Policy, message)
             .hint("ask the owner for a token with that scope");
         return Err(ApiError::new(refusal));

@@ -130,7 +130,7 @@ async fn no_route(uri: Uri) -> ApiError {
 }
 
 async fn no_method(method: Method, uri: Uri) -> ApiError {
-    let message = format!("`{}` does not answer to {method}", uri.path());
+    let message = format!("`{}` does not support {method}", uri.path());
     ApiError::new(
         StableErrorEnvelope::new("method_not_allowed", ErrorCategory::Validation, message)
             .hint("use GET to read and POST to change"),

@@ -101,7 +101,7 @@ impl Session {
         loop {
             let message = tokio::select! {
                 message = stream.next() => message,
-                _ = lease.lost() => return Some(goodbye(close_code::POLICY, "the credential is no longer good")),
+                _ = lease.lost() => return Some(goodbye(close_code::POLICY, "the credential is no longer valid")),
                 _ = ticks.tick() => {
                     if liveness.is_gone() {
                         return Some(goodbye(close_code::AWAY, "no ping was answered"));
@@ -119,7 +119,7 @@ impl Session {
                 Some(Ok(Message::Text(text))) => text,
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
                 Some(Ok(Message::Binary(_))) => {
-                    return Some(goodbye(close_code::UNSUPPORTED, "messages are JSON texts"));
+                    return Some(goodbye(close_code::UNSUPPORTED, "messages must be JSON text"));
                 }
                 Some(Err(error)) => return no_message(error),
                 Some(Ok(Message::Close(_))) | None => return None,
@@ -222,7 +222,7 @@ fn no_message(error: axum::Error) -> Option<CloseFrame> {
         tungstenite::Error::Capacity(_) => Some(goodbye(close_code::SIZE, "the message is too large")),
         tungstenite::Error::Utf8(_) => Some(goodbye(close_code::INVALID, "the message is not text")),
         tungstenite::Error::Protocol(tungstenite::error::ProtocolError::ResetWithoutClosingHandshake) => None,
-        tungstenite::Error::Protocol(_) => Some(goodbye(close_code::PROTOCOL, "these are no frames")),
+        tungstenite::Error::Protocol(_) => Some(goodbye(close_code::PROTOCOL, "invalid WebSocket frames")),
         _ => None,
     }
 }

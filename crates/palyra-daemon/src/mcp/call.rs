@@ -43,7 +43,7 @@ async fn carried_out(
     context: &RequestContext<RoleServer>,
 ) -> Result<Value> {
     if let Some(field) = offered.without.iter().find(|field| arguments.contains_key(**field)) {
-        return Err(Refusal::field(field, "this tool does not take it"));
+        return Err(Refusal::field(field, "this tool has no such argument"));
     }
     let wait = match offered.then {
         Then::Answer => None,
@@ -90,7 +90,7 @@ async fn begun(app: &App, caller: &Caller, command: Command) -> Result<RunId> {
         Answer::Stored(value) => value.get("run_id").and_then(Value::as_str).and_then(|id| id.parse().ok()),
         Answer::Fresh(_) => None,
     };
-    found.ok_or_else(|| Refusal::internal("a run was begun and its id is not known"))
+    found.ok_or_else(|| Refusal::internal("a run was started, but its id is not known"))
 }
 
 /// The run when it is over or waits for a person, or as it stands when the time is up.
@@ -163,7 +163,8 @@ fn told_of(refusal: Refusal, command: AcpCommand, run_id: RunId) -> Refusal {
         return refusal;
     }
     let mut envelope = refusal.into_envelope();
-    envelope.message = format!("run {run_id} was begun and goes on; it could not be waited for: {}", envelope.message);
+    envelope.message =
+        format!("run {run_id} was started and continues, but waiting for it failed: {}", envelope.message);
     envelope.into()
 }
 

@@ -37,7 +37,7 @@ const PATH: &str = "/mcp";
 /// What an agent is told about this server before it sees the tools.
 const INSTRUCTIONS: &str = "Palyra runs tasks durably on the machine it is installed on. `run_create` gives it a task and waits for the answer; when `phase` is \
     not terminal yet, ask again with `run_get` and `wait_seconds`. A run in `waiting_for_approval` waits for a person: tell yours to look at \
-    `pending_approvals`; you cannot answer for them. A run goes on when you stop waiting; `run_abort` ends it.";
+    `pending_approvals`; you cannot answer for them. A run continues when you stop waiting; `run_abort` ends it.";
 
 /// The one address of the protocol.
 pub(crate) fn routes() -> Router<Arc<App>> {
@@ -106,7 +106,9 @@ impl ServerHandler for Server {
 /// Whom the gate let in with this request.
 fn caller(context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
     let admitted = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Caller>());
-    let Some(admitted) = admitted else { return Err(ErrorData::internal_error("the caller is not known", None)) };
+    let Some(admitted) = admitted else {
+        return Err(ErrorData::internal_error("the caller is not authenticated", None));
+    };
     let mut caller = admitted.clone();
     caller.transport = Transport::Mcp;
     Ok(caller)

@@ -76,8 +76,8 @@ const LINES: &[Line] = &[
         command: AcpCommand::RunCreate,
         then: Then::WaitForRun,
         nature: Nature::Begins,
-        description: "Gives Palyra a task in plain words and waits for its answer. The task goes on when the waiting ends first; `run_get` waits for the \
-                      rest. Give `session_id` or `session_key` to go on with an earlier conversation.",
+        description: "Gives Palyra a task in plain words and waits for its answer. The task continues when the waiting ends first; `run_get` waits for the \
+                      rest. Give `session_id` or `session_key` to continue an earlier conversation.",
         // Their calls would come back to somebody who cannot answer them here; and what was said before is the session's to tell.
         without: &["client_tools", "history"],
     },

@@ -140,7 +140,8 @@ impl Models {
             let gone = AccountsError::File {
                 doing: "read",
                 path: source.file.clone().unwrap_or_default(),
-                reason: "it is gone or says nothing; what it said holds until the daemon is started again".to_owned(),
+                reason: "it is missing or empty; the previous version stays in force until the daemon restarts"
+                    .to_owned(),
             };
             return Err(gone.to_stable());
         }
@@ -185,7 +186,8 @@ impl Models {
         let info = self.live.describe();
         let state = self.state();
         if let Some(problem) = &state.problem {
-            let summary = format!("`models.toml` on disk is not in force, what it said before is: {}", problem.message);
+            let summary =
+                format!("the `models.toml` on disk is not in force; the previous version is: {}", problem.message);
             let health = ComponentHealth::new("provider", HealthStatus::Degraded, summary);
             return match &problem.recovery_hint {
                 Some(hint) => health.hint(hint.clone()),

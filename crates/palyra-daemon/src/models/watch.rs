@@ -80,7 +80,7 @@ impl Watched {
             Reloaded::Same => {}
             Reloaded::TakenOver(difference) => {
                 let reason = self.models.view().reason;
-                tracing::info!(?difference, "models.toml was taken over: {reason}");
+                tracing::info!(?difference, "models.toml reloaded: {reason}");
                 let came = Came::TakenOver { difference: Some(&difference), reason: Some(&reason) };
                 self.note(MODELS_CHANGED, file, came).await;
             }
@@ -97,7 +97,7 @@ impl Watched {
         let Some(file) = self.prices.file() else { return };
         match reloaded {
             Ok(()) => {
-                tracing::info!(file = %file.display(), "the prices were loaded anew");
+                tracing::info!(file = %file.display(), "prices reloaded");
                 self.note(PRICES_CHANGED, file, Came::TakenOver { difference: None, reason: None }).await;
             }
             Err(error) => self.refused(PRICES_CHANGED, file, &error).await,
@@ -106,7 +106,7 @@ impl Watched {
 
     async fn refused(&self, kind: &'static str, file: &Path, error: &StableErrorEnvelope) {
         let shown = file.display();
-        tracing::error!(code = %error.code, "`{shown}` IS NOT IN FORCE, what it said before is: {}", error.message);
+        tracing::error!(code = %error.code, "`{shown}` IS NOT IN FORCE; the previous version is: {}", error.message);
         self.note(kind, file, Came::Refused(error)).await;
     }
 

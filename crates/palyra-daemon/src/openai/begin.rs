@@ -206,6 +206,6 @@ pub(super) fn unknown_response(name: &str) -> Refusal {
     let shown: String = name.chars().take(100).collect();
     let message = format!("there is no response `{shown}`");
     StableErrorEnvelope::new("response_not_found", ErrorCategory::NotFound, message)
-        .hint("use the `id` of a response that this daemon gave to the same user, or send the conversation as `input`")
+        .hint("use the `id` of a response from this daemon to the same user, or send the conversation as `input`")
         .into()
 }

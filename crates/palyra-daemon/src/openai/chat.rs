@@ -77,14 +77,14 @@ pub(super) fn read(body: &[u8]) -> Result<Request> {
         }
     };
     fields.pass_over(&["reasoning_effort", "verbosity"]);
-    fields.only_if("n", |value| *value == json!(1), "there is one answer")?;
-    fields.only_if("logprobs", |value| *value == json!(false), "chances of words are not told")?;
-    fields.only_if("stop", |value| *value == json!([]), "the model says itself where it ends")?;
-    fields.only_if("modalities", |value| *value == json!(["text"]), "only text is written")?;
-    fields.only_if("audio", |_| false, "only text is written")?;
-    fields.only_if("response_format", is_text, "the form of an answer cannot be promised")?;
-    fields.only_if("prediction", |_| false, "answers are not predicted")?;
-    fields.only_if("web_search_options", |_| false, "Palyra's own tools are always there")?;
+    fields.only_if("n", |value| *value == json!(1), "only one answer is generated")?;
+    fields.only_if("logprobs", |value| *value == json!(false), "log probabilities are not available")?;
+    fields.only_if("stop", |value| *value == json!([]), "stop sequences are not supported")?;
+    fields.only_if("modalities", |value| *value == json!(["text"]), "only text output is supported")?;
+    fields.only_if("audio", |_| false, "only text output is supported")?;
+    fields.only_if("response_format", is_text, "the answer's format cannot be guaranteed")?;
+    fields.only_if("prediction", |_| false, "predicted outputs are not supported")?;
+    fields.only_if("web_search_options", |_| false, "Palyra's own tools are always available")?;
     fields.only_if("functions", |_| false, "use `tools`")?;
     fields.only_if("function_call", |_| false, "use `tool_choice`")?;
     fields.end()?;

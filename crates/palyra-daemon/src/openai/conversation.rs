@@ -113,7 +113,7 @@ impl Conversation {
         let chain = tail.iter().fold(chain, |chain, said| chain.then(said));
         let new = new(tail);
         if new.results.is_empty() && new.text.trim().is_empty() && new.images.is_empty() {
-            return Err(Refusal::field(field, "the last word must be the user's or a tool's, and not empty"));
+            return Err(Refusal::field(field, "the last message must be from the user or a tool, and not empty"));
         }
         if !new.images.is_empty() && !open_calls.is_empty() {
             return Err(Refusal::field(

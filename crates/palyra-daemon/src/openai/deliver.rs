@@ -80,7 +80,7 @@ fn unknown_call(call: &str, at: &str) -> Refusal {
     let shown: String = call.chars().take(64).collect();
     let message = format!("no run waits for a result of the call `{shown}`");
     let mut envelope = StableErrorEnvelope::new("tool_call_unknown", ErrorCategory::Validation, message.clone())
-        .hint("send results with the ids of the calls that they answer, to the daemon that asked, as the same user");
+        .hint("send each result with the id of its call, to the daemon that made the call, as the same user");
     envelope.validation_errors.push(palyra_common::FieldError {
         field: at.to_owned(),
         code: "unknown".to_owned(),

@@ -59,7 +59,7 @@ pub(super) fn read(body: &[u8]) -> Result<(EmbeddingRequest, Format)> {
     let model = fields.needed_text("model")?;
     let input = input(fields.take("input"))?;
     if input.is_empty() || input.len() > MAX_INPUTS {
-        return Err(Refusal::field("input", format!("it must be 1 to {MAX_INPUTS} texts")));
+        return Err(Refusal::field("input", format!("it must be 1 to {MAX_INPUTS} strings")));
     }
     let dimensions = fields.count("dimensions")?;
     if dimensions == Some(0) {
@@ -77,7 +77,7 @@ pub(super) fn read(body: &[u8]) -> Result<(EmbeddingRequest, Format)> {
 
 /// A text, texts, tokens, or lists of tokens.
 fn input(value: Option<Value>) -> Result<EmbeddingInput> {
-    let wrong = || Refusal::field("input", "it must be a text, a list of texts, or tokens");
+    let wrong = || Refusal::field("input", "it must be a string, a list of strings, or tokens");
     let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
     let tokens = |list: &[Value]| list.iter().map(number).collect::<Option<Vec<u32>>>().filter(|list| !list.is_empty());
     let list = match value {

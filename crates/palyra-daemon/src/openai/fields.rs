@@ -26,7 +26,7 @@ impl Fields {
     pub(super) fn of(value: Value, at: String) -> Result<Self> {
         match value {
             Value::Object(map) => Ok(Self { at, map }),
-            _ => Err(Refusal::field(if at.is_empty() { "body" } else { &at }, "it must be a record")),
+            _ => Err(Refusal::field(if at.is_empty() { "body" } else { &at }, "it must be an object")),
         }
     }
 
@@ -45,7 +45,7 @@ impl Fields {
         match self.take(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(Refusal::field(&self.path(name), "it must be a text")),
+            Some(_) => Err(Refusal::field(&self.path(name), "it must be a string")),
         }
     }
 
@@ -72,7 +72,7 @@ impl Fields {
             None => Ok(None),
             Some(value) => match value.as_u64().and_then(|number| u32::try_from(number).ok()) {
                 Some(number) => Ok(Some(number)),
-                None => Err(Refusal::field(&self.path(name), "it must be a whole number that is not negative")),
+                None => Err(Refusal::field(&self.path(name), "expected a whole number ≥ 0")),
             },
         }
     }
@@ -113,16 +113,16 @@ impl Fields {
             None => Ok(()),
             Some((name, _)) => {
                 let shown: String = name.chars().take(64).collect();
-                Err(unsupported(&self.path(&shown), "it is not known here"))
+                Err(unsupported(&self.path(&shown), "unknown parameter"))
             }
         }
     }
 }
 
 fn malformed(error: &serde_json::Error) -> Refusal {
-    let message = format!("the body is not one JSON document: {error}");
+    let message = format!("the body is not a valid JSON document: {error}");
     let mut envelope = StableErrorEnvelope::new("body_malformed", ErrorCategory::Validation, message)
-        .hint("send one JSON record; nothing was done");
+        .hint("send one JSON object; nothing was done");
     envelope.validation_errors.push(FieldError {
         field: "body".to_owned(),
         code: "malformed".to_owned(),

@@ -192,7 +192,7 @@ impl Following {
                 let calls = std::mem::take(&mut self.calls).into_iter().map(|(_, call)| call).collect();
                 self.end(Ending::Calls(calls));
             }
-            RunLifecyclePhase::Paused => self.wait("somebody has paused the run"),
+            RunLifecyclePhase::Paused => self.wait("the run was paused"),
             RunLifecyclePhase::Running => self.go_on(),
             RunLifecyclePhase::Completed => self.complete(code).await?,
             phase if !phase.is_terminal() => {}
@@ -217,7 +217,7 @@ impl Following {
             let noted = conversation::note(&self.app, &self.caller, chain.answered(&self.said), place).await;
             // The answer itself is safe; only the next request would begin a session of its own.
             if let Err(refusal) = noted {
-                tracing::warn!(error = %refusal.envelope().message, run_id = %self.run_id, "a conversation is not noted");
+                tracing::warn!(error = %refusal.envelope().message, run_id = %self.run_id, "the conversation could not be recorded");
             }
         }
         self.end(if code == "answer_cut_off" { Ending::Length } else { Ending::Stop });
@@ -333,7 +333,7 @@ fn without_answer(run_id: RunId, status: &RunStatus) -> Refusal {
         (None, None) => status.phase.to_string(),
     };
     StableErrorEnvelope::new("run_without_answer", category, format!("the run {run_id} ended without an answer: {why}"))
-        .hint(format!("`palyra runs show {run_id}` tells more"))
+        .hint(format!("`palyra runs show {run_id}` shows details"))
         .details(serde_json::json!({ "run_id": run_id, "reason": status.reason }))
         .into()
 }

@@ -27,7 +27,7 @@ pub(super) fn read(part: &mut Fields) -> Result<Image> {
     let at = part.path("image_url");
     // How finely to look is for models that are asked directly.
     part.pass_over(&["detail"]);
-    part.only_if("file_id", Value::is_null, "files are sent inside of the request")?;
+    part.only_if("file_id", Value::is_null, "files must be sent inline in the request")?;
     let address = match part.take("image_url") {
         Some(Value::String(address)) => address,
         Some(value) => {
@@ -40,12 +40,13 @@ pub(super) fn read(part: &mut Fields) -> Result<Image> {
         None => return Err(Refusal::field(&at, "it is missing")),
     };
     let Some((head, data)) = address.strip_prefix("data:").and_then(|rest| rest.split_once(',')) else {
-        return Err(unsupported(&at, "only `data:` addresses are taken; nothing is fetched for a caller"));
+        return Err(unsupported(&at, "only `data:` URLs are supported; remote images are not fetched"));
     };
     if !head.starts_with("image/") || !head.ends_with(";base64") {
         return Err(Refusal::field(&at, "it must be `data:image/…;base64,…`"));
     }
-    let bytes = STANDARD.decode(data).map_err(|error| Refusal::field(&at, format!("it is no base64: {error}")))?;
+    let bytes =
+        STANDARD.decode(data).map_err(|error| Refusal::field(&at, format!("it is not valid base64: {error}")))?;
     Ok(Image { data: data.to_owned(), digest: Digest::of(&bytes) })
 }
 

@@ -29,7 +29,7 @@ pub(super) fn read(input: Option<Value>) -> Result<Vec<Item>> {
             }
             Ok(read)
         }
-        Some(_) => Err(Refusal::field("input", "it must be a text or a list of items")),
+        Some(_) => Err(Refusal::field("input", "it must be a string or a list of items")),
     }
 }
 
@@ -69,7 +69,7 @@ fn item(value: Value, at: String, into: &mut Vec<Item>) -> Result<()> {
         _ => {
             return Err(unsupported(
                 &fields.path("type"),
-                "only messages, calls of functions, their outputs and references to these are read",
+                "only messages, function calls, their outputs and references to these are supported",
             ));
         }
     }

@@ -80,7 +80,7 @@ fn assistant(fields: &mut Fields) -> Result<Said> {
     // What clients send back of an answer besides its text and its calls.
     fields.pass_over(&["annotations", "reasoning", "reasoning_content", "reasoning_details"]);
     fields.only_if("function_call", |_| false, "calls are in `tool_calls`")?;
-    fields.only_if("audio", |_| false, "only text is read")?;
+    fields.only_if("audio", |_| false, "only text is supported")?;
     let refusal = fields.text("refusal")?;
     let text = match fields.take("content") {
         None => refusal.unwrap_or_default(),
@@ -103,7 +103,7 @@ fn content(fields: &mut Fields) -> Result<String> {
 pub(super) fn text_of(value: Value, at: &str) -> Result<String> {
     match parts_of(value, at)? {
         (text, images) if images.is_empty() => Ok(text),
-        _ => Err(unsupported(at, "images are read only where a user sends them")),
+        _ => Err(unsupported(at, "images are supported only in user messages")),
     }
 }
 
@@ -112,7 +112,7 @@ fn parts_of(value: Value, at: &str) -> Result<(String, Vec<Image>)> {
     let parts = match value {
         Value::String(text) => return Ok((text, Vec::new())),
         Value::Array(parts) => parts,
-        _ => return Err(Refusal::field(at, "it must be a text or a list of parts")),
+        _ => return Err(Refusal::field(at, "it must be a string or a list of parts")),
     };
     let (mut texts, mut found) = (Vec::new(), Vec::new());
     for (index, part) in parts.into_iter().enumerate() {
@@ -122,7 +122,7 @@ fn parts_of(value: Value, at: &str) -> Result<(String, Vec<Image>)> {
             "text" | "input_text" | "output_text" => texts.push(part.needed_text("text")?),
             "refusal" => texts.push(part.needed_text("refusal")?),
             "image_url" | "input_image" => found.push(images::read(&mut part)?),
-            _ => return Err(unsupported(&part.path("type"), "only parts of text and images are read")),
+            _ => return Err(unsupported(&part.path("type"), "only text and image parts are supported")),
         }
     }
     Ok((texts.join("\n"), found))

@@ -100,9 +100,9 @@ pub(crate) fn refused(envelope: StableErrorEnvelope) -> Response {
 /// The caller as far as this interface goes: with `models:use` it may have runs of its own, and nothing else.
 fn user_of_models(app: &App, caller: &Caller) -> OpenAiResult<Caller> {
     if !caller.has(TokenScope::ModelsUse) {
-        let message = "this credential is not good for `models:use`";
+        let message = "this credential lacks the scope `models:use`";
         return Err(StableErrorEnvelope::new("command_denied", ErrorCategory::Policy, message)
-            .hint("use a token of an operator or the owner with that scope")
+            .hint("use an operator's or owner's token with that scope")
             .into());
     }
     let mut caller = caller.clone();
@@ -122,9 +122,9 @@ async fn no_route(uri: Uri) -> OpenAiError {
 }
 
 async fn no_method(method: Method, uri: Uri) -> OpenAiError {
-    let message = format!("`{PREFIX}{}` does not answer to {method}", uri.path());
+    let message = format!("`{PREFIX}{}` does not support {method}", uri.path());
     StableErrorEnvelope::new("method_not_allowed", ErrorCategory::Validation, message)
-        .hint("models and responses are read with GET, everything else is asked with POST")
+        .hint("use GET for models and responses, and POST for everything else")
         .into()
 }
 
@@ -135,7 +135,7 @@ fn unsupported(param: &str, why: impl std::fmt::Display) -> Refusal {
         ErrorCategory::Validation,
         format!("`{param}` is not supported: {why}"),
     )
-    .hint("leave it out; docs/openai.md lists what is honoured, what is accepted without effect and what is refused");
+    .hint("omit it; docs/openai.md lists which parameters are honoured, ignored and refused");
     envelope.validation_errors.push(palyra_common::FieldError {
         field: param.to_owned(),
         code: "unsupported".to_owned(),

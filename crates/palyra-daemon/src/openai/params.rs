@@ -42,12 +42,12 @@ pub(super) fn common(fields: &mut Fields) -> Result<Common> {
     let metadata = match fields.take("metadata") {
         None => Map::new(),
         Some(Value::Object(map)) if map.values().all(Value::is_string) => map,
-        Some(_) => return Err(Refusal::field("metadata", "it must be a record of texts")),
+        Some(_) => return Err(Refusal::field("metadata", "it must be an object with string values")),
     };
     let workspace = metadata.get("workspace").and_then(Value::as_str).map(str::to_owned);
     fields.pass_over(&WITHOUT_EFFECT);
     let none = |value: &Value| value.as_object().is_some_and(Map::is_empty);
-    fields.only_if("logit_bias", none, "the chances of words cannot be set")?;
-    fields.only_if("top_logprobs", |value| *value == json!(0), "chances of words are not told")?;
+    fields.only_if("logit_bias", none, "token biases are not supported")?;
+    fields.only_if("top_logprobs", |value| *value == json!(0), "log probabilities are not available")?;
     Ok(Common { model, stream, workspace, metadata })
 }

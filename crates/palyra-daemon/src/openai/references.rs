@@ -35,7 +35,7 @@ pub(super) async fn resolve(app: &Arc<App>, caller: &Caller, items: Vec<Item>) -
         }
         if !read.contains_key(&id) {
             if read.len() == MOST {
-                return Err(Refusal::field(&at, format!("more than {MOST} messages are named; send them as they are")));
+                return Err(Refusal::field(&at, format!("more than {MOST} messages are referenced; send them inline")));
             }
             let text = text_of(app, caller, &id, &at).await?;
             read.insert(id.clone(), text);
@@ -50,7 +50,7 @@ async fn text_of(app: &Arc<App>, caller: &Caller, id: &str, at: &str) -> Result<
     let run = begun(app, caller, run_id, from_seq).await?.ok_or_else(|| unknown(id))?;
     let told = tell(app, caller.clone(), &run, from_seq).await?;
     match told.end {
-        End::UnderWay => Err(Refusal::field(at, "the response that it belongs to is not over")),
+        End::UnderWay => Err(Refusal::field(at, "its response is not finished")),
         End::Ended(_) | End::Failed(_) => Ok(told.text),
     }
 }
@@ -59,6 +59,6 @@ async fn text_of(app: &Arc<App>, caller: &Caller, id: &str, at: &str) -> Result<
 fn unknown(id: &str) -> Refusal {
     let shown: String = id.chars().take(100).collect();
     StableErrorEnvelope::new("response_not_found", ErrorCategory::NotFound, format!("there is no item `{shown}`"))
-        .hint("name items of responses that this daemon gave to the same user, or send them as they are")
+        .hint("use items of responses from this daemon to the same user, or send them inline")
         .into()
 }

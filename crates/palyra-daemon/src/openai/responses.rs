@@ -119,7 +119,7 @@ pub(super) fn read(body: &[u8]) -> Result<Request> {
     let max_tool_calls = fields.count("max_tool_calls")?;
     if let Some(mut text) = fields.record("text")? {
         text.pass_over(&["verbosity"]);
-        text.only_if("format", is_text, "the form of an answer cannot be promised")?;
+        text.only_if("format", is_text, "the answer's format cannot be guaranteed")?;
         text.end()?;
     }
     if let Some(mut options) = fields.record("stream_options")? {
@@ -128,14 +128,14 @@ pub(super) fn read(body: &[u8]) -> Result<Request> {
     }
     // How a model thinks, and what a provider keeps: hints without effect here.
     fields.pass_over(&["reasoning", "max_output_tokens", "truncation"]);
-    fields.only_if("include", |value| *value == json!([]), "there is nothing more to tell")?;
+    fields.only_if("include", |value| *value == json!([]), "no additional data is available")?;
     fields.only_if(
         "background",
         |value| *value == json!(false),
-        "answers are waited for; runs go on without a client anyway",
+        "background responses are not supported; runs continue without a client anyway",
     )?;
     fields.only_if("conversation", |_| false, "use `previous_response_id`")?;
-    fields.only_if("prompt", |_| false, "there are no stored prompts")?;
+    fields.only_if("prompt", |_| false, "stored prompts are not supported")?;
     fields.end()?;
     Ok(Request { common, input, instructions, previous, tools, shown_tools, max_tool_calls })
 }

@@ -79,9 +79,9 @@ fn in_parts(query: &str) -> Result<bool> {
             ("stream", "false") | ("include_obfuscation", _) => {}
             ("stream", _) => return Err(Refusal::field("stream", "it must be true or false")),
             ("starting_after", _) => {
-                return Err(unsupported("starting_after", "a stream of a response begins at its beginning"));
+                return Err(unsupported("starting_after", "a response is always streamed from its beginning"));
             }
-            (other, _) => return Err(unsupported(other, "there is nothing more to tell")),
+            (other, _) => return Err(unsupported(other, "no additional data is available")),
         }
     }
     Ok(in_parts)
@@ -126,7 +126,7 @@ pub(super) async fn tell(app: &Arc<App>, caller: Caller, run: &RunRow, from_seq:
             Ok(Some(Piece::Done(ending))) => break End::Ended(ending),
             Ok(Some(Piece::Silence | Piece::Waiting(_))) if !is_over => break End::UnderWay,
             Ok(Some(_)) => {}
-            Ok(None) => return Err(Refusal::internal("a response ended without an end")),
+            Ok(None) => return Err(Refusal::internal("a response ended without its final event")),
             Err(refusal) if is_over && refusal.envelope().code == "run_without_answer" => {
                 break End::Failed(refusal.envelope().message.clone());
             }

@@ -83,8 +83,8 @@ async fn step<W: Writing>(state: State<W>) -> Option<(Result<Bytes, Infallible>,
                 match piece {
                     Piece::Text(text) => writing.text(&text, &mut events),
                     Piece::Waiting(why) => events.comment(&why),
-                    Piece::Going => events.comment("going on"),
-                    Piece::Silence | Piece::Done(_) => events.comment("at work"),
+                    Piece::Going => events.comment("continuing"),
+                    Piece::Silence | Piece::Done(_) => events.comment("working"),
                 }
                 State::Going(following, writing)
             }

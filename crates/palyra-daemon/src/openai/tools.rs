@@ -22,7 +22,7 @@ pub(super) fn read(fields: &mut Fields, style: Style) -> Result<Vec<ClientToolPa
     for (index, value) in fields.list("tools")?.into_iter().enumerate() {
         let mut tool = Fields::of(value, format!("tools[{index}]"))?;
         if tool.needed_text("type")? != "function" {
-            return Err(unsupported(&tool.path("type"), "only functions are taken"));
+            return Err(unsupported(&tool.path("type"), "only functions are supported"));
         }
         tools.push(match style {
             Style::Flat => function(tool)?,
@@ -42,7 +42,7 @@ pub(super) fn read(fields: &mut Fields, style: Style) -> Result<Vec<ClientToolPa
         None => {}
         Some(choice) if choice == json!("auto") => {}
         Some(choice) if choice == json!("none") => tools.clear(),
-        Some(_) => return Err(unsupported("tool_choice", "only `auto` and `none` can be promised")),
+        Some(_) => return Err(unsupported("tool_choice", "only `auto` and `none` are supported")),
     }
     Ok(tools)
 }
@@ -53,7 +53,7 @@ fn function(mut fields: Fields) -> Result<ClientToolParams> {
     let input_schema = match fields.take("parameters") {
         None => json!({ "type": "object", "properties": {} }),
         Some(schema) if schema.is_object() => schema,
-        Some(_) => return Err(Refusal::field(&fields.path("parameters"), "it must be a record")),
+        Some(_) => return Err(Refusal::field(&fields.path("parameters"), "it must be an object")),
     };
     // The schema is told to the model; nobody can promise that what it writes always fits.
     fields.pass_over(&["strict"]);

@@ -38,7 +38,7 @@ pub(super) async fn collect(app: &App, following: Following) -> OpenAiResult<Who
                 let (run_id, from_seq, usage) = (following.run_id(), following.begins_at(), following.usage());
                 return Ok(Whole { run_id, from_seq, text, ending, usage });
             }
-            None => return Err(OpenAiError::of_a_run(Refusal::internal("an answer ended without an end"))),
+            None => return Err(OpenAiError::of_a_run(Refusal::internal("an answer ended without its final event"))),
         }
         if let Some((since, why)) = &waiting
             && since.elapsed() >= patience

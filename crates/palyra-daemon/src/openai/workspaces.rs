@@ -37,7 +37,7 @@ fn beside(state_root: &Path) -> PathBuf {
 }
 
 fn cannot_be_made(path: &Path, error: &std::io::Error) -> Refusal {
-    let message = format!("the workspace `{}` cannot be made: {error}", path.display());
+    let message = format!("cannot create the workspace `{}`: {error}", path.display());
     StableErrorEnvelope::new("workspace_not_made", ErrorCategory::Conflict, message)
         .hint("name a directory with `openai.workspace` in the configuration or `metadata.workspace` in the request")
         .into()

@@ -56,7 +56,7 @@ impl OutsideTools {
         let mut offered = self.offered.lock().await;
         if let Err(error) = self.servers.reload_if_changed() {
             // What was agreed to before stays; what the files say now is nothing that could be agreed to.
-            tracing::error!(%error, "the outside servers stay as they were");
+            tracing::error!(%error, "the MCP servers are unchanged");
         }
         let servers = self.servers.servers();
         let asked = futures::future::join_all(servers.into_iter().map(list)).await;
@@ -73,7 +73,7 @@ impl OutsideTools {
                 self.registry.replace(registry);
                 *offered = Offered { servers: sets.into_iter().map(|(_, set)| set).collect(), skills: generation };
             }
-            Err(error) => tracing::error!(%error, "the tools of outside servers and skills cannot be offered"),
+            Err(error) => tracing::error!(%error, "the tools of MCP servers and skills cannot be offered"),
         }
     }
 
@@ -102,11 +102,11 @@ async fn list(server: Arc<McpServer>) -> Option<(Arc<McpServer>, Arc<ToolSet>)> 
     match tokio::time::timeout(PATIENCE, server.tools()).await {
         Ok(Ok(set)) => Some((server, set)),
         Ok(Err(error)) => {
-            tracing::warn!(server = %server.name(), %error, "an outside server offers no tools");
+            tracing::warn!(server = %server.name(), %error, "an MCP server offers no tools");
             None
         }
         Err(_) => {
-            tracing::warn!(server = %server.name(), "an outside server did not list its tools in time");
+            tracing::warn!(server = %server.name(), "an MCP server did not list its tools in time");
             None
         }
     }

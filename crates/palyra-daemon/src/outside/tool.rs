@@ -92,7 +92,7 @@ impl Tool for OutsideTool {
             Err(McpError::Cancelled { .. }) => Err(ToolError::Cancelled),
             Err(error) => {
                 let stable = error.to_stable();
-                tracing::warn!(tool = %self.declaration.name, error = %stable, "an outside tool failed");
+                tracing::warn!(tool = %self.declaration.name, error = %stable, "a tool of an MCP server failed");
                 // Code and category are ours; the message may quote the server.
                 let mut told = stable;
                 told.message = format!("`{}` failed", self.declaration.name);

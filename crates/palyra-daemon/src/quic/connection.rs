@@ -35,7 +35,7 @@ pub(super) async fn serve(app: &Arc<App>, authority: Arc<Authority>, incoming: I
         shaken = tokio::time::timeout(HANDSHAKE, connecting) => match shaken {
             Ok(Ok(connection)) => connection,
             Ok(Err(error)) => {
-                tracing::debug!(%remote, %error, "a QUIC connection did not come about");
+                tracing::debug!(%remote, %error, "a QUIC connection could not be established");
                 return;
             }
             Err(_) => return,
@@ -101,7 +101,7 @@ fn close(connection: &Connection, code: CloseCode) {
     let reason: &[u8] = match code {
         CloseCode::Done => b"done",
         CloseCode::Stopping => b"the daemon is stopping",
-        CloseCode::CertificateRefused => b"the certificate is not good any more",
+        CloseCode::CertificateRefused => b"the certificate is no longer valid",
     };
     connection.close(VarInt::from_u32(code.number()), reason);
 }

@@ -130,7 +130,7 @@ struct Anything {}
 
 fn declaration(name: &str, skill_id: &str, tool: &ToolEntrypoint) -> Result<ToolDeclaration, SkillError> {
     let tool_name = ToolName::new(name.to_owned())
-        .map_err(|error| SkillError::Tampered { reason: format!("`{name}` is no name of a tool: {error}") })?;
+        .map_err(|error| SkillError::Tampered { reason: format!("`{name}` is not a valid tool name: {error}") })?;
     let mut declaration = ToolDeclaration::of::<Anything>(tool_name, &tool.name, &format!("call {name}"))
         .classified(&tool.classification());
     declaration.description.clone_from(&tool.description);

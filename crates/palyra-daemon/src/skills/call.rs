@@ -88,9 +88,9 @@ impl Skills {
         match looked.await {
             Ok(Err(error)) => error.into(),
             Ok(Ok(skill_id)) => {
-                let message = format!("the skill `{skill_id}` cannot be run at the moment");
+                let message = format!("the skill `{skill_id}` cannot run at the moment");
                 StableErrorEnvelope::new("skill_not_bound", ErrorCategory::Availability, message)
-                    .hint("the log of the daemon says why")
+                    .hint("see the daemon's log for the reason")
                     .into()
             }
             Err(error) => Refusal::internal(error.to_string()),
@@ -106,7 +106,7 @@ fn no_tool(skill_id: &SkillId, tool: &str) -> Refusal {
 }
 
 fn inline_refused() -> Refusal {
-    let message = "a call may not bring its own module along";
+    let message = "a call may not carry its own module";
     StableErrorEnvelope::new("inline_module_refused", ErrorCategory::Policy, message)
         .hint("pack and install it as a skill, or set `plugins.allow_inline_modules` in palyra.toml")
         .into()

@@ -150,7 +150,7 @@ impl Skills {
                 return Err(StableErrorEnvelope::new(
                     "skill_module_mismatch",
                     ErrorCategory::Validation,
-                    format!("the manifest and the module do not belong together: {}", report.summary()),
+                    format!("the manifest and the module do not match: {}", report.summary()),
                 )
                 .hint("build and pack the skill again")
                 .into());
@@ -231,11 +231,13 @@ impl Skills {
                 match blocking(move || skills.make(&record)).await.and_then(|made| made) {
                     Ok(Made { bound, events }) => {
                         self.note(events).await;
-                        bound.inspect_err(|why| tracing::error!(skill = %skill_id, why, "a skill is not bound")).ok()
+                        bound
+                            .inspect_err(|why| tracing::error!(skill = %skill_id, why, "a skill could not be loaded"))
+                            .ok()
                     }
                     // Not the skill's fault: it is bound again when the daemon can run plugins.
                     Err(refusal) => {
-                        tracing::error!(skill = %skill_id, error = %refusal.envelope().message, "a skill is not bound");
+                        tracing::error!(skill = %skill_id, error = %refusal.envelope().message, "a skill could not be loaded");
                         None
                     }
                 }
@@ -284,7 +286,7 @@ impl Skills {
                 self.found.lock().unwrap_or_else(PoisonError::into_inner).extend(events);
                 self.found_more.notify_one();
             }
-            Err(error) => tracing::error!(%error, "what loading a skill found out could not be recorded"),
+            Err(error) => tracing::error!(%error, "the result of loading a skill could not be recorded"),
         }
     }
 
@@ -302,7 +304,7 @@ impl Skills {
     async fn forget(self: &Arc<Self>, skill_id: &SkillId) {
         let (storage, id) = (Arc::clone(&self.services.storage), skill_id.to_string());
         if let Ok(Err(error)) = blocking(move || storage.forget(&id)).await {
-            tracing::error!(%error, skill = %skill_id, "what a removed skill stored stays behind");
+            tracing::error!(%error, skill = %skill_id, "a removed skill's stored data could not be deleted");
         }
         self.sweep().await;
     }
@@ -319,7 +321,7 @@ impl Skills {
             Ok::<_, Refusal>(())
         };
         if let Err(refusal) = blocking(sweep).await.and_then(|swept| swept) {
-            tracing::warn!(error = %refusal.envelope().message, "files of skills that nobody needs stay behind");
+            tracing::warn!(error = %refusal.envelope().message, "unused skill files could not be deleted");
         }
     }
 

@@ -28,8 +28,7 @@ impl Skills {
         wanted: &str,
         by: &str,
     ) -> Result<(Result<(Vec<u8>, Origin)>, Changed)> {
-        let unreadable =
-            || Refusal::field("from_registry", "it is written `REGISTRY/SKILL` or `REGISTRY/SKILL@VERSION`");
+        let unreadable = || Refusal::field("from_registry", "expected `REGISTRY/SKILL` or `REGISTRY/SKILL@VERSION`");
         let (registry, skill) = wanted.split_once('/').ok_or_else(unreadable)?;
         let (skill, version) = skill.split_once('@').map_or((skill, None), |(skill, version)| (skill, Some(version)));
         let (name, skill): (RegistryName, SkillId) = (registry.parse()?, skill.parse()?);
@@ -58,7 +57,7 @@ impl Skills {
             match self.visit(&name, by).await {
                 Ok((_, _, changed)) => all.push(changed),
                 Err(refusal) => {
-                    tracing::warn!(registry = %name, error = %refusal.envelope().message, "a registry could not be asked what it takes back");
+                    tracing::warn!(registry = %name, error = %refusal.envelope().message, "a registry could not be checked for revocations");
                 }
             }
         }
@@ -92,7 +91,7 @@ impl Skills {
             let message = format!("there is no registry `{name}`");
             Refusal::from(
                 StableErrorEnvelope::new("skill_registry_unknown", ErrorCategory::NotFound, message)
-                    .hint("list it in `skills.registries` of palyra.toml, as `NAME ADDRESS`"),
+                    .hint("add it to `skills.registries` in palyra.toml, as `NAME ADDRESS`"),
             )
         })?;
         Ok(match location.trim().parse()? {
@@ -108,10 +107,7 @@ impl Skills {
     fn remembered(&self, path: &PathBuf) -> Result<Option<RegistryState>> {
         match fs::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
-                Refusal::internal(format!(
-                    "what is remembered of a registry in `{}` does not read: {error}",
-                    path.display()
-                ))
+                Refusal::internal(format!("a registry's saved state in `{}` cannot be read: {error}", path.display()))
             }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Refusal::internal(error.to_string())),
@@ -127,7 +123,7 @@ impl Skills {
             fs::write(&temporary, serde_json::to_vec(state)?)?;
             fs::rename(&temporary, path)
         };
-        written().map_err(|error| Refusal::internal(format!("a visit to a registry cannot be remembered: {error}")))
+        written().map_err(|error| Refusal::internal(format!("a registry's state cannot be saved: {error}")))
     }
 }
 
@@ -157,10 +153,10 @@ impl RegistryFetch for HttpsRegistry {
             Err(EgressError::TooLarge { .. }) => Ok(Fetched::TooLarge),
             // Followed, it would be another registry than the one that was named.
             Err(EgressError::TooManyRedirects { .. }) => {
-                Err("it redirects elsewhere, which is not followed; list the registry under its own address".to_owned())
+                Err("it redirects elsewhere, which is not followed; use the registry's final address".to_owned())
             }
             Err(error @ EgressError::TlsFailed { .. }) => {
-                Err(format!("{error}; an authority of your own is named in `egress.ca_file`"))
+                Err(format!("{error}; a private certificate authority can be set with `egress.ca_file`"))
             }
             Err(error) => Err(error.to_string()),
         }

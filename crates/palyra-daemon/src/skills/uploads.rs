@@ -26,7 +26,7 @@ pub(crate) struct Uploads {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UploadError {
     /// It does not follow what is there.
-    #[error("the piece begins at {offset}, but {received} bytes are there")]
+    #[error("the chunk starts at {offset}, but {received} bytes were received")]
     Gap {
         /// Where it begins.
         offset: u64,
@@ -37,10 +37,10 @@ pub(crate) enum UploadError {
     #[error("the archive has more bytes than were announced")]
     TooLong,
     /// The whole has another digest.
-    #[error("the archive does not have the digest that was announced")]
+    #[error("the archive does not match the announced digest")]
     OtherDigest,
     /// The disk does not take it.
-    #[error("the archive cannot be kept: {0}")]
+    #[error("the archive cannot be stored: {0}")]
     File(#[from] io::Error),
 }
 
@@ -95,7 +95,7 @@ impl Uploads {
     /// Forgets an archive that is kept elsewhere now.
     pub(crate) fn forget(&self, digest: Digest) {
         if let Err(error) = fs::remove_file(self.whole(digest)) {
-            tracing::debug!(%error, "an archive stays until the next start");
+            tracing::debug!(%error, "an uploaded archive could not be removed; it stays until the next start");
         }
     }
 

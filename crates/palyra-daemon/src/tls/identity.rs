@@ -105,7 +105,7 @@ impl Identity {
         let shared = Arc::clone(&self.shared);
         let looked = tokio::task::spawn_blocking(move || shared.renew_owner()).await;
         if let Err(error) = looked {
-            tracing::error!(%error, "the local owner's certificate was not looked at");
+            tracing::error!(%error, "the local owner's certificate could not be checked");
         }
     }
 
@@ -118,7 +118,7 @@ impl Identity {
             }
             let shared = Arc::clone(&self.shared);
             if let Err(error) = tokio::task::spawn_blocking(move || shared.renew()).await {
-                tracing::error!(%error, "certificates were not looked at");
+                tracing::error!(%error, "certificates could not be checked");
             }
         }
     }
@@ -146,7 +146,7 @@ impl Shared {
                 Ok(true) => tracing::info!("the daemon's certificate was renewed"),
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::error!(error = %error.to_stable().message, "the daemon's certificate was not renewed");
+                    tracing::error!(error = %error.to_stable().message, "the daemon's certificate could not be renewed");
                 }
             }
         }
@@ -154,7 +154,7 @@ impl Shared {
         if let Some(own) = self.own.get()
             && let Err(error) = own.reload()
         {
-            tracing::error!(error = %error.to_stable().message, "the certificate was not read again; the old one is in use");
+            tracing::error!(error = %error.to_stable().message, "the certificate could not be reread; the previous one stays in use");
         }
     }
 
@@ -162,7 +162,7 @@ impl Shared {
         if let Some(authority) = self.authority.get()
             && let Err(error) = self.certify_owner(authority)
         {
-            tracing::error!(error = %error.to_stable().message, "the local owner's certificate was not renewed");
+            tracing::error!(error = %error.to_stable().message, "the local owner's certificate could not be renewed");
         }
     }
 }

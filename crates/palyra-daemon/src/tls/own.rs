@@ -58,15 +58,15 @@ fn certified(certificate: &Path, key: &Path) -> Result<CertifiedKey, DaemonError
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text(CERTIFICATE, certificate)?.as_bytes()).collect();
     let chain = match chain {
         Ok(chain) if !chain.is_empty() => chain,
-        _ => return Err(wrong(CERTIFICATE, certificate, "it holds no certificates in PEM")),
+        _ => return Err(wrong(CERTIFICATE, certificate, "it contains no PEM certificates")),
     };
     let mode = fs::metadata(key).map_err(|error| wrong(KEY, key, error))?.permissions().mode();
     if mode & 0o007 != 0 {
-        return Err(wrong(KEY, key, format!("every user of this machine can reach it (mode {:o})", mode & 0o7777)));
+        return Err(wrong(KEY, key, format!("other users can read it (mode {:o})", mode & 0o7777)));
     }
     let text = SecretString::new(text(KEY, key)?);
     let private = PrivateKeyDer::from_pem_slice(text.expose().as_bytes())
-        .map_err(|_| wrong(KEY, key, "it holds no private key in PEM"))?;
+        .map_err(|_| wrong(KEY, key, "it contains no PEM private key"))?;
     CertifiedKey::from_der(chain, private, &ring::default_provider()).map_err(|error| wrong(KEY, key, error))
 }
 
@@ -77,6 +77,6 @@ fn text(setting: &str, path: &Path) -> Result<String, DaemonError> {
 fn wrong(setting: &str, path: &Path, reason: impl std::fmt::Display) -> DaemonError {
     let message = format!("`{}`: {reason}", path.display());
     let reason = StableErrorEnvelope::new("config_invalid_value", ErrorCategory::Validation, message)
-        .hint("name a certificate with its chain and the key that belongs to it, both in PEM");
+        .hint("use a PEM certificate with its chain, and its private key in PEM");
     DaemonError::config(setting, &reason)
 }

@@ -23,9 +23,8 @@ pub(super) async fn speaks_tls(stream: &TcpStream) -> io::Result<bool> {
 
 /// Says in the caller's own language what is wrong.
 pub(super) async fn refuse(mut stream: TcpStream) -> io::Result<()> {
-    let error =
-        StableErrorEnvelope::new("tls_required", ErrorCategory::Validation, "this address speaks HTTP over TLS only")
-            .hint("use https:// instead of http://");
+    let error = StableErrorEnvelope::new("tls_required", ErrorCategory::Validation, "this address accepts only HTTPS")
+        .hint("use https:// instead of http://");
     let body = serde_json::to_string(&ErrorResponse { error })?;
     let head = format!(
         "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",

@@ -112,7 +112,7 @@ fn hidden(page: &str, name: &str) -> String {
     rest.split_once('"').unwrap().0.to_owned()
 }
 
-const GONE: &str = "This link is not good";
+const GONE: &str = "This link is not valid";
 
 #[tokio::test]
 async fn a_page_is_strict_and_shows_nothing_as_markup() {
@@ -164,7 +164,7 @@ async fn a_form_without_scripts_becomes_the_next_message() {
 
     let wrong = drawn.post(&link, &form("1", "v.mail=nobody"));
     assert_eq!(wrong.status, 422);
-    assert!(wrong.body.contains("has to be filled in") && wrong.body.contains("<form"), "{}", wrong.body);
+    assert!(wrong.body.contains("is required") && wrong.body.contains("<form"), "{}", wrong.body);
     assert_eq!(drawn.post(&link, &form("9", "v.name=Ada")).status, 409);
     assert_eq!(drawn.post(&link, &form("1", "v.name=Ada&v.name=Bob")).status, 422);
     assert_eq!(drawn.post(&link, &form("1", "v.name=Ada&v.role=admin")).status, 422);

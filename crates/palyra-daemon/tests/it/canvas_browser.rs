@@ -150,7 +150,7 @@ async fn a_page_follows_its_agent_keeps_what_was_typed_and_sends_it() {
 
     let close = format!("POST /api/v1/canvases/{canvas}/close");
     assert_eq!(unix(&studio.daemon, &close, b"").status, 200);
-    browser.until_shown("This link is not good");
+    browser.until_shown("This link is not valid");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -159,15 +159,15 @@ async fn a_question_appears_on_an_open_page_and_is_answered_there() {
     let canvas = studio.draw("Questions", json!({"type": "approval", "id": "card"})).await;
     let mut browser = Browser::start(Scripts::On);
     browser.open(&studio.link(&canvas, "act"));
-    browser.until_shown("Nothing waits for an answer.");
+    browser.until_shown("No approvals are pending.");
     let run = studio.begin(vec![("palyra.fs.write", json!({"path": "a.txt", "content": "x"}))]).await;
     browser.until_shown("Palyra asks");
     assert!(!studio.place.workspace().join("a.txt").exists());
     browser.click("button[value='allow']");
-    browser.until_shown("Your answer was taken.");
+    browser.until_shown("Your answer was recorded.");
     studio.daemon.follow(run, 1).await;
     assert!(studio.place.workspace().join("a.txt").exists());
-    browser.until_shown("Nothing waits for an answer.");
+    browser.until_shown("No approvals are pending.");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -30,7 +30,7 @@ pub(super) fn decode(body: Bytes, codings: &[String], limit: u64) -> Result<Byte
             "deflate" => unfold(DeflateDecoder::new(&*body), coding, limit)?,
             other => {
                 let coding: String = other.chars().take(40).flat_map(char::escape_debug).collect();
-                return Err(EgressError::CodingInvalid { coding, reason: "it is unknown".to_owned() });
+                return Err(EgressError::CodingInvalid { coding, reason: "it is not supported".to_owned() });
             }
         };
     }
@@ -48,7 +48,7 @@ fn unfold(reader: impl Read, coding: &str, limit: u64) -> Result<Bytes, EgressEr
         .read_to_end(&mut unfolded)
         .map_err(|error| EgressError::CodingInvalid { coding: coding.to_owned(), reason: error.to_string() })?;
     if unfolded.len() as u64 > limit {
-        return Err(EgressError::TooLarge { what: "the decoded answer", limit });
+        return Err(EgressError::TooLarge { what: "the decoded response", limit });
     }
     Ok(unfolded.into())
 }

@@ -334,17 +334,18 @@ impl Step {
         let method = Method::from_bytes(request.method.as_bytes())
             .ok()
             .filter(|method| capitals && !matches!(*method, Method::CONNECT | Method::TRACE))
-            .ok_or_else(|| invalid(format!("`{}` is not a method that can be sent", request.method.escape_debug())))?;
+            .ok_or_else(|| invalid(format!("`{}` is not a valid HTTP method", request.method.escape_debug())))?;
         let mut headers = HeaderMap::new();
         for (name, value) in &request.headers {
             let shown = name.escape_debug();
             let name = HeaderName::from_bytes(name.as_bytes())
-                .map_err(|_| invalid(format!("`{shown}` is not the name of a header")))?;
+                .map_err(|_| invalid(format!("`{shown}` is not a valid header name")))?;
             if name == HOST || name == CONTENT_LENGTH || is_hop_by_hop(&name) {
-                return Err(invalid(format!("the header `{name}` belongs to the connection")));
+                return Err(invalid(format!("the header `{name}` is set by the connection")));
             }
-            let value = HeaderValue::from_str(value)
-                .map_err(|_| invalid(format!("the value of `{name}` cannot stand in a header")))?;
+            let value = HeaderValue::from_str(value).map_err(|_| {
+                invalid(format!("the value of `{name}` contains characters that are not allowed in a header"))
+            })?;
             headers.append(name, value);
         }
         if !request.body.is_empty() && !headers.contains_key(CONTENT_TYPE) {

@@ -125,8 +125,8 @@ impl<B> GuardedBody<B> {
         let length = data.len() as u64;
         self.seen = self.seen.saturating_add(length);
         let (counter, what) = match self.direction {
-            Direction::Up => (&self.meter.up, "the body of the request"),
-            Direction::Down => (&self.meter.down, "the answer"),
+            Direction::Up => (&self.meter.up, "the request body"),
+            Direction::Down => (&self.meter.down, "the response"),
         };
         if self.seen > self.limits.bytes {
             let limit = self.limits.bytes;

@@ -145,7 +145,7 @@ where
         }
         Scheme::Http => send(stream, request, grant, &target).await?,
         Scheme::Tcp => {
-            return Err(Refusal::new(RefusalReason::Unsupported, "a `tcp` address carries no requests").into());
+            return Err(Refusal::new(RefusalReason::Unsupported, "a `tcp` target cannot carry HTTP requests").into());
         }
     };
     judge_head(&head, grant, asks_for_body, needles.as_deref(), &target)?;
@@ -207,7 +207,7 @@ fn judge_head(
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.parse::<u64>().ok());
     if asks == Asks::Body && announced.is_some_and(|bytes| bytes > grant.limits.download_bytes) {
-        return Err(EgressError::TooLarge { what: "the answer", limit: grant.limits.download_bytes });
+        return Err(EgressError::TooLarge { what: "the response", limit: grant.limits.download_bytes });
     }
     if needles.is_some() {
         let coded = head
@@ -219,7 +219,7 @@ fn judge_head(
         if coded || in_part {
             let what = if coded { "it is compressed" } else { "it is only a part" };
             let message = format!(
-                "the answer of `{}` is refused: {what}, so the bound secret cannot be looked for in it",
+                "the response from `{}` is refused: {what}, so it cannot be scanned for the bound secret",
                 target.host
             );
             return Err(Refusal::new(RefusalReason::AnswerNotSearchable, message).into());

@@ -21,7 +21,7 @@ fn status_of(error: &EgressError) -> StatusCode {
         },
         EgressError::UrlInvalid { .. } => StatusCode::BAD_REQUEST,
         EgressError::TimedOut { .. } => StatusCode::GATEWAY_TIMEOUT,
-        EgressError::TooLarge { what: "the body of the request", .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        EgressError::TooLarge { what: "the request body", .. } => StatusCode::PAYLOAD_TOO_LARGE,
         EgressError::Busy { .. } => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_GATEWAY,
     }

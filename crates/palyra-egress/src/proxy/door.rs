@@ -44,7 +44,7 @@ pub(super) async fn serve(shared: Arc<Shared>, mut stream: TcpStream) {
         Ok(Ok(Head::Other)) => requests::serve(shared, Rewind::new(first, stream), Door::Proxy).await,
         Ok(Err(error)) => fail(&shared, &mut stream, &error).await,
         Err(_) => {
-            fail(&shared, &mut stream, &EgressError::TimedOut { what: "reading the head of a request", limit }).await;
+            fail(&shared, &mut stream, &EgressError::TimedOut { what: "reading the request headers", limit }).await;
         }
     }
 }
@@ -106,7 +106,7 @@ async fn read_head(stream: &mut TcpStream, first: &mut Vec<u8>, most: usize) -> 
         }
         let read = stream.read_buf(first).await.unwrap_or(0);
         if read == 0 {
-            return Err(guard::ambiguous("the head of the request is incomplete").into());
+            return Err(guard::ambiguous("the request headers are incomplete").into());
         }
     }
 }
@@ -152,5 +152,9 @@ pub(super) fn authorised(access: &ProxyAccess, header: Option<&str>) -> Result<(
     if password.is_some_and(|password| bool::from(password.as_bytes().ct_eq(token.expose().as_bytes()))) {
         return Ok(());
     }
-    Err(Refusal::new(RefusalReason::AccessDenied, "the proxy is refused: its access token is missing or wrong").into())
+    Err(Refusal::new(
+        RefusalReason::AccessDenied,
+        "access to the proxy is refused: the access token is missing or wrong",
+    )
+    .into())
 }

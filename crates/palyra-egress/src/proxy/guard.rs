@@ -27,7 +27,10 @@ pub(super) fn ambiguous(reason: &str) -> Refusal {
 }
 
 pub(super) fn too_large(limit: usize) -> Refusal {
-    Refusal::new(RefusalReason::HeaderLimit, format!("the request is refused: its head is larger than {limit} bytes"))
+    Refusal::new(
+        RefusalReason::HeaderLimit,
+        format!("the request is refused: its headers are larger than {limit} bytes"),
+    )
 }
 
 /// How long the body behind a head is.
@@ -51,7 +54,7 @@ pub(super) struct HeadFacts {
 
 /// Reads a complete head strictly. `bytes` may go on behind it.
 pub(super) fn check_head(bytes: &[u8], limit: usize) -> Result<HeadFacts, Refusal> {
-    let end = memchr::memmem::find(bytes, b"\r\n\r\n").ok_or_else(|| ambiguous("its head is incomplete"))? + 4;
+    let end = memchr::memmem::find(bytes, b"\r\n\r\n").ok_or_else(|| ambiguous("its headers are incomplete"))? + 4;
     if end > limit {
         return Err(too_large(limit));
     }
@@ -62,7 +65,7 @@ pub(super) fn check_head(bytes: &[u8], limit: usize) -> Result<HeadFacts, Refusa
     match request.parse(head) {
         Ok(httparse::Status::Complete(length)) if length == end => {}
         Err(httparse::Error::TooManyHeaders) => return Err(too_large(limit)),
-        _ => return Err(ambiguous("its head is malformed")),
+        _ => return Err(ambiguous("its headers are malformed")),
     }
     let mut host = None;
     let mut length: Option<u64> = None;
@@ -128,17 +131,17 @@ pub(super) fn check_head(bytes: &[u8], limit: usize) -> Result<HeadFacts, Refusa
 /// What httparse forgives and others read otherwise: bare line feeds, folded lines, NUL and other control characters.
 fn check_lines(head: &[u8]) -> Result<(), Refusal> {
     if matches!(head.first(), Some(b'\r' | b'\n')) {
-        return Err(ambiguous("it begins with an empty line"));
+        return Err(ambiguous("it starts with an empty line"));
     }
     let mut previous = 0;
     for (index, byte) in head.iter().copied().enumerate() {
         match byte {
-            b'\n' if previous != b'\r' => return Err(ambiguous("its head has a bare line feed")),
+            b'\n' if previous != b'\r' => return Err(ambiguous("its headers contain a bare line feed")),
             b'\r' if head.get(index + 1) != Some(&b'\n') => {
-                return Err(ambiguous("its head has a bare carriage return"));
+                return Err(ambiguous("its headers contain a bare carriage return"));
             }
-            b' ' | b'\t' if previous == b'\n' => return Err(ambiguous("its head has a folded line")),
-            0..=8 | 11 | 12 | 14..=31 | 127 => return Err(ambiguous("its head has a control character")),
+            b' ' | b'\t' if previous == b'\n' => return Err(ambiguous("its headers contain a folded line")),
+            0..=8 | 11 | 12 | 14..=31 | 127 => return Err(ambiguous("its headers contain a control character")),
             _ => {}
         }
         previous = byte;
@@ -208,7 +211,7 @@ impl Follower {
             Place::ChunkLine => {
                 let Some(end) = memchr::memchr(b'\n', rest) else {
                     return if rest.len() > CHUNK_LINE {
-                        Err(ambiguous("a chunk is announced by a long line"))
+                        Err(ambiguous("a chunk-size line is too long"))
                     } else {
                         Ok(0)
                     };
@@ -219,7 +222,7 @@ impl Follower {
                 let size = digits
                     .and_then(|digits| std::str::from_utf8(digits).ok())
                     .and_then(|digits| u64::from_str_radix(digits, 16).ok());
-                let size = size.ok_or_else(|| ambiguous("the size of a chunk is not plain hexadecimal digits"))?;
+                let size = size.ok_or_else(|| ambiguous("a chunk size is not a hexadecimal number"))?;
                 self.place = if size == 0 { Place::Trailer } else { Place::ChunkData(size) };
                 Ok(end + 1)
             }
@@ -228,7 +231,7 @@ impl Follower {
                 self.place = if left == count { Place::ChunkEnd } else { Place::ChunkData(left - count) };
                 Ok(usize::try_from(count).unwrap_or(rest.len()))
             }
-            Place::ChunkEnd => self.line_end(rest, Place::ChunkLine, "a chunk does not end where it said"),
+            Place::ChunkEnd => self.line_end(rest, Place::ChunkLine, "a chunk does not match its announced size"),
             Place::Trailer => self.line_end(rest, Place::Head, "it has trailers"),
         }
     }

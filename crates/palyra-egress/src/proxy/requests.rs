@@ -135,7 +135,7 @@ fn access(shared: &Shared, door: &Door, headers: &HeaderMap) -> Result<(), Egres
 /// Where a request goes, if its first line, its `Host` header and its tunnel agree.
 fn target_of(door: &Door, request: &Request<Incoming>) -> Result<Target, EgressError> {
     if request.method() == Method::CONNECT {
-        return Err(Refusal::new(RefusalReason::Unsupported, "a tunnel is asked for on a connection of its own").into());
+        return Err(Refusal::new(RefusalReason::Unsupported, "`CONNECT` must be sent on a new connection").into());
     }
     let uri = request.uri();
     let path = uri.path();
@@ -151,18 +151,17 @@ fn target_of(door: &Door, request: &Request<Incoming>) -> Result<Target, EgressE
             Some((scheme, host, port))
         }
         (None, None) => None,
-        _ => return Err(ambiguous("its address is neither whole nor a path").into()),
+        _ => return Err(ambiguous("its target is neither a full URL nor a path").into()),
     };
     let (scheme, host, port) = match (door, named) {
         (Door::Proxy, Some(named)) => named,
         (Door::Proxy, None) => {
-            return Err(ambiguous("a proxy is asked with the whole address in the first line").into());
+            return Err(ambiguous("a request to a proxy must have the full URL in its first line").into());
         }
         (Door::Inside(inside), None) => (inside.scheme, inside.host.clone(), inside.port),
         (Door::Inside(inside), Some((scheme, host, port))) => {
             if (scheme, &host, port) != (inside.scheme, &inside.host, inside.port) {
-                let message =
-                    format!("the request is refused: it names another host than its tunnel to `{}`", inside.host);
+                let message = format!("the request is refused: its host differs from its tunnel to `{}`", inside.host);
                 return Err(Refusal::new(RefusalReason::HostHeaderMismatch, message).into());
             }
             (scheme, host, port)

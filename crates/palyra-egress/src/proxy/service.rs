@@ -46,7 +46,7 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, EgressError> {
 
 /// A listening socket that was made elsewhere, such as in the network namespace of a sandbox.
 pub fn listener_from_fd(descriptor: OwnedFd) -> Result<TcpListener, EgressError> {
-    let failed = |source| EgressError::ListenFailed { address: "a given socket".to_owned(), source };
+    let failed = |source| EgressError::ListenFailed { address: "an inherited socket".to_owned(), source };
     let listener = std::net::TcpListener::from(descriptor);
     listener.set_nonblocking(true).map_err(failed)?;
     // Also finds out whether the descriptor is a TCP socket at all.
@@ -151,8 +151,7 @@ impl ProxyHandle {
     pub fn replace_grant(&self, grant: EgressGrant) -> Result<(), EgressError> {
         grant.validate()?;
         if grant.intercept == Intercept::WhenGranted && self.shared.authority.is_none() {
-            let reason =
-                "this proxy was started without an authority of its own, so it cannot look into TLS".to_owned();
+            let reason = "this proxy was started without a certificate authority, so it cannot inspect TLS".to_owned();
             return Err(EgressError::GrantInvalid { grant: grant.id, reason });
         }
         let mut state = self.shared.state.write().unwrap_or_else(PoisonError::into_inner);

@@ -175,7 +175,7 @@ async fn negotiate(shared: &Shared, stream: &mut TcpStream, mut bytes: Vec<u8>) 
     }
     let request = next(stream, &mut bytes, read_socks_request).await?;
     if request.command != CONNECT {
-        let message = "only connections are made; SOCKS5 `BIND` and `UDP ASSOCIATE` are not";
+        let message = "only SOCKS5 `CONNECT` is supported, not `BIND` or `UDP ASSOCIATE`";
         return Err(Refusal::new(RefusalReason::Unsupported, message).into());
     }
     let host = request.host.map_err(|message| Refusal::new(RefusalReason::HostSpelling, message))?;
@@ -183,7 +183,8 @@ async fn negotiate(shared: &Shared, stream: &mut TcpStream, mut bytes: Vec<u8>) 
 }
 
 fn denied() -> EgressError {
-    Refusal::new(RefusalReason::AccessDenied, "the proxy is refused: its access token is missing or wrong").into()
+    Refusal::new(RefusalReason::AccessDenied, "access to the proxy is refused: the access token is missing or wrong")
+        .into()
 }
 
 fn broken(reason: &str) -> EgressError {
@@ -191,7 +192,7 @@ fn broken(reason: &str) -> EgressError {
 }
 
 async fn write(stream: &mut TcpStream, bytes: &[u8]) -> Result<(), EgressError> {
-    stream.write_all(bytes).await.map_err(|_| broken("the client went away"))
+    stream.write_all(bytes).await.map_err(|_| broken("the client disconnected"))
 }
 
 /// Reads until a message is whole, and takes it off the front.

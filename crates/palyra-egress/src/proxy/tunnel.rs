@@ -152,7 +152,7 @@ async fn begin(
         HelloOutcome::Incomplete if first.is_empty() => return Ok(()),
         HelloOutcome::NotTls | HelloOutcome::Incomplete | HelloOutcome::Malformed => {
             let message =
-                format!("the tunnel to `{name}` port {port} is refused: it does not begin with a TLS greeting");
+                format!("the tunnel to `{name}` port {port} is refused: it does not start with a TLS ClientHello");
             let alert = matches!(hello, HelloOutcome::Malformed).then_some(ACCESS_DENIED);
             return Err(turn_away(&mut client, alert, Refusal::new(RefusalReason::NotTls, message)).await);
         }
@@ -186,19 +186,19 @@ async fn read_hello(client: &mut TcpStream, first: &mut Vec<u8>) -> HelloOutcome
 /// A greeting must name exactly the host of the tunnel; a tunnel to an address names none.
 fn judge_name(hello: &ClientHello, host: &Host) -> Result<(), Refusal> {
     if hello.hidden_name {
-        let message = format!("the tunnel to `{host}` is refused: its TLS greeting carries an encrypted server name");
+        let message = format!("the tunnel to `{host}` is refused: its TLS ClientHello has an encrypted server name");
         return Err(Refusal::new(RefusalReason::ServerNameHidden, message));
     }
     match (&hello.server_name, host) {
         (None, Host::Address(_)) => Ok(()),
         (None, Host::Name(_)) => {
-            let message = format!("the tunnel to `{host}` is refused: its TLS greeting names no server");
+            let message = format!("the tunnel to `{host}` is refused: its TLS ClientHello has no server name");
             Err(Refusal::new(RefusalReason::ServerNameMissing, message))
         }
         (Some(said), _) if Host::parse(said).as_ref() == Ok(host) => Ok(()),
         (Some(said), _) => {
             let message =
-                format!("the tunnel to `{host}` is refused: its TLS greeting names `{}`", said.escape_debug());
+                format!("the tunnel to `{host}` is refused: its TLS ClientHello names `{}`", said.escape_debug());
             Err(Refusal::new(RefusalReason::ServerNameMismatch, message))
         }
     }
@@ -235,12 +235,14 @@ async fn open(
     record.edit().inspected = true;
     let failed = |reason: String| EgressError::TlsFailed { host: host.to_string(), reason };
     let authority =
-        shared.authority.as_ref().ok_or_else(|| failed("the proxy has no authority of its own".to_owned()))?;
+        shared.authority.as_ref().ok_or_else(|| failed("the proxy has no certificate authority".to_owned()))?;
     let acceptor = TlsAcceptor::from(authority.server_config(&host)?);
     let handshake = tokio::time::timeout(HEAD_LIMIT, acceptor.accept(Rewind::new(first, client))).await;
     let stream = handshake
         .map_err(|_| EgressError::TimedOut { what: "the TLS handshake", limit: HEAD_LIMIT })?
-        .map_err(|error| failed(format!("the client inside does not trust the sandbox's authority: {error}")))?;
+        .map_err(|error| {
+            failed(format!("the client in the sandbox does not trust the sandbox's certificate authority: {error}"))
+        })?;
     // Each request inside writes its own record.
     record.discard();
     requests::serve(Arc::clone(shared), stream, Door::inside(Scheme::Https, host, port, via)).await;

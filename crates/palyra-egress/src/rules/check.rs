@@ -95,7 +95,7 @@ pub fn check<'a>(grant: &'a EgressGrant, request: &Request<'_>) -> Verdict<'a> {
             let because =
                 if hides_a_secret { "a secret is bound to this host" } else { "the rule names methods or a path" };
             let message = format!(
-                "a tunnel to `{}` port {} is refused: {because}, and what a tunnel carries cannot be seen",
+                "a tunnel to `{}` port {} is refused: {because}, and a tunnel's traffic cannot be inspected",
                 request.host, request.port
             );
             let refusal = Refusal::new(RefusalReason::InspectionNeeded, message);
@@ -140,7 +140,9 @@ pub(crate) fn check_classified(
             continue;
         }
         let message = match host {
-            Host::Name(name) => format!("`{name}` is refused: it leads to `{address}`, which is not public ({class})"),
+            Host::Name(name) => {
+                format!("`{name}` is refused: it resolves to `{address}`, which is not public ({class})")
+            }
             Host::Address(_) => format!("`{address}` is refused: it is not public ({class})"),
         };
         let refusal = Refusal::new(RefusalReason::AddressNotPublic, message);
@@ -207,12 +209,12 @@ fn refusal(miss: Miss, request: &Request<'_>) -> Refusal {
         None => format!("a connection to `{host}` port {port}"),
     };
     let (reason, because) = match miss {
-        Miss::Host => (RefusalReason::HostNotGranted, "no rule names this host"),
-        Miss::Port => (RefusalReason::PortNotGranted, "the rules name this host on another port"),
-        Miss::Scheme => (RefusalReason::SchemeNotGranted, "the rules name this host with another scheme"),
-        Miss::Path => (RefusalReason::PathNotGranted, "the rules name other paths of this host"),
-        Miss::UnclearPath => (RefusalReason::PathSpelling, "the path could be read as one outside the rule"),
-        Miss::Method => (RefusalReason::MethodNotGranted, "the rules name other methods for this host"),
+        Miss::Host => (RefusalReason::HostNotGranted, "no rule allows this host"),
+        Miss::Port => (RefusalReason::PortNotGranted, "the rules allow this host on another port only"),
+        Miss::Scheme => (RefusalReason::SchemeNotGranted, "the rules allow this host with another scheme only"),
+        Miss::Path => (RefusalReason::PathNotGranted, "the rules allow other paths of this host only"),
+        Miss::UnclearPath => (RefusalReason::PathSpelling, "the path could be interpreted as one outside the rule"),
+        Miss::Method => (RefusalReason::MethodNotGranted, "the rules allow other methods for this host only"),
     };
     let refusal = Refusal::new(reason, format!("{what} is refused: {because}"));
     // A host that cannot be written in a rule, such as an unclear path, has no line that would help.

@@ -77,7 +77,7 @@ impl EgressGrant {
         }
         for credential in &self.credentials {
             if !self.rules.iter().any(|rule| rule.host.matches(&credential.host)) {
-                return invalid(format!("the credential for `{}` belongs to no rule", credential.host));
+                return invalid(format!("no rule matches the credential for `{}`", credential.host));
             }
             if credential.placeholder.len() < 8 || !credential.placeholder.bytes().all(|b| b.is_ascii_graphic()) {
                 return invalid(format!(
@@ -96,7 +96,7 @@ impl EgressGrant {
                 return invalid(format!("`{name}` is not a name of a header or query field"));
             }
             if matches!(&credential.place, CredentialPlace::Header(name) if is_framing(name)) {
-                return invalid(format!("the header `{name}` belongs to the connection and cannot carry a secret"));
+                return invalid(format!("the header `{name}` is set by the connection and cannot carry a secret"));
             }
         }
         Ok(())

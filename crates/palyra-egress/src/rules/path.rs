@@ -20,10 +20,10 @@ pub(super) enum PathMatch {
 /// Why no path may be spelled like this, whatever the rule says.
 pub(super) fn problem(path: &str) -> Option<&'static str> {
     if !path.starts_with('/') && path != "*" {
-        return Some("the path does not begin with a slash");
+        return Some("the path does not start with a slash");
     }
     if path.bytes().any(|b| b <= b' ' || b == 0x7f || b == b'\\') {
-        return Some("the path contains a backslash, white space or a control character");
+        return Some("the path contains a backslash, whitespace or a control character");
     }
     let lower = path.to_ascii_lowercase();
     if ["%00", "%0a", "%0d"].iter().any(|code| lower.contains(code)) {

@@ -105,10 +105,7 @@ fn read(text: &str) -> Result<Rule, String> {
         return Err("it is longer than 2 KiB".to_owned());
     }
     if text.chars().any(|c| c.is_control() || !c.is_ascii()) {
-        return Err(
-            "it contains a control character or a letter outside ASCII; write an international name as `xn--…`"
-                .to_owned(),
-        );
+        return Err("it contains a control or non-ASCII character; write an international name as `xn--…`".to_owned());
     }
     let mut words = text.split(' ').filter(|word| !word.is_empty());
     let (methods, address) = match (words.next(), words.next(), words.next()) {
@@ -144,7 +141,7 @@ fn read(text: &str) -> Result<Rule, String> {
         return Err(problem.to_owned());
     }
     if scheme == Scheme::Tcp && !rule.covers_everything_inside() {
-        return Err("a `tcp` rule has neither methods nor a path; they cannot be seen".to_owned());
+        return Err("a `tcp` rule cannot have methods or a path".to_owned());
     }
     Ok(rule)
 }
@@ -162,7 +159,7 @@ fn read_host(text: &str) -> Result<HostPattern, String> {
         return Host::parse(text).map(HostPattern::Exact).map_err(|problem| problem.to_string());
     };
     match Host::parse(suffix).map_err(|problem| problem.to_string())? {
-        Host::Address(_) => Err("an address has no hosts below it".to_owned()),
+        Host::Address(_) => Err("an IP address has no subdomains".to_owned()),
         Host::Name(name) if !name.contains('.') => Err(format!("`*.{name}` would allow a whole top-level domain")),
         Host::Name(name) => Ok(HostPattern::Suffix(name)),
     }
@@ -177,7 +174,7 @@ fn read_methods(text: &str) -> Result<Methods, String> {
         let token =
             !method.is_empty() && method.len() <= 32 && method.bytes().all(|b| b.is_ascii_uppercase() || b == b'-');
         if !token {
-            return Err(format!("`{method}` is not a method in capitals, such as `GET`"));
+            return Err(format!("`{method}` is not an upper-case method such as `GET`"));
         }
         if method == "CONNECT" {
             return Err(

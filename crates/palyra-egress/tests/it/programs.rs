@@ -115,6 +115,6 @@ async fn curl_uses_a_secret_it_does_not_know() {
     let host_authority = write(folder.path(), "host.pem", &world.authority.pem());
     assert!(
         !ask("/echo", &host_authority).await.status.success(),
-        "only the sandbox's own authority vouches for the proxy"
+        "only the sandbox's certificate authority vouches for the proxy"
     );
 }

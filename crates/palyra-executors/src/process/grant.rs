@@ -29,8 +29,10 @@ pub(super) fn planned(
 ) -> Result<Plan, ToolError> {
     let root = workspace.root();
     if let Some(own) = hidden(root, &options.protected).first() {
-        let message =
-            format!("the workspace contains `{}`, which belongs to Palyra and no process may see", own.display());
+        let message = format!(
+            "the workspace contains `{}`, which belongs to Palyra and must stay hidden from processes",
+            own.display()
+        );
         let refusal = StableErrorEnvelope::new("workspace_holds_state", ErrorCategory::Conflict, message)
             .hint("work in a directory that does not contain Palyra's own state");
         return Err(ToolError::Custom(Box::new(refusal)));

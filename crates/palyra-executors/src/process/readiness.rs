@@ -60,7 +60,7 @@ impl Ready {
             Some(proof) => proof.require().map_err(|error| refused(&error)),
             None => Err(refused(&SandboxError::TierUnproven {
                 tier,
-                failures: vec!["it was never proven here".to_owned()],
+                failures: vec!["it has not been verified on this host".to_owned()],
             })),
         }
     }
@@ -92,11 +92,11 @@ fn make(launcher: &Path, state: &Path) -> Result<Ready, SandboxError> {
     // Without the file the proof is made again at the next start; that is slower and nothing worse.
     let written = serde_json::to_vec(&kept).map(|bytes| fs::write(&file, bytes));
     if !matches!(written, Ok(Ok(()))) {
-        tracing::warn!(file = %file.display(), "the proof of the sandbox could not be kept");
+        tracing::warn!(file = %file.display(), "the result of the sandbox check could not be saved");
     }
     for proof in &kept.proofs {
         if let Err(error) = proof.require() {
-            tracing::error!(error = %error.to_stable(), "a sandbox tier does not hold on this host and is not offered");
+            tracing::error!(error = %error.to_stable(), "a sandbox tier failed its checks on this host and is not offered");
         }
     }
     Ok(Ready { sandbox, host, proofs: kept.proofs })

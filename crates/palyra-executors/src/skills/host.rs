@@ -92,9 +92,10 @@ impl SkillHost {
     }
 
     fn reference(&self, secret: &SecretGrant) -> Result<&SecretRef, HostFailure> {
-        self.settings.secrets.get(&secret.name).ok_or_else(|| {
-            HostFailure::Denied(format!("the operator has not said where the secret `{}` is", secret.name))
-        })
+        self.settings
+            .secrets
+            .get(&secret.name)
+            .ok_or_else(|| HostFailure::Denied(format!("the operator has not configured the secret `{}`", secret.name)))
     }
 
     /// Binds a secret to the host of this very request and to one header of it, which the request must have left free.
@@ -112,7 +113,7 @@ impl SkillHost {
         let transport = match target.scheme {
             Scheme::Https => CredentialTransport::Tls,
             _ if is_this_machine(&target.host) => CredentialTransport::Plain,
-            _ => return Err(HostFailure::Denied(format!("the secret `{name}` travels over https alone"))),
+            _ => return Err(HostFailure::Denied(format!("the secret `{name}` may only be sent over https"))),
         };
         let header = match &credential.placement {
             Placement::Bearer | Placement::Basic(_) => AUTHORIZATION,
@@ -130,7 +131,7 @@ impl SkillHost {
             Placement::Bearer => binding.template = "Bearer {}".to_owned(),
             Placement::Header(_) => {}
             Placement::Basic(user) if user.contains(':') || user.contains(char::is_control) => {
-                return Err(HostFailure::Invalid("a user name has no `:` and no control characters".to_owned()));
+                return Err(HostFailure::Invalid("a user name may not contain `:` or control characters".to_owned()));
             }
             // The secret goes inside the encoded text, so the placeholder has to stand there.
             Placement::Basic(user) => {
@@ -167,7 +168,7 @@ impl HostServices for SkillHost {
         let mut headers = Headers::new();
         for (name, value) in request.headers {
             let value = String::from_utf8(value)
-                .map_err(|_| HostFailure::Invalid(format!("the header `{name}` is no text")))?;
+                .map_err(|_| HostFailure::Invalid(format!("the header `{name}` is not text")))?;
             headers.push((name, value));
         }
         for credential in &request.credentials {

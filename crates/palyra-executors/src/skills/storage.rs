@@ -118,7 +118,7 @@ impl SkillStorage {
         changes: &[Change],
     ) -> Result<StorageOutcome, StorageError> {
         if changes.len() > MAX_CHANGES || expectations.len() > MAX_CHANGES {
-            return Err(StorageError::Invalid(format!("a batch has at most {MAX_CHANGES} changes")));
+            return Err(StorageError::Invalid(format!("a batch may have at most {MAX_CHANGES} changes")));
         }
         for key in changes.iter().map(|change| &change.key).chain(expectations.iter().map(|expected| &expected.key)) {
             check_key(key)?;
@@ -192,10 +192,10 @@ impl Used {
     fn check(&self, space: &Space) -> Result<(), StorageError> {
         let full = |reason: String| Err(StorageError::Full { space: space.name.clone(), reason });
         if unsigned(self.keys) > u64::from(space.max_keys) {
-            return full(format!("it takes at most {} keys", space.max_keys));
+            return full(format!("the limit is {} keys", space.max_keys));
         }
         if unsigned(self.bytes) > space.max_bytes {
-            return full(format!("it takes at most {} bytes", space.max_bytes));
+            return full(format!("the limit is {} bytes", space.max_bytes));
         }
         Ok(())
     }
@@ -228,7 +228,7 @@ fn size_of(transaction: &Transaction<'_>, space: &Space, key: &str) -> Result<Op
 
 fn check_key(key: &str) -> Result<(), StorageError> {
     if key.is_empty() || key.len() > MAX_KEY_BYTES || key.contains('\0') {
-        return Err(StorageError::Invalid(format!("a key has 1 to {MAX_KEY_BYTES} bytes and no zero byte")));
+        return Err(StorageError::Invalid(format!("a key must have 1 to {MAX_KEY_BYTES} bytes and no zero byte")));
     }
     Ok(())
 }

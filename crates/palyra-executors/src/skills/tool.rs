@@ -77,7 +77,7 @@ impl ToolSchemas {
 
     /// Reads what a tool gave and holds it against its schema; the error says what is wrong with it.
     pub fn read_output(&self, text: &str) -> Result<Value, String> {
-        let value: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+        let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not valid JSON: {error}"))?;
         self.output.check(&value).map_err(|errors| errors.join("; "))?;
         Ok(value)
     }
@@ -88,7 +88,7 @@ impl ToolSchemas {
 pub fn output_invalid(tool: &str, why: &str) -> StableErrorEnvelope {
     let message = format!("`{tool}` returned what its manifest does not allow: {why}");
     StableErrorEnvelope::new("skill_output_invalid", ErrorCategory::Dependency, message)
-        .hint("the skill has a fault; its author has to mend it")
+        .hint("this is a bug in the skill; report it to its author")
 }
 
 /// One tool of a skill.
@@ -179,7 +179,7 @@ impl SkillTool {
         tracing::warn!(tool = %self.declaration.name, why, "a skill returned what it must not");
         let message = format!("`{}` returned what its manifest does not allow", self.declaration.name);
         let envelope = StableErrorEnvelope::new("skill_output_invalid", ErrorCategory::Dependency, message)
-            .hint("the skill has a fault; its author has to mend it");
+            .hint("this is a bug in the skill; report it to its author");
         ToolError::Custom(Box::new(envelope))
     }
 

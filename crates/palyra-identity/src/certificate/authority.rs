@@ -298,21 +298,21 @@ fn load_or_make(directory: &Path, now: palyra_common::Timestamp) -> Result<(KeyP
     let unusable = |path: &Path, reason: &str| IdentityError::Unusable { path: path.to_owned(), reason: reason.into() };
     match (private_files::read(&key_path)?.map(SecretString::new), private_files::read(&pem_path)?) {
         (Some(key), Some(pem)) => {
-            let key = KeyPair::from_pem(key.expose()).map_err(|_| unusable(&key_path, "it is no private key"))?;
+            let key = KeyPair::from_pem(key.expose()).map_err(|_| unusable(&key_path, "it is not a private key"))?;
             let certificate = pem::certificate(&pem_path, &pem)?;
             let certified = webpki::EndEntityCert::try_from(&certificate)
-                .map_err(|_| unusable(&pem_path, "it is no certificate that can be read"))?
+                .map_err(|_| unusable(&pem_path, "it is not a readable certificate"))?
                 .subject_public_key_info();
             if certified.as_ref() != key.subject_public_key_info() {
-                return Err(unusable(&pem_path, "it belongs to another key than `ca.key`"));
+                return Err(unusable(&pem_path, "it does not match `ca.key`"));
             }
             Ok((key, pem))
         }
-        (None, Some(_)) => Err(unusable(&pem_path, "the key that belongs to it is missing")),
+        (None, Some(_)) => Err(unusable(&pem_path, "its private key is missing")),
         (key, None) => {
             let key = match key {
                 Some(key) => {
-                    KeyPair::from_pem(key.expose()).map_err(|_| unusable(&key_path, "it is no private key"))?
+                    KeyPair::from_pem(key.expose()).map_err(|_| unusable(&key_path, "it is not a private key"))?
                 }
                 None => {
                     let key = generate_key()?;

@@ -71,7 +71,7 @@ pub(crate) fn server_names(configured: &[String]) -> Result<Vec<ServerName<'stat
     let mut names: Vec<ServerName<'static>> = Vec::new();
     for name in LOCAL_NAMES.iter().copied().chain(configured.iter().map(String::as_str)) {
         let parsed = ServerName::try_from(name.to_owned())
-            .map_err(|_| IdentityError::CertificateRequest { reason: format!("`{name}` is no host name") })?;
+            .map_err(|_| IdentityError::CertificateRequest { reason: format!("`{name}` is not a host name") })?;
         if !names.contains(&parsed) {
             names.push(parsed);
         }
@@ -102,7 +102,7 @@ pub(crate) fn client_certificate(
 ) -> Result<(String, Serial), IdentityError> {
     if request.life.is_zero() || request.life > MAX_CLIENT_LIFE {
         let days = MAX_CLIENT_LIFE.as_secs() / DAY.as_secs();
-        return Err(IdentityError::CertificateRequest { reason: format!("it may live for at most {days} days") });
+        return Err(IdentityError::CertificateRequest { reason: format!("it may be valid for at most {days} days") });
     }
     let mut params = CertificateParams::new(Vec::new()).map_err(IdentityError::tls)?;
     for name in DeviceIdentity::names(request.device, &request.principal, request.role) {
@@ -137,7 +137,7 @@ fn sign(
 
 fn lives(params: &mut CertificateParams, now: Timestamp, life: Duration) -> Result<(), IdentityError> {
     let since_epoch = |at: Timestamp| Duration::from_millis(u64::try_from(at.0).unwrap_or(0));
-    let beyond = || IdentityError::CertificateRequest { reason: "the clock stands beyond all calendars".to_owned() };
+    let beyond = || IdentityError::CertificateRequest { reason: "the system clock is out of range".to_owned() };
     let epoch = date_time_ymd(1970, 1, 1);
     let start = since_epoch(Timestamp(now.0.saturating_sub(CLOCK_LAG_MILLIS)));
     let end = since_epoch(now.plus(life));

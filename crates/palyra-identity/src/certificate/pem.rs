@@ -13,8 +13,8 @@ pub(crate) fn certificate(path: &Path, text: &str) -> Result<CertificateDer<'sta
     let mut found = CertificateDer::pem_slice_iter(text.as_bytes());
     match (found.next(), found.next()) {
         (Some(Ok(certificate)), None) => Ok(certificate),
-        (None, _) => Err(unusable("it holds no certificate")),
-        _ => Err(unusable("it is not one certificate in PEM")),
+        (None, _) => Err(unusable("it contains no certificate")),
+        _ => Err(unusable("it must contain exactly one certificate in PEM")),
     }
 }
 
@@ -22,6 +22,6 @@ pub(crate) fn certificate(path: &Path, text: &str) -> Result<CertificateDer<'sta
 pub(crate) fn private_key(path: &Path, text: &str) -> Result<PrivateKeyDer<'static>, IdentityError> {
     PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|_| IdentityError::Unusable {
         path: path.to_owned(),
-        reason: "it holds no private key in PEM".to_owned(),
+        reason: "it contains no private key in PEM".to_owned(),
     })
 }

@@ -128,7 +128,7 @@ impl TokenBook {
             return Err(IdentityError::TooManyTokens { limit: MAX_LIVE_TOKENS });
         }
         if wanted.expires_at.is_some_and(|at| at <= now) {
-            return Err(IdentityError::token_request("it would already be over"));
+            return Err(IdentityError::token_request("it would already have expired"));
         }
         let mut id = TokenId::generate()?;
         while self.records.contains_key(&id) {
@@ -168,10 +168,10 @@ impl TokenBook {
     ) -> Result<IssuedToken, IdentityError> {
         let record = self.unrevoked(id)?;
         if record.has_expired(now) {
-            return Err(IdentityError::token_request("it has already run out; create another one"));
+            return Err(IdentityError::token_request("it has already expired; create another one"));
         }
         if overlap.is_some_and(|overlap| overlap > MAX_OVERLAP) {
-            return Err(IdentityError::token_request("the old secret may work for a week at most"));
+            return Err(IdentityError::token_request("the old secret can stay valid for at most a week"));
         }
         let (text, hash) = mint(&record.id)?;
         let previous_until = overlap.filter(|overlap| !overlap.is_zero()).map(|overlap| now.plus(overlap));

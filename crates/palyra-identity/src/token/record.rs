@@ -74,11 +74,11 @@ impl TokenRecord {
     pub(crate) fn check(&self) -> Result<(), IdentityError> {
         let letters = self.name.chars().count();
         if letters == 0 || letters > MAX_NAME_LETTERS || self.name.chars().any(char::is_control) {
-            let reason = format!("its name has 1 to {MAX_NAME_LETTERS} letters and no control characters");
+            let reason = format!("its name must have 1 to {MAX_NAME_LETTERS} characters and no control characters");
             return Err(IdentityError::token_request(reason));
         }
         if self.name.trim() != self.name {
-            return Err(IdentityError::token_request("its name begins and ends with a letter, not with a space"));
+            return Err(IdentityError::token_request("its name must not begin or end with a space"));
         }
         if self.scopes.is_empty() {
             return Err(IdentityError::token_request("it needs at least one scope"));

@@ -58,7 +58,7 @@ impl Scratch {
         let Some(connection) = &self.connection else { return };
         let failed = self.projections.iter().find_map(|p| p.apply(connection, record).err().map(|e| (p.name(), e)));
         if let Some((name, error)) = failed {
-            let message = format!("projection `{name}` does not take it: {error}");
+            let message = format!("projection `{name}` rejects it: {error}");
             report.problem(Position::Record { seq: record.seq }, "projection_refused", message);
             self.give_up();
         }
@@ -107,7 +107,7 @@ fn compare_schema(database: &Connection, rebuilt: &Connection, ignored: &[String
         }
     };
     for (name, _) in found.symmetric_difference(&wanted) {
-        report.problem(super::table(name), "schema_changed", "it is not as this release defines it");
+        report.problem(super::table(name), "schema_changed", "it differs from this release's definition");
     }
 }
 
@@ -152,7 +152,7 @@ fn compare_table(
         };
         if !equal {
             let position = Position::Table { table: table.to_owned(), row: number };
-            report.problem(position, "projection_changed", "it differs from what follows from the log");
+            report.problem(position, "projection_changed", "it differs from what the log yields");
             return Ok(());
         }
     }

@@ -153,15 +153,17 @@ impl Expectations {
         } else {
             Position::Record { seq: count }
         };
-        report.problem(position, source.code(), format!("{source} at {count} says otherwise: records were changed"));
+        report.problem(position, source.code(), format!("{source} at {count} does not match: records were modified"));
     }
 
     /// The log ended; whatever statements are left speak of records that are not there.
     pub(super) fn end(&mut self, count: u64, report: &mut VerifyReport) {
         for (source, checkpoint) in std::mem::take(&mut self.pending) {
             let position = Position::Records { first: count + 1, last: checkpoint.count };
-            let message =
-                format!("{source} counts {} records, {count} are there: truncated or an older copy", checkpoint.count);
+            let message = format!(
+                "{source} covers {} records, but only {count} exist: the journal was truncated or replaced with an older copy",
+                checkpoint.count
+            );
             report.problem(position, "records_missing", message);
         }
     }

@@ -20,7 +20,7 @@ pub(super) fn segment(path: &Path, row: &SegmentRow, reported: bool, report: &mu
         Ok((bytes, digest)) if bytes == row.bytes && digest == row.file_digest => {}
         // The record in question has been named; the file as a whole adds nothing.
         Ok(_) if reported => {}
-        Ok(_) => report.problem(position, "segment_changed", format!("segment `{}` was changed", row.file)),
+        Ok(_) => report.problem(position, "segment_changed", format!("segment `{}` was modified", row.file)),
         Err(error) => report.problem(position, "segment_unreadable", error.to_string()),
     }
 }
@@ -47,7 +47,7 @@ pub(super) fn artifacts(layout: &Layout, report: &mut VerifyReport) {
             match checked {
                 Ok(()) => report.artifacts += 1,
                 Err(JournalError::ArtifactChanged { .. }) => {
-                    report.problem(position, "artifact_changed", "its bytes are not those that were stored");
+                    report.problem(position, "artifact_changed", "its content was modified");
                 }
                 Err(error) => report.problem(position, "artifact_unreadable", error.to_string()),
             }

@@ -68,7 +68,7 @@ pub fn verify(root: &Path, options: VerifyOptions) -> Result<VerifyReport, Journ
             return Err(JournalError::NoJournal { root: root.to_owned() });
         }
         let position = Position::File { file: layout.database() };
-        report.problem(position, "database_missing", "the database is missing, no record can be read");
+        report.problem(position, "database_missing", "the database is missing; no records can be read");
         return Ok(report);
     }
     let external = options.anchor.as_deref().map(external_statement).transpose()?;
@@ -77,7 +77,7 @@ pub fn verify(root: &Path, options: VerifyOptions) -> Result<VerifyReport, Journ
         Err(error) => report.problem(
             Position::Offset { file: layout.database(), offset: 0 },
             "database_unreadable",
-            format!("no record can be read, record 1 is the first: {error}"),
+            format!("no records can be read, starting at record 1: {error}"),
         ),
     }
     Ok(report)
@@ -100,7 +100,7 @@ fn inspect(
     let version = match db::version(connection) {
         Ok(version) if (1..=db::newest_version()).contains(&version) => version,
         Ok(version) => {
-            let message = format!("the schema has version {version}, which this release does not know");
+            let message = format!("the schema has version {version}, which this release does not support");
             report.problem(Position::File { file: layout.database() }, "schema_unknown", message);
             return;
         }

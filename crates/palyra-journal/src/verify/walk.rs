@@ -96,7 +96,7 @@ impl<'a> Walk<'a> {
         for segment in segments {
             if segment.first_seq != self.expected || segment.last_seq < segment.first_seq || !segment.name_is_right() {
                 let position = Position::Records { first: segment.first_seq, last: segment.last_seq };
-                self.report.problem(position, "segment_changed", "the entry of this segment was changed");
+                self.report.problem(position, "segment_changed", "the entry of this segment was modified");
                 continue;
             }
             let path = self.layout.segment(&segment.file);
@@ -148,7 +148,7 @@ impl<'a> Walk<'a> {
         }
         if segment.is_some() && self.expected <= last {
             let position = Position::Records { first: self.expected, last };
-            self.report.problem(position, "records_missing", "the segment does not hold them");
+            self.report.problem(position, "records_missing", "the segment does not contain them");
             self.gap(last + 1);
         }
     }
@@ -163,7 +163,7 @@ impl<'a> Walk<'a> {
             }
             let seq = to_u64(found.get(0).unwrap_or(0));
             if seq < self.expected {
-                self.report.problem(Position::Record { seq }, "record_out_of_order", "it stands in the wrong place");
+                self.report.problem(Position::Record { seq }, "record_out_of_order", "it is out of place");
                 continue;
             }
             if seq > self.expected {
@@ -187,10 +187,10 @@ impl<'a> Walk<'a> {
         let seq = raw.record.seq;
         let here = || Position::Record { seq };
         if hash_of(&raw.record, &raw.payload_digest()) != raw.record.hash {
-            self.report.problem(here(), "record_changed", "its contents do not have the hash it was stored with");
+            self.report.problem(here(), "record_changed", "its content does not match its hash");
         }
         if self.previous.is_some_and(|hash| hash != raw.record.prev_hash) {
-            self.report.problem(here(), "chain_broken", "it does not continue the record before it");
+            self.report.problem(here(), "chain_broken", "it does not follow from the previous record");
         }
         let hash = raw.record.hash;
         let completed =
@@ -232,7 +232,7 @@ impl<'a> Walk<'a> {
         );
         let message = match stored {
             Ok((stored_root, stored_peaks)) if stored_root == root.0 && stored_peaks == peaks => return,
-            Ok(_) => "it differs from what follows from the records".to_owned(),
+            Ok(_) => "it does not match the records".to_owned(),
             Err(rusqlite::Error::QueryReturnedNoRows) => "it is missing".to_owned(),
             Err(error) => error.to_string(),
         };
@@ -324,7 +324,8 @@ impl<'a> Walk<'a> {
             && !self.is_sealed(count)
         {
             let position = Position::Records { first: signed + 1, last: count };
-            let message = "they follow the signed head without a seal of this journal: appended by someone else";
+            let message =
+                "they follow the signed head but are not sealed by this journal: something else appended them";
             self.report.problem(position, "records_unsigned", message);
         }
         self.expectations.end(count, self.report);
@@ -334,7 +335,7 @@ impl<'a> Walk<'a> {
                 self.report.problem(
                     position,
                     "checkpoint_refuted",
-                    format!("it speaks of a log longer than {count} records"),
+                    format!("it covers more than the {count} existing records"),
                 );
             }
             if self.report.is_full() {
@@ -350,7 +351,7 @@ impl<'a> Walk<'a> {
             self.report.problem(
                 super::table("merkle_chunks"),
                 "chunk_changed",
-                "it has rows for records that are not there",
+                "it has rows for records that do not exist",
             );
         }
         if self.tree.is_none() || !self.report.problems.is_empty() {

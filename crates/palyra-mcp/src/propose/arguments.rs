@@ -117,13 +117,13 @@ fn text(words: &[String], format: Option<&str>, setting: &Setting<'_>) -> Option
     let last = words.last().map(String::as_str).unwrap_or_default();
     let has = |list: &[&str]| any_listed(words, list);
     if is_credential(words) {
-        return found(SinkKind::Credential, "it opens a door");
+        return found(SinkKind::Credential, "it grants access");
     }
     if is_command(words, setting) {
-        return found(SinkKind::Command, "it says what is executed");
+        return found(SinkKind::Command, "it determines what is executed");
     }
     if has(NETWORK) || matches!(format, Some("uri" | "uri-reference" | "iri" | "url" | "hostname" | "ipv4" | "ipv6")) {
-        return found(SinkKind::Destination, "a request goes there");
+        return found(SinkKind::Destination, "it determines where a request goes");
     }
     if !setting.acts {
         return None;
@@ -138,29 +138,29 @@ fn text(words: &[String], format: Option<&str>, setting: &Setting<'_>) -> Option
         return found(SinkKind::Destination, "it is an address");
     }
     if listed(last, CONTENT) {
-        return found(SinkKind::Content, "it is what is written or sent");
+        return found(SinkKind::Content, "it is the content that is written or sent");
     }
     if is_amount(words) {
-        return found(SinkKind::Amount, "it says how much");
+        return found(SinkKind::Amount, "it is an amount");
     }
     if has(PATH) {
-        return found(SinkKind::Path, "it names a file or a place for files");
+        return found(SinkKind::Path, "it names a file or directory");
     }
     if has(DESTINATION) {
-        return found(SinkKind::Destination, "it names who or what the effect goes to");
+        return found(SinkKind::Destination, "it names the recipient or target");
     }
     if last == "name" && setting.creates && !setting.about_people {
-        return found(SinkKind::Content, "it is the name of what is made");
+        return found(SinkKind::Content, "it is the name of the new object");
     }
     if listed(last, SETTING) || (last == "code" && has(CATALOGUE_CODE)) {
         return found(SinkKind::Content, "it is a small setting");
     }
-    found(SinkKind::Destination, "nothing about it says that it is harmless")
+    found(SinkKind::Destination, "nothing shows that it is harmless")
 }
 
 fn number(words: &[String], setting: &Setting<'_>) -> Option<Finding> {
     if is_credential(words) {
-        return found(SinkKind::Credential, "it opens a door");
+        return found(SinkKind::Credential, "it grants access");
     }
     if !setting.acts {
         return None;
@@ -169,10 +169,10 @@ fn number(words: &[String], setting: &Setting<'_>) -> Option<Finding> {
         return id(words, setting);
     }
     if is_amount(words) {
-        return found(SinkKind::Amount, "it says how much");
+        return found(SinkKind::Amount, "it is an amount");
     }
     if any_listed(words, NUMERIC_ADDRESS) {
-        return found(SinkKind::Destination, "it is the number of where the effect goes");
+        return found(SinkKind::Destination, "it is the number of the target");
     }
     None
 }
@@ -202,9 +202,9 @@ fn is_id(words: &[String]) -> bool {
 /// An id is a record's own, unless it is the id of somebody or of a place, or what is to be destroyed.
 fn id(words: &[String], setting: &Setting<'_>) -> Option<Finding> {
     if any_listed(words, ADDRESSED_BY_ID) {
-        found(SinkKind::Destination, "it is the id of where the effect goes")
+        found(SinkKind::Destination, "it is the id of the target")
     } else if setting.destroys {
-        found(SinkKind::Destination, "it says what is destroyed")
+        found(SinkKind::Destination, "it determines what is deleted")
     } else {
         None
     }

@@ -48,7 +48,7 @@ pub fn propose(tool: &ToolDescription) -> Proposal {
     };
     if consequence == Consequence::Contained && properties.iter().any(runs) {
         consequence = Consequence::Consequential;
-        why.push("consequential after all: an argument says what is executed".to_owned());
+        why.push("consequential after all: an argument determines what is executed".to_owned());
     }
 
     let setting = Setting::new(tool, consequence);
@@ -59,7 +59,7 @@ pub fn propose(tool: &ToolDescription) -> Proposal {
                 why.push(format!("argument {name}: {kind}, {reason}"));
                 sinks.insert(name.clone(), kind);
             }
-            None => why.push(format!("argument {name}: decides nothing that has to be watched")),
+            None => why.push(format!("argument {name}: not sensitive")),
         }
     }
 
@@ -69,7 +69,7 @@ pub fn propose(tool: &ToolDescription) -> Proposal {
     why.push(if repeatable {
         "repeatable: it only reads".to_owned()
     } else {
-        "not repeatable: a second call could act twice".to_owned()
+        "not repeatable: a second call could repeat the effect".to_owned()
     });
     Proposal { classification: ToolClassification { consequence, output, sinks, repeatable }, why }
 }

@@ -40,12 +40,10 @@ pub(super) fn class(
     let words = split(&tool.name);
     let open_web = consequence == Consequence::Contained && is_open_web(tool, &words, sinks);
     let confidentiality = if open_web {
-        why.push(
-            "results: public, because they come from the open web; anyone may have written any part of them".to_owned(),
-        );
+        why.push("results: public, because they come from the open web, where anyone may have written them".to_owned());
         Confidentiality::Public
     } else {
-        why.push("results: private, and untrusted where no field says otherwise".to_owned());
+        why.push("results: private, and untrusted except for the fields listed".to_owned());
         Confidentiality::Private
     };
     let mut fields = Vec::new();
@@ -62,13 +60,13 @@ pub(super) fn class(
             walk(schema, &mut Vec::new(), &setting, &mut fields);
         }
         Some(_) => {}
-        None => why.push("results: the server declares no structure, so all of it is text".to_owned()),
+        None => why.push("results: the server declares no output schema, so everything is treated as text".to_owned()),
     }
     why.extend(fields.iter().map(|field: &FieldClass| {
         let meaning = match field.role {
-            FieldRole::Assigned => "the store assigns it",
-            FieldRole::Identifier => "it is a name out of a list of the user's own",
-            FieldRole::Author => "it says who wrote the record",
+            FieldRole::Assigned => "it is assigned by the server",
+            FieldRole::Identifier => "it is a name from the user's own list",
+            FieldRole::Author => "it names the record's author",
             FieldRole::Text => "anyone may have written it",
         };
         format!("field {}: {}, {meaning}", field.field, field.role)

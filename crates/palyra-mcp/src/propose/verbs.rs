@@ -21,14 +21,14 @@ pub(super) fn judge(tool: &ToolDescription) -> Verdict {
         Err(why) => return acts(why),
     };
     if let Some(word) = tool.description.as_deref().and_then(acting_word) {
-        return acts(format!("its name reads, but its description says that it can {word}"));
+        return acts(format!("its name suggests reading, but its description says that it can {word}"));
     }
     let hints = tool.hints();
     if hints.read_only == Some(false) {
-        return acts("its name reads, but the server says that it is not read-only".to_owned());
+        return acts("its name suggests reading, but the server says that it is not read-only".to_owned());
     }
     if hints.destructive == Some(true) && hints.read_only != Some(true) {
-        return acts("its name reads, but the server says that it can destroy something".to_owned());
+        return acts("its name suggests reading, but the server says that it is destructive".to_owned());
     }
     Verdict { consequence: Consequence::Contained, why: format!("contained: {looks}") }
 }
@@ -37,7 +37,7 @@ pub(super) fn judge(tool: &ToolDescription) -> Verdict {
 fn by_name(words: &[String]) -> Result<String, String> {
     let is = |word: &str, list: &[&str]| list.contains(&word);
     let Some(first) = words.first().map(String::as_str) else {
-        return Err("its name has no word".to_owned());
+        return Err("its name contains no word".to_owned());
     };
     // `get_or_create`, `find_and_replace`: whatever comes after may act.
     let joined = words.windows(2).find_map(|pair| match pair {
@@ -49,7 +49,7 @@ fn by_name(words: &[String]) -> Result<String, String> {
             return Err("checking in or out changes something".to_owned());
         }
         return match joined {
-            Some(next) => Err(format!("it reads, and then it does \"{next}\"")),
+            Some(next) => Err(format!("it reads, and then does \"{next}\"")),
             None => Ok(format!("its verb \"{first}\" only reads")),
         };
     }
@@ -63,7 +63,7 @@ fn by_name(words: &[String]) -> Result<String, String> {
     match words.iter().find(|word| is(word, READING) || is(word, VERB_OR_NOUN)) {
         Some(verb) if is(verb, READING) && joined.is_none() => Ok(format!("its verb \"{verb}\" only reads")),
         Some(verb) => Err(format!("its verb is \"{verb}\"")),
-        None => Err("its name has no verb that is known to only read".to_owned()),
+        None => Err("its name has no verb that is known to be read-only".to_owned()),
     }
 }
 

@@ -191,7 +191,7 @@ impl Case {
     pub fn answer(&self, index: usize, sent: &Sent<'_>) -> Result<&CannedHttp, CaseFailure> {
         let canned = self.http.get(index).ok_or_else(|| {
             CaseFailure(format!(
-                "the case expects {} requests, and here is {} {}",
+                "expected {} requests, but got another one: {} {}",
                 self.http.len(),
                 sent.method,
                 sent.url
@@ -206,34 +206,34 @@ impl Case {
         match (self.expectation(), outcome) {
             (Expectation::Error(part), Err(error)) if error.contains(part) => {}
             (Expectation::Error(part), Err(error)) => {
-                return Err(CaseFailure(format!("the error is `{error}`, and `{part}` is not in it")));
+                return Err(CaseFailure(format!("expected an error containing `{part}`, got `{error}`")));
             }
             (Expectation::Error(part), Ok(output)) => {
-                return Err(CaseFailure(format!("an error with `{part}` is expected, and the output is {output}")));
+                return Err(CaseFailure(format!("expected an error containing `{part}`, got the output {output}")));
             }
             (Expectation::Output(_), Err(error)) => return Err(CaseFailure(format!("it failed: {error}"))),
             (Expectation::Output(expected), Ok(output)) => self.compare(expected, output)?,
         }
         if requests != self.http.len() {
-            return Err(CaseFailure(format!("{} requests are expected, {requests} were made", self.http.len())));
+            return Err(CaseFailure(format!("expected {} requests, got {requests}", self.http.len())));
         }
         match &self.expect_storage {
             Some(expected) if expected != stored => {
-                Err(CaseFailure(format!("{expected:?} is expected to be stored, and there is {stored:?}")))
+                Err(CaseFailure(format!("expected {expected:?} to be stored, found {stored:?}")))
             }
             _ => Ok(()),
         }
     }
 
     fn compare(&self, expected: &Value, output: &str) -> Result<(), CaseFailure> {
-        let actual: Value =
-            serde_json::from_str(output).map_err(|error| CaseFailure(format!("the output is not JSON: {error}")))?;
+        let actual: Value = serde_json::from_str(output)
+            .map_err(|error| CaseFailure(format!("the output is not valid JSON: {error}")))?;
         let same = match (&self.hook, expected) {
             // Of a decision only those fields count that the case gives.
             (Some(_), Value::Object(fields)) => fields.iter().all(|(name, value)| actual.get(name) == Some(value)),
             _ => actual == *expected,
         };
-        if same { Ok(()) } else { Err(CaseFailure(format!("{expected} is expected, and the output is {actual}"))) }
+        if same { Ok(()) } else { Err(CaseFailure(format!("expected {expected}, got {actual}"))) }
     }
 }
 
@@ -241,15 +241,12 @@ impl CannedHttp {
     fn fits(&self, sent: &Sent<'_>) -> Result<(), CaseFailure> {
         if self.method != sent.method || self.url != sent.url {
             return Err(CaseFailure(format!(
-                "{} {} is expected, and here is {} {}",
+                "expected the request {} {}, got {} {}",
                 self.method, self.url, sent.method, sent.url
             )));
         }
         if self.expect_secrets != sent.secrets {
-            return Err(CaseFailure(format!(
-                "the secrets {:?} are expected, and here are {:?}",
-                self.expect_secrets, sent.secrets
-            )));
+            return Err(CaseFailure(format!("expected the secrets {:?}, got {:?}", self.expect_secrets, sent.secrets)));
         }
         let fits = match &self.expect_body {
             None => true,
@@ -259,7 +256,7 @@ impl CannedHttp {
         if fits {
             Ok(())
         } else {
-            Err(CaseFailure(format!("another body was sent: {}", String::from_utf8_lossy(sent.body))))
+            Err(CaseFailure(format!("unexpected request body: {}", String::from_utf8_lossy(sent.body))))
         }
     }
 

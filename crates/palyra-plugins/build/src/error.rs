@@ -23,7 +23,7 @@ pub enum BuildError {
         folder: PathBuf,
     },
     /// No skill can be called so.
-    #[error("`{name}` cannot name a skill: {reason}")]
+    #[error("`{name}` is not a valid skill name: {reason}")]
     NameInvalid {
         /// The name.
         name: String,
@@ -37,13 +37,13 @@ pub enum BuildError {
         name: String,
     },
     /// The language has no template of this kind.
-    #[error("there are no hooks in the language `{language}`")]
+    #[error("hooks cannot be written in `{language}`")]
     KindUnsupported {
         /// The language.
         language: Language,
     },
     /// The folder does not say which language it is in.
-    #[error("the language of `{}` is not clear: it has {found}", folder.display())]
+    #[error("cannot tell the language of `{}`: it has {found}", folder.display())]
     LanguageUnknown {
         /// The folder.
         folder: PathBuf,
@@ -70,7 +70,7 @@ pub enum BuildError {
         output: String,
     },
     /// A compiler did not come to an end.
-    #[error("the {language} compiler did not end within {} s", limit.as_secs())]
+    #[error("the {language} compiler did not finish within {} s", limit.as_secs())]
     CompileTimedOut {
         /// The language.
         language: Language,
@@ -78,19 +78,19 @@ pub enum BuildError {
         limit: Duration,
     },
     /// What came out of the compiler is not a plugin.
-    #[error("what was built is not a plugin: {reason}")]
+    #[error("the build output is not a valid plugin: {reason}")]
     NotAPlugin {
         /// What is wrong with it.
         reason: String,
     },
     /// What was built imports what Palyra does not offer.
-    #[error("what was built imports `{import}`, which Palyra does not offer")]
+    #[error("the build output imports `{import}`, which Palyra does not provide")]
     ImportRefused {
         /// The import.
         import: String,
     },
     /// A file of test cases cannot be understood.
-    #[error("the test cases in `{}` cannot be used: {reason}", path.display())]
+    #[error("invalid test cases in `{}`: {reason}", path.display())]
     CasesInvalid {
         /// The file.
         path: PathBuf,
@@ -148,21 +148,21 @@ impl ToStableError for BuildError {
         let message = self.to_string();
         match self {
             Self::FolderInUse { .. } => StableErrorEnvelope::new("skill_folder_in_use", Conflict, message)
-                .hint("name a folder that does not exist yet, or an empty one"),
+                .hint("choose a folder that does not exist yet or is empty"),
             Self::NameInvalid { .. } => StableErrorEnvelope::new("new_skill_name_invalid", Validation, message)
-                .hint("use up to 64 characters: words of a-z, 0-9 and `-`, joined by dots, beginning with a letter"),
+                .hint("use up to 64 characters: words of a-z, 0-9 and `-`, joined by dots, starting with a letter"),
             Self::LanguageName { .. } => StableErrorEnvelope::new("guest_language_unknown", Validation, message)
                 .hint("use rust, javascript, python, c or wat"),
             Self::KindUnsupported { .. } => StableErrorEnvelope::new("guest_kind_unsupported", Validation, message)
                 .hint("write hooks in rust, javascript, python or c"),
             Self::LanguageUnknown { .. } => StableErrorEnvelope::new("skill_language_unclear", Validation, message)
-                .hint("a skill's folder has exactly one of `Cargo.toml` and `src/skill.{js,py,c,wat}`"),
+                .hint("a skill's folder must contain exactly one of `Cargo.toml` and `src/skill.{js,py,c,wat}`"),
             Self::SourceInvalid { .. } => StableErrorEnvelope::new("skill_source_invalid", Validation, message)
-                .hint("compare the folder with one that `palyra skills new` writes"),
+                .hint("compare the folder with one created by `palyra skills new`"),
             Self::ToolchainMissing(missing) => StableErrorEnvelope::new("guest_toolchain_missing", Dependency, message)
                 .hint(format!("install it with: {}", missing.install)),
             Self::CompileFailed { .. } => StableErrorEnvelope::new("guest_compile_failed", Validation, message)
-                .hint("correct the sources and build again"),
+                .hint("fix the source code and build again"),
             Self::CompileTimedOut { .. } => StableErrorEnvelope::new("guest_compile_timeout", Dependency, message)
                 .hint("build again; the first build on a machine is the slowest")
                 .retryable(Retry::MayHelp),
@@ -171,13 +171,13 @@ impl ToStableError for BuildError {
             Self::ImportRefused { .. } => StableErrorEnvelope::new("guest_import_refused", Policy, message)
                 .hint("plugins have no files, sockets or environment: use the interfaces of `palyra:host`"),
             Self::CasesInvalid { .. } => StableErrorEnvelope::new("skill_cases_invalid", Validation, message)
-                .hint("docs/writing-skills.md shows a file of cases"),
+                .hint("see docs/writing-skills.md for an example"),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 StableErrorEnvelope::new("guest_file_missing", NotFound, message).hint("check the path")
             }
             Self::Io { source, .. } => {
                 StableErrorEnvelope::new("guest_file_unusable", Dependency, format!("{message}: {source}"))
-                    .hint("check the permissions and the room on the disk")
+                    .hint("check the permissions and free disk space")
             }
             Self::NoCache => {
                 StableErrorEnvelope::new("guest_cache_unknown", Internal, message).hint("set XDG_CACHE_HOME or HOME")

@@ -127,7 +127,7 @@ pub(crate) fn check_skill_id(id: &str) -> Result<(), &'static str> {
         return Err("it is longer than 64 characters");
     }
     if matches!(id.split('.').next(), Some("palyra" | "mcp")) {
-        return Err("this namespace belongs to Palyra");
+        return Err("this namespace is reserved for Palyra");
     }
     if !id.starts_with(|first: char| first.is_ascii_lowercase()) || !id.split('.').all(word) {
         return Err("it is not lower-case words joined by dots");

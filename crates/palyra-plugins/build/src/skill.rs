@@ -105,7 +105,7 @@ pub fn build_skill(folder: &Path, options: &BuildOptions) -> Result<BuiltSkill, 
     };
     let shapes = modules.values().map(|bytes| look_at(bytes)).collect::<Result<Vec<_>, _>>()?;
     if modules.is_empty() {
-        return Err(BuildError::not_a_plugin("the build left no module"));
+        return Err(BuildError::not_a_plugin("the build produced no module"));
     }
     if origin == Origin::Compiled {
         slot.store(&modules)?;

@@ -49,11 +49,11 @@ impl Sources {
                 } else if kind.is_file() {
                     let length = entry.metadata().map_err(BuildError::io(&path))?.len();
                     if length > MAX_FILE || files.len() >= MAX_FILES {
-                        return Err(BuildError::source(path, "a skill has up to 4096 files of up to 16 MiB"));
+                        return Err(BuildError::source(path, "a skill may have up to 4096 files of up to 16 MiB each"));
                     }
                     files.insert(inside, fs::read(&path).map_err(BuildError::io(&path))?);
                 } else {
-                    return Err(BuildError::source(path, "it is a link or a special file"));
+                    return Err(BuildError::source(path, "it is a symbolic link or a special file"));
                 }
             }
         }

@@ -20,7 +20,7 @@ pub(crate) fn strip(wasm: &[u8]) -> Result<Vec<u8>, BuildError> {
             Payload::Version { encoding, range, .. } => {
                 // The nested header is written when the nested bytes are: it says what they are.
                 let header =
-                    wasm.get(range.clone()).ok_or_else(|| BuildError::not_a_plugin("its header is cut off"))?;
+                    wasm.get(range.clone()).ok_or_else(|| BuildError::not_a_plugin("its header is truncated"))?;
                 output.extend_from_slice(header);
                 if let Some((_, kind)) = above.last_mut() {
                     *kind = if *encoding == Encoding::Component { NESTED_COMPONENT } else { NESTED_MODULE };
@@ -41,7 +41,7 @@ pub(crate) fn strip(wasm: &[u8]) -> Result<Vec<u8>, BuildError> {
             _ => {}
         }
         if let Some((id, range)) = payload.as_section() {
-            let bytes = wasm.get(range).ok_or_else(|| BuildError::not_a_plugin("a section is cut off"))?;
+            let bytes = wasm.get(range).ok_or_else(|| BuildError::not_a_plugin("a section is truncated"))?;
             append(&mut output, id, bytes)?;
         }
     }

@@ -73,7 +73,7 @@ pub(crate) fn compile(
     match receiver.recv_timeout(deadline.saturating_sub(started.elapsed())) {
         Ok(compiled) => compiled.map_err(|error| PluginError::TooLarge(one_line(&format!("{error:#}")))),
         Err(RecvTimeoutError::Timeout) => Err(PluginError::CompileTooSlow { seconds: deadline.as_secs() }),
-        Err(RecvTimeoutError::Disconnected) => Err(PluginError::Engine("the compiler broke down".to_owned())),
+        Err(RecvTimeoutError::Disconnected) => Err(PluginError::Engine("the compiler crashed".to_owned())),
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn entry(module: &Module) -> Result<Entry, PluginError> {
     if memory && alloc {
         return Ok(Entry::Json);
     }
-    Err(wrong("with texts it also needs `memory` and `palyra_alloc: (i32) -> i32`"))
+    Err(wrong("with strings it also needs `memory` and `palyra_alloc: (i32) -> i32`"))
 }
 
 fn has_type(function: &FuncType, params: &[ValType], results: &[ValType]) -> bool {
@@ -90,10 +90,10 @@ pub(crate) async fn run(
         let run: TypedFunc<(), i32> = instance.get_typed_func(&mut *store, "run")?;
         return Ok(match run.call_async(&mut *store, ()).await? {
             0 => Ok(r#"{"status":0}"#.to_owned()),
-            status => Err(PluginError::GuestFailed(format!("`run` ended with status {status}"))),
+            status => Err(PluginError::GuestFailed(format!("`run` returned status {status}"))),
         });
     }
-    let outside = || PluginError::MalformedValue { reason: "a place outside its memory".to_owned() };
+    let outside = || PluginError::MalformedValue { reason: "an address outside its memory".to_owned() };
     let Some(memory) = instance.get_memory(&mut *store, "memory") else { return Ok(Err(outside())) };
     let alloc: TypedFunc<i32, i32> = instance.get_typed_func(&mut *store, "palyra_alloc")?;
     let run: TypedFunc<(i32, i32), i64> = instance.get_typed_func(&mut *store, "run")?;
@@ -106,7 +106,7 @@ pub(crate) async fn run(
     let packed = run.call_async(&mut *store, (place, length)).await?.cast_unsigned();
     let (place, length) = ((packed >> 32) as usize, (packed & 0xffff_ffff) as usize);
     if length == 0 {
-        return Ok(Err(PluginError::GuestFailed("`run` gave no output".to_owned())));
+        return Ok(Err(PluginError::GuestFailed("`run` returned no output".to_owned())));
     }
     if length > limits.max_output_bytes {
         return Ok(Err(PluginError::OutputTooLarge { limit: limits.max_output_bytes }));

@@ -145,7 +145,7 @@ pub(crate) fn start(wanted: Allocation) -> Result<(Engine, Allocation), PluginEr
     if wanted == fallback {
         return Err(PluginError::Engine(refused.to_string()));
     }
-    tracing::warn!(error = %refused, "no pool for plugins on this machine; each call asks for its memory");
+    tracing::warn!(error = %refused, "the pooling allocator is not available on this machine; memory is allocated per call");
     match Engine::new(&config(fallback)) {
         Ok(engine) => Ok((engine, fallback)),
         Err(error) => Err(PluginError::Engine(error.to_string())),

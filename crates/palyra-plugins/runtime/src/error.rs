@@ -47,7 +47,7 @@ pub enum PluginError {
     #[error("the module is malformed: {0}")]
     Malformed(String),
     /// It imports something that Palyra does not offer.
-    #[error("the plugin imports `{import}`, which is not offered: {reason}")]
+    #[error("the plugin imports `{import}`, which is not available: {reason}")]
     ImportRefused {
         /// As the module names it.
         import: String,
@@ -110,13 +110,13 @@ pub enum PluginError {
         limit: u32,
     },
     /// Its time is up.
-    #[error("the plugin was not done after {milliseconds} ms")]
+    #[error("the plugin did not finish within {milliseconds} ms")]
     DeadlineExceeded {
         /// The time it had.
         milliseconds: u64,
     },
     /// The text for it is too long.
-    #[error("the input of {size} bytes is longer than {limit}")]
+    #[error("the input of {size} bytes exceeds the limit of {limit}")]
     InputTooLarge {
         /// Its size.
         size: usize,
@@ -124,13 +124,13 @@ pub enum PluginError {
         limit: usize,
     },
     /// It gave back too much.
-    #[error("the plugin gave back more than {limit} bytes")]
+    #[error("the plugin returned more than {limit} bytes")]
     OutputTooLarge {
         /// The limit.
         limit: usize,
     },
     /// It asked too much of the host.
-    #[error("the plugin went beyond {limit} {what}")]
+    #[error("the plugin exceeded its limit of {limit} {what}")]
     HostCallsExhausted {
         /// What was counted.
         what: &'static str,
@@ -146,7 +146,7 @@ pub enum PluginError {
         reason: String,
     },
     /// The guest says that its input cannot be worked with.
-    #[error("the plugin refused its input: {0}")]
+    #[error("the plugin rejected its input: {0}")]
     InvalidInput(String),
     /// The guest says that the work could not be done.
     #[error("the plugin failed: {0}")]
@@ -163,7 +163,7 @@ pub enum PluginError {
     #[error("the call was cancelled")]
     Cancelled,
     /// Too many calls at once.
-    #[error("too many plugins run at once")]
+    #[error("too many plugins are running")]
     Overloaded,
     /// The folder for compiled code or its key cannot be used.
     #[error("the cache of compiled plugins cannot be used: {0}")]
@@ -179,11 +179,11 @@ impl ToStableError for PluginError {
         let text = self.to_string();
         match self {
             Self::Malformed(_) => StableErrorEnvelope::new("plugin_malformed", Validation, text)
-                .hint("build the module again; it has to be a WebAssembly component or core module"),
+                .hint("build the module again; it must be a WebAssembly component or core module"),
             Self::ImportRefused { .. } => StableErrorEnvelope::new("plugin_import_refused", Policy, text)
-                .hint("import only interfaces of `palyra:host`, or `wasi:http/outgoing-handler` with what it needs"),
+                .hint("import only interfaces of `palyra:host`, or `wasi:http/outgoing-handler` and its dependencies"),
             Self::WrongExport { .. } => StableErrorEnvelope::new("plugin_export_missing", Validation, text)
-                .hint("export `palyra:plugin/tool@1.0.0` or `palyra:plugin/hook@1.0.0`, as the kit does"),
+                .hint("export `palyra:plugin/tool@1.0.0` or `palyra:plugin/hook@1.0.0`, as the SDK does"),
             Self::TooLarge(_) => StableErrorEnvelope::new("plugin_too_large", Validation, text)
                 .hint("strip debug sections, or raise the limit on modules"),
             Self::CompileTooSlow { .. } => StableErrorEnvelope::new("plugin_compile_too_slow", Validation, text)
@@ -193,44 +193,44 @@ impl ToStableError for PluginError {
             Self::MalformedValue { .. } => StableErrorEnvelope::new("plugin_value_malformed", Dependency, text)
                 .hint("generate the bindings again from the published WIT"),
             Self::FuelExhausted { .. } => StableErrorEnvelope::new("plugin_fuel_exhausted", Dependency, text)
-                .hint("raise `fuel_budget` in the manifest's quotas if the work is honest"),
+                .hint("raise `fuel_budget` in the manifest's quotas if the plugin needs it"),
             Self::MemoryExceeded { .. } => StableErrorEnvelope::new("plugin_memory_exceeded", Dependency, text)
-                .hint("raise `max_memory_bytes` in the manifest's quotas if the work is honest"),
+                .hint("raise `max_memory_bytes` in the manifest's quotas if the plugin needs it"),
             Self::TableExceeded { .. } => {
                 StableErrorEnvelope::new("plugin_table_exceeded", Dependency, text).hint("use fewer or smaller tables")
             }
             Self::InstancesExceeded { .. } => StableErrorEnvelope::new("plugin_instances_exceeded", Dependency, text)
-                .hint("compose the plugin of fewer modules"),
+                .hint("build the plugin from fewer modules"),
             Self::DeadlineExceeded { .. } => StableErrorEnvelope::new("plugin_deadline_exceeded", Dependency, text)
                 .retryable(Retry::MayHelp)
-                .hint("raise `wall_clock_timeout_ms` in the manifest's quotas if the work is honest"),
+                .hint("raise `wall_clock_timeout_ms` in the manifest's quotas if the plugin needs it"),
             Self::InputTooLarge { .. } => {
                 StableErrorEnvelope::new("plugin_input_too_large", Validation, text).hint("pass less at once")
             }
             Self::OutputTooLarge { .. } => StableErrorEnvelope::new("plugin_output_too_large", Dependency, text)
-                .hint("give back less, or in several calls"),
+                .hint("return less, or split it over several calls"),
             Self::HostCallsExhausted { .. } => {
                 StableErrorEnvelope::new("plugin_host_calls_exhausted", Dependency, text)
                     .hint("do more with each call to the host")
             }
             Self::HostDenied { .. } => StableErrorEnvelope::new("plugin_host_denied", Policy, text)
-                .hint("declare the capability in the manifest and permit it for the skill"),
+                .hint("declare the capability in the manifest and grant it to the skill"),
             Self::InvalidInput(_) => StableErrorEnvelope::new("plugin_input_invalid", Validation, text)
                 .hint("change the input as the message says"),
             Self::GuestFailed(_) => StableErrorEnvelope::new("plugin_failed", Dependency, text)
-                .hint("the words are the plugin's own; its log may say more"),
+                .hint("the message is the plugin's own; its log may have details"),
             Self::OutOfPhase { .. } => StableErrorEnvelope::new("plugin_hook_out_of_phase", Dependency, text)
-                .hint("block and ask only before an effect, propose text only before delivery"),
+                .hint("use `block` and `ask` only before an effect, and propose text only before delivery"),
             Self::Cancelled => {
-                StableErrorEnvelope::new("plugin_cancelled", Conflict, text).hint("call again if it is still wanted")
+                StableErrorEnvelope::new("plugin_cancelled", Conflict, text).hint("call it again if needed")
             }
             Self::Overloaded => {
                 StableErrorEnvelope::new("plugin_overloaded", Availability, text).hint("try again in a moment")
             }
             Self::Cache(_) => StableErrorEnvelope::new("plugin_cache_unusable", Internal, text)
-                .hint("the folder has to belong to the daemon alone (0700) and its key file too (0600)"),
+                .hint("the folder (0700) and its key file (0600) must belong to the daemon's user"),
             Self::Engine(_) => StableErrorEnvelope::new("plugin_engine_failed", Internal, text)
-                .hint("the daemon's log has more; please report it"),
+                .hint("see the daemon's log for details, and please report this"),
         }
     }
 }

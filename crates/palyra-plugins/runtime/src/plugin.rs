@@ -126,7 +126,7 @@ fn exports(component: &Component, pre: &component::InstancePre<CallState>) -> Re
     if tool.is_none() && hook.is_none() {
         return Err(PluginError::WrongExport {
             export: TOOL_EXPORT.to_owned(),
-            reason: format!("nor `{HOOK_EXPORT}`, and a plugin has at least one of them"),
+            reason: format!("nor `{HOOK_EXPORT}`, and a plugin needs at least one of them"),
         });
     }
     Ok((tool, hook))
@@ -152,6 +152,6 @@ where
             Ok(index)
         }
         Some(_) => Err(wrong("it is not a function".to_owned())),
-        None => Err(wrong("it is not there".to_owned())),
+        None => Err(wrong("it does not exist".to_owned())),
     }
 }

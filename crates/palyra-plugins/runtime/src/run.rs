@@ -268,7 +268,7 @@ fn guest_error(failure: tool::Failure) -> PluginError {
 }
 
 fn missing(export: &str) -> PluginError {
-    PluginError::WrongExport { export: export.to_owned(), reason: "it is not there".to_owned() }
+    PluginError::WrongExport { export: export.to_owned(), reason: "it does not exist".to_owned() }
 }
 
 fn description(tool: tool::Description) -> ToolDescription {
@@ -295,7 +295,7 @@ fn answered(decision: hook::Decision, event: palyra_common::HookEvent) -> Result
         return Err(PluginError::OutOfPhase { decision: verdict, event });
     }
     if proposes && decision.text.is_none() {
-        return Err(PluginError::GuestFailed("the hook proposes a text and gives none".to_owned()));
+        return Err(PluginError::GuestFailed("the hook proposes a text but provides none".to_owned()));
     }
     Ok(HookAnswer { verdict, reason: one_line(&decision.reason), text: decision.text.filter(|_| proposes) })
 }

@@ -113,7 +113,7 @@ impl PluginRuntime {
         let inner = &*self.inner;
         if wasm.len() > inner.max_module_bytes {
             return Err(PluginError::TooLarge(format!(
-                "it has {} bytes, {} are allowed",
+                "it has {} bytes; the limit is {}",
                 wasm.len(),
                 inner.max_module_bytes
             )));

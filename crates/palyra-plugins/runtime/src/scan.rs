@@ -49,7 +49,7 @@ pub(crate) fn scan(wasm: &[u8]) -> Result<Scan, PluginError> {
     } else if Parser::is_core_wasm(wasm) {
         PluginKind::CoreModule
     } else {
-        return Err(PluginError::Malformed("it does not begin like WebAssembly".to_owned()));
+        return Err(PluginError::Malformed("it is not WebAssembly".to_owned()));
     };
     let imports = read(wasm, kind)?;
     let mut uses_wasi_http = false;
@@ -58,7 +58,7 @@ pub(crate) fn scan(wasm: &[u8]) -> Result<Scan, PluginError> {
             PluginKind::Component => {
                 let offered = classify_import(import).map_err(|foreign| PluginError::ImportRefused {
                     import: foreign.0,
-                    reason: "it is no interface of the host".to_owned(),
+                    reason: "it is not an interface of the host".to_owned(),
                 })?;
                 uses_wasi_http |= offered.is_none();
             }
@@ -66,7 +66,7 @@ pub(crate) fn scan(wasm: &[u8]) -> Result<Scan, PluginError> {
                 if !import.starts_with(crate::core_module::IMPORT_PREFIX) {
                     return Err(PluginError::ImportRefused {
                         import: import.clone(),
-                        reason: "a core module may import counters and handles of grants only".to_owned(),
+                        reason: "a core module may import only grant counters and handles".to_owned(),
                     });
                 }
             }
@@ -84,7 +84,7 @@ fn read(wasm: &[u8], kind: PluginKind) -> Result<Vec<String>, PluginError> {
             Payload::Version { encoding, .. } => {
                 let outermost = if kind == PluginKind::Component { Encoding::Component } else { Encoding::Module };
                 if depth == 0 && encoding != outermost {
-                    return Err(PluginError::Malformed("its header contradicts itself".to_owned()));
+                    return Err(PluginError::Malformed("its header is inconsistent".to_owned()));
                 }
             }
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => {
@@ -123,7 +123,7 @@ fn read(wasm: &[u8], kind: PluginKind) -> Result<Vec<String>, PluginError> {
                 let size = body.range().len();
                 if size > MAX_FUNCTION_BYTES {
                     return Err(PluginError::TooLarge(format!(
-                        "one function has {size} bytes, {MAX_FUNCTION_BYTES} are allowed"
+                        "a function has {size} bytes; the limit is {MAX_FUNCTION_BYTES}"
                     )));
                 }
                 let mut locals = 0_u32;
@@ -133,7 +133,7 @@ fn read(wasm: &[u8], kind: PluginKind) -> Result<Vec<String>, PluginError> {
                 }
                 if locals > MAX_LOCALS {
                     return Err(PluginError::TooLarge(format!(
-                        "one function has {locals} local variables, {MAX_LOCALS} are allowed"
+                        "a function has {locals} local variables; the limit is {MAX_LOCALS}"
                     )));
                 }
             }

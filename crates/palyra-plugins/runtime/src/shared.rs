@@ -149,7 +149,7 @@ impl Shared {
     /// Notes a refusal, so that a failure that follows can be explained.
     pub(crate) fn note<T>(&self, call: HostCall, result: Result<T, HostFailure>) -> Result<T, HostFailure> {
         let reason = match &result {
-            Err(HostFailure::NoGrant) => "there is no grant for it, or no longer".to_owned(),
+            Err(HostFailure::NoGrant) => "it is not granted, or no longer".to_owned(),
             Err(HostFailure::Denied(reason)) => crate::text::one_line(reason),
             _ => return result,
         };

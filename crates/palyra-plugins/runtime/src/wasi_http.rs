@@ -120,7 +120,7 @@ impl WasiHttpHooks for Hooks {
             let result = send(&shared, request).await.and_then(|response| {
                 let size = response.body.len() as u64;
                 if answered.fetch_add(size, Ordering::Relaxed).saturating_add(size) > MAX_ANSWER_BYTES {
-                    return Err(HostFailure::Exhausted("the answers of a call are too large together".to_owned()));
+                    return Err(HostFailure::Exhausted("the responses of one call are too large in total".to_owned()));
                 }
                 Ok(response)
             });
@@ -141,7 +141,7 @@ impl WasiHttpHooks for Hooks {
 }
 
 async fn send(shared: &Shared, request: http::Request<WasiBody>) -> Result<HttpResponse, HostFailure> {
-    let too_many = |_| HostFailure::Exhausted("a call may ask the host no more".to_owned());
+    let too_many = |_| HostFailure::Exhausted("the call has used up its host calls".to_owned());
     shared.count(HostCall::WasiHttp).map_err(too_many)?;
     shared.within(&[HostCall::HttpSend, HostCall::WasiHttp], shared.limits.http, "requests")?;
     let (parts, body) = request.into_parts();

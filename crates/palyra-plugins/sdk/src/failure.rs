@@ -24,12 +24,12 @@ pub enum HostFailure {
 impl fmt::Display for HostFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoGrant => f.write_str("this was not granted"),
-            Self::Denied(why) => write!(f, "the grant does not cover this: {why}"),
-            Self::Invalid(why) => write!(f, "the request makes no sense: {why}"),
-            Self::Exhausted(what) => write!(f, "used up: {what}"),
+            Self::NoGrant => f.write_str("not granted"),
+            Self::Denied(why) => write!(f, "denied: {why}"),
+            Self::Invalid(why) => write!(f, "invalid request: {why}"),
+            Self::Exhausted(what) => write!(f, "limit exhausted: {what}"),
             Self::Unreachable(why) => write!(f, "unreachable: {why}"),
-            Self::TimedOut => f.write_str("it took too long"),
+            Self::TimedOut => f.write_str("timed out"),
         }
     }
 }

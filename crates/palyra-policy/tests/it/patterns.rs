@@ -59,7 +59,7 @@ fn a_pattern_answers_the_question_it_was_agreed_for() {
     let decision = set.decide(&asked(vec![valued("to", SinkKind::Destination, "bob")]));
     assert_eq!(decision.verdict, ToolVerdict::Permit);
     assert_eq!(decision.policies, ["approved.p1", "own.yes"]);
-    assert!(decision.person.contains(&"a person agreed to some.tool `bob` in this session".to_owned()), "{decision:?}");
+    assert!(decision.person.contains(&"a person allowed some.tool `bob` in this session".to_owned()), "{decision:?}");
     assert_eq!(grant.policy_id(), "approved.p1");
 }
 

@@ -103,7 +103,7 @@ fn what_is_missing_or_wrong_is_named() {
     assert_eq!(read(event(Body::Status(wire::RunStatus::default()))), "the field `body.phase` is missing");
     let nameless =
         wire::RunStreamEvent { run_id: "nope".into(), ..event(Body::ModelToken(wire::ModelToken::default())) };
-    assert!(read(nameless).starts_with("the field `run_id` is wrong: `nope` is not a run id"));
+    assert!(read(nameless).starts_with("the field `run_id` is invalid: `nope` is not a run id"));
     let unlabelled = Body::ToolResult(wire::ToolResult::default());
     assert_eq!(read(event(unlabelled)), "the field `body.label` is missing");
     let evidence = wire::ApprovalEvidence { sink: 77, ..Default::default() };
@@ -116,16 +116,18 @@ fn what_is_missing_or_wrong_is_named() {
     };
     assert_eq!(
         read(event(Body::ToolApprovalRequest(request))),
-        "the field `body.evidence[1].sink` is wrong: `77` is no sink_kind"
+        "the field `body.evidence[1].sink` is invalid: `77` is no sink_kind"
     );
     let deep = Body::A2uiUpdate(wire::A2uiUpdate { payload_json: "[".repeat(100_000) });
-    assert!(read(event(deep)).starts_with("the field `body.payload_json` is wrong: not JSON"));
+    assert!(read(event(deep)).starts_with("the field `body.payload_json` is invalid: not JSON"));
 
     let result =
         wire::AcpCommandResultEnvelope { request_id: id.clone(), command: "run.create".into(), ..Default::default() };
     assert_eq!(error::<_, AcpCommandResultEnvelope>(result), "the field `outcome` is missing");
     let command = wire::AcpCommandEnvelope { request_id: id, command: "run.explode".into(), ..Default::default() };
-    assert!(error::<_, AcpCommandEnvelope>(command).starts_with("the field `command` is wrong: `run.explode` is not"));
+    assert!(
+        error::<_, AcpCommandEnvelope>(command).starts_with("the field `command` is invalid: `run.explode` is not")
+    );
 }
 
 /// A label with nobody to read it is not a label for everybody, and the other way round.

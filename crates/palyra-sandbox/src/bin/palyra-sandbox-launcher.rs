@@ -5,6 +5,6 @@
 fn main() {
     #[cfg(target_os = "linux")]
     palyra_sandbox::main_if_asked();
-    eprintln!("this binary is started by its sandbox handle and does nothing by itself");
+    eprintln!("this program is started by the sandbox and does nothing on its own");
     std::process::exit(2);
 }

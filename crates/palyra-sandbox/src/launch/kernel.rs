@@ -231,7 +231,11 @@ impl Syscall for Kernel {
     fn die_with_parent(&mut self) -> io::Result<()> {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // Asked for too late, the signal never comes.
-        if rustix::process::getppid() == self.parent { Ok(()) } else { Err(io::Error::other("the supervisor is gone")) }
+        if rustix::process::getppid() == self.parent {
+            Ok(())
+        } else {
+            Err(io::Error::other("the supervisor has exited"))
+        }
     }
 
     fn new_session(&mut self) -> io::Result<()> {

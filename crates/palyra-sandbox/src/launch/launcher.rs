@@ -177,7 +177,7 @@ impl Launcher {
                 known.state = State::Busy;
                 wire::send(known.socket.as_fd(), &request, attached)
             }
-            None => Err(io::Error::other("the supervisor is gone")),
+            None => Err(io::Error::other("the supervisor has exited")),
         }
     }
 

@@ -106,7 +106,7 @@ impl Sandbox {
             return Ok((control, ends, since));
         }
         // It died; its sandboxes died with it. One new attempt, so that a launcher that cannot live is reported and not restarted for ever.
-        tracing::warn!("the sandbox launcher is gone and is started anew");
+        tracing::warn!("the sandbox launcher has exited; restarting it");
         *slot = None;
         let launcher = slot.insert(start_launcher(&self.shared.options)?);
         wire::send(launcher.socket.as_fd(), &Request::Start, &attached).map_err(failed)?;
@@ -137,7 +137,7 @@ fn begun(
         }),
         Some(Received { message: Event::Failed(failure), .. }) => Err(child::explain(failure, plan)),
         Some(Received { message: Event::Ended(_), .. }) | None => {
-            Err(failed("it went away before the program was executed"))
+            Err(failed("it exited before the program was executed"))
         }
     }
 }

@@ -326,7 +326,7 @@ fn died() -> Failure {
         step: "set_up".to_owned(),
         subject: String::new(),
         errno: 0,
-        reason: "the process died while it was set up".to_owned(),
+        reason: "the process died during setup".to_owned(),
     }
 }
 
@@ -345,10 +345,10 @@ fn read_ready(ready: OwnedFd, control: &OwnedFd, life: &OwnedFd) -> io::Result<V
         rustix::event::poll(&mut polled, Some(&timespec(left)))?;
         let [spoken, control, life] = polled.map(|one| !one.revents().is_empty());
         if !spoken && (control || life) {
-            return Err(io::Error::other("the daemon or the launcher went away"));
+            return Err(io::Error::other("the daemon or the launcher exited"));
         }
         if !spoken {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "the set-up took too long"));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "setup took too long"));
         }
         let mut piece = [0; 4096];
         match ready.read(&mut piece)? {

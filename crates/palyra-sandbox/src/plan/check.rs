@@ -77,7 +77,7 @@ fn check_shares(grant: &Grant) -> Result<(), PlanError> {
             return refused("the path is not absolute, has `..` in it or is not text");
         }
         if FORBIDDEN.iter().any(|root| place.path.starts_with(root)) {
-            return refused("it is a window into the kernel");
+            return refused("it is a kernel interface");
         }
         if RESERVED.iter().any(|root| Path::new(root).starts_with(&place.path)) {
             return refused("it would cover a part of the sandbox's own root");
@@ -85,7 +85,7 @@ fn check_shares(grant: &Grant) -> Result<(), PlanError> {
     }
     if grant.workspace.place.kind != PlaceKind::Directory {
         let path = grant.workspace.place.path.clone();
-        return Err(PlanError::PlaceReserved { path, reason: "a workspace is a directory" });
+        return Err(PlanError::PlaceReserved { path, reason: "a workspace must be a directory" });
     }
     Ok(())
 }

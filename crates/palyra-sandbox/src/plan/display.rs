@@ -27,7 +27,7 @@ impl fmt::Display for Plan {
         }
         for (at, step) in self.room.iter().enumerate() {
             if at == 0 && self.ahead > 0 {
-                writeln!(f, "room, may be made ready before anyone asks:")?;
+                writeln!(f, "rootfs, may be prepared in advance:")?;
             }
             if at == self.ahead {
                 writeln!(f, "room:")?;

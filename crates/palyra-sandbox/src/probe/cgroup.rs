@@ -42,7 +42,7 @@ fn choose(groups: &str, mounts: &str, attempt: &dyn Fn(&Path) -> Option<Child>) 
     };
     let (memory, pids) = (usable("memory"), usable("pids"));
     if memory.is_none() && pids.is_none() {
-        return Cgroups::None("no control group can be made with memory or process limits".to_owned());
+        return Cgroups::None("no cgroup with memory or process limits can be created".to_owned());
     }
     Cgroups::V1 { memory, pids }
 }

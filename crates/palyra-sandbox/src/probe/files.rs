@@ -29,8 +29,8 @@ fn look(path: &Path) -> Option<SystemPath> {
 /// Settings of the kernel that restrict what a sandbox can be made of.
 pub(super) fn notes() -> Vec<String> {
     let settings = [
-        ("/proc/sys/kernel/unprivileged_userns_clone", "0", "user namespaces are switched off for ordinary users"),
-        ("/proc/sys/user/max_user_namespaces", "0", "no user namespaces may be made"),
+        ("/proc/sys/kernel/unprivileged_userns_clone", "0", "user namespaces are disabled for unprivileged users"),
+        ("/proc/sys/user/max_user_namespaces", "0", "user namespaces are disabled"),
         (
             "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
             "1",

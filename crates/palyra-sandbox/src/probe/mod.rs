@@ -123,7 +123,7 @@ fn seccomp() -> Ability {
         // A call that must be refused now, to see that the filter is in force.
         match fs::File::open("/dev/null") {
             Ok(_) if rustix::system::sethostname(b"").err() == Some(rustix::io::Errno::PERM) => Ok(()),
-            Ok(_) => Err(io::Error::other("the filter was installed and has no effect")),
+            Ok(_) => Err(io::Error::other("the filter was installed but has no effect")),
             Err(error) => Err(error),
         }
     })
@@ -151,7 +151,7 @@ fn in_child(namespaces: u64, attempt: impl FnOnce() -> io::Result<()>) -> Abilit
                 File::from(read).read_to_string(&mut reason)?;
                 match sys::wait4(Some(pid), Patience::Block)? {
                     Some(waited) if waited.status == 0 => Ok(Ability::Works),
-                    _ if reason.is_empty() => Ok(Ability::Fails("the attempt died".to_owned())),
+                    _ if reason.is_empty() => Ok(Ability::Fails("the probe process died".to_owned())),
                     _ => Ok(Ability::Fails(reason)),
                 }
             }

@@ -165,7 +165,7 @@ fn call(checks: &mut Vec<Check>, name: &str, call: &str, arguments: [usize; 6]) 
         Ok(_) => is_so(checks, name, false, "it succeeded"),
         Err(error @ (NOT_PERMITTED | NO_SUCH_CALL)) => is_so(checks, name, true, format!("error {error}")),
         Err(NO_SUCH_PROCESS) if call == "kill" => is_so(checks, name, true, "no such process here"),
-        Err(error) => is_so(checks, name, false, format!("it got as far as error {error}")),
+        Err(error) => is_so(checks, name, false, format!("it failed only with error {error}")),
     }
 }
 
@@ -208,7 +208,7 @@ fn isolation(checks: &mut Vec<Check>) {
         checks,
         "no_network_interface",
         others == 0 && !interfaces.is_empty(),
-        format!("{others} besides the loopback"),
+        format!("{others} interfaces besides loopback"),
     );
     denied(checks, "write_root", fs::write("/written", "x"));
     denied(checks, "read_resolver_settings", fs::read("/etc/resolv.conf"));

@@ -75,7 +75,7 @@ impl ProofReport {
             .map(|check| format!("{}: {}", check.name, check.detail))
             .collect();
         if self.checks.is_empty() {
-            failures.push("no check was made".to_owned());
+            failures.push("no checks were run".to_owned());
         }
         if failures.is_empty() { Ok(()) } else { Err(SandboxError::TierUnproven { tier: self.tier, failures }) }
     }

@@ -34,7 +34,7 @@ pub(super) fn split(text: &str) -> Result<(&str, &str), String> {
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().unwrap_or_default();
     if first.trim_end() != "---" {
-        return Err("it does not begin with front matter, a line of `---`".to_owned());
+        return Err("it does not start with front matter (a `---` line)".to_owned());
     }
     let start = first.len();
     let mut at = start;
@@ -49,7 +49,7 @@ pub(super) fn split(text: &str) -> Result<(&str, &str), String> {
         }
         at += line.len();
     }
-    Err("its front matter has no end, a line of `---`".to_owned())
+    Err("its front matter is not closed with a `---` line".to_owned())
 }
 
 /// Reads front matter.
@@ -58,11 +58,11 @@ pub(super) fn read(front: &str) -> Result<AgentSkillMetadata, String> {
     let mut text = |key: &str| match fields.remove(key) {
         None => Ok(None),
         Some(Node::Text(text)) => Ok(Some(text)),
-        Some(_) => Err(format!("`{key}` is not a text")),
+        Some(_) => Err(format!("`{key}` is not a string")),
     };
     let name = text("name")?.ok_or("`name` is missing")?;
     if !is_name(&name) {
-        return Err("`name` has 1 to 64 characters of a-z, 0-9 and single hyphens between them".to_owned());
+        return Err("`name` must be 1 to 64 characters of a-z and 0-9, with single hyphens between them".to_owned());
     }
     let description = text("description")?.filter(|text| !text.trim().is_empty()).ok_or("`description` is missing")?;
     if description.chars().count() > MAX_DESCRIPTION {
@@ -80,10 +80,10 @@ pub(super) fn read(front: &str) -> Result<AgentSkillMetadata, String> {
             .into_iter()
             .map(|item| match item {
                 Node::Text(text) => Ok(text),
-                _ => Err("`allowed-tools` is a list of texts".to_owned()),
+                _ => Err("`allowed-tools` must be a list of strings".to_owned()),
             })
             .collect::<Result<_, _>>()?,
-        Some(Node::Table(_)) => return Err("`allowed-tools` is a text or a list".to_owned()),
+        Some(Node::Table(_)) => return Err("`allowed-tools` must be a string or a list".to_owned()),
     };
     let mut metadata = BTreeMap::new();
     let mut others = Vec::new();
@@ -98,7 +98,7 @@ pub(super) fn read(front: &str) -> Result<AgentSkillMetadata, String> {
                 }
             }
         }
-        Some(_) => return Err("`metadata` is a table of texts".to_owned()),
+        Some(_) => return Err("`metadata` must be a table of strings".to_owned()),
     }
     let ignored = fields.into_keys().chain(others).collect();
     Ok(AgentSkillMetadata { name, description, license, compatibility, allowed_tools, metadata, ignored })
@@ -142,14 +142,15 @@ fn parse(text: &str) -> Result<Node, String> {
     let mut root = None;
     let mut values = 0;
     for event in Parser::new_from_str(text) {
-        let (event, _) = event
-            .map_err(|error| format!("its front matter is not YAML: {}", crate::error::shown(&error.to_string())))?;
+        let (event, _) = event.map_err(|error| {
+            format!("its front matter is not valid YAML: {}", crate::error::shown(&error.to_string()))
+        })?;
         values += 1;
         if values > MAX_VALUES {
             return Err("its front matter has more than 512 values".to_owned());
         }
         let finished = match event {
-            Event::Alias(_) => return Err("its front matter has an alias".to_owned()),
+            Event::Alias(_) => return Err("its front matter contains a YAML alias".to_owned()),
             Event::Scalar(_, _, anchor, tag) if anchor != 0 || tag.is_some() => return Err(TRICKS.to_owned()),
             Event::SequenceStart(anchor, tag) | Event::MappingStart(anchor, tag) if anchor != 0 || tag.is_some() => {
                 return Err(TRICKS.to_owned());
@@ -166,10 +167,10 @@ fn parse(text: &str) -> Result<Node, String> {
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
                 Some(Open::List(items)) => Some(Node::List(items)),
                 Some(Open::Table(entries, _)) => Some(Node::Table(entries)),
-                None => return Err("its front matter is not YAML".to_owned()),
+                None => return Err("its front matter is not valid YAML".to_owned()),
             },
             Event::DocumentStart(_) if root.is_some() => {
-                return Err("its front matter has several documents".to_owned());
+                return Err("its front matter contains several YAML documents".to_owned());
             }
             _ => None,
         };
@@ -181,11 +182,11 @@ fn parse(text: &str) -> Result<Node, String> {
             (None, node) => root = Some(node),
             (Some(Open::List(items)), node) => items.push(node),
             (Some(Open::Table(_, key @ None)), Node::Text(text)) => *key = Some(text),
-            (Some(Open::Table(_, None)), _) => return Err("a key of its front matter is not a text".to_owned()),
+            (Some(Open::Table(_, None)), _) => return Err("a key in its front matter is not a string".to_owned()),
             (Some(Open::Table(entries, key)), node) => {
                 let key = key.take().unwrap_or_default();
                 if entries.insert(key.clone(), node).is_some() {
-                    return Err(format!("`{}` stands twice in its front matter", crate::error::shown(&key)));
+                    return Err(format!("its front matter has `{}` twice", crate::error::shown(&key)));
                 }
             }
         }
@@ -193,7 +194,7 @@ fn parse(text: &str) -> Result<Node, String> {
     root.ok_or_else(|| "its front matter is empty".to_owned())
 }
 
-const TRICKS: &str = "its front matter has an anchor or a tag";
+const TRICKS: &str = "its front matter contains a YAML anchor or tag";
 
 #[cfg(test)]
 mod tests {

@@ -100,10 +100,7 @@ impl AgentSkill {
         let metadata = front_matter::read(front).map_err(invalid)?;
         let name = folder.file_name().and_then(|name| name.to_str());
         if name.is_some_and(|name| name != metadata.name) {
-            return Err(invalid(format!(
-                "it calls itself `{}`; folder and name are the same in this format",
-                metadata.name
-            )));
+            return Err(invalid(format!("its name is `{}`, but it must match the folder's name", metadata.name)));
         }
         Ok(Self { folder: folder.to_owned(), dir, metadata })
     }
@@ -203,7 +200,7 @@ impl AgentSkill {
                 };
                 found.push(Resource { path, kind, bytes: bytes.len() as u64, sha256: Digest::of(&bytes) });
             } else {
-                return Err(invalid(name, "it is a link or a special file"));
+                return Err(invalid(name, "it is a symbolic link or a special file"));
             }
         }
         Ok(())

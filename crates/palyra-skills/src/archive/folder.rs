@@ -19,8 +19,13 @@ impl ArchiveInput {
             path if path.exists() => path,
             _ => folder.join(path::MANIFEST_ALIAS),
         };
-        let manifest = files::read(&manifest_path, limits.manifest_bytes)?
-            .ok_or_else(|| SkillError::file("read", &folder.join(path::MANIFEST), io::ErrorKind::NotFound.into()))?;
+        let manifest = files::read(&manifest_path, limits.manifest_bytes)?.ok_or_else(|| {
+            SkillError::file(
+                "read",
+                &folder.join(path::MANIFEST),
+                io::Error::new(io::ErrorKind::NotFound, "no such file"),
+            )
+        })?;
         let manifest =
             String::from_utf8(manifest).map_err(|_| SkillError::manifest(path::MANIFEST, "it is not UTF-8"))?;
         let mut found = BTreeMap::new();
@@ -66,7 +71,7 @@ fn collect(
             let bytes = files::read(&entry.path(), limits.entry_bytes)?;
             found.insert(here, bytes.unwrap_or_default());
         } else {
-            return Err(SkillError::path(&here, "it is a link or a special file"));
+            return Err(SkillError::path(&here, "it is a symbolic link or a special file"));
         }
     }
     Ok(())

@@ -106,7 +106,7 @@ impl SkillArchive {
                 (Some(only), None) => Ok(only),
                 (None, _) => Err(missing("the archive has no module".to_owned())),
                 (Some(_), Some(_)) => {
-                    Err(missing("the archive has several modules and the manifest names none".to_owned()))
+                    Err(missing("the archive has several modules, but the manifest names none".to_owned()))
                 }
             },
         }
@@ -125,15 +125,15 @@ impl SkillArchive {
         let mut listed = BTreeSet::new();
         for file in &self.manifest.integrity {
             match self.files.get(&file.path) {
-                None => return differs(&file.path, "the manifest lists it and it is not there"),
+                None => return differs(&file.path, "the manifest lists it, but it is missing"),
                 Some(bytes) if Digest::of(bytes) != file.sha256 => {
-                    return differs(&file.path, "its digest is not the one in the manifest");
+                    return differs(&file.path, "its digest does not match the manifest");
                 }
                 Some(_) => listed.insert(file.path.as_str()),
             };
         }
         match self.files.keys().find(|path| is_listed(path) && !listed.contains(path.as_str())) {
-            Some(path) => differs(path, "it is there and the manifest does not list it"),
+            Some(path) => differs(path, "the manifest does not list it"),
             None => Ok(()),
         }
     }
@@ -204,7 +204,7 @@ pub fn pack_with(input: ArchiveInput, limits: &ArchiveLimits) -> Result<Vec<u8>,
     let manifest = SkillManifest::parse(&input.manifest)?;
     let mut files = input.files;
     if let Some(path) = files.keys().find(|path| !path.starts_with(path::MODULES) && !path.starts_with(path::ASSETS)) {
-        return Err(SkillError::path(path, "only modules and assets are given as files"));
+        return Err(SkillError::path(path, "only modules and assets can be added as files"));
     }
     let modules: Vec<(String, Digest)> = files
         .iter()

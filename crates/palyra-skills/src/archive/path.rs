@@ -41,16 +41,16 @@ pub(crate) fn check(path: &str) -> Result<(), SkillError> {
         return refuse("it is empty or longer than 200 bytes");
     }
     if path.chars().any(|c| c.is_control() || is_invisible(c)) {
-        return refuse("it has a control character or an invisible one");
+        return refuse("it contains a control or invisible character");
     }
     if path.contains('\\') {
-        return refuse("it has a backslash");
+        return refuse("it contains a backslash");
     }
     if path.starts_with('/') {
         return refuse("it is absolute");
     }
     if path.contains([':', '*', '?', '"', '<', '>', '|']) {
-        return refuse("it has a character that is special on some system");
+        return refuse("it contains a character that is reserved on some systems");
     }
     if !is_nfc(path) {
         return refuse("it is not in Unicode normal form C");
@@ -62,21 +62,21 @@ pub(crate) fn check(path: &str) -> Result<(), SkillError> {
         MANIFEST | MANIFEST_ALIAS | SBOM | PROVENANCE | SIGNATURE => true,
         _ => is_module(path) || is_asset(path),
     };
-    if known { Ok(()) } else { refuse("an archive has no such file; extra files belong into `assets/`") }
+    if known { Ok(()) } else { refuse("this path is not allowed in an archive; put extra files into `assets/`") }
 }
 
 fn check_part(part: &str) -> Result<(), &'static str> {
     if part.is_empty() {
-        return Err("it has an empty part or is a directory");
+        return Err("it has an empty component or is a directory");
     }
     if part == "." || part == ".." {
-        return Err("it leaves its place with `.` or `..`");
+        return Err("it contains `.` or `..`");
     }
     if part.len() > MAX_PART {
-        return Err("a part of it is longer than 100 bytes");
+        return Err("a component is longer than 100 bytes");
     }
     if part.starts_with(' ') || part.ends_with([' ', '.']) {
-        return Err("a part of it begins with a space, or ends with a space or a dot");
+        return Err("a component starts with a space, or ends with a space or a dot");
     }
     let stem = part.split('.').next().unwrap_or_default().trim_end().to_lowercase();
     let numbered = ["com", "lpt"].iter().any(|device| {
@@ -86,7 +86,7 @@ fn check_part(part: &str) -> Result<(), &'static str> {
         })
     });
     if numbered || DEVICES.contains(&stem.as_str()) {
-        return Err("it names a device on some system");
+        return Err("it is a device name on some systems");
     }
     Ok(())
 }
@@ -125,16 +125,16 @@ impl Taken {
         for (at, _) in folded.match_indices('/') {
             let directory = folded.get(..at).unwrap_or_default().to_owned();
             if self.0.insert(directory, Kind::Directory) == Some(Kind::File) {
-                return Err(SkillError::path(path, "a file stands where it needs a directory"));
+                return Err(SkillError::path(path, "one of its parent directories is a file"));
             }
         }
         match self.0.insert(folded, Kind::File) {
             None => Ok(()),
             Some(Kind::File) => Err(SkillError::path(
                 path,
-                "another file has the same name, or one that differs only in case or spelling",
+                "another file has the same name, or one that differs only in case or Unicode form",
             )),
-            Some(Kind::Directory) => Err(SkillError::path(path, "it is a file and a directory at once")),
+            Some(Kind::Directory) => Err(SkillError::path(path, "it is used both as a file and as a directory")),
         }
     }
 }

@@ -102,7 +102,7 @@ pub(crate) fn read(archive: &[u8], limits: &ArchiveLimits) -> Result<Vec<Entry>,
         return Err(SkillError::archive("the central directory is longer than its entries"));
     }
     if !body.0.is_empty() {
-        return Err(SkillError::archive("there are bytes that belong to no file"));
+        return Err(SkillError::archive("it contains bytes that belong to no file"));
     }
     Ok(entries)
 }
@@ -115,7 +115,7 @@ fn central_directory(archive: &[u8]) -> Result<(&[u8], u16), SkillError> {
         .ok_or_else(|| SkillError::archive("it is shorter than an empty archive"))?;
     let mut end = Cursor(archive.get(end_at..).unwrap_or_default());
     if end.u32()? != END {
-        return Err(SkillError::archive("it does not end with an end record, or something follows it"));
+        return Err(SkillError::archive("it does not end with an end-of-central-directory record"));
     }
     let (disk, directory_disk, on_disk, count) = (end.u16()?, end.u16()?, end.u16()?, end.u16()?);
     let (length, offset, comment) = (end.u32()?, end.u32()?, end.u16()?);
@@ -128,13 +128,13 @@ fn central_directory(archive: &[u8]) -> Result<(&[u8], u16), SkillError> {
     let (start, length) = (offset as usize, length as usize);
     match start.checked_add(length) {
         Some(after) if after == end_at => Ok((archive.get(start..after).unwrap_or_default(), count)),
-        _ => Err(SkillError::archive("the central directory does not stand right before the end record")),
+        _ => Err(SkillError::archive("the central directory is not directly before the end record")),
     }
 }
 
 fn central_header<'a>(central: &mut Cursor<'a>, expected_offset: usize) -> Result<Header<'a>, SkillError> {
     if central.u32()? != CENTRAL {
-        return Err(SkillError::archive("an entry of the central directory has the wrong mark"));
+        return Err(SkillError::archive("an entry of the central directory has the wrong signature"));
     }
     let _made_by = central.u16()?;
     let (version, flags, method, time) = (central.u16()?, central.u16()?, central.u16()?, central.u32()?);
@@ -148,25 +148,25 @@ fn central_header<'a>(central: &mut Cursor<'a>, expected_offset: usize) -> Resul
     }
     match attributes >> 16 & KIND_MASK {
         0 | KIND_FILE if attributes & DOS_DIRECTORY == 0 => {}
-        KIND_LINK => return Err(SkillError::archive(format!("the entry `{about}` is a link"))),
+        KIND_LINK => return Err(SkillError::archive(format!("the entry `{about}` is a symbolic link"))),
         _ => return Err(SkillError::archive(format!("the entry `{about}` is not a regular file"))),
     }
     if offset as usize != expected_offset {
-        return Err(SkillError::archive(format!("the entry `{about}` does not begin where the one before it ends")));
+        return Err(SkillError::archive(format!("the entry `{about}` does not start where the previous one ends")));
     }
     Ok(Header { version, flags, method, time, crc, packed, unpacked, name })
 }
 
 fn local_header<'a>(body: &mut Cursor<'a>) -> Result<Header<'a>, SkillError> {
     if body.u32()? != LOCAL {
-        return Err(SkillError::archive("the header of a file has the wrong mark"));
+        return Err(SkillError::archive("a file header has the wrong signature"));
     }
     let (version, flags, method, time) = (body.u16()?, body.u16()?, body.u16()?, body.u32()?);
     let (crc, packed, unpacked) = (body.u32()?, body.u32()?, body.u32()?);
     let (name_length, extra) = (body.u16()?, body.u16()?);
     let name = body.bytes(usize::from(name_length))?;
     if extra != 0 {
-        return Err(SkillError::archive("the header of a file has extra fields"));
+        return Err(SkillError::archive("a file header has extra fields"));
     }
     Ok(Header { version, flags, method, time, crc, packed, unpacked, name })
 }
@@ -179,13 +179,13 @@ fn name_of(header: &Header<'_>) -> Result<String, SkillError> {
         return Err(SkillError::archive(format!("the entry `{about}` is encrypted")));
     }
     if header.flags & FLAG_DESCRIPTOR != 0 {
-        return Err(SkillError::archive(format!("the entry `{about}` tells its size only after its data")));
+        return Err(SkillError::archive(format!("the entry `{about}` gives its size only after its data")));
     }
     if header.flags & !(FLAG_UTF8 | FLAG_LEVEL) != 0 || header.version > 20 {
-        return Err(SkillError::archive(format!("the entry `{about}` needs a feature that is not used here")));
+        return Err(SkillError::archive(format!("the entry `{about}` uses an unsupported feature")));
     }
     if header.flags & FLAG_UTF8 == 0 && !name.is_ascii() {
-        return Err(SkillError::path(name, "it is not marked as UTF-8, so readers disagree about it"));
+        return Err(SkillError::path(name, "it is not marked as UTF-8, so its name is ambiguous"));
     }
     Ok(name.to_owned())
 }
@@ -194,10 +194,10 @@ fn check_sizes(name: &str, header: &Header<'_>, total: &mut u64, limits: &Archiv
     let (packed, unpacked) = (u64::from(header.packed), u64::from(header.unpacked));
     limits.check(&format!("`{name}`"), unpacked, limits.entry_bytes)?;
     *total += unpacked;
-    limits.check("everything unpacked", *total, limits.unpacked_bytes)?;
+    limits.check("the total unpacked size", *total, limits.unpacked_bytes)?;
     if unpacked > limits.ratio_from_bytes && unpacked > packed.saturating_mul(limits.ratio) {
         return Err(SkillError::ArchiveTooLarge {
-            what: format!("the ratio of packed and unpacked size of `{name}`"),
+            what: format!("the compression ratio of `{name}`"),
             limit: format!("{} to 1", limits.ratio),
         });
     }
@@ -209,10 +209,10 @@ fn unpack(name: &str, packed: &[u8], header: &Header<'_>) -> Result<Vec<u8>, Ski
     let bytes = match header.method {
         0 => packed.to_vec(),
         8 => inflate(name, packed, declared)?,
-        _ => return Err(SkillError::archive(format!("`{name}` is packed with a method that is not used here"))),
+        _ => return Err(SkillError::archive(format!("`{name}` uses an unsupported compression method"))),
     };
     if bytes.len() != declared {
-        return Err(SkillError::archive(format!("`{name}` is not as long as it says")));
+        return Err(SkillError::archive(format!("`{name}` does not have its declared size")));
     }
     if crc32fast::hash(&bytes) != header.crc {
         return Err(SkillError::archive(format!("the checksum of `{name}` is wrong")));
@@ -228,16 +228,16 @@ fn inflate(name: &str, packed: &[u8], declared: usize) -> Result<Vec<u8>, SkillE
         .by_ref()
         .take(declared as u64 + 1)
         .read_to_end(&mut bytes)
-        .map_err(|_| SkillError::archive(format!("the packed data of `{name}` are damaged")))?;
+        .map_err(|_| SkillError::archive(format!("the compressed data of `{name}` is damaged")))?;
     if bytes.len() > declared {
-        return Err(SkillError::archive(format!("`{name}` unpacks to more than it says")));
+        return Err(SkillError::archive(format!("`{name}` unpacks to more than its declared size")));
     }
     // One more read lets the decoder see its end mark even when the last byte came out exactly at the limit.
     let more = decoder
         .read(&mut [0; 1])
-        .map_err(|_| SkillError::archive(format!("the packed data of `{name}` are damaged")))?;
+        .map_err(|_| SkillError::archive(format!("the compressed data of `{name}` is damaged")))?;
     if more != 0 || decoder.total_in() != packed.len() as u64 {
-        return Err(SkillError::archive(format!("there are bytes behind the packed data of `{name}`")));
+        return Err(SkillError::archive(format!("there are extra bytes after the compressed data of `{name}`")));
     }
     Ok(bytes)
 }

@@ -36,7 +36,7 @@ pub(crate) fn write(files: &BTreeMap<String, Vec<u8>>, limits: &ArchiveLimits) -
         taken.take(name)?;
         limits.check(&format!("`{name}`"), bytes.len() as u64, limits.entry_bytes)?;
         total += bytes.len() as u64;
-        limits.check("everything unpacked", total, limits.unpacked_bytes)?;
+        limits.check("the total unpacked size", total, limits.unpacked_bytes)?;
         let offset = archive.len() as u64;
         let (method, data) = pack(bytes, limits)?;
 

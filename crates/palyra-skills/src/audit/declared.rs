@@ -20,7 +20,7 @@ pub(super) fn check(archive: &SkillArchive, found: &mut Findings) {
         found.warn(
             AuditCode::IntegrityMissing,
             Some(archive.manifest_path()),
-            "the manifest does not list the files of the skill",
+            "the manifest does not list the skill's files",
         );
     }
 }
@@ -32,16 +32,16 @@ fn check_capabilities(manifest: &SkillManifest, found: &mut Findings) {
             found.fail(
                 AuditCode::CapabilityWildcard,
                 None,
-                format!("the rule `{rule}` names every host, or a whole top-level domain"),
+                format!("the rule `{rule}` allows every host or a whole top-level domain"),
             );
         } else if rule.scheme == HttpScheme::Http {
-            found.warn(AuditCode::CapabilityRisky, None, format!("the rule `{rule}` allows requests in the clear"));
+            found.warn(AuditCode::CapabilityRisky, None, format!("the rule `{rule}` allows unencrypted requests"));
         }
         if is_local(rule) {
             found.warn(
                 AuditCode::CapabilityRisky,
                 None,
-                format!("the rule `{rule}` leads to this machine, to its network or to a bare address"),
+                format!("the rule `{rule}` allows this machine, its network or a bare IP address"),
             );
         }
     }
@@ -50,7 +50,7 @@ fn check_capabilities(manifest: &SkillManifest, found: &mut Findings) {
             found.warn(
                 AuditCode::SecretRevealed,
                 None,
-                format!("the skill wants to read the secret `{}` itself", secret.name),
+                format!("the skill asks to read the value of the secret `{}`", secret.name),
             );
         }
         for host in &secret.hosts {
@@ -59,7 +59,7 @@ fn check_capabilities(manifest: &SkillManifest, found: &mut Findings) {
                 found.warn(
                     AuditCode::SecretUnreachable,
                     None,
-                    format!("the secret `{}` is meant for `{host}`, where no rule lets requests go", secret.name),
+                    format!("the secret `{}` is for `{host}`, which no HTTP rule allows", secret.name),
                 );
             }
         }
@@ -100,16 +100,20 @@ fn check_tools(manifest: &SkillManifest, found: &mut Findings) {
         let open = tool.input_schema.get("properties").is_none()
             || tool.input_schema.get("additionalProperties").is_none_or(|more| more == &Value::Bool(true));
         if open {
-            found.note(AuditCode::SchemaLoose, None, format!("the input of `{}` may have any further field", tool.id));
+            found.note(
+                AuditCode::SchemaLoose,
+                None,
+                format!("the input schema of `{}` allows additional fields", tool.id),
+            );
         }
         if tool.output_schema.as_object().is_some_and(serde_json::Map::is_empty) {
-            found.note(AuditCode::SchemaLoose, None, format!("`{}` does not say what it gives", tool.id));
+            found.note(AuditCode::SchemaLoose, None, format!("`{}` has no output schema", tool.id));
         }
         if tool.labels.integrity < Integrity::Untrusted && !manifest.capabilities.http.is_empty() {
             found.warn(
                 AuditCode::LabelsLenient,
                 None,
-                format!("`{}` calls its results trusted, though the skill reads from the network", tool.id),
+                format!("`{}` labels its results as trusted, but the skill reads from the network", tool.id),
             );
         }
         let schemas = format!("{} {}", tool.input_schema, tool.output_schema);
@@ -129,10 +133,5 @@ fn check_words(what: &str, text: &str, found: &mut Findings) {
         Some(Confidence::Medium) => AuditSeverity::Warn,
         Some(Confidence::High) => AuditSeverity::Fail,
     };
-    found.push(
-        severity,
-        AuditCode::InstructionsSuspicious,
-        None,
-        format!("{what} reads like an attempt to steer the model"),
-    );
+    found.push(severity, AuditCode::InstructionsSuspicious, None, format!("{what} looks like a prompt injection"));
 }

@@ -31,27 +31,32 @@ pub fn audit_described_tools(manifest: &SkillManifest, module: &str, described: 
         manifest.tools.iter().filter(|tool| tool.module.as_deref().is_none_or(|named| named == module)).collect();
     for tool in &declared {
         let Some(own) = described.iter().find(|own| own.id == tool.id) else {
-            found.fail(AuditCode::DescriptionMismatch, at, format!("`{module}` does not know the tool `{}`", tool.id));
+            found.fail(
+                AuditCode::DescriptionMismatch,
+                at,
+                format!("`{module}` does not implement the tool `{}`", tool.id),
+            );
             continue;
         };
         if own.description.trim() != tool.description.trim() {
             found.warn(
                 AuditCode::DescriptionMismatch,
                 at,
-                format!("`{module}` describes the tool `{}` in other words", tool.id),
+                format!("`{module}` and the manifest describe the tool `{}` differently", tool.id),
             );
         }
         for (what, own, declared) in
             [("input", &own.input_schema, &tool.input_schema), ("output", &own.output_schema, &tool.output_schema)]
         {
             if serde_json::from_str::<Value>(own).ok().as_ref() != Some(declared) {
-                let message = format!("`{module}` gives another {what} schema for the tool `{}`", tool.id);
+                let message =
+                    format!("`{module}` and the manifest have different {what} schemas for the tool `{}`", tool.id);
                 found.warn(AuditCode::DescriptionMismatch, at, message);
             }
         }
     }
     for own in described.iter().filter(|own| !declared.iter().any(|tool| tool.id == own.id)).take(8) {
-        let message = format!("`{module}` describes a tool `{}` that the manifest does not offer", shown(&own.id));
+        let message = format!("`{module}` describes a tool `{}` that is not in the manifest", shown(&own.id));
         found.warn(AuditCode::DescriptionMismatch, at, message);
     }
     found.into_report()

@@ -19,37 +19,29 @@ pub(super) fn check(archive: &SkillArchive, policy: &AuditPolicy, found: &mut Fi
 fn check_sbom(archive: &SkillArchive, policy: &AuditPolicy, found: &mut Findings) {
     let at = Some(path::SBOM);
     let Some(bytes) = archive.files().get(path::SBOM) else {
-        found.push(policy.missing_sbom, AuditCode::SbomMissing, at, "there is no list of the skill's parts");
+        found.push(policy.missing_sbom, AuditCode::SbomMissing, at, "there is no SBOM");
         return;
     };
     let sbom = match Sbom::parse(bytes) {
         Ok(sbom) => sbom,
         Err(reason) => {
-            found.fail(AuditCode::SbomMalformed, at, format!("the list of parts cannot be read: {}", shown(&reason)));
+            found.fail(AuditCode::SbomMalformed, at, format!("the SBOM cannot be read: {}", shown(&reason)));
             return;
         }
     };
     if sbom.components == 0 {
-        found.warn(AuditCode::SbomMismatch, at, "the list of parts is empty");
+        found.warn(AuditCode::SbomMismatch, at, "the SBOM is empty");
     }
     for (name, digest) in &sbom.digests {
         if archive.files().get(name).is_some_and(|bytes| Digest::of(bytes) != *digest) {
-            found.fail(
-                AuditCode::SbomMismatch,
-                at,
-                format!("the list of parts gives another digest for `{}`", shown(name)),
-            );
+            found.fail(AuditCode::SbomMismatch, at, format!("the SBOM has a different digest for `{}`", shown(name)));
         }
     }
     let manifest = archive.manifest();
     if let Some((name, version)) = &sbom.subject
         && (name != manifest.skill_id.as_str() || *version != manifest.version.to_string())
     {
-        found.warn(
-            AuditCode::SbomMismatch,
-            at,
-            format!("the list of parts is about `{}` {}", shown(name), shown(version)),
-        );
+        found.warn(AuditCode::SbomMismatch, at, format!("the SBOM describes `{}` {}", shown(name), shown(version)));
     }
 }
 
@@ -60,14 +52,14 @@ fn check_provenance(archive: &SkillArchive, policy: &AuditPolicy, found: &mut Fi
             policy.missing_provenance,
             AuditCode::ProvenanceMissing,
             at,
-            "nobody says where the modules came from",
+            "there is no provenance record for the modules",
         );
         return;
     };
     let provenance = match Provenance::parse(bytes) {
         Ok(provenance) => provenance,
         Err(error) => {
-            found.fail(AuditCode::ProvenanceMalformed, at, format!("the record of provenance cannot be read: {error}"));
+            found.fail(AuditCode::ProvenanceMalformed, at, format!("the provenance record cannot be read: {error}"));
             return;
         }
     };
@@ -77,7 +69,7 @@ fn check_provenance(archive: &SkillArchive, policy: &AuditPolicy, found: &mut Fi
                 found.fail(
                     AuditCode::ProvenanceMismatch,
                     at,
-                    format!("the record of provenance does not know `{module}`"),
+                    format!("the provenance record does not list `{module}`"),
                 );
             }
             Some(built) if built.sha256 != Digest::of(wasm) => {
@@ -91,7 +83,7 @@ fn check_provenance(archive: &SkillArchive, policy: &AuditPolicy, found: &mut Fi
             found.warn(
                 AuditCode::ProvenanceMismatch,
                 at,
-                format!("the record of provenance speaks of `{}`, which is not there", shown(&built.path)),
+                format!("the provenance record lists `{}`, which is missing", shown(&built.path)),
             );
         }
     }

@@ -35,7 +35,7 @@ pub(crate) fn read(wasm: &[u8]) -> Result<ModuleFacts, String> {
     } else if Parser::is_core_wasm(wasm) {
         ModuleKind::Core
     } else {
-        return Err("it does not begin like WebAssembly".to_owned());
+        return Err("it is not WebAssembly".to_owned());
     };
     let broken = |error: wasmparser::BinaryReaderError| crate::error::shown(error.message());
     Validator::new().validate_all(wasm).map_err(broken)?;

@@ -50,7 +50,7 @@ pub(super) fn check(archive: &SkillArchive, policy: &AuditPolicy, found: &mut Fi
             found.fail(
                 AuditCode::ModuleTooLarge,
                 Some(path),
-                format!("`{path}` has {} bytes, {} are allowed", wasm.len(), policy.max_module_bytes),
+                format!("`{path}` has {} bytes; the limit is {}", wasm.len(), policy.max_module_bytes),
             );
             continue;
         }
@@ -104,7 +104,7 @@ fn check_imports(
         found.fail(
             AuditCode::ImportsTooMany,
             Some(path),
-            format!("`{path}` has {count} imports, {} are allowed", policy.max_imports),
+            format!("`{path}` has {count} imports; the limit is {}", policy.max_imports),
         );
     }
     for import in facts.odd_imports.iter().take(policy.max_imports) {
@@ -126,7 +126,7 @@ fn check_imports(
                 found.fail(
                     AuditCode::ImportForeign,
                     Some(path),
-                    format!("`{path}` imports `{}`, which Palyra does not offer to it", shown(import)),
+                    format!("`{path}` imports `{}`, which Palyra does not provide", shown(import)),
                 );
                 continue;
             }
@@ -188,7 +188,7 @@ fn check_exports(
         found.fail(
             AuditCode::ExportsTooMany,
             Some(path),
-            format!("`{path}` has {} exports, {} are allowed", facts.exports.len(), policy.max_exports),
+            format!("`{path}` has {} exports; the limit is {}", facts.exports.len(), policy.max_exports),
         );
     }
     for need in wanted.into_iter().flatten() {
@@ -226,7 +226,7 @@ fn check_memory(path: &str, facts: &ModuleFacts, manifest: &SkillManifest, found
         found.fail(
             AuditCode::MemoryOverQuota,
             Some(path),
-            format!("`{path}` begins with {} bytes of memory; its quota is {quota}", facts.initial_memory),
+            format!("`{path}` starts with {} bytes of memory; its quota is {quota}", facts.initial_memory),
         );
     }
 }
@@ -245,11 +245,11 @@ fn check_unused(manifest: &SkillManifest, used: &Used, found: &mut Findings) {
             found.warn(
                 AuditCode::CapabilityUnused,
                 None,
-                format!("the manifest asks for {what}, and no module uses it"),
+                format!("the manifest asks for {what}, but no module uses it"),
             );
         }
     }
     if !manifest.config.is_empty() && !used.config {
-        found.note(AuditCode::CapabilityUnused, None, "the manifest has settings, and no module reads any");
+        found.note(AuditCode::CapabilityUnused, None, "the manifest has settings, but no module reads any");
     }
 }

@@ -143,7 +143,7 @@ impl AuditReport {
             findings.push(AuditFinding {
                 code: AuditCode::Incomplete,
                 severity: AuditSeverity::Note,
-                message: "there are more findings than are listed".to_owned(),
+                message: "there are more findings than can be listed".to_owned(),
                 path: None,
             });
         }
@@ -167,7 +167,7 @@ impl AuditReport {
     #[must_use]
     pub fn summary(&self) -> String {
         match self.findings.first() {
-            None => "nothing was found".to_owned(),
+            None => "no findings".to_owned(),
             Some(finding) if self.findings.len() == 1 => finding.message.clone(),
             Some(finding) => format!("{} (and {} more findings)", finding.message, self.findings.len() - 1),
         }

@@ -56,7 +56,7 @@ pub(super) fn check(archive: &SkillArchive, used: &Used, found: &mut Findings) {
             check_kind(path, bytes, found);
         }
         if searched > MAX_TOTAL {
-            let message = "there is more text than is searched for credentials and hosts";
+            let message = "there is too much text to search for credentials and hosts";
             found.warn(AuditCode::Incomplete, None, message);
             continue;
         }
@@ -76,14 +76,14 @@ fn check_kind(path: &str, bytes: &[u8], found: &mut Findings) {
         found.fail(
             AuditCode::ArchiveNested,
             Some(path),
-            format!("`{path}` is an archive; what is inside cannot be audited"),
+            format!("`{path}` is an archive; its contents cannot be audited"),
         );
     }
     if PROGRAMS.iter().any(|magic| bytes.starts_with(magic)) {
         found.fail(
             AuditCode::ExecutableAsset,
             Some(path),
-            format!("`{path}` is a program; programs belong into `modules/`"),
+            format!("`{path}` is a program; programs belong in `modules/`"),
         );
     }
 }
@@ -123,7 +123,7 @@ fn check_secrets(path: &str, text: &[u8], scanner: &Scanner, found: &mut Finding
                 severity,
                 AuditCode::SecretEmbedded,
                 Some(path),
-                format!("`{path}` seems to hold a credential ({})", finding.kind),
+                format!("`{path}` appears to contain a credential ({})", finding.kind),
             );
         }
     }
@@ -148,7 +148,7 @@ fn check_hosts(path: &str, text: &[u8], manifest: &SkillManifest, used: &Used, f
         severity,
         AuditCode::HostUndeclared,
         Some(path),
-        format!("`{path}` names hosts that the manifest does not: {}{more}", named.join(", ")),
+        format!("`{path}` mentions hosts that are not in the manifest: {}{more}", named.join(", ")),
     );
 }
 

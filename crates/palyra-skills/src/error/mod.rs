@@ -43,7 +43,7 @@ pub enum SkillError {
         limit: String,
     },
     /// A path inside an archive that no archive may have.
-    #[error("the skill archive has a path that is refused, `{path}`: {reason}")]
+    #[error("the skill archive contains an invalid path, `{path}`: {reason}")]
     PathRefused {
         /// The path, escaped.
         path: String,
@@ -51,7 +51,7 @@ pub enum SkillError {
         reason: &'static str,
     },
     /// A field of the manifest.
-    #[error("the skill manifest is wrong at `{field}`: {reason}")]
+    #[error("invalid `{field}` in the skill manifest: {reason}")]
     ManifestInvalid {
         /// Path of the field.
         field: String,
@@ -59,7 +59,7 @@ pub enum SkillError {
         reason: String,
     },
     /// Manifest and files say different things.
-    #[error("manifest and files of the skill differ at `{path}`: {reason}")]
+    #[error("the skill's manifest and files do not match at `{path}`: {reason}")]
     IntegrityMismatch {
         /// The file.
         path: String,
@@ -67,7 +67,7 @@ pub enum SkillError {
         reason: &'static str,
     },
     /// No module to go with an entry point.
-    #[error("the module of `{entrypoint}` cannot be told: {reason}")]
+    #[error("cannot determine the module of `{entrypoint}`: {reason}")]
     ModuleMissing {
         /// The entry point.
         entrypoint: String,
@@ -81,13 +81,13 @@ pub enum SkillError {
         skill: SkillId,
     },
     /// The signature does not hold.
-    #[error("the signature of the skill does not hold: {reason}")]
+    #[error("the skill's signature is invalid: {reason}")]
     SignatureInvalid {
         /// Why.
         reason: String,
     },
     /// The files are not those that were signed.
-    #[error("the file `{path}` is not what was signed: {reason}")]
+    #[error("the file `{path}` does not match the signature: {reason}")]
     SignatureMismatch {
         /// The file.
         path: String,
@@ -95,7 +95,7 @@ pub enum SkillError {
         reason: &'static str,
     },
     /// A key that cannot be read.
-    #[error("this key is unusable: {reason}")]
+    #[error("invalid key: {reason}")]
     KeyInvalid {
         /// Why.
         reason: String,
@@ -109,7 +109,7 @@ pub enum SkillError {
         mode: u32,
     },
     /// The machine gives no randomness.
-    #[error("the system gives no randomness for a key: {0}")]
+    #[error("the operating system provides no random bytes for a key: {0}")]
     Randomness(String),
     /// A statement (rotation, revocation, registry file) that cannot be understood.
     #[error("this is not {kind}: {reason}")]
@@ -128,7 +128,7 @@ pub enum SkillError {
         key: KeyId,
     },
     /// A publisher whose trust was taken back.
-    #[error("trust in the publisher `{publisher}` was taken back: {reason}")]
+    #[error("the publisher `{publisher}` is no longer trusted: {reason}")]
     PublisherDistrusted {
         /// The publisher.
         publisher: PublisherName,
@@ -137,7 +137,7 @@ pub enum SkillError {
     },
     /// Another key than the one remembered.
     #[error(
-        "THE KEY OF PUBLISHER `{publisher}` HAS CHANGED: known is {known}, this is {found}; somebody may be posing as the publisher"
+        "THE KEY OF PUBLISHER `{publisher}` HAS CHANGED: expected {known}, found {found}; someone may be impersonating the publisher"
     )]
     KeyChanged {
         /// The publisher.
@@ -156,7 +156,7 @@ pub enum SkillError {
         reason: String,
     },
     /// A key that was replaced by another.
-    #[error("the key {key} of publisher `{publisher}` was replaced; nothing new is accepted under it")]
+    #[error("the key {key} of publisher `{publisher}` was replaced and no longer signs new skills")]
     KeyRetired {
         /// The publisher.
         publisher: PublisherName,
@@ -164,7 +164,7 @@ pub enum SkillError {
         key: KeyId,
     },
     /// A key that stands for somebody else.
-    #[error("the key {key} already stands for the publisher `{owner}`")]
+    #[error("the key {key} already belongs to the publisher `{owner}`")]
     KeyTaken {
         /// The key.
         key: KeyId,
@@ -172,13 +172,13 @@ pub enum SkillError {
         owner: PublisherName,
     },
     /// A rotation that does not count.
-    #[error("the change of keys is refused: {reason}")]
+    #[error("the key rotation is refused: {reason}")]
     RotationRefused {
         /// Why.
         reason: String,
     },
     /// A list of revocations that does not count.
-    #[error("the list of revocations is refused: {reason}")]
+    #[error("the revocation list is refused: {reason}")]
     RevocationRefused {
         /// Why.
         reason: String,
@@ -202,7 +202,7 @@ pub enum SkillError {
         publisher: PublisherName,
     },
     /// It is there already.
-    #[error("the skill `{skill}` {version} is installed already")]
+    #[error("the skill `{skill}` {version} is already installed")]
     AlreadyInstalled {
         /// The skill.
         skill: SkillId,
@@ -220,7 +220,7 @@ pub enum SkillError {
         offered: SkillVersion,
     },
     /// The same version with other contents.
-    #[error("the skill `{skill}` {version} is installed with other contents; a version never changes")]
+    #[error("the skill `{skill}` {version} is installed with different contents; a version must never change")]
     VersionConflict {
         /// The skill.
         skill: SkillId,
@@ -246,7 +246,7 @@ pub enum SkillError {
         have: String,
     },
     /// A person has to say why.
-    #[error("say why: {what} needs a reason")]
+    #[error("{what} requires a reason")]
     ReasonMissing {
         /// What needs it.
         what: &'static str,
@@ -284,7 +284,7 @@ pub enum SkillError {
         what: String,
     },
     /// Stored contents are not what was stored.
-    #[error("the stored skill was changed on disk: {reason}")]
+    #[error("the stored skill was modified on disk: {reason}")]
     Tampered {
         /// What differs.
         reason: String,
@@ -306,7 +306,7 @@ pub enum SkillError {
         source: io::Error,
     },
     /// A place that is no registry.
-    #[error("`{location}` is not a place for a registry: {reason}")]
+    #[error("`{location}` is not a valid registry location: {reason}")]
     RegistryLocation {
         /// The text given.
         location: String,
@@ -314,7 +314,7 @@ pub enum SkillError {
         reason: &'static str,
     },
     /// The registry could not be reached.
-    #[error("the registry gave no `{path}`: {reason}")]
+    #[error("cannot fetch `{path}` from the registry: {reason}")]
     RegistryUnreachable {
         /// The file asked for.
         path: String,
@@ -322,7 +322,7 @@ pub enum SkillError {
         reason: String,
     },
     /// A registry file whose signatures do not suffice.
-    #[error("`{path}` of the registry carries {have} of {need} signatures that count")]
+    #[error("`{path}` of the registry has {have} of {need} required signatures")]
     RegistryUntrusted {
         /// The file.
         path: String,
@@ -332,7 +332,9 @@ pub enum SkillError {
         need: usize,
     },
     /// A registry file that is older than one seen before.
-    #[error("`{path}` of the registry is version {found}, but {seen} was seen before; somebody is replaying old files")]
+    #[error(
+        "`{path}` of the registry is version {found}, but version {seen} was seen before; this may be a rollback attack"
+    )]
     RegistryRollback {
         /// The file.
         path: String,
@@ -342,7 +344,7 @@ pub enum SkillError {
         found: u64,
     },
     /// A registry file past its date.
-    #[error("`{path}` of the registry expired at {expired}; it may be held back from newer files")]
+    #[error("`{path}` of the registry expired at {expired}; newer files may be withheld")]
     RegistryExpired {
         /// The file.
         path: String,
@@ -350,7 +352,7 @@ pub enum SkillError {
         expired: String,
     },
     /// A registry file that is not the one that was announced.
-    #[error("`{path}` of the registry is not the file that was announced: {reason}")]
+    #[error("`{path}` of the registry does not match its metadata: {reason}")]
     RegistryMismatch {
         /// The file.
         path: String,
@@ -358,13 +360,13 @@ pub enum SkillError {
         reason: String,
     },
     /// The registry does not list it.
-    #[error("the registry does not list `{wanted}`")]
+    #[error("the registry does not contain `{wanted}`")]
     RegistryArtifactNotFound {
         /// What was asked for.
         wanted: String,
     },
     /// A folder that is not a skill of instructions.
-    #[error("`{}` is not a folder of an agent skill: {reason}", path.display())]
+    #[error("`{}` is not an agent skill folder: {reason}", path.display())]
     AgentSkillInvalid {
         /// The folder or file.
         path: PathBuf,

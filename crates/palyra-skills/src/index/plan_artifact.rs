@@ -205,7 +205,7 @@ fn check_time(examined: &Examined, now: Timestamp) -> Result<(), SkillError> {
     let at = examined.verified.signed_at;
     if at.0 > now.0.saturating_add(CLOCK_SKEW_MS) {
         return Err(SkillError::SignatureInvalid {
-            reason: format!("it says it was made at {}, which is yet to come", at.to_rfc3339()),
+            reason: format!("it is dated {}, which is in the future", at.to_rfc3339()),
         });
     }
     Ok(())

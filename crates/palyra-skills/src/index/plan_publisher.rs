@@ -41,14 +41,14 @@ impl SkillIndex {
     ) -> Result<Vec<SkillEvent>, SkillError> {
         let reason = reason.trim();
         if reason.is_empty() {
-            return Err(SkillError::ReasonMissing { what: "taking trust back" });
+            return Err(SkillError::ReasonMissing { what: "revoking trust in a publisher" });
         }
         let mut events = vec![SkillEvent::PublisherUntrusted {
             publisher: publisher.clone(),
             reason: reason.to_owned(),
             by: by.to_owned(),
         }];
-        let told = format!("trust in its publisher was taken back: {reason}");
+        let told = format!("its publisher is no longer trusted: {reason}");
         events.extend(self.quarantine_where(&told, |record| record.artifact.publisher == *publisher));
         Ok(events)
     }
@@ -77,9 +77,9 @@ impl SkillIndex {
         }
         match record.keys.get(&from).map(|key| key.state) {
             Some(KeyState::Active) => {}
-            Some(KeyState::Retired) => return Err(refused(format!("the key {from} was replaced before"))),
+            Some(KeyState::Retired) => return Err(refused(format!("the key {from} has already been replaced"))),
             Some(KeyState::Dropped) | None => {
-                return Err(refused(format!("{from} is no key of the publisher `{}`", rotation.publisher)));
+                return Err(refused(format!("{from} is not a key of the publisher `{}`", rotation.publisher)));
             }
         }
         if let Some(owner) = self.owner_of(&to) {
@@ -117,7 +117,7 @@ impl SkillIndex {
             .collect();
         let list = RevocationList::open(envelope, &keys)?;
         if list.number <= record.revocations_seen {
-            let reason = format!("list {} was seen, this is {}", record.revocations_seen, list.number);
+            let reason = format!("list {} was already seen; this is list {}", record.revocations_seen, list.number);
             return Err(SkillError::RevocationRefused { reason });
         }
         let source = RevocationSource::Publisher { name: publisher.clone(), number: list.number };
@@ -181,7 +181,7 @@ impl SkillIndex {
         if self.artifact_revoked(publisher, &artifact.content).is_some() {
             return Vec::new();
         }
-        let reason = if fits(&artifact.reason) { artifact.reason.as_str() } else { "no reason that can be shown" };
+        let reason = if fits(&artifact.reason) { artifact.reason.as_str() } else { "the reason cannot be displayed" };
         let mut events = vec![SkillEvent::ArtifactRevoked {
             publisher: publisher.clone(),
             content: artifact.content,

@@ -32,7 +32,7 @@ impl SkillIndex {
         let reason = match (reason, against) {
             (Some(reason), _) => reason.to_owned(),
             (None, false) => "enabled".to_owned(),
-            (None, true) => return Err(SkillError::ReasonMissing { what: "enabling a skill that a check holds back" }),
+            (None, true) => return Err(SkillError::ReasonMissing { what: "enabling a quarantined skill" }),
         };
         let accepted = record.artifact.audit.failures();
         Ok(vec![change(record, SkillStatus::Enabled, reason, by, accepted)])
@@ -43,7 +43,7 @@ impl SkillIndex {
         let record = self.skill(skill)?;
         match record.status {
             SkillStatus::Enabled => {
-                let reason = reason.unwrap_or("a person switched it off").to_owned();
+                let reason = reason.unwrap_or("disabled by a person").to_owned();
                 Ok(vec![change(record, SkillStatus::Disabled, reason, by, Vec::new())])
             }
             SkillStatus::Disabled => Ok(Vec::new()),

@@ -143,7 +143,7 @@ pub(crate) fn is_local_name(name: &str, most: usize) -> bool {
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-' | b'.'))
 }
 
-const NAME_RULE: &str = "use 1 to 64 characters of a-z, 0-9, `_`, `-` and `.`, beginning with a letter";
+const NAME_RULE: &str = "use 1 to 64 characters of a-z, 0-9, `_`, `-` and `.`, starting with a letter";
 
 /// Reads `[capabilities]`.
 pub(crate) fn read(mut fields: Fields) -> Result<(Capabilities, Quotas), SkillError> {
@@ -181,7 +181,7 @@ pub(crate) fn read(mut fields: Fields) -> Result<(Capabilities, Quotas), SkillEr
         channels.push(channel);
     }
     if !fields.list("filesystem", usize::MAX)?.is_empty() {
-        return Err(fields.wrong("filesystem", "skills have no access to files; leave it out and use storage"));
+        return Err(fields.wrong("filesystem", "skills have no access to files; remove this and use storage"));
     }
     let quotas = read_quotas(fields.table("quotas")?)?;
     fields.finish()?;

@@ -134,7 +134,7 @@ pub(crate) fn read(mut fields: Fields) -> Result<(Vec<ToolEntrypoint>, Vec<HookE
         hooks.push(hook);
     }
     if tools.is_empty() && hooks.is_empty() {
-        return Err(fields.wrong("tools", "a skill has at least one tool or hook"));
+        return Err(fields.wrong("tools", "a skill needs at least one tool or hook"));
     }
     fields.finish()?;
     Ok((tools, hooks))
@@ -148,7 +148,7 @@ fn read_id(fields: &mut Fields) -> Result<String, SkillError> {
     if fits {
         Ok(id)
     } else {
-        Err(fields.wrong("id", "use 1 to 48 characters of a-z, 0-9, `_` and `-`, beginning with a letter"))
+        Err(fields.wrong("id", "use 1 to 48 characters of a-z, 0-9, `_` and `-`, starting with a letter"))
     }
 }
 
@@ -175,7 +175,9 @@ fn read_tool(mut fields: Fields) -> Result<ToolEntrypoint, SkillError> {
     let module = read_module(&mut fields)?;
     let input_schema = match read_schema(&mut fields, "input_schema")? {
         Some(schema) if schema.get("type") == Some(&json!("object")) => schema,
-        Some(_) => return Err(fields.wrong("input_schema", "the input of a tool is an object: `type = \"object\"`")),
+        Some(_) => {
+            return Err(fields.wrong("input_schema", "the input of a tool must be an object: `type = \"object\"`"));
+        }
         None => return Err(fields.wrong("input_schema", "it is missing")),
     };
     let output_schema = read_schema(&mut fields, "output_schema")?.unwrap_or_else(|| json!({}));
@@ -194,7 +196,7 @@ fn read_labels(mut fields: Fields) -> Result<ToolLabels, SkillError> {
     let default = ToolLabels::default();
     let integrity = fields.parsed("integrity")?.unwrap_or(default.integrity);
     if integrity < Integrity::ToolTrusted {
-        return Err(fields.wrong("integrity", "a skill's results are `tool_trusted` at most"));
+        return Err(fields.wrong("integrity", "a skill's results can be at most `tool_trusted`"));
     }
     let mut sinks = fields.table("sinks")?;
     let mut listed = BTreeMap::new();
@@ -229,7 +231,7 @@ fn read_hook(mut fields: Fields) -> Result<HookEntrypoint, SkillError> {
         events.push(event);
     }
     if events.is_empty() {
-        return Err(fields.wrong("events", "a hook is bound to at least one event"));
+        return Err(fields.wrong("events", "a hook needs at least one event"));
     }
     let deadline_ms = fields.number("deadline_ms", 1, 60_000)?;
     fields.finish()?;

@@ -44,7 +44,7 @@ impl Fields {
         match self.take(key) {
             None => Ok(None),
             Some(Value::String(text)) => self.plain(key, text, limit).map(Some),
-            Some(other) => Err(self.wrong(key, format!("expected a text, found {}", other.type_str()))),
+            Some(other) => Err(self.wrong(key, format!("expected a string, found {}", other.type_str()))),
         }
     }
 
@@ -63,11 +63,11 @@ impl Fields {
         }
         // Escape sequences in a name would reach the terminal of whoever lists skills.
         if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
-            return Err(self.wrong(key, "it has a control character"));
+            return Err(self.wrong(key, "it contains a control character"));
         }
         // A person and the model would read different things.
         if text.chars().any(is_hidden) {
-            return Err(self.wrong(key, "it has a character that is not seen or turns the text around"));
+            return Err(self.wrong(key, "it contains an invisible or text-direction character"));
         }
         Ok(text)
     }
@@ -131,7 +131,8 @@ impl Fields {
             .map(|(index, value)| match value {
                 Value::String(text) => self.plain(&format!("{key}[{index}]"), text, 1024),
                 other => {
-                    Err(self.wrong(&format!("{key}[{index}]"), format!("expected a text, found {}", other.type_str())))
+                    Err(self
+                        .wrong(&format!("{key}[{index}]"), format!("expected a string, found {}", other.type_str())))
                 }
             })
             .collect()
@@ -178,8 +179,8 @@ impl Fields {
             .filter(|(likeness, _)| *likeness > 0.75)
             .max_by(|left, right| left.0.total_cmp(&right.0));
         let reason = match near {
-            Some((_, known)) => format!("there is no such key; did you mean `{known}`?"),
-            None => format!("there is no such key; known are {}", self.known.join(", ")),
+            Some((_, known)) => format!("unknown key; did you mean `{known}`?"),
+            None => format!("unknown key; expected one of {}", self.known.join(", ")),
         };
         Err(SkillError::manifest(self.at(&shown(unknown)), reason))
     }

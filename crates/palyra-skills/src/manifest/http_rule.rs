@@ -139,7 +139,7 @@ fn read(text: &str) -> Result<HttpRule, String> {
         Some((other, _)) => return Err(format!("`{other}` is not a scheme; expected `https` or `http`")),
     };
     if rest.contains(['?', '#', '@', '\\', '%']) {
-        return Err("a rule has no user, query, fragment or percent sign".to_owned());
+        return Err("a rule may not have a user, query, fragment or percent sign".to_owned());
     }
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let (host, port) = match authority.rsplit_once(':') {
@@ -147,7 +147,7 @@ fn read(text: &str) -> Result<HttpRule, String> {
         _ => (authority, scheme.default_port()),
     };
     if path.split('/').any(|part| part == "." || part == "..") || path.contains("//") {
-        return Err("the path has `.`, `..` or an empty part".to_owned());
+        return Err("the path contains `.`, `..` or an empty component".to_owned());
     }
     let path_prefix = if path.is_empty() { "/".to_owned() } else { path.to_owned() };
     Ok(HttpRule { scheme, host: read_host(host)?, port, methods, path_prefix })
@@ -163,7 +163,7 @@ fn read_methods(text: &str) -> Result<BTreeSet<String>, String> {
             match method {
                 "CONNECT" => Err("`CONNECT` is not granted as a method".to_owned()),
                 _ if token => Ok(method.to_owned()),
-                _ => Err(format!("`{method}` is not a method in capitals, such as `GET`")),
+                _ => Err(format!("`{method}` is not an upper-case method such as `GET`")),
             }
         })
         .collect()
@@ -180,12 +180,12 @@ fn read_host(text: &str) -> Result<HostPattern, String> {
     }
     if let Some(suffix) = text.strip_prefix("*.") {
         return match read_name(suffix)? {
-            name if name.parse::<Ipv4Addr>().is_ok() => Err("an address has no hosts below it".to_owned()),
+            name if name.parse::<Ipv4Addr>().is_ok() => Err("an IP address has no subdomains".to_owned()),
             name => Ok(HostPattern::Below(name)),
         };
     }
     if let Some(inside) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        let address: Ipv6Addr = inside.parse().map_err(|_| format!("`{inside}` is not an address"))?;
+        let address: Ipv6Addr = inside.parse().map_err(|_| format!("`{inside}` is not an IP address"))?;
         return Ok(HostPattern::Exact(format!("[{address}]")));
     }
     read_name(text).map(HostPattern::Exact)
@@ -207,7 +207,7 @@ fn read_name(text: &str) -> Result<String, String> {
     let numeric = last.starts_with(|c: char| c.is_ascii_digit())
         && (last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x"));
     if numeric && name.parse::<Ipv4Addr>().is_err() {
-        return Err(format!("`{text}` looks like an address in an unusual spelling"));
+        return Err(format!("`{text}` looks like an IP address in an unusual spelling"));
     }
     Ok(name)
 }

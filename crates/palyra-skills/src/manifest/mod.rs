@@ -147,9 +147,10 @@ fn read(mut fields: Fields) -> Result<SkillManifest, SkillError> {
     match fields.need("manifest_version")? {
         Value::Integer(1) => {}
         other => {
-            return Err(
-                fields.wrong("manifest_version", format!("{other} is not known; this is version {MANIFEST_VERSION}"))
-            );
+            return Err(fields.wrong(
+                "manifest_version",
+                format!("{other} is not supported; this release reads version {MANIFEST_VERSION}"),
+            ));
         }
     }
     let skill_id = fields.need_parsed("skill_id")?;
@@ -197,9 +198,7 @@ fn read(mut fields: Fields) -> Result<SkillManifest, SkillError> {
 fn read_config(mut fields: Fields) -> Result<ConfigEntry, SkillError> {
     let key = fields.need_text("key", 64)?;
     if !capabilities::is_local_name(&key, 64) {
-        return Err(
-            fields.wrong("key", "use 1 to 64 characters of a-z, 0-9, `_`, `-` and `.`, beginning with a letter")
-        );
+        return Err(fields.wrong("key", "use 1 to 64 characters of a-z, 0-9, `_`, `-` and `.`, starting with a letter"));
     }
     let description = fields.text("description", 500)?.unwrap_or_default();
     let default = fields.text("default", 4_000)?;

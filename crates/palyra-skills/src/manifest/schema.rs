@@ -46,7 +46,7 @@ impl SchemaValidator {
     /// Checks and compiles a schema; the error says what is wrong with it.
     pub fn compile(schema: &Value) -> Result<Self, String> {
         if !schema.is_object() && !schema.is_boolean() {
-            return Err("a schema is a table".to_owned());
+            return Err("a schema must be a table".to_owned());
         }
         if schema.to_string().len() > MAX_SCHEMA {
             return Err("it is larger than 64 KiB".to_owned());
@@ -56,12 +56,13 @@ impl SchemaValidator {
         if patterns > MAX_PATTERNS {
             return Err("it has more than 32 patterns".to_owned());
         }
-        jsonschema::draft202012::meta::validate(schema)
-            .map_err(|error| format!("it is not a JSON Schema of 2020-12: {error} at `{}`", error.instance_path()))?;
+        jsonschema::draft202012::meta::validate(schema).map_err(|error| {
+            format!("it is not a valid JSON Schema (2020-12): {error} at `{}`", error.instance_path())
+        })?;
         let cost = SchemaCost::of(schema)?;
         let least = cost.least();
         if least.looks > MAX_LOOKS_EACH || least.nested > MAX_NESTED {
-            return Err("its references make too much work of a single value".to_owned());
+            return Err("its references make validation too expensive".to_owned());
         }
         let validator = jsonschema::draft202012::options()
             .offline()
@@ -75,14 +76,14 @@ impl SchemaValidator {
     pub fn check(&self, value: &Value) -> Result<(), Vec<String>> {
         let cost = self.cost.of_value(value);
         if cost.looks > MAX_LOOKS || cost.nested > MAX_NESTED {
-            return Err(vec!["the value: it is too large or too deep for what its schema makes of it".to_owned()]);
+            return Err(vec!["the value: it is too large or too deep for its schema".to_owned()]);
         }
         // Most values fit, and finding that out needs no places and no words.
         if self.validator.is_valid(value) {
             return Ok(());
         }
         if cost.looks > MAX_LOOKS_EXPLAINED {
-            return Err(vec!["the value: it does not fit the schema".to_owned()]);
+            return Err(vec!["the value: it does not match the schema".to_owned()]);
         }
         let complaints: Vec<String> = self
             .validator
@@ -110,12 +111,12 @@ fn check_shape(value: &Value, depth: usize, patterns: &mut usize) -> Result<(), 
         Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
             match (key.as_str(), value.as_str()) {
                 ("$ref" | "$dynamicRef", Some(target)) if !target.starts_with('#') => {
-                    return Err(format!("`{key}` leads outside the schema"));
+                    return Err(format!("`{key}` refers outside the schema"));
                 }
                 ("$schema", Some(draft)) if draft.trim_end_matches('#') != DRAFT => {
                     return Err(format!("`$schema` is not `{DRAFT}`"));
                 }
-                ("$id", Some(_)) => return Err("`$id` is not used here".to_owned()),
+                ("$id", Some(_)) => return Err("`$id` is not supported".to_owned()),
                 _ => {}
             }
             *patterns += match key.as_str() {
@@ -133,11 +134,11 @@ fn check_shape(value: &Value, depth: usize, patterns: &mut usize) -> Result<(), 
 pub(crate) fn from_toml(value: toml::Value) -> Result<Value, String> {
     match value {
         toml::Value::String(text) if text.len() <= MAX_SCHEMA => {
-            serde_json::from_str(&text).map_err(|error| format!("the text is not JSON: {error}"))
+            serde_json::from_str(&text).map_err(|error| format!("the string is not valid JSON: {error}"))
         }
         toml::Value::String(_) => Err("it is larger than 64 KiB".to_owned()),
         table @ toml::Value::Table(_) => to_json(table, 0),
-        other => Err(format!("expected a table or a text with JSON, found {}", other.type_str())),
+        other => Err(format!("expected a table or a JSON string, found {}", other.type_str())),
     }
 }
 
@@ -152,7 +153,7 @@ fn to_json(value: toml::Value, depth: usize) -> Result<Value, String> {
             serde_json::Number::from_f64(number).map(Value::Number).ok_or("a number is not finite")?
         }
         toml::Value::Boolean(flag) => Value::Bool(flag),
-        toml::Value::Datetime(_) => return Err("a date has no place in a schema; write it as a text".to_owned()),
+        toml::Value::Datetime(_) => return Err("dates are not supported in a schema; write it as a string".to_owned()),
         toml::Value::Array(values) => {
             Value::Array(values.into_iter().map(|value| to_json(value, depth + 1)).collect::<Result<_, _>>()?)
         }

@@ -232,7 +232,7 @@ impl<'a> Places<'a> {
             name => self.anchors.get(name).cloned().unwrap_or_default(),
         };
         if found.is_empty() {
-            return Err(format!("`{keyword}` leads to `#{fragment}`, which is not there"));
+            return Err(format!("`{keyword}` refers to `#{fragment}`, which does not exist"));
         }
         Ok(found.into_iter().map(|schema| self.number(schema)).collect())
     }
@@ -279,11 +279,7 @@ fn children_first(places: &[Place]) -> Result<Vec<usize>, String> {
             }
         }
     }
-    if order.len() == places.len() {
-        Ok(order)
-    } else {
-        Err("it refers to itself for one and the same value".to_owned())
-    }
+    if order.len() == places.len() { Ok(order) } else { Err("it refers to itself for the same value".to_owned()) }
 }
 
 #[cfg(test)]

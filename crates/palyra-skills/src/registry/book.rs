@@ -63,13 +63,13 @@ impl RegistryBook {
     pub fn get(&self, name: &RegistryName) -> Result<FollowedRegistry, SkillError> {
         let path = self.path(name);
         let bytes = files::read(&path, MAX_FILE)?
-            .ok_or_else(|| SkillError::file("read", &path, io::Error::from(io::ErrorKind::NotFound)))?;
-        let invalid = |reason| SkillError::StatementInvalid { kind: "what is remembered of a registry", reason };
+            .ok_or_else(|| SkillError::file("read", &path, io::Error::new(io::ErrorKind::NotFound, "no such file")))?;
+        let invalid = |reason| SkillError::StatementInvalid { kind: "a registry's saved state", reason };
         let followed: FollowedRegistry =
             serde_json::from_slice(&bytes).map_err(|error| invalid(shown(&error.to_string())))?;
         match followed.name == *name {
             true => Ok(followed),
-            false => Err(invalid(format!("it is about `{}`", followed.name))),
+            false => Err(invalid(format!("it belongs to `{}`", followed.name))),
         }
     }
 
@@ -94,7 +94,7 @@ impl RegistryBook {
 
     fn write(&self, followed: &FollowedRegistry, existing: Existing) -> Result<(), SkillError> {
         let mut bytes = serde_json::to_vec_pretty(followed).map_err(|error| SkillError::StatementInvalid {
-            kind: "what is remembered of a registry",
+            kind: "a registry's saved state",
             reason: error.to_string(),
         })?;
         bytes.push(b'\n');

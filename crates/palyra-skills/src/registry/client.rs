@@ -59,7 +59,7 @@ impl RegistryState {
         if let RootPin::Digest(expected) = pin
             && expected != digest
         {
-            return Err(mismatch(&path, format!("its digest is {digest}, expected was {expected}")));
+            return Err(mismatch(&path, format!("its digest is {digest}, expected {expected}")));
         }
         let envelope = Envelope::parse(&bytes)?;
         let root = Root::unverified(&envelope)?;
@@ -109,7 +109,7 @@ impl RegistryState {
             self.root = envelope;
             root = next;
         }
-        Err(mismatch(&paths::root(root.version), "there are more new roots than are followed in one visit"))
+        Err(mismatch(&paths::root(root.version), "there are too many new roots to follow at once"))
     }
 
     async fn read_timestamp(
@@ -127,7 +127,7 @@ impl RegistryState {
         }
         let payload = Digest::of(serde_json::to_string(&timestamp).unwrap_or_default().as_bytes());
         if timestamp.version == self.timestamp_version && self.timestamp_digest.is_some_and(|seen| seen != payload) {
-            return Err(mismatch(path, "there are two of the same version"));
+            return Err(mismatch(path, "there are two different ones with the same version"));
         }
         if timestamp.index.version < self.index_version {
             let (seen, found) = (self.index_version, timestamp.index.version);
@@ -149,7 +149,7 @@ impl RegistryState {
         let announced = &timestamp.index;
         let path = paths::index(announced.version);
         if announced.length > MAX_INDEX {
-            return Err(mismatch(&path, "it is announced as larger than 16 MiB"));
+            return Err(mismatch(&path, "its announced size is above 16 MiB"));
         }
         let bytes = exactly(fetch, &path, announced.length, &announced.sha256).await?;
         let index: RegistryIndex = open(&path, &bytes, &root.roles.index)?;
@@ -159,7 +159,7 @@ impl RegistryState {
         if index.root_version > root.version {
             return Err(mismatch(
                 &path,
-                format!("it was signed under root {}, which is held back", index.root_version),
+                format!("it was signed under root {}, which is not available", index.root_version),
             ));
         }
         fresh(&path, index.expires, now)?;
@@ -186,7 +186,7 @@ pub async fn download(
         && verified.key_id == artifact.key_id
         && archive.content() == artifact.content;
     if !same {
-        return Err(mismatch(&path, "it is another skill, version or publisher than the index says"));
+        return Err(mismatch(&path, "its skill, version or publisher differs from the index"));
     }
     Ok((bytes, archive))
 }
@@ -207,20 +207,19 @@ async fn get(fetch: &dyn RegistryFetch, path: &str, limit: u64) -> Result<Option
 }
 
 async fn need(fetch: &dyn RegistryFetch, path: &str, limit: u64) -> Result<Vec<u8>, SkillError> {
-    get(fetch, path, limit).await?.ok_or_else(|| SkillError::RegistryUnreachable {
-        path: path.to_owned(),
-        reason: "there is no such file".to_owned(),
-    })
+    get(fetch, path, limit)
+        .await?
+        .ok_or_else(|| SkillError::RegistryUnreachable { path: path.to_owned(), reason: "no such file".to_owned() })
 }
 
 /// A file whose length and digest are known.
 async fn exactly(fetch: &dyn RegistryFetch, path: &str, length: u64, sha256: &Digest) -> Result<Vec<u8>, SkillError> {
     let bytes = need(fetch, path, length).await?;
     if bytes.len() as u64 != length {
-        return Err(mismatch(path, format!("it has {} bytes, {length} were announced", bytes.len())));
+        return Err(mismatch(path, format!("it has {} bytes, expected {length}", bytes.len())));
     }
     if Digest::of(&bytes) != *sha256 {
-        return Err(mismatch(path, "its digest is another"));
+        return Err(mismatch(path, "its digest does not match"));
     }
     Ok(bytes)
 }

@@ -50,7 +50,7 @@ impl RegistryFetch for DirectoryRegistry {
                 .map(|bytes| bytes.map_or(Fetched::Missing, Fetched::Bytes))
                 .map_err(|error| error.to_string()),
         };
-        tokio::task::spawn_blocking(read).await.map_err(|error| format!("reading was cut short: {error}"))?
+        tokio::task::spawn_blocking(read).await.map_err(|error| format!("reading failed: {error}"))?
     }
 }
 
@@ -68,7 +68,7 @@ impl FromStr for RegistryLocation {
     fn from_str(text: &str) -> Result<Self, SkillError> {
         let invalid = |reason| Err(SkillError::RegistryLocation { location: shown(text), reason });
         if text.is_empty() || text.chars().any(char::is_control) {
-            return invalid("it is empty or has a control character");
+            return invalid("it is empty or contains a control character");
         }
         if let Some(rest) = text.strip_prefix("https://") {
             let host = rest.split('/').next().unwrap_or_default();
@@ -76,19 +76,19 @@ impl FromStr for RegistryLocation {
                 || rest.contains(['?', '#', '@', '\\', ' ', '%'])
                 || rest.split('/').any(|part| part == "..")
             {
-                return invalid("an address has a host and a path, and neither user, query, fragment nor escapes");
+                return invalid("a URL must have a host and a path, and no user, query, fragment or escapes");
             }
             return Ok(Self::Https(format!("https://{}/", rest.trim_end_matches('/'))));
         }
         let path = match text.split_once(':') {
             Some(("file", rest)) => match rest.strip_prefix("//") {
                 Some(path) if path.starts_with('/') => path,
-                _ => return invalid("a `file:` address looks like `file:///path`"),
+                _ => return invalid("a `file:` URL must look like `file:///path`"),
             },
             Some(("http", _)) => {
-                return invalid("plain `http` is not used");
+                return invalid("plain `http` is not supported");
             }
-            Some((scheme, _)) if !scheme.contains('/') => return invalid("its scheme is not known"),
+            Some((scheme, _)) if !scheme.contains('/') => return invalid("its scheme is not supported"),
             _ => text,
         };
         Ok(Self::Directory(Path::new(path).to_owned()))

@@ -35,10 +35,10 @@ impl RegistryRole {
         ids.sort();
         ids.dedup();
         if ids.len() != self.keys.len() || self.keys.len() > MAX_KEYS {
-            return Err(format!("the role `{name}` has a key twice, or more than {MAX_KEYS}"));
+            return Err(format!("the role `{name}` has a duplicate key, or more than {MAX_KEYS} keys"));
         }
         if self.threshold == 0 || self.threshold > self.keys.len() {
-            return Err(format!("the role `{name}` has a threshold that its keys cannot reach, or none"));
+            return Err(format!("the role `{name}` has a threshold of zero or above its number of keys"));
         }
         Ok(())
     }

@@ -108,10 +108,8 @@ impl RegistryWriter {
             let bytes = files::read(&directory.join(path), MAX_FILE)?;
             bytes.map(|bytes| Ok((Envelope::parse(&bytes)?, Digest::of(&bytes)))).transpose()
         };
-        let missing = |path: &str| SkillError::RegistryUnreachable {
-            path: path.to_owned(),
-            reason: "there is no such file".to_owned(),
-        };
+        let missing =
+            |path: &str| SkillError::RegistryUnreachable { path: path.to_owned(), reason: "no such file".to_owned() };
         let (mut envelope, root_digest) = read(&paths::root(1))?.ok_or_else(|| missing(&paths::root(1)))?;
         let mut version = 1;
         while let Some((next, _)) = read(&paths::root(version + 1))? {
@@ -126,7 +124,7 @@ impl RegistryWriter {
         if digest != timestamp.index.sha256 {
             return Err(SkillError::RegistryMismatch {
                 path,
-                reason: "its digest is another than the timestamp says".to_owned(),
+                reason: "its digest does not match the timestamp".to_owned(),
             });
         }
         // Signing on top of an index that nobody with the right keys has signed would launder it.
@@ -234,13 +232,16 @@ impl RegistryWriter {
         let claimed: RevocationList = list.unverified()?;
         let publisher = &claimed.publisher;
         if !self.index.artifacts.iter().any(|artifact| artifact.publisher == *publisher) {
-            return Err(refused(format!("nothing of the publisher `{publisher}` is listed here")));
+            return Err(refused(format!("the registry has no skill of the publisher `{publisher}`")));
         }
         let before = self.index.clone();
         for known in &before.revocations {
             let known: RevocationList = known.unverified()?;
             if known.publisher == *publisher && known.number >= claimed.number {
-                return Err(refused(format!("list {} is here already, this is {}", known.number, claimed.number)));
+                return Err(refused(format!(
+                    "list {} is already published; this is list {}",
+                    known.number, claimed.number
+                )));
             }
         }
         self.index
@@ -283,7 +284,7 @@ impl RegistryWriter {
         if next.version != self.root.version.saturating_add(1) {
             return Err(SkillError::RegistryMismatch {
                 path,
-                reason: format!("the root is {} now", self.root.version),
+                reason: format!("the current root is {}", self.root.version),
             });
         }
         threshold(&path, envelope, &self.root.roles.root)?;

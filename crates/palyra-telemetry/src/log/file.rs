@@ -106,7 +106,7 @@ impl Writer {
         self.metrics.log_lines_dropped(lost);
         if written > 0 && self.missing > 0 {
             let missing = std::mem::take(&mut self.missing);
-            tracing::warn!(missing, "log lines are missing here: the disk did not take them");
+            tracing::warn!(missing, "log lines are missing here: writing to disk failed");
         }
         self.missing += lost;
     }

@@ -143,7 +143,7 @@ fn open(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no ordinary file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
     if metadata.mode() & 0o077 != 0 {
         file.set_permissions(Permissions::from_mode(0o600))?;

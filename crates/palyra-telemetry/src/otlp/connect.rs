@@ -47,9 +47,9 @@ fn headers(options: &OtlpOptions) -> Result<HeaderMap, TelemetryError> {
     let mut headers = HeaderMap::new();
     for (name, value) in &options.headers {
         let name: HeaderName =
-            name.parse().map_err(|_| invalid(options, &format!("`{name}` is no name of a header")))?;
+            name.parse().map_err(|_| invalid(options, &format!("`{name}` is not a valid header name")))?;
         let mut value = HeaderValue::from_str(value.expose())
-            .map_err(|_| invalid(options, &format!("the value of the header `{name}` is not plain text")))?;
+            .map_err(|_| invalid(options, &format!("the value of the header `{name}` contains invalid characters")))?;
         value.set_sensitive(true);
         headers.insert(name, value);
     }

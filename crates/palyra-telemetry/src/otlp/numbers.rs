@@ -96,8 +96,8 @@ impl Durations {
             meter.f64_histogram(name).with_unit("s").with_description(help).with_boundaries(SECONDS.to_vec()).build()
         };
         Self {
-            commands: seconds("palyra.command.duration", "How long commands took."),
-            tools: seconds("palyra.tool_call.duration", "How long calls of tools took."),
+            commands: seconds("palyra.command.duration", "Command duration."),
+            tools: seconds("palyra.tool_call.duration", "Tool call duration."),
             models: seconds("gen_ai.client.operation.duration", "GenAI operation duration."),
             tokens: meter
                 .u64_histogram("gen_ai.client.token.usage")

@@ -68,10 +68,10 @@ impl Notify {
             match timeout(half, alive()).await {
                 Ok(true) => self.send("WATCHDOG=1"),
                 Ok(false) => {
-                    tracing::error!("the daemon does not consider itself alive; the service manager may restart it");
+                    tracing::error!("the liveness check failed; the service manager may restart the daemon");
                 }
                 Err(_) => {
-                    tracing::error!("the daemon did not answer itself in time; the service manager may restart it");
+                    tracing::error!("the liveness check timed out; the service manager may restart the daemon");
                 }
             }
         }
@@ -81,7 +81,7 @@ impl Notify {
         if let Some((socket, address)) = self.to.as_deref()
             && let Err(error) = socket.send_to_addr(message.as_bytes(), address)
         {
-            tracing::debug!(%error, "the service manager cannot be told");
+            tracing::debug!(%error, "cannot notify the service manager");
         }
     }
 }

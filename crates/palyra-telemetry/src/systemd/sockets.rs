@@ -43,12 +43,12 @@ impl InheritedSockets {
         let Some(count) = announced(environment)? else { return Ok(Self::default()) };
         let mut passed = ListenFd::from_env();
         if passed.len() != count {
-            return Err(invalid(format!("{count} were announced, but {} are there", passed.len())));
+            return Err(invalid(format!("`LISTEN_FDS` announces {count}, but {} are open", passed.len())));
         }
         let names: Vec<&str> =
             environment.text("LISTEN_FDNAMES").map(|names| names.split(':').collect()).unwrap_or_default();
         if !names.is_empty() && names.len() != count {
-            return Err(invalid(format!("there are {count}, but {} names", names.len())));
+            return Err(invalid(format!("there are {count} descriptors, but {} names", names.len())));
         }
         let mut sockets = Vec::with_capacity(count);
         for place in 0..count {
@@ -134,7 +134,7 @@ fn take_one(passed: &mut ListenFd, place: usize, name: &str) -> Result<Socket, T
 fn listening(socket: &impl AsFd, name: &str) -> Result<(), TelemetryError> {
     match sockopt::socket_acceptconn(socket) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(invalid(format!("`{name}` does not listen; the unit needs `Accept=no`"))),
+        Ok(false) => Err(invalid(format!("`{name}` is not a listening socket; the unit needs `Accept=no`"))),
         Err(error) => Err(invalid(format!("`{name}`: {error}"))),
     }
 }

@@ -157,7 +157,7 @@ fn an_error_reads_like_this() {
         run.snapshot(&context.filters()),
         "exit: 2\n--- stdout\n--- stderr\n\
          error: [HOME]/.config/palyra/palyra.toml:3: unknown key `run.max_turn`; did you mean `run.max_turns`? [config_unknown_key]\n\
-         hint: `palyra config list` shows every key\n"
+         hint: run `palyra config list` to see every key\n"
     );
 }
 

@@ -15,3 +15,4 @@ mod error_pages;
 mod oracles;
 mod system;
 mod tamper;
+mod wording;

@@ -119,7 +119,7 @@ pub(in crate::engine) fn carry_out(
         let _cancelled_when_dropped = cancel.drop_guard();
         match working.await {
             Ok(outcome) => outcome,
-            Err(died) if died.is_panic() => Err(AgentError::Internal(format!("the work on {id} broke off"))),
+            Err(died) if died.is_panic() => Err(AgentError::Internal(format!("the work on {id} was interrupted"))),
             // The runtime itself is going. Saying "cancelled" now could end a run that its next start goes on with.
             Err(_) => std::future::pending().await,
         }

@@ -39,7 +39,7 @@ impl AfterRun {
         };
         let run_id = self.machine.spec().run_id;
         if let Err(error) = self.note(Note::HooksAnswered(self.request.answered(&self.machine, results))).await {
-            tracing::error!(%run_id, error = %error.to_stable(), "what hooks said about the end of a run could not be recorded");
+            tracing::error!(%run_id, error = %error.to_stable(), "hook results for the end of a run could not be recorded");
         }
     }
 
@@ -79,7 +79,7 @@ impl Engine {
                 Ok(None) => {}
                 // The tape is at fault, today and tomorrow; the run itself is over all the same.
                 Err(error @ AgentError::BadTape { .. }) => {
-                    tracing::error!(%run_id, %error, "hooks cannot be told of the end of this run");
+                    tracing::error!(%run_id, %error, "hooks could not be notified of the end of this run");
                 }
                 Err(error) => return Err(error),
             }

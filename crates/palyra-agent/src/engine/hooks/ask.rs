@@ -27,7 +27,7 @@ pub(super) async fn all(
         let began = Instant::now();
         let said = one(runner, safety, &binding, &occurrence).await;
         if let HookSaid::Failed(failure) = &said {
-            tracing::warn!(hook = binding.id, plugin = binding.plugin_id, %failure, "a hook gave no answer that counts");
+            tracing::warn!(hook = binding.id, plugin = binding.plugin_id, %failure, "a hook gave no valid answer");
         }
         let ends = matches!(&said, HookSaid::Answered(answer) if answer.decision == HookDecision::FailRun);
         if let (HookSaid::Answered(HookAnswer { text: Some(text), .. }), Value::Object(payload)) =

@@ -63,7 +63,7 @@ fn render_run(out: &mut String, number: u32, run: &RunExport) {
     heading(out, 3, "Asked");
     block(out, "text", &run.prompt);
     for message in &run.messages {
-        heading(out, 3, "Written while it was at work");
+        heading(out, 3, "Sent while it was running");
         block(out, "text", message);
     }
     for call in &run.calls {
@@ -120,7 +120,7 @@ fn render_approval(out: &mut String, approval: &ApprovalExport) {
     item(out, "because", &code(&approval.reason));
     match (approval.decision, &approval.by) {
         (Some(decision), Some(by)) => item(out, "answered", &format!("{decision} by {}", code(by))),
-        _ if approval.closed_at.is_some() => item(out, "answered", "nobody; it was taken back"),
+        _ if approval.closed_at.is_some() => item(out, "answered", "nobody; it was withdrawn"),
         _ => item(out, "answered", "not yet"),
     }
 }

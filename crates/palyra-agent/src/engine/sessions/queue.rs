@@ -178,7 +178,7 @@ impl Engine {
             Ok(Worked::Through) => {}
             Ok(Worked::LookFirst(_)) => self.work_off_later(session_id),
             Err(error) => {
-                tracing::warn!(%session_id, error = %error.to_stable(), "the input waits on");
+                tracing::warn!(%session_id, error = %error.to_stable(), "the input stays queued");
                 self.work_off_later(session_id);
             }
         }

@@ -60,14 +60,14 @@ impl Engine {
                 Ok(Worked::LookFirst(ahead)) => seen = Some(self.look_ahead(*ahead).await),
                 Err(_) if self.shared.stopping.is_cancelled() => return,
                 Err(error) if error.to_stable().category == ErrorCategory::Availability => {
-                    tracing::warn!(%session_id, error = %error.to_stable(), "what waits in the session cannot be taken now");
+                    tracing::warn!(%session_id, error = %error.to_stable(), "the session's queue cannot be processed now");
                     tokio::select! {
                         () = self.shared.stopping.cancelled() => return,
                         () = tokio::time::sleep(TRY_AGAIN) => {}
                     }
                 }
                 Err(error) => {
-                    tracing::error!(%session_id, error = %error.to_stable(), "what waits in the session cannot be worked off");
+                    tracing::error!(%session_id, error = %error.to_stable(), "the session's queue could not be processed");
                     return;
                 }
             }
@@ -156,7 +156,7 @@ impl Engine {
         error: &AgentError,
     ) -> Result<(), AgentError> {
         let error = error.to_stable();
-        tracing::warn!(%session_id, %error, "no run can be made of what was written");
+        tracing::warn!(%session_id, %error, "cannot start a run from the queued input");
         let failed = InputsFailed { session_id, input_ids, error };
         let record = self.session_record(kind::INPUT_FAILED, session_id, &failed)?;
         self.shared.options.journal.append(vec![record]).await?;

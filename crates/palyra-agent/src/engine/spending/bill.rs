@@ -76,7 +76,7 @@ impl Meter {
         };
         let notices = reservation.settle(micro_usd).notices();
         for notice in &notices {
-            tracing::warn!(notice, "a budget needs a look");
+            tracing::warn!(notice, "a budget needs attention");
         }
         (usage, Cost { micro_usd, assumed, closes: vec![name], notices })
     }

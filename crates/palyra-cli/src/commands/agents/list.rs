@@ -16,13 +16,13 @@ pub(super) async fn execute(client: &Client, context: &Context) -> Result<ExitCo
     if !console.is_text() {
         console.list(&page, &page.agents)?;
     } else if page.agents.is_empty() {
-        console.remark("no agents; set one up with: palyra agents set NAME --instructions \"…\"");
+        console.remark("no agents; create one with: palyra agents set NAME --instructions \"…\"");
     } else {
         let rows: Vec<_> = page.agents.iter().map(row).collect();
         let lines = table::lines(["AGENT", "NAME", "MODEL", "MODE", "TOOLS", "CHANGED (UTC)"], &rows);
         lines.iter().try_for_each(|line| console.line(line))?;
         if let Some(after) = &page.next_after {
-            console.remark(&format!("there are more, after {after}; --output json shows how to go on"));
+            console.remark(&format!("more agents follow after {after}; use `--output json` to page through them"));
         }
     }
     Ok(ExitCode::Ok)

@@ -16,8 +16,8 @@ use crate::error::CliError;
 use crate::launcher;
 
 const EXAMPLES: &str = "\
-An agent gives its runs instructions that count as yours, a model, a directory, the loosest mode they have and the only tools they
-may use. The agent `main` is that of runs which name no other. Routes of models.toml and budgets go by its name.
+An agent defines instructions that count as yours, a model, a working directory, the loosest mode of its runs and the only
+tools they may use. Runs that name no agent use `main`. Routes in models.toml and budgets refer to agents by name.
 
 Examples:
   palyra agents set reviewer --instructions \"Read only, and say what is risky.\" --tool 'palyra.fs.read' --mode strict
@@ -33,9 +33,9 @@ pub(crate) enum AgentsCommand {
     List,
     /// Show everything about an agent
     Show(NameArgument),
-    /// Set an agent up, or change the parts of it that you name
+    /// Create an agent, or change the given fields of one
     Set(Box<set::SetArguments>),
-    /// Remove an agent and the bindings that name it; runs at work go on
+    /// Remove an agent and the bindings that name it; its active runs continue
     Remove(NameArgument),
 }
 

@@ -13,10 +13,10 @@ pub(super) async fn execute(agent: AgentName, client: &Client, context: &Context
     if context.console.is_text() {
         let bindings = match removed.removed_bindings {
             0 => String::new(),
-            1 => ", and 1 binding with it".to_owned(),
-            more => format!(", and {more} bindings with it"),
+            1 => " and 1 binding".to_owned(),
+            more => format!(" and {more} bindings"),
         };
-        context.console.line(&format!("agent {} is removed{bindings}", removed.agent.agent_id))?;
+        context.console.line(&format!("Removed agent {}{bindings}", removed.agent.agent_id))?;
     } else {
         context.console.document(&removed)?;
     }

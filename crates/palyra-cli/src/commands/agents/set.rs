@@ -24,31 +24,31 @@ pub(crate) struct SetArguments {
     /// The agent's name: a-z, 0-9, - and _
     #[arg(value_name = "AGENT")]
     agent: AgentName,
-    /// Take everything from this file (TOML: name, instructions, model, mode, workspace, tools)
+    /// Read the whole definition from this file (TOML: name, instructions, model, mode, workspace, tools)
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// Its name for people
+    /// Display name
     #[arg(long)]
     name: Option<String>,
-    /// What is said to the model at the beginning of every run
+    /// Instructions given to the model at the start of every run
     #[arg(long, value_name = "TEXT")]
     instructions: Option<String>,
-    /// The same from a file; `-` reads standard input
+    /// Read the instructions from a file; `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with = "instructions")]
     instructions_file: Option<PathBuf>,
-    /// The model where neither the run nor its session names one
+    /// Model for runs whose session and command name none
     #[arg(long)]
     model: Option<String>,
     /// The loosest mode of its runs: open, guarded or strict
     #[arg(long)]
     mode: Option<RunMode>,
-    /// The directory to work in where neither the run nor its session names one
+    /// Working directory for runs whose session and command name none
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
-    /// A tool that its runs may use, and no others; a name may end in `*`; may be given several times
+    /// Restrict its runs to this tool; a name may end in `*`; may be repeated
     #[arg(long = "tool", value_name = "TOOL")]
     tools: Vec<String>,
-    /// Leave this out from now on; may be given several times
+    /// Clear this field; may be repeated
     #[arg(long, value_name = "FIELD")]
     clear: Vec<Field>,
 }
@@ -92,8 +92,8 @@ pub(super) async fn execute(arguments: SetArguments, client: &Client, context: &
     let params = changed(before, arguments, context)?;
     let agent: AgentView = client.execute_at(&Command::AgentSet(params), Some(version)).await?;
     if context.console.is_text() {
-        let word = if version == 0 { "is set up" } else { "is changed" };
-        context.console.line(&format!("agent {} {word}, version {}", agent.agent_id, agent.version))?;
+        let word = if version == 0 { "Created" } else { "Updated" };
+        context.console.line(&format!("{word} agent {}, version {}", agent.agent_id, agent.version))?;
     } else {
         context.console.document(&agent)?;
     }
@@ -115,7 +115,7 @@ fn params(agent: AgentView) -> SetAgentParams {
 
 fn from_file(text: &str) -> Result<SetAgentParams, CliError> {
     let AgentFile { name, instructions, model, mode, workspace, tools } = toml::from_str(text).map_err(|error| {
-        let reason = format!("the file does not describe an agent: {}", error.message());
+        let reason = format!("the file is not a valid agent definition: {}", error.message());
         CliError::Usage { reason, usage: None }
     })?;
     Ok(SetAgentParams { agent_id: String::new(), name, instructions, model, mode, workspace, tools })

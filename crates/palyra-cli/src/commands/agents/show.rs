@@ -34,7 +34,7 @@ fn lines(agent: &AgentView) -> Vec<String> {
             lines.push(format!("{field:<10} {}", shortened(value, 300)));
         }
     }
-    let tools = if agent.tools.is_empty() { "all that policy permits".to_owned() } else { agent.tools.join(" ") };
+    let tools = if agent.tools.is_empty() { "all tools that policy permits".to_owned() } else { agent.tools.join(" ") };
     lines.push(format!("tools      {}", plain(&tools)));
     let (version, by) = (agent.version, shortened(&agent.updated_by, 60));
     lines.push(format!("changed    {} UTC by {by}, version {version}", instant(agent.updated_at)));

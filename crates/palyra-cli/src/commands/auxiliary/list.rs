@@ -16,7 +16,7 @@ use crate::resolve;
 /// Which tasks.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// How many at most
+    /// Maximum number of tasks
     #[arg(long, value_name = "COUNT", value_parser = numbers::at_least::<u32>(1))]
     limit: Option<u32>,
     /// pending, running, succeeded, failed or cancelled

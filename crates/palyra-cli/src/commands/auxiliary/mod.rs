@@ -11,8 +11,8 @@ use crate::error::CliError;
 use crate::launcher;
 
 const EXAMPLES: &str = "\
-Kinds: summary, recall_search, classification, extraction, objective_judge, vision. docs/auxiliary.md says what
-each takes and gives.
+Kinds: summary, recall_search, classification, extraction, objective_judge, vision. docs/auxiliary.md describes the input
+and output of each.
 
 Examples:
   echo '{\"text\":\"late again\",\"labels\":[\"glad\",\"cross\"]}' | palyra auxiliary run classification --input -
@@ -23,7 +23,7 @@ Examples:
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum AuxiliaryCommand {
-    /// Give a task to a model without tools, and print what fits its contract
+    /// Give a task to a model without tools, and print its validated output
     Run(run::RunArguments),
     /// List tasks, newest first
     List(list::ListArguments),

@@ -29,7 +29,7 @@ pub(crate) struct RunArguments {
     /// The session it belongs to: an id, its beginning or its end, a key, or `last`
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
-    /// Another model than the one that fits the kind
+    /// Model to use instead of the default for the kind
     #[arg(long)]
     model: Option<String>,
 }
@@ -70,5 +70,5 @@ fn read(file: &Path, context: &Context) -> Result<Value, CliError> {
     if text.len() as u64 > MAX_INPUT_BYTES {
         return Err(wrong(format!("the input is larger than {} MiB", MAX_INPUT_BYTES >> 20)));
     }
-    serde_json::from_str(&text).map_err(|error| wrong(format!("the input is not JSON: {error}")))
+    serde_json::from_str(&text).map_err(|error| wrong(format!("the input is not valid JSON: {error}")))
 }

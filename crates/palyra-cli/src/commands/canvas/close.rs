@@ -26,7 +26,7 @@ pub(super) async fn execute(
     let id = resolve::canvas(client, &arguments.canvas).await?;
     let canvas: CanvasView = client.execute(&Command::CanvasClose(About::only(id))).await?;
     if context.console.is_text() {
-        context.console.line(&format!("canvas {} is closed", canvas.canvas_id))?;
+        context.console.line(&format!("Closed canvas {}", canvas.canvas_id))?;
     } else {
         context.console.document(&canvas)?;
     }

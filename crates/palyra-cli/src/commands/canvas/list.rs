@@ -38,7 +38,7 @@ pub(super) async fn execute(
     if !console.is_text() {
         console.list(&page, &page.canvases)?;
     } else if page.canvases.is_empty() {
-        console.remark("no agent shows anything");
+        console.remark("no open canvases");
     } else {
         let rows: Vec<_> = page.canvases.iter().map(row).collect();
         let lines = table::lines(["CANVAS", "VERSION", "CHANGED (UTC)", "STATE", "TITLE"], &rows);

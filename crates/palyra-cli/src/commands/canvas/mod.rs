@@ -13,30 +13,30 @@ use crate::error::CliError;
 use crate::launcher;
 
 const EXAMPLES: &str = "\
-An agent may show a page: tables, charts, a form to fill in, the questions that wait for you. `open`
-makes a link for a browser. Whoever has the link needs nothing else, so it is good for one page and
-for a while only. It ends with the page, and with the credential that it was made with.
+An agent can show a page, called a canvas: tables, charts, forms, pending approvals. `open`
+creates a link for a browser. Anyone with the link can open the page without logging in, so a link
+is valid for one page and a limited time, and ends with the page or the credential that created it.
 
 CANVAS is an id, its beginning or its end, or `last`.
 
 Examples:
   palyra canvas list
   palyra canvas show last              as text, here
-  palyra canvas open last              a link for looking
-  palyra canvas open last --act        a link for filling in forms and answering questions
+  palyra canvas open last              a read-only link
+  palyra canvas open last --act        a link that can submit forms and answer approvals
   palyra canvas close last";
 
 /// What to do with canvases.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum CanvasCommand {
-    /// List canvases that are shown, newest first
+    /// List open canvases, newest first
     List(list::ListArguments),
     /// Show a canvas as text
     Show(show::ShowArguments),
-    /// Make a link under which a browser shows a canvas
+    /// Create a link that shows a canvas in a browser
     Open(open::OpenArguments),
-    /// Close a canvas and end its links
+    /// Close a canvas and revoke its links
     Close(close::CloseArguments),
 }
 

@@ -18,10 +18,10 @@ pub(crate) struct OpenArguments {
     /// The canvas
     #[arg(value_name = "CANVAS")]
     canvas: String,
-    /// Let whoever has the link fill in forms and answer questions in your name
+    /// Let anyone with the link submit forms and answer approvals on your behalf
     #[arg(long)]
     act: bool,
-    /// How many minutes the link is good, at most a day
+    /// Minutes until the link expires, at most a day
     #[arg(long, value_name = "MINUTES", default_value_t = 60, value_parser = numbers::between::<u64>(1, 1440))]
     minutes: u64,
 }
@@ -39,10 +39,10 @@ pub(super) async fn execute(
     if console.is_text() {
         console.line(&link.url)?;
         let may = match link.access {
-            CanvasAccess::Read => "to look at; `--act` makes one that takes answers",
-            CanvasAccess::Act => "to act in your name",
+            CanvasAccess::Read => "read-only; use `--act` for one that can submit forms",
+            CanvasAccess::Act => "and it can act on your behalf",
         };
-        console.remark(&format!("good until {} (UTC) for whoever has it, {may}", instant(link.expires_at)));
+        console.remark(&format!("valid until {} (UTC) for anyone who has it, {may}", instant(link.expires_at)));
     } else {
         console.document(&link)?;
     }

@@ -41,7 +41,7 @@ pub(super) async fn execute(
         context.console.line(line)?;
     }
     if detail.canvas.label.integrity == Integrity::Untrusted {
-        context.console.remark("the agent had read texts of strangers, who may have chosen what stands above");
+        context.console.remark("the agent had read untrusted content, which may have influenced this page");
     }
     if let Some(at) = detail.canvas.closed_at {
         context.console.remark(&format!("closed {} (UTC)", instant(at)));

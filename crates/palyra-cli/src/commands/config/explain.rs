@@ -15,11 +15,11 @@ pub(super) fn execute(key: &str, context: &Context) -> Result<(), CliError> {
     console.line(&format!("{} = {}", entry.key, entry.value))?;
     console.line(&format!("  from      {}", entry.source))?;
     console.line(&format!("  default   {}", entry.default))?;
-    console.line(&format!("  takes     {}", entry.expected))?;
+    console.line(&format!("  expects   {}", entry.expected))?;
     console.line(&format!("  env       {}", entry.environment_variables.join(", ")))?;
     console.line(match entry.restart {
-        Restart::Needed => "  change    seen by the daemon at its next start",
-        Restart::NotNeeded => "  change    seen by the next command or run",
+        Restart::Needed => "  change    takes effect when the daemon restarts",
+        Restart::NotNeeded => "  change    takes effect for the next command or run",
     })?;
     console.line(&format!("  {}", entry.doc))
 }

@@ -31,11 +31,11 @@ pub(crate) enum ConfigCommand {
     List,
     /// Print the value of one key
     Get(KeyArgument),
-    /// Change a key in the file; comments are kept, and a wrong value is refused
+    /// Set a key in the file, keeping comments; an invalid value is refused
     Set(set::SetArguments),
-    /// Remove a key from the file, so that profile and default count again
+    /// Remove a key from the file, so that the profile or default applies
     Unset(KeyArgument),
-    /// Say everything about one key: what it does, its value, why it has it, how to change it
+    /// Explain one key: what it does, its value, where the value comes from, how to change it
     Explain(KeyArgument),
     /// Check the file and the environment
     Validate,
@@ -73,7 +73,12 @@ fn report(edit: &palyra_common::config::ConfigEdit, context: &Context) -> Result
         }));
     }
     if edit.before == edit.after {
-        return console.line(&format!("{} stays {} in `{}`", edit.key, edit.after, edit.path.display()));
+        return console.line(&format!(
+            "unchanged: {} is already {} in `{}`",
+            edit.key,
+            edit.after,
+            edit.path.display()
+        ));
     }
     console.line(&format!("{}: {} → {} in `{}`", edit.key, edit.before, edit.after, edit.path.display()))?;
     if let Some(variable) = &edit.overridden_by {
@@ -81,7 +86,7 @@ fn report(edit: &palyra_common::config::ConfigEdit, context: &Context) -> Result
     }
     let restart = palyra_common::config::find_key(edit.key).map(|key| key.restart);
     if restart == Some(palyra_common::config::Restart::Needed) {
-        console.remark("note: a running daemon sees it after `palyra daemon stop` and the next start");
+        console.remark("note: takes effect when the daemon restarts; stop it with `palyra daemon stop`");
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ pub(super) async fn execute(client: &Client, context: &Context) -> Result<ExitCo
     if !console.is_text() {
         console.list(&page, &page.devices)?;
     } else if page.devices.is_empty() {
-        console.remark("no device has a certificate yet");
+        console.remark("no devices with a certificate");
     } else {
         let rows: Vec<_> = page.devices.iter().map(row).collect();
         let lines = table::lines(["DEVICE", "ROLE", "FOR", "ISSUED (UTC)", "STATE"], &rows);

@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::launcher;
 
 const EXAMPLES: &str = "\
-A device shows its certificate instead of a token, over QUIC and wherever TLS is spoken. One that is lost is revoked: its connections end at once.
+A device presents its certificate instead of a token, over QUIC and TLS. Revoking a lost device closes its connections at once.
 
 Examples:
   palyra devices list
@@ -23,7 +23,7 @@ Examples:
 pub(crate) enum DevicesCommand {
     /// List devices that have a certificate, newest first
     List,
-    /// Make the certificates of a device worthless
+    /// Revoke the certificates of a device
     Revoke(revoke::RevokeArguments),
 }
 

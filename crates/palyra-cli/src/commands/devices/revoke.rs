@@ -24,7 +24,7 @@ pub(super) async fn execute(
 ) -> Result<ExitCode, CliError> {
     let device: DeviceView = client.execute(&Command::DeviceRevoke(About::only(arguments.device))).await?;
     if context.console.is_text() {
-        context.console.line(&format!("device {} is revoked", device.device_id))?;
+        context.console.line(&format!("Revoked device {}", device.device_id))?;
     } else {
         context.console.document(&device)?;
     }

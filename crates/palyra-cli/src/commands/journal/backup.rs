@@ -30,10 +30,10 @@ pub(super) async fn execute(arguments: &BackupArguments, context: &Context) -> R
     if context.console.is_text() {
         let records = counted(usize::try_from(done.records).unwrap_or(usize::MAX), "record");
         context.console.line(&format!(
-            "{records}, {} segments, {} artifacts, {} bytes in `{}`",
+            "Backed up {records}, {} segments and {} artifacts ({} bytes) to `{}`",
             done.segments, done.artifacts, done.bytes, done.dest
         ))?;
-        context.console.remark(&format!("check it: PALYRA_STATE_ROOT={} palyra journal verify", done.dest));
+        context.console.remark(&format!("next: PALYRA_STATE_ROOT={} palyra journal verify", done.dest));
     } else {
         context.console.document(&done)?;
     }

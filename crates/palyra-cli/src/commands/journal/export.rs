@@ -16,7 +16,7 @@ const PAGE_BYTES: usize = 1 << 20;
 /// Which records.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
-    /// Begin at this position
+    /// Start at this position
     #[arg(long, default_value_t = 1, value_name = "SEQ", value_parser = numbers::at_least::<u64>(1))]
     from_seq: u64,
 }
@@ -37,6 +37,6 @@ pub(super) fn execute(arguments: &ExportArguments, context: &Context) -> Result<
             context.console.wipe_progress();
             return Ok(ExitCode::Ok);
         }
-        context.console.progress(&format!("exporting … {} of {total} records", from - 1));
+        context.console.progress(&format!("exporting… {} of {total} records", from - 1));
     }
 }

@@ -20,8 +20,8 @@ use crate::error::CliError;
 const EXAMPLES: &str = "\
 Examples:
   palyra journal tail -n 5
-  palyra journal verify                      exit code 7 when something is wrong
-  palyra journal prove 42 > record-42.json   a proof that stands on its own
+  palyra journal verify                      exit code 7 if it finds a problem
+  palyra journal prove 42 > record-42.json   a self-contained proof
   palyra journal backup /mnt/backup/palyra";
 
 /// What to do with the journal.
@@ -30,15 +30,15 @@ Examples:
 pub(crate) enum JournalCommand {
     /// Print the newest records
     Tail(tail::TailArguments),
-    /// Check every record, signature and derived table; name the position of everything that is wrong
+    /// Check every record, signature and derived table, and report the position of each problem
     Verify(verify::VerifyArguments),
     /// Print a proof that one record is in the journal, or check such a proof
     Prove(prove::ProveArguments),
     /// Print all records, one JSON document per line
     Export(export::ExportArguments),
-    /// Copy the journal while it is in use
+    /// Back up the journal while it is in use
     Backup(backup::BackupArguments),
-    /// Put a backup in place; refuses to overwrite a journal
+    /// Restore a backup; refuses to overwrite a journal
     Restore(restore::RestoreArguments),
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct ProveArguments {
     /// The record's position in the journal
     #[arg(value_name = "SEQ", required_unless_present = "check", value_parser = numbers::at_least::<u64>(1))]
     seq: Option<u64>,
-    /// Check a proof that was printed earlier, without the journal
+    /// Check a printed proof, without the journal
     #[arg(long, value_name = "FILE", conflicts_with = "seq")]
     check: Option<PathBuf>,
 }
@@ -35,14 +35,14 @@ fn check(file: &Path, context: &Context) -> Result<ExitCode, CliError> {
     let unreadable = |source| CliError::File { doing: "read", path: file.to_owned(), source };
     let text = std::fs::read(file).map_err(unreadable)?;
     let proof: InclusionProof = serde_json::from_slice(&text).map_err(|error| CliError::File {
-        doing: "find a proof in",
+        doing: "read a proof from",
         path: file.to_owned(),
         source: error.into(),
     })?;
     proof.verify()?;
     if context.console.is_text() {
         context.console.line(&format!(
-            "proven: record {} ({}) is among the {} records that key {} signed",
+            "OK: record {} ({}) is one of the {} records signed with key {}",
             proof.record.seq,
             crate::console::one_line(&proof.record.kind),
             proof.checkpoint.count,

@@ -11,17 +11,17 @@ use crate::error::CliError;
 /// Where from.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArguments {
-    /// A directory that `palyra journal backup` made
+    /// A directory created by `palyra journal backup`
     #[arg(value_name = "DIR")]
     from: PathBuf,
 }
 
 pub(super) fn execute(arguments: &RestoreArguments, context: &Context) -> Result<ExitCode, CliError> {
     let from = context.environment.absolute(&arguments.from);
-    context.console.progress("verifying and restoring …");
+    context.console.progress("verifying and restoring…");
     let report = palyra_journal::restore(&from, context.state_root()?, SystemClock.now())?;
     if context.console.is_text() {
-        context.console.line(&format!("{} records restored to `{}`", report.records, report.path.display()))?;
+        context.console.line(&format!("Restored {} records to `{}`", report.records, report.path.display()))?;
     } else {
         context.console.document(&report)?;
     }

@@ -18,7 +18,7 @@ pub(crate) struct TailArguments {
     /// How many of the newest records
     #[arg(short = 'n', long, alias = "limit", default_value_t = 10, value_name = "COUNT", value_parser = numbers::at_least::<u32>(1))]
     count: u32,
-    /// Wait for records that are yet to come; needs the daemon
+    /// Follow new records; needs the daemon
     #[arg(short, long)]
     follow: bool,
 }

@@ -22,10 +22,10 @@ use crate::render::text::{counted, shortened};
 /// How to verify.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArguments {
-    /// Also compare with an anchor or checkpoint that was kept elsewhere; reveals a rollback to an older copy
+    /// Also compare with an anchor or checkpoint kept elsewhere; detects a rollback to an older copy
     #[arg(long, value_name = "FILE")]
     anchor: Option<PathBuf>,
-    /// Read the files directly even if a daemon runs
+    /// Read the files directly, even if a daemon is running
     #[arg(long)]
     offline: bool,
 }
@@ -63,7 +63,7 @@ async fn by_daemon(client: &Client, console: &Console) -> Result<VerifyReport, C
         }
     }
     // A stream that ends in good order without a report must not pass for a sound journal.
-    let (doing, message) = ("verifying the journal", "it ended without a report".to_owned());
+    let (doing, message) = ("verifying the journal", "the daemon sent no report".to_owned());
     Err(ClientError::Malformed { doing, message }.into())
 }
 
@@ -80,7 +80,7 @@ async fn directly(root: &Path, anchor: Option<PathBuf>, console: &Console) -> Re
 
 fn show(progress: VerifyProgress, console: &Console) {
     let percent = progress.done.saturating_mul(100) / progress.total.max(1);
-    console.progress(&format!("verifying … {} of {} records, {percent} %", progress.done, progress.total));
+    console.progress(&format!("verifying… {} of {} records, {percent} %", progress.done, progress.total));
 }
 
 fn lines(report: &VerifyReport, console: &Console) -> Vec<String> {
@@ -93,22 +93,25 @@ fn lines(report: &VerifyReport, console: &Console) -> Vec<String> {
         })
         .collect();
     if report.more_problems {
-        lines.push("… and more problems than are listed".to_owned());
+        lines.push("… and more problems".to_owned());
     }
+    let records = counted(usize::try_from(report.records).unwrap_or(usize::MAX), "record");
     let checked = format!(
-        "{}, {}, {}, {}",
-        counted(usize::try_from(report.records).unwrap_or(usize::MAX), "record"),
+        "{}, {}, {}",
         counted(usize::try_from(report.checkpoints).unwrap_or(usize::MAX), "signed checkpoint"),
         counted(usize::try_from(report.segments).unwrap_or(usize::MAX), "archived segment"),
         counted(report.projections.len(), "derived table family").replace("familys", "families"),
     );
     lines.push(match report.problems.len() {
-        0 => format!("{}: {checked}", console.styled(Style::Good, "sound")),
-        found => format!("{}: {checked}", console.styled(Style::Bad, &counted(found, "problem"))),
+        0 => format!("{}: {records} verified ({checked})", console.styled(Style::Good, "OK")),
+        found => {
+            let found = counted(found, "problem");
+            format!("{}: {found} in {records} ({checked})", console.styled(Style::Bad, "FAILED"))
+        }
     });
     if !report.unchecked_projections.is_empty() {
         let names = shortened(&report.unchecked_projections.join(", "), 200);
-        lines.push(format!("not compared, because that needs the running daemon and a sound log: {names}"));
+        lines.push(format!("not checked, because that needs a running daemon and an intact log: {names}"));
     }
     lines
 }
@@ -134,7 +137,7 @@ mod tests {
         let console = Console::for_tests();
         assert_eq!(
             lines(&sound, &console),
-            ["sound: 20 records, 1 signed checkpoint, 0 archived segments, 1 derived table family"]
+            ["OK: 20 records verified (1 signed checkpoint, 0 archived segments, 1 derived table family)"]
         );
         let problem = ProblemView {
             position: "record 4".to_owned(),
@@ -151,8 +154,8 @@ mod tests {
             lines(&broken, &console),
             [
                 "record 4: the payload was changed [hash_mismatch]",
-                "1 problem: 20 records, 1 signed checkpoint, 0 archived segments, 0 derived table families",
-                "not compared, because that needs the running daemon and a sound log: runs",
+                "FAILED: 1 problem in 20 records (1 signed checkpoint, 0 archived segments, 0 derived table families)",
+                "not checked, because that needs a running daemon and an intact log: runs",
             ]
         );
     }

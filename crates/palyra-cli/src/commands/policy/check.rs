@@ -23,7 +23,7 @@ pub(super) fn execute(arguments: &CheckArguments, context: &Context) -> Result<E
     let (policies, templates) = (set.entries().count(), set.templates().count());
     let console = &context.console;
     if console.is_text() {
-        console.line(&format!("{policies} policies and {templates} templates are in order (set {})", set.digest()))?;
+        console.line(&format!("OK: {policies} policies and {templates} templates (set {})", set.digest()))?;
     } else {
         console.document(&json!({ "policies": policies, "templates": templates, "policy_set": set.digest() }))?;
     }

@@ -24,7 +24,7 @@ pub(super) fn execute(arguments: &DiffArguments, context: &Context) -> Result<Ex
     if !console.is_text() {
         console.list(&difference, &difference.changes)?;
     } else if difference.is_empty() {
-        console.line("both mean the same")?;
+        console.line("no differences")?;
     } else {
         console.piece(&plain(&difference.to_string()))?;
     }

@@ -63,7 +63,7 @@ fn read(file: &Path, context: &Context) -> Result<Request, CliError> {
         opened.take(limit).read_to_string(&mut text).map_err(unusable)?;
     }
     serde_json::from_str(&text)
-        .map_err(|error| CliError::Usage { reason: format!("not a request: {error}"), usage: None })
+        .map_err(|error| CliError::Usage { reason: format!("not a valid request: {error}"), usage: None })
 }
 
 fn show(request: &Request, explanation: &Explanation, context: &Context) -> Result<(), CliError> {
@@ -90,6 +90,6 @@ fn show(request: &Request, explanation: &Explanation, context: &Context) -> Resu
         let line = format!("  {outcome}: {} ({}) at {}", policy.id, role.unwrap_or_default(), policy.at);
         console.line(&one_line(&line))?;
     }
-    let rest = format!("  {others} more policies concern `{}` and do not apply", request.action);
+    let rest = format!("  {others} more policies for `{}` do not apply", request.action);
     console.line(&console.styled(Style::Dim, &rest))
 }

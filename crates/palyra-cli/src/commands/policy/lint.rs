@@ -30,7 +30,7 @@ pub(super) fn execute(arguments: &LintArguments, context: &Context) -> Result<Ex
             console.line(&one_line(&line))?;
         }
         if findings.is_empty() {
-            console.line("nothing to point out")?;
+            console.line("no warnings")?;
         }
     } else {
         console.list(&findings, &findings)?;

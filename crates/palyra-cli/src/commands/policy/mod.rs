@@ -22,15 +22,15 @@ use crate::error::CliError;
 
 const EXAMPLES: &str = "\
 Examples:
-  palyra policy check                             are the policies in force in order?
+  palyra policy check                             are the policies in force valid?
   palyra policy explain --tool mcp.mail.send --server mail --arg to=eve@example.org \\
-      --sink to=destination --from to=untrusted   what would happen, and why?
+      --sink to=destination --from to=untrusted   what would be decided, and why?
   palyra policy explain --decision last/t1c1      why was that decided?
   palyra policy simulate new-policies/            which past decisions would be different?
-  palyra policy prove new-policies/               does the change only narrow?
+  palyra policy prove new-policies/               does the change only restrict?
 
-A proposal is a directory that would replace the operator's, or one `*.cedar` file that would join it.
-Exit code 7: lint found something, a case failed, or the proposal widens.";
+A proposal is a directory that would replace the operator's, or one `*.cedar` file that would be added to it.
+Exit code 7: lint has warnings, a test failed, or the proposal permits more.";
 
 /// What to do with policies.
 #[derive(Debug, Subcommand)]
@@ -38,17 +38,17 @@ Exit code 7: lint found something, a case failed, or the proposal widens.";
 pub(crate) enum PolicyCommand {
     /// Load and validate the policies in force, or a proposal
     Check(check::CheckArguments),
-    /// Say how a request is decided, and which policies matter
+    /// Explain how a request is decided, and by which policies
     Explain(Box<explain::ExplainArguments>),
-    /// Point out what is allowed in policies but probably not meant
+    /// Warn about valid policies that are probably mistakes
     Lint(lint::LintArguments),
-    /// Run the cases of `*.policy-test.toml` files
+    /// Run the tests in `*.policy-test.toml` files
     Test(test::TestArguments),
     /// Show how a proposal differs from the policies in force
     Diff(diff::DiffArguments),
-    /// Decide everything in the journal again with a proposal, and list what would change
+    /// Replay past decisions with a proposal, and list what would change
     Simulate(simulate::SimulateArguments),
-    /// Show that a proposal permits nothing new, or find a request that shows the opposite
+    /// Prove that a proposal permits nothing new, or find a counterexample
     Prove(prove::ProveArguments),
 }
 

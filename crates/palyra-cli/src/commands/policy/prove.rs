@@ -28,7 +28,7 @@ pub(super) fn execute(arguments: &ProveArguments, context: &Context) -> Result<E
     let (base, proposed) = match &arguments.proposals[..] {
         [base, proposed] => (sets::proposed(base, context)?, sets::proposed(proposed, context)?),
         [proposed] => (sets::in_force(context)?, sets::proposed(proposed, context)?),
-        _ => return Err(CliError::Usage { reason: "one or two proposals are compared".to_owned(), usage: None }),
+        _ => return Err(CliError::Usage { reason: "expected one or two proposals".to_owned(), usage: None }),
     };
     let environment = &context.environment;
     let solver = SolverProgram::find(environment.get(env_vars::PALYRA_SMT_SOLVER), environment.get("PATH"))?;
@@ -42,7 +42,7 @@ pub(super) fn execute(arguments: &ProveArguments, context: &Context) -> Result<E
         Proof::Narrows { kinds, solved } => {
             if console.is_text() {
                 console.line(&format!(
-                    "narrows: nothing is permitted that was not, and nothing unasked that was asked about ({kinds} kinds of requests, {solved} by solver)"
+                    "OK: the proposal permits nothing new and drops no approval ({kinds} kinds of requests, {solved} by solver)"
                 ))?;
             }
             Ok(ExitCode::Ok)
@@ -60,9 +60,9 @@ fn show(example: &CounterExample, context: &Context) -> Result<(), CliError> {
     let console = &context.console;
     let how = match example.widening {
         Widening::Permits => "permits what was denied",
-        Widening::StopsAsking => "no longer asks",
+        Widening::StopsAsking => "no longer requires approval",
     };
-    console.line(&format!("widens: for `{}` the proposal {how}, for example:", example.action))?;
+    console.line(&format!("NOT OK: for `{}` the proposal {how}, for example:", example.action))?;
     match &example.request {
         Some(request) => {
             let text =
@@ -71,8 +71,7 @@ fn show(example: &CounterExample, context: &Context) -> Result<(), CliError> {
         }
         None => {
             console.line(&plain(&example.values))?;
-            console
-                .remark("note: these are the solver's values; no ordinary request with them was decided differently");
+            console.remark("note: these are the solver's values; no regular request with them was decided differently");
         }
     }
     for (whose, decision) in [("in force", &example.base), ("proposed", &example.proposed)] {

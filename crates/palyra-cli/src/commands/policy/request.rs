@@ -20,25 +20,25 @@ pub(crate) struct CallArguments {
     /// The tool that is called
     #[arg(long, value_name = "NAME")]
     pub(super) tool: Option<String>,
-    /// The outside server it belongs to
+    /// The MCP server it belongs to
     #[arg(long, value_name = "NAME", requires = "tool")]
     server: Option<String>,
     /// An argument of the call; may be repeated
     #[arg(long = "arg", value_name = "NAME=VALUE", requires = "tool")]
     arguments: Vec<String>,
-    /// What an argument decides: destination, command, path, credential, amount or content
+    /// What an argument controls: destination, command, path, credential, amount or content
     #[arg(long = "sink", value_name = "NAME=KIND", requires = "tool")]
     sinks: Vec<String>,
     /// Where an argument's value comes from: trusted, tool_trusted, pointed, variable, invented or untrusted
     #[arg(long = "from", value_name = "NAME=PROVENANCE", requires = "tool")]
     provenances: Vec<String>,
-    /// The effect matters outside the run
+    /// The effect reaches outside the run
     #[arg(long, requires = "tool")]
     consequential: bool,
     /// The run has read untrusted text
     #[arg(long, requires = "tool")]
     tainted: bool,
-    /// Something that was read looks like an attack: instruction_override, role_marker, tool_call_lookalike, hidden_text, exfiltration or concealment
+    /// Signal of an attack in text that was read: instruction_override, role_marker, tool_call_lookalike, hidden_text, exfiltration or concealment
     #[arg(long = "signal", value_name = "KIND", requires = "tool")]
     signals: Vec<String>,
     /// The run's stated intent does not cover the call
@@ -126,7 +126,7 @@ fn usage(reason: String) -> CliError {
 }
 
 fn pair<'a>(option: &str, given: &'a str) -> Result<(&'a str, &'a str), CliError> {
-    given.split_once('=').ok_or_else(|| usage(format!("{option} takes NAME=VALUE, not `{given}`")))
+    given.split_once('=').ok_or_else(|| usage(format!("{option} expects NAME=VALUE, not `{given}`")))
 }
 
 /// What a list of `NAME=WORD` says about a name.

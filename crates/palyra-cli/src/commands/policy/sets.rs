@@ -28,7 +28,7 @@ pub(super) fn proposed(proposal: &Path, context: &Context) -> Result<PolicySet, 
     let path = context.environment.absolute(proposal);
     let sources = if path.is_dir() {
         if fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_none()) {
-            let note = format!("note: `{}` is empty, so this is about the shipped policies alone", path.display());
+            let note = format!("note: `{}` is empty, so only the shipped policies apply", path.display());
             context.console.remark(&note);
         }
         PolicySources::shipped().with_directory(path)

@@ -57,7 +57,7 @@ pub(super) fn execute(arguments: &SimulateArguments, context: &Context) -> Resul
         let (changed, considered) = (outcome.changed.len(), outcome.considered);
         console.line(&format!("{changed} of {considered} past decisions would be different"))?;
         if outcome.unreadable > 0 {
-            console.remark(&format!("note: {} decisions do not say what was asked", outcome.unreadable));
+            console.remark(&format!("note: skipped {} decisions that do not record their request", outcome.unreadable));
         }
     } else {
         console.list(&outcome, &outcome.changed)?;

@@ -14,7 +14,7 @@ use crate::error::CliError;
 /// Which cases.
 #[derive(Debug, Args)]
 pub(crate) struct TestArguments {
-    /// Files of cases; without any, the shipped ones and those beside the policies
+    /// Test files [default: the shipped ones and those next to the policies]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Test this directory or file instead of the policies in force
@@ -38,7 +38,7 @@ pub(super) fn execute(arguments: &TestArguments, context: &Context) -> Result<Ex
         for failure in &report.failures {
             console.line(&one_line(&format!("{}: {}: {}", failure.at, failure.case, failure.difference)))?;
         }
-        console.line(&format!("{} cases, {} failed", report.cases, report.failures.len()))?;
+        console.line(&format!("{} tests, {} failed", report.cases, report.failures.len()))?;
     } else {
         console.document(&report)?;
     }

@@ -11,8 +11,8 @@ use crate::context::Context;
 use crate::error::CliError;
 
 const EXAMPLES: &str = "\
-Programs that tools start run in tier C: namespaces of their own, a minimal read-only root, no network but the egress proxy. Where
-the host cannot give that, the deployment profile says whether tier B is enough or the program is refused.
+Tools run programs in tier C: their own namespaces, a minimal read-only root, and no network except the egress proxy. Where
+the host does not support that, the deployment profile decides whether tier B is enough or the program is refused.
 
 Examples:
   palyra sandbox explain
@@ -22,7 +22,7 @@ Examples:
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum SandboxCommand {
-    /// Say what each tier gives on this machine, from live probes, and what it cannot give
+    /// Show what each tier enforces on this machine, from live probes, and what it cannot
     Explain,
     /// Try to break out of each tier on this machine
     Prove,

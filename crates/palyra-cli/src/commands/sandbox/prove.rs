@@ -16,7 +16,7 @@ pub(super) fn execute(context: &Context) -> Result<ExitCode, CliError> {
     for tier in [SandboxTier::B, SandboxTier::C] {
         let missing = missing_for(tier, &host);
         if !missing.is_empty() {
-            context.console.line(&format!("tier {}: not here: {}", tier.as_str(), missing.join("; ")))?;
+            context.console.line(&format!("tier {}: not available: {}", tier.as_str(), missing.join("; ")))?;
             continue;
         }
         context.console.progress(&format!("trying to break out of tier {}…", tier.as_str()));
@@ -24,9 +24,13 @@ pub(super) fn execute(context: &Context) -> Result<ExitCode, CliError> {
         context.console.wipe_progress();
         let held = report.checks.iter().filter(|check| check.held).count();
         if context.console.is_text() {
-            context.console.line(&format!("tier {}: {held} of {} denials hold", tier.as_str(), report.checks.len()))?;
+            context.console.line(&format!(
+                "tier {}: {held} of {} checks passed",
+                tier.as_str(),
+                report.checks.len()
+            ))?;
             for check in report.checks.iter().filter(|check| !check.held) {
-                context.console.line(&format!("  {} does not hold: {}", check.name, check.detail))?;
+                context.console.line(&format!("  FAILED {}: {}", check.name, check.detail))?;
             }
         }
         documents.push(json!({ "tier": tier, "held": held, "checks": report.checks }));

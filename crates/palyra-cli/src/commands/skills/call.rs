@@ -23,11 +23,11 @@ pub(crate) struct CallArguments {
 pub(super) async fn execute(client: &Client, given: CallArguments, context: &Context) -> Result<ExitCode, CliError> {
     let usage = || Some("palyra skills call SKILL.TOOL '{\"key\": \"value\"}'".to_owned());
     let (skill, tool) = given.tool.rsplit_once('.').ok_or_else(|| CliError::Usage {
-        reason: format!("`{}` names no tool of a skill", given.tool),
+        reason: format!("`{}` is not of the form SKILL.TOOL", given.tool),
         usage: usage(),
     })?;
     let input = serde_json::from_str(&given.input)
-        .map_err(|error| CliError::Usage { reason: format!("the input is no JSON: {error}"), usage: usage() })?;
+        .map_err(|error| CliError::Usage { reason: format!("the input is not valid JSON: {error}"), usage: usage() })?;
     let params = CallSkillParams { tool: tool.to_owned(), input, module: None };
     let about = About { target: SkillName(skill.to_owned()), params };
     show(&client.execute(&Command::SkillCall(about)).await?, context)

@@ -22,7 +22,7 @@ pub(crate) struct SkillArgument {
 pub(crate) struct ChangeArguments {
     #[command(flatten)]
     skill: SkillArgument,
-    /// Why, for the journal; needed to take a skill out of quarantine
+    /// Reason, recorded in the journal; required to take a skill out of quarantine
     #[arg(long)]
     reason: Option<String>,
 }
@@ -40,9 +40,9 @@ pub(super) async fn execute(client: &Client, command: Command, context: &Context
     if !console.is_text() {
         console.document(&skill)?;
     } else if removed {
-        console.line(&format!("{} {} is removed, with what it stored", skill.skill_id, skill.version))?;
+        console.line(&format!("Removed skill `{}` {} and its stored data", skill.skill_id, skill.version))?;
     } else {
-        console.line(&format!("{} {} is {}", skill.skill_id, skill.version, skill.status))?;
+        console.line(&format!("Skill `{}` {} is now {}", skill.skill_id, skill.version, skill.status))?;
     }
     Ok(ExitCode::Ok)
 }

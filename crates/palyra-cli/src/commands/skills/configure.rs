@@ -18,19 +18,19 @@ use crate::error::CliError;
 pub(crate) struct ConfigureArguments {
     #[command(flatten)]
     skill: SkillArgument,
-    /// A setting, as KEY=VALUE; an empty value takes it back
+    /// Set a setting, as KEY=VALUE; an empty value clears it
     #[arg(long = "config", value_name = "KEY=VALUE")]
     config: Vec<String>,
-    /// Where a secret is, as NAME=env:VARIABLE, NAME=file:PATH or NAME=exec:COMMAND; never the secret itself
+    /// Where to find a secret, as NAME=env:VARIABLE, NAME=file:PATH or NAME=exec:COMMAND; never the secret itself
     #[arg(long = "secret", value_name = "NAME=REFERENCE")]
     secrets: Vec<String>,
-    /// Let it read the value of this secret, if its manifest asks for that; may be given several times
+    /// Let it read the value of this secret, if its manifest asks for that; may be repeated
     #[arg(long, value_name = "NAME")]
     reveal: Vec<String>,
-    /// Let only these rules of its manifest hold; may be given several times
+    /// Allow only this HTTP rule of its manifest; may be repeated
     #[arg(long = "only-http", value_name = "RULE")]
     http: Vec<String>,
-    /// Let it reach nothing over HTTP
+    /// Deny all HTTP access
     #[arg(long, conflicts_with = "http")]
     no_http: bool,
 }
@@ -58,7 +58,7 @@ pub(super) fn pairs(option: &str, given: &[String]) -> Result<BTreeMap<String, S
     let split = |pair: &String| {
         // The value is not repeated: it may be a pasted secret.
         let (key, value) = pair.split_once('=').ok_or_else(|| CliError::Usage {
-            reason: format!("`{option}` takes NAME=VALUE"),
+            reason: format!("`{option}` expects NAME=VALUE"),
             usage: Some(format!("palyra skills set SKILL {option} NAME=VALUE")),
         })?;
         Ok((key.to_owned(), value.to_owned()))

@@ -14,11 +14,11 @@ use crate::render::table;
 /// What to do with hooks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum HooksCommand {
-    /// List bindings in the order in which they are asked
+    /// List bindings, in the order in which they run
     List,
-    /// Tell a skill of an event
+    /// Bind a skill to an event
     Bind(BindArguments),
-    /// Take a binding back
+    /// Remove a binding
     Unbind {
         /// Its id, as the list shows it
         hook: String,
@@ -32,19 +32,19 @@ pub(crate) struct BindArguments {
     event: HookEvent,
     /// The skill, or SKILL#HOOK
     plugin: String,
-    /// What the binding is found by; made of skill and event if left out
+    /// Id of the binding [default: derived from skill and event]
     #[arg(long)]
     id: Option<String>,
-    /// Lower ones are asked first
+    /// Lower numbers run first
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     order: i32,
-    /// Milliseconds it may take
+    /// Time limit in milliseconds
     #[arg(long, value_parser = numbers::at_least::<u64>(1))]
     deadline_ms: Option<u64>,
-    /// Go on if it fails or is late
+    /// Continue if the hook fails or times out
     #[arg(long)]
     fail_open: bool,
-    /// Ask it about this tool only; a name may end in `*`; may be given several times
+    /// Run it for this tool only; a name may end in `*`; may be repeated
     #[arg(long = "tool", value_name = "TOOL")]
     tools: Vec<String>,
 }
@@ -64,11 +64,11 @@ pub(super) async fn execute(client: &Client, command: HooksCommand, context: &Co
                 tools: given.tools,
             };
             let hook: HookView = client.execute(&Command::HookSet(params)).await?;
-            tell(&hook, "is bound", context)
+            tell(&hook, "bound", context)
         }
         HooksCommand::Unbind { hook } => {
             let hook: HookView = client.execute(&Command::HookRemove(About::only(HookName(hook)))).await?;
-            tell(&hook, "is taken back", context)
+            tell(&hook, "removed", context)
         }
     }
 }
@@ -85,7 +85,7 @@ async fn list(client: &Client, context: &Context) -> Result<ExitCode, CliError> 
             .hooks
             .iter()
             .map(|hook| {
-                let on_failure = if hook.fail_open { "goes on" } else { "blocks" };
+                let on_failure = if hook.fail_open { "continues" } else { "blocks" };
                 [
                     hook.hook_id.clone(),
                     hook.event.to_string(),
@@ -104,7 +104,7 @@ async fn list(client: &Client, context: &Context) -> Result<ExitCode, CliError> 
 
 fn tell(hook: &HookView, what: &str, context: &Context) -> Result<ExitCode, CliError> {
     if context.console.is_text() {
-        context.console.line(&format!("{} ({} → {}) {what}", hook.hook_id, hook.event, hook.plugin_id))?;
+        context.console.line(&format!("Hook `{}` ({} → {}) {what}", hook.hook_id, hook.event, hook.plugin_id))?;
     } else {
         context.console.document(hook)?;
     }

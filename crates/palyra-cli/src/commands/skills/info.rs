@@ -52,10 +52,10 @@ fn powers(asked: &SkillPowersView, granted: &SkillPowersView) -> Vec<String> {
     for secret in &asked.secrets {
         let given = granted.secrets.iter().find(|known| known.name == secret.name);
         let place = given.and_then(|known| known.reference.as_deref()).map_or_else(
-            || format!("nowhere yet; palyra skills set … --secret {}=env:NAME", secret.name),
+            || format!("not set; palyra skills set … --secret {}=env:NAME", secret.name),
             |reference| format!("from {reference}"),
         );
-        let seen = if given.is_some_and(|known| known.reveal) { ", and it may read the value" } else { "" };
+        let seen = if given.is_some_and(|known| known.reveal) { "; the skill may read its value" } else { "" };
         lines.push(format!("  secret     {} {place}{seen}", secret.name));
     }
     lines.extend(asked.storage.iter().map(|space| format!("  storage    {space}")));

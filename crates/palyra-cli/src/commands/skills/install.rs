@@ -22,13 +22,13 @@ const PIECE: usize = 512 << 10;
 /// What to install.
 #[derive(Debug, Args)]
 pub(crate) struct InstallArguments {
-    /// An archive, or REGISTRY/SKILL, or REGISTRY/SKILL@VERSION
+    /// An archive, REGISTRY/SKILL or REGISTRY/SKILL@VERSION
     #[arg(value_name = "FILE")]
     source: String,
-    /// Accept a publisher that nobody has trusted before, if its key has this id
+    /// Trust a new publisher if its key has this id
     #[arg(long, value_name = "KEY-ID")]
     accept_key: Option<String>,
-    /// Leave it switched off for now
+    /// Install it disabled
     #[arg(long)]
     disabled: bool,
 }
@@ -36,7 +36,7 @@ pub(crate) struct InstallArguments {
 /// What to update.
 #[derive(Debug, Args)]
 pub(crate) struct UpdateArguments {
-    /// The id of an installed skill, for the newest version in the registry that it came from; or an archive, or REGISTRY/SKILL, or REGISTRY/SKILL@VERSION
+    /// Id of an installed skill, to get the newest version from its registry; or an archive, REGISTRY/SKILL or REGISTRY/SKILL@VERSION
     #[arg(value_name = "SKILL|FILE")]
     source: String,
 }
@@ -52,14 +52,14 @@ pub(super) async fn update(client: &Client, given: UpdateArguments, context: &Co
     let detail: SkillDetail = client.execute(&Command::SkillGet(about)).await?;
     let Some(registry) = detail.skill.registry.clone() else {
         return Err(CliError::Usage {
-            reason: format!("`{source}` came from a file, so nobody knows where newer versions of it are"),
+            reason: format!("`{source}` was installed from a file, so it has no registry to update from"),
             usage: Some("palyra skills update FILE".to_owned()),
         });
     };
     match execute(client, install(format!("{registry}/{source}")), context).await {
         Err(CliError::Client(error)) if error.to_stable().code == "skill_already_installed" => {
             info::show(&detail, context)?;
-            context.console.remark(&format!("there is nothing newer in {registry}"));
+            context.console.remark(&format!("already up to date with {registry}"));
             Ok(ExitCode::Ok)
         }
         other => other,
@@ -123,7 +123,7 @@ async fn upload(client: &Client, archive: &SkillArchive, bytes: &[u8], context: 
         let params = UploadSkillParams { digest, size, offset, data: STANDARD.encode(piece) };
         let taken: UploadSkillResponse = client.execute(&Command::SkillUpload(params)).await?;
         offset = taken.received;
-        context.console.progress(&format!("handing over {} of {} KiB", offset / 1024, size.div_ceil(1024)));
+        context.console.progress(&format!("uploading {} of {} KiB", offset / 1024, size.div_ceil(1024)));
     }
     context.console.wipe_progress();
     Ok(())
@@ -138,7 +138,7 @@ fn ask(archive: &SkillArchive, context: &Context) -> Result<Option<String>, CliE
     let manifest = archive.manifest();
     let console = &context.console;
     console.line(&format!(
-        "{} {} is signed by {}, who is new here",
+        "{} {} is signed by `{}`, which is not trusted yet",
         manifest.skill_id, manifest.version, verified.publisher
     ))?;
     console.line(&format!("  key      {}", verified.key_id))?;
@@ -151,7 +151,7 @@ fn ask(archive: &SkillArchive, context: &Context) -> Result<Option<String>, CliE
     for space in &manifest.capabilities.storage {
         console.line(&format!("  wants    storage {} of {} KiB", space.name, space.max_bytes / 1024))?;
     }
-    console.prompt("Compare the key with what the publisher tells you. Accept it from now on? [y/N] ");
+    console.prompt("Compare the key with the one the publisher announces. Trust it from now on? [y/N] ");
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).map_err(|source| CliError::Output { source })?;
     let yes = matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes");

@@ -13,7 +13,7 @@ use crate::error::CliError;
 /// Where the key goes.
 #[derive(Debug, Args)]
 pub(crate) struct KeygenArguments {
-    /// File for the private key; the public one goes beside it, with `.pub` at its end
+    /// File for the private key; the public key is written next to it with the extension `.pub`
     #[arg(value_name = "FILE", default_value = "publisher.key")]
     file: PathBuf,
 }
@@ -24,7 +24,7 @@ pub(super) fn execute(given: &KeygenArguments, context: &Context) -> Result<Exit
     let public_path = PathBuf::from(public_path);
     if public_path.exists() {
         // Asked first: a private key whose public half belongs to another would be found out much later.
-        let source = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
+        let source = std::io::Error::new(std::io::ErrorKind::AlreadyExists, "the file already exists");
         return Err(SkillError::File { doing: "write", path: public_path, source }.into());
     }
     let key = PublisherKey::generate()?;
@@ -33,7 +33,7 @@ pub(super) fn execute(given: &KeygenArguments, context: &Context) -> Result<Exit
     std::fs::write(&public_path, format!("{public}\n")).map_err(super::file("write", &public_path))?;
     let console = &context.console;
     if console.is_text() {
-        console.line(&format!("private key  {}  (keep it to yourself)", given.file.display()))?;
+        console.line(&format!("private key  {}  (keep it secret)", given.file.display()))?;
         console.line(&format!("public key   {}  {public}", public_path.display()))?;
         console.line(&format!("key id       {}", public.id()))?;
         console.remark(&format!("next: palyra skills pack FOLDER --key {}", given.file.display()));

@@ -16,7 +16,7 @@ pub(super) async fn execute(client: &Client, context: &Context) -> Result<ExitCo
     if !console.is_text() {
         console.list(&page, &page.skills)?;
     } else if page.skills.is_empty() {
-        console.remark("no skills yet; begin one with: palyra skills new NAME");
+        console.remark("no skills installed; create one with: palyra skills new NAME");
     } else {
         let rows: Vec<_> = page.skills.iter().map(row).collect();
         let lines = table::lines(["SKILL", "VERSION", "STATUS", "TRUST", "AUDIT", "PUBLISHER", "TOOLS"], &rows);

@@ -108,7 +108,7 @@ impl LocalSkill {
         let (Some(tool), Ok(output)) = (case.tool.as_deref().and_then(|id| self.tool(id)), told) else {
             return Ok(());
         };
-        let fails = |what: &str, why: &str| CaseFailure(format!("the {what} is not what the manifest allows: {why}"));
+        let fails = |what: &str, why: &str| CaseFailure(format!("the {what} does not match the manifest: {why}"));
         let schemas = schemas(tool).map_err(|reason| fails("schema", &reason))?;
         let input = case.input.clone().unwrap_or_else(|| serde_json::json!({}));
         schemas.input.check(&input).map_err(|errors| fails("input", &errors.join("; ")))?;

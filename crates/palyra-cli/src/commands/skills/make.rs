@@ -17,16 +17,16 @@ use crate::error::CliError;
 pub(crate) struct NewArguments {
     /// Id of the skill, such as `acme.notes`
     skill: String,
-    /// Language it is written in: rust, javascript, python, c or wat
+    /// Language: rust, javascript, python, c or wat
     #[arg(long, default_value = "rust")]
     lang: Language,
-    /// What it begins with
+    /// What the skill provides first
     #[arg(long, value_enum, default_value_t = Kind::Tool)]
     kind: Kind,
-    /// Who will sign it; the first word of the id if left out
+    /// Publisher that will sign it [default: first word of the id]
     #[arg(long)]
     publisher: Option<String>,
-    /// Folder to write to; named as the skill if left out
+    /// Folder to create [default: the skill's id]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
 }
@@ -36,7 +36,7 @@ pub(crate) struct NewArguments {
 pub(crate) enum Kind {
     /// A tool for the model
     Tool,
-    /// A hook that is asked before each tool call
+    /// A hook that runs before each tool call
     Hook,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct BuildArguments {
     /// Folder of the skill
     #[arg(value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
-    /// Compile even if nothing has changed
+    /// Rebuild even if nothing has changed
     #[arg(long)]
     fresh: bool,
 }
@@ -71,7 +71,7 @@ pub(super) fn begin(given: &NewArguments, context: &Context) -> Result<ExitCode,
     let files = new_skill(&new, &folder)?;
     let console = &context.console;
     if console.is_text() {
-        console.line(&format!("{} is begun in {}", given.skill, folder.display()))?;
+        console.line(&format!("Created skill `{}` in {}", given.skill, folder.display()))?;
         files.iter().try_for_each(|file| console.line(&format!("  {file}")))?;
         let next = format!("palyra skills build {0}, then: palyra skills test {0}", folder.display());
         console.remark(&format!("next: {next}"));
@@ -101,7 +101,7 @@ pub(super) fn build(given: &BuildArguments, context: &Context) -> Result<ExitCod
         module.shape.imports.iter().try_for_each(|import| console.line(&format!("  imports {import}")))?;
     }
     if built.origin == Origin::Cached {
-        console.remark("nothing has changed since it was built before");
+        console.remark("up to date; nothing to rebuild");
     }
     console.remark(&format!("next: palyra skills test {}", given.folder.display()));
     Ok(ExitCode::Ok)

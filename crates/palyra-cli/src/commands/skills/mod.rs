@@ -33,7 +33,7 @@ use crate::error::CliError;
 use crate::launcher;
 
 const EXAMPLES: &str = "\
-From nothing to a tool that runs use:
+From an empty folder to a tool in use:
   palyra skills new hello --lang rust
   palyra skills build hello
   palyra skills test hello
@@ -47,73 +47,73 @@ From nothing to a tool that runs use:
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum SkillsCommand {
-    /// Begin a skill in a new folder
+    /// Create a skill in a new folder
     New(make::NewArguments),
     /// Compile a skill's folder into WebAssembly
     Build(make::BuildArguments),
-    /// Call a tool of a folder or an archive here and now, without a daemon
+    /// Call a tool of a folder or an archive locally, without a daemon
     #[command(override_usage = run::USAGE)]
     Run(run::RunArguments),
-    /// Run the cases in a skill's `tests` folder
+    /// Run the test cases in a skill's `tests` folder
     Test(test::TestArguments),
-    /// Make a key to sign skills with
+    /// Create a key to sign skills with
     Keygen(keys::KeygenArguments),
     /// Pack a built folder into an archive
     Pack(pack::PackArguments),
     /// Sign an archive
     Sign(pack::SignArguments),
-    /// Check that an archive is whole, and say who signed it
+    /// Verify an archive and show who signed it
     Verify {
         /// The archive
         archive: PathBuf,
     },
-    /// Say what is to be thought of an archive or an installed skill
+    /// Audit an archive or an installed skill
     Audit {
         /// The archive, or the id of an installed skill
         #[arg(value_name = "ARCHIVE|SKILL")]
         subject: String,
     },
-    /// Install a skill, or a newer version of it
+    /// Install a skill
     Install(install::InstallArguments),
-    /// Bring an installed skill to a newer version
+    /// Update an installed skill
     Update(install::UpdateArguments),
-    /// Remove a skill and what it stored
+    /// Remove a skill and its stored data
     Remove(change::SkillArgument),
     /// List installed skills
     List,
-    /// Show a skill with its powers, settings and audit
+    /// Show a skill's capabilities, settings and audit
     Info(change::SkillArgument),
-    /// Set what a skill may use: settings, secrets, grants
+    /// Change a skill's settings, secrets and grants
     Set(configure::ConfigureArguments),
-    /// Let a skill run
+    /// Enable a skill
     Enable(change::ChangeArguments),
-    /// Switch a skill off
+    /// Disable a skill
     Disable(change::ChangeArguments),
-    /// Hold a skill back until somebody enables it with a reason
+    /// Quarantine a skill until it is enabled with a reason
     Quarantine(change::ChangeArguments),
     /// Trust a publisher's key
     Trust(publishers::TrustArguments),
-    /// Trust a publisher no more
+    /// Stop trusting a publisher
     Untrust(publishers::UntrustArguments),
     /// List publishers and their keys
     Publishers,
-    /// As a publisher, hand over from your key to a new one
+    /// As a publisher, rotate your key
     RotateKey(statements::RotateKeyArguments),
-    /// As a publisher, take back keys and archives of yours
+    /// As a publisher, revoke your own keys and archives
     Revoke(statements::RevokeArguments),
-    /// Take in what a publisher signed: a change of keys, or a list of what it takes back
+    /// Import a publisher's signed key rotation or revocation list
     Import {
         /// The file, as `palyra skills rotate-key` or `palyra skills revoke` wrote it
         file: PathBuf,
     },
-    /// Trust a key no more, whoever signs with it
+    /// Revoke a key, whoever signs with it
     RevokeKey(statements::RevokeKeyArguments),
     /// Call a tool of an installed skill outside any run
     Call(call::CallArguments),
-    /// Look at and change which skills are told of which events
+    /// List and change which skills handle which events
     #[command(subcommand)]
     Hooks(hooks::HooksCommand),
-    /// Keep a registry of skills in a directory that others install from
+    /// Maintain a skill registry in a directory
     #[command(subcommand)]
     Registry(registry::RegistryCommand),
 }

@@ -17,13 +17,13 @@ use crate::error::CliError;
 /// What to pack.
 #[derive(Debug, Args)]
 pub(crate) struct PackArguments {
-    /// Folder of the skill, built before
+    /// Folder of the skill, already built
     #[arg(value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
-    /// Where the archive goes; SKILL-VERSION.palyra-skill in this directory if left out
+    /// Where to write the archive [default: SKILL-VERSION.palyra-skill]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Sign it with this key (`palyra skills keygen` makes one)
+    /// Sign it with this key (`palyra skills keygen` creates one)
     #[arg(long, value_name = "KEY")]
     key: Option<PathBuf>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct PackArguments {
 /// What to sign.
 #[derive(Debug, Args)]
 pub(crate) struct SignArguments {
-    /// The archive; it is replaced by the signed one
+    /// The archive; it is signed in place
     archive: PathBuf,
     /// The private key
     #[arg(long, value_name = "KEY")]
@@ -72,15 +72,15 @@ fn tell(path: &Path, archive: &SkillArchive, context: &Context) -> Result<ExitCo
     }
     match signed {
         Some(key) => {
-            console.line(&format!("{} is packed and signed with {key}", path.display()))?;
+            console.line(&format!("Packed {}, signed with {key}", path.display()))?;
             let (publisher, file) = (&archive.manifest().publisher, path.display());
             console.remark(&format!(
                 "next: palyra skills trust {publisher} KEY.pub (once), then: palyra skills install {file}"
             ));
         }
         None => {
-            console.line(&format!("{} is packed", path.display()))?;
-            console.remark(&format!("sign it with: palyra skills sign {} --key publisher.key", path.display()));
+            console.line(&format!("Packed {}", path.display()))?;
+            console.remark(&format!("next: palyra skills sign {} --key publisher.key", path.display()));
         }
     }
     Ok(ExitCode::Ok)
@@ -93,7 +93,7 @@ pub(super) fn verify_archive(path: &Path, context: &Context) -> Result<ExitCode,
     let manifest = archive.manifest();
     if context.console.is_text() {
         let by = format!("{} with {}", verified.publisher, verified.key_id);
-        context.console.line(&format!("{} {} is whole and signed by {by}", manifest.skill_id, manifest.version))?;
+        context.console.line(&format!("OK: {} {}, signed by {by}", manifest.skill_id, manifest.version))?;
     } else {
         context.console.document(&json!({
             "skill_id": manifest.skill_id.to_string(),
@@ -141,7 +141,7 @@ pub(super) fn archive_bytes(path: &Path) -> Result<Vec<u8>, CliError> {
     if path.is_dir() {
         let shown = path.display();
         return Err(CliError::Usage {
-            reason: format!("`{shown}` is a folder and not an archive"),
+            reason: format!("`{shown}` is a folder, not an archive"),
             usage: Some(format!("palyra skills pack {shown}")),
         });
     }

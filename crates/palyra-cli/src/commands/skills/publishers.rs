@@ -13,12 +13,12 @@ use crate::render::table;
 /// Whom to trust.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArguments {
-    /// The name that skills give as their publisher
+    /// The publisher's name, as in its skills' manifests
     publisher: String,
-    /// Its public key, or a file that holds it (`palyra skills keygen` writes one)
+    /// Its public key, or a file that contains it
     #[arg(value_name = "KEY")]
     key: String,
-    /// Why, for the journal
+    /// Reason, recorded in the journal
     #[arg(long)]
     reason: Option<String>,
 }
@@ -26,9 +26,9 @@ pub(crate) struct TrustArguments {
 /// Whom to trust no more.
 #[derive(Debug, Args)]
 pub(crate) struct UntrustArguments {
-    /// The name that skills give as their publisher
+    /// The publisher's name, as in its skills' manifests
     publisher: String,
-    /// Why, for the journal
+    /// Reason, recorded in the journal
     #[arg(long)]
     reason: Option<String>,
 }
@@ -38,7 +38,7 @@ pub(super) async fn trust(client: &Client, given: TrustArguments, context: &Cont
     let public_key = super::keys::public_key(&given.key)?.to_string();
     let params = TrustPublisherParams { publisher: given.publisher, public_key, reason: given.reason };
     let publisher: PublisherView = client.execute(&Command::PublisherTrust(params)).await?;
-    tell(&publisher, "is trusted", context)
+    tell(&publisher, "is now trusted", context)
 }
 
 pub(super) async fn untrust(client: &Client, given: UntrustArguments, context: &Context) -> Result<ExitCode, CliError> {
@@ -46,9 +46,9 @@ pub(super) async fn untrust(client: &Client, given: UntrustArguments, context: &
     let about = About { target: PublisherName(given.publisher), params };
     let publisher: PublisherView = client.execute(&Command::PublisherUntrust(about)).await?;
     let what = if publisher.key_id.is_none() && publisher.revoked_keys.is_empty() {
-        "was not known here; from now on nothing of it is accepted"
+        "was unknown; its skills will be rejected from now on"
     } else {
-        "is trusted no more; its skills are in quarantine"
+        "is no longer trusted; its skills are quarantined"
     };
     tell(&publisher, what, context)
 }
@@ -59,7 +59,7 @@ pub(super) async fn list(client: &Client, context: &Context) -> Result<ExitCode,
     if !console.is_text() {
         console.list(&page, &page.publishers)?;
     } else if page.publishers.is_empty() {
-        console.remark("nobody is trusted yet; trust somebody with: palyra skills trust PUBLISHER KEY");
+        console.remark("no trusted publishers; add one with: palyra skills trust PUBLISHER KEY");
     } else {
         let rows: Vec<[String; 4]> = page
             .publishers

@@ -15,17 +15,17 @@ use crate::error::CliError;
 /// What to do with a registry.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RegistryCommand {
-    /// Begin a registry in a directory
+    /// Create a registry in a directory
     Create(RegistryArguments),
-    /// Add a signed archive, or pass on what a publisher takes back
+    /// Publish a signed archive or a publisher's revocation list
     Publish {
         #[command(flatten)]
         registry: RegistryArguments,
-        /// The archive, or a list that `palyra skills revoke` wrote
+        /// The archive, or a list written by `palyra skills revoke`
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Say that a version must not be used any more
+    /// Revoke a version
     Revoke {
         #[command(flatten)]
         registry: RegistryArguments,
@@ -33,13 +33,13 @@ pub(crate) enum RegistryCommand {
         skill: SkillId,
         /// Its version
         version: SkillVersion,
-        /// Why
+        /// Reason
         #[arg(long)]
         reason: String,
     },
-    /// Sign index and timestamp anew before they expire
+    /// Sign the index and timestamp again before they expire
     Renew(RegistryArguments),
-    /// List what a registry has
+    /// List the skills in a registry
     List {
         /// The directory
         directory: PathBuf,
@@ -51,7 +51,7 @@ pub(crate) enum RegistryCommand {
 pub(crate) struct RegistryArguments {
     /// The directory
     directory: PathBuf,
-    /// The registry's private key (`palyra skills keygen` makes one)
+    /// The registry's private key (`palyra skills keygen` creates one)
     #[arg(long, value_name = "KEY")]
     key: PathBuf,
 }
@@ -66,7 +66,7 @@ pub(super) fn execute(command: RegistryCommand, context: &Context) -> Result<Exi
             root.countersign(&key)?;
             let writer = RegistryWriter::create(&given.directory, &root, lifetimes, &[&key], now)?;
             let digest = writer.first_root_digest();
-            let text = format!("{} is a registry; its first root is {digest}", given.directory.display());
+            let text = format!("Created registry {}; its first root is {digest}", given.directory.display());
             tell(context, &text, &json!({"directory": given.directory, "first_root": digest}))
         }
         RegistryCommand::Publish { registry, file } => {
@@ -75,24 +75,24 @@ pub(super) fn execute(command: RegistryCommand, context: &Context) -> Result<Exi
             // An archive never begins like JSON.
             if bytes.trim_ascii_start().starts_with(b"{") {
                 let list = writer.announce(&Envelope::parse(&bytes)?, &[&key], now)?;
-                let text = format!("list {} of {} is passed on", list.number, list.publisher);
+                let text = format!("Published revocation list {} of {}", list.number, list.publisher);
                 let document = json!({"publisher": list.publisher.to_string(), "number": list.number});
                 return tell(context, &text, &document);
             }
             let artifact = writer.publish(&bytes, &ArchiveLimits::default(), &[&key], now)?;
-            let text = format!("{} {} is published", artifact.skill_id, artifact.version);
+            let text = format!("Published {} {}", artifact.skill_id, artifact.version);
             tell(context, &text, &json!(artifact))
         }
         RegistryCommand::Revoke { registry, skill, version, reason } => {
             let (mut writer, key) = open(&registry)?;
             writer.revoke(&skill, &version, &reason, &[&key], now)?;
-            let text = format!("{skill} {version} is revoked");
+            let text = format!("Revoked {skill} {version}");
             tell(context, &text, &json!({"skill_id": skill, "version": version, "reason": reason}))
         }
         RegistryCommand::Renew(given) => {
             let (mut writer, key) = open(&given)?;
             writer.renew(&[&key], now)?;
-            let text = format!("{} is signed anew", given.directory.display());
+            let text = format!("Signed {} again", given.directory.display());
             tell(context, &text, &json!({"directory": given.directory, "version": writer.index().version}))
         }
         RegistryCommand::List { directory } => list(&directory, context),

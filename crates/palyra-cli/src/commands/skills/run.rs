@@ -34,20 +34,20 @@ pub(crate) struct RunArguments {
     /// Run it in this program, without a daemon
     #[arg(long)]
     local: bool,
-    /// The skill, the id of its tool, and the input as JSON. With --local the skill is a folder or an archive, and the current folder if left out; otherwise it is
+    /// The skill, the id of its tool, and the input as JSON. With --local the skill is a folder or an archive [default: the current folder]; otherwise it is
     /// the id of an installed one
     #[arg(value_name = "[SKILL] TOOL [INPUT]", num_args = 1..=3, required = true)]
     words: Vec<String>,
     /// A setting, as KEY=VALUE
     #[arg(long = "config", value_name = "KEY=VALUE")]
     config: Vec<String>,
-    /// Where a secret is, as NAME=env:VARIABLE or NAME=file:PATH
+    /// Where to find a secret, as NAME=env:VARIABLE or NAME=file:PATH
     #[arg(long = "secret", value_name = "NAME=REFERENCE")]
     secrets: Vec<String>,
-    /// Let it reach this host although its address is private, such as loopback:localhost
+    /// Allow this host although its address is private, such as loopback:localhost
     #[arg(long = "private-host", value_name = "HOST")]
     private_hosts: Vec<String>,
-    /// Make time and randomness the same every time, from this number
+    /// Seed for reproducible time and randomness
     #[arg(long, value_name = "SEED", value_parser = numbers::at_least::<u64>(0))]
     deterministic: Option<u64>,
 }
@@ -80,10 +80,9 @@ pub(super) async fn execute(given: RunArguments, context: &Context) -> Result<Ex
         reason,
         usage: Some("palyra skills run [--local] [SKILL] TOOL ['{\"key\": \"value\"}']".to_owned()),
     };
-    let wanted =
-        given.wanted().ok_or_else(|| wrong("it is not clear which tool of which skill is meant".to_owned()))?;
+    let wanted = given.wanted().ok_or_else(|| wrong("expected a skill and a tool".to_owned()))?;
     let input: serde_json::Value =
-        serde_json::from_str(wanted.input).map_err(|error| wrong(format!("the input is no JSON: {error}")))?;
+        serde_json::from_str(wanted.input).map_err(|error| wrong(format!("the input is not valid JSON: {error}")))?;
     if !given.local {
         let params = CallSkillParams { tool: wanted.tool.to_owned(), input, module: None };
         let about = About { target: SkillName(wanted.skill.to_owned()), params };
@@ -173,7 +172,7 @@ fn used(usage: &PluginUsage) -> String {
 fn no_tool(manifest: &SkillManifest, wanted: &str) -> CliError {
     let there: Vec<&str> = manifest.tools.iter().map(|tool: &ToolEntrypoint| tool.id.as_str()).collect();
     let usage = match there.as_slice() {
-        [] => "it has hooks alone, and `palyra skills test` tries those".to_owned(),
+        [] => "it has only hooks; test them with `palyra skills test`".to_owned(),
         there => format!("its tools are {}", there.join(", ")),
     };
     CliError::Usage { reason: format!("`{}` has no tool `{wanted}`", manifest.skill_id), usage: Some(usage) }

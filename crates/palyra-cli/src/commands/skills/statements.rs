@@ -23,15 +23,15 @@ use crate::render::text::counted;
 /// Whose key changes, from which to which.
 #[derive(Debug, Args)]
 pub(crate) struct RotateKeyArguments {
-    /// The name that your skills give as their publisher
+    /// Your publisher name, as in your skills' manifests
     publisher: PublisherName,
-    /// The private key so far
+    /// Your current private key
     #[arg(long, value_name = "KEY")]
     key: PathBuf,
-    /// The private key from now on (`palyra skills keygen` makes one)
+    /// Your new private key (`palyra skills keygen` creates one)
     #[arg(long, value_name = "KEY")]
     new_key: PathBuf,
-    /// Where the statement goes; PUBLISHER.rotation.json in this directory if left out
+    /// Where to write the statement [default: PUBLISHER.rotation.json]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -39,24 +39,24 @@ pub(crate) struct RotateKeyArguments {
 /// What a publisher takes back.
 #[derive(Debug, Args)]
 pub(crate) struct RevokeArguments {
-    /// The name that your skills give as their publisher
+    /// Your publisher name, as in your skills' manifests
     publisher: PublisherName,
-    /// Your private key; a key that was revoked cannot sign lists any more
+    /// Your private key; a revoked key can no longer sign lists
     #[arg(long, value_name = "KEY")]
     key: PathBuf,
-    /// A key to take back: its id, the public key, or a file that holds it; may be given several times
+    /// Key to revoke: its id, the public key, or a file that contains it; may be repeated
     #[arg(long = "revoked-key", value_name = "KEY")]
     revoked_keys: Vec<String>,
-    /// An archive to take back; may be given several times
+    /// Archive to revoke; may be repeated
     #[arg(long = "archive", value_name = "FILE")]
     archives: Vec<PathBuf>,
-    /// Why, for everybody who reads the list
+    /// Reason, published with the list
     #[arg(long)]
     reason: String,
-    /// Your list, which grows; PUBLISHER.revocations.json in this directory if left out
+    /// Your revocation list, which is extended [default: PUBLISHER.revocations.json]
     #[arg(long, value_name = "FILE")]
     list: Option<PathBuf>,
-    /// The public key that signed the list so far, if that was another one
+    /// Public key that signed the existing list, if it was another key
     #[arg(long, value_name = "KEY")]
     former_key: Option<String>,
 }
@@ -64,10 +64,10 @@ pub(crate) struct RevokeArguments {
 /// A key that is to count no more.
 #[derive(Debug, Args)]
 pub(crate) struct RevokeKeyArguments {
-    /// Its id, the public key, or a file that holds it
+    /// Its id, the public key, or a file that contains it
     #[arg(value_name = "KEY")]
     key: String,
-    /// Why, for the journal
+    /// Reason, recorded in the journal
     #[arg(long)]
     reason: String,
 }
@@ -82,10 +82,10 @@ pub(super) fn rotate_key(given: &RotateKeyArguments, context: &Context) -> Resul
     let (from, to) = (old.public().id(), new.public().id());
     let console = &context.console;
     if console.is_text() {
-        console.line(&format!("{}: {} hands over from {from} to {to}", out.display(), given.publisher))?;
+        console.line(&format!("Wrote {}: {} rotates from key {from} to {to}", out.display(), given.publisher))?;
         console
-            .remark(&format!("hand it to everybody who trusts you; they run: palyra skills import {}", out.display()));
-        console.remark("sign with the new key from now on, and keep the old one: it can still revoke itself");
+            .remark(&format!("send it to everyone who trusts you; they run: palyra skills import {}", out.display()));
+        console.remark("sign with the new key from now on, and keep the old one: it is needed to revoke itself");
     } else {
         console.document(&json!({"file": out, "publisher": given.publisher.to_string(), "from": from, "to": to}))?;
     }
@@ -95,8 +95,8 @@ pub(super) fn rotate_key(given: &RotateKeyArguments, context: &Context) -> Resul
 pub(super) fn revoke(given: &RevokeArguments, context: &Context) -> Result<ExitCode, CliError> {
     if given.revoked_keys.is_empty() && given.archives.is_empty() {
         return Err(CliError::Usage {
-            reason: "there is nothing to take back".to_owned(),
-            usage: Some("name it with --revoked-key KEY or --archive FILE".to_owned()),
+            reason: "nothing to revoke".to_owned(),
+            usage: Some("palyra skills revoke PUBLISHER --key KEY --revoked-key KEY|--archive FILE".to_owned()),
         });
     }
     let key = PublisherKey::load(&given.key)?;
@@ -121,11 +121,11 @@ pub(super) fn revoke(given: &RevokeArguments, context: &Context) -> Result<ExitC
     let console = &context.console;
     if console.is_text() {
         let (keys, archives) = (counted(list.keys.len(), "key"), counted(list.artifacts.len(), "archive"));
-        let what = format!("list {} of {}, with {keys} and {archives}", list.number, list.publisher);
+        let what = format!("revocation list {} of {}, with {keys} and {archives}", list.number, list.publisher);
         console.line(&format!("{}: {what}", path.display()))?;
         let shown = path.display();
-        console.remark(&format!("publish it: palyra skills registry publish DIRECTORY {shown} --key REGISTRY-KEY"));
-        console.remark(&format!("or hand it to everybody who trusts you; they run: palyra skills import {shown}"));
+        console.remark(&format!("next: palyra skills registry publish DIRECTORY {shown} --key REGISTRY-KEY"));
+        console.remark(&format!("or send it to everyone who trusts you; they run: palyra skills import {shown}"));
     } else {
         console.document(&json!({
             "file": path, "publisher": list.publisher.to_string(), "number": list.number, "keys": list.keys, "artifacts": list.artifacts,
@@ -150,8 +150,8 @@ fn same_publisher(given: &RevokeArguments, found: &PublisherName) -> Result<(), 
         return Ok(());
     }
     Err(CliError::Usage {
-        reason: format!("it is of the publisher `{found}` and not of `{}`", given.publisher),
-        usage: Some("a publisher takes back its own keys and archives alone".to_owned()),
+        reason: format!("it belongs to the publisher `{found}`, not to `{}`", given.publisher),
+        usage: Some("a publisher can revoke only its own keys and archives".to_owned()),
     })
 }
 
@@ -170,15 +170,14 @@ pub(super) async fn import(client: &Client, path: &Path, context: &Context) -> R
     }
     let publisher = &done.publisher.publisher;
     if let Some(key) = &done.new_key {
-        console
-            .line(&format!("{publisher} signs with {key} from now on; nothing new is accepted under its old key"))?;
+        console.line(&format!("{publisher} now signs with {key}; its old key is no longer accepted for new skills"))?;
     } else if done.revoked_keys.is_empty() && done.revoked_archives.is_empty() {
-        console.line(&format!("the list of {publisher} takes nothing back that was not taken back before"))?;
+        console.line(&format!("nothing new in the revocation list of {publisher}"))?;
     }
-    done.revoked_keys.iter().try_for_each(|key| console.line(&format!("{publisher} takes back the key {key}")))?;
+    done.revoked_keys.iter().try_for_each(|key| console.line(&format!("{publisher} revoked the key {key}")))?;
     let archives = done.revoked_archives.iter();
     archives
-        .map(|content| format!("{publisher} takes back the archive {content}"))
+        .map(|content| format!("{publisher} revoked the archive {content}"))
         .try_for_each(|line| console.line(&line))?;
     held(&done.quarantined, context)
 }
@@ -194,12 +193,12 @@ pub(super) async fn revoke_key(
         context.console.document(&done)?;
         return Ok(ExitCode::Ok);
     }
-    context.console.line(&format!("{} counts no more, whoever signs with it", done.key_id))?;
+    context.console.line(&format!("Revoked key {}", done.key_id))?;
     held(&done.quarantined, context)
 }
 
 fn held(skills: &[String], context: &Context) -> Result<ExitCode, CliError> {
-    skills.iter().try_for_each(|skill| context.console.line(&format!("{skill} is in quarantine")))?;
+    skills.iter().try_for_each(|skill| context.console.line(&format!("Quarantined {skill}")))?;
     Ok(ExitCode::Ok)
 }
 

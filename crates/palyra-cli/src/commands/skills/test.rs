@@ -75,7 +75,7 @@ pub(super) async fn execute(given: &TestArguments, context: &Context) -> Result<
         console.list(&report, &report.cases)?;
     }
     if report.cases.is_empty() {
-        console.remark("there are no cases; put some into tests/*.json");
+        console.remark("no test cases found; add some in tests/*.json");
     }
     Ok(if report.failed == 0 { ExitCode::Ok } else { ExitCode::Precondition })
 }

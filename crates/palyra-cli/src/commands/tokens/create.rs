@@ -16,19 +16,19 @@ pub(crate) struct CreateArguments {
     /// What it is for
     #[arg(long)]
     name: String,
-    /// The most it may do: owner, operator or viewer
+    /// Role: owner, operator or viewer
     #[arg(long, default_value = "operator")]
     role: PrincipalRole,
-    /// Only this, such as runs:read; may be given several times
+    /// Limit it to this scope, such as runs:read; may be repeated
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<TokenScope>,
-    /// For whom it acts; for you if you name nobody
+    /// Principal it acts for [default: you]
     #[arg(long = "for", value_name = "NAME")]
     subject: Option<String>,
-    /// Let it expire after this many days, at most 3650
+    /// Expire after this many days
     #[arg(long, value_name = "DAYS", value_parser = numbers::between::<u32>(1, MAX_DAYS))]
     days: Option<u32>,
-    /// How many commands it may give in a minute
+    /// Commands per minute it may send
     #[arg(long, value_name = "COUNT", value_parser = numbers::at_least::<u32>(1))]
     rate: Option<u32>,
 }

@@ -16,7 +16,7 @@ pub(super) async fn execute(client: &Client, context: &Context) -> Result<ExitCo
     if !console.is_text() {
         console.list(&page, &page.tokens)?;
     } else if page.tokens.is_empty() {
-        console.remark("no tokens yet; make one with: palyra tokens create --name NAME");
+        console.remark("no tokens; create one with: palyra tokens create --name NAME");
     } else {
         let rows: Vec<_> = page.tokens.iter().map(row).collect();
         let lines = table::lines(["TOKEN", "ROLE", "FOR", "LAST USED (UTC)", "STATE", "NAME"], &rows);
@@ -29,7 +29,7 @@ fn row(token: &TokenView) -> [String; 6] {
     let state = match (token.revoked_at, token.expires_at) {
         (Some(at), _) => format!("revoked {}", instant(at)),
         (None, Some(at)) => format!("until {}", instant(at)),
-        (None, None) => "in use".to_owned(),
+        (None, None) => "active".to_owned(),
     };
     [
         token.token_id.clone(),

@@ -14,7 +14,7 @@ use crate::launcher;
 use crate::numbers;
 
 const EXAMPLES: &str = "\
-Programs show a token as `Authorization: Bearer …`. Its secret is shown once, when it is made or rotated.
+Programs send a token as `Authorization: Bearer …`. Its secret is shown once, when it is created or rotated.
 
 Examples:
   palyra tokens create --name ci --role operator --days 30
@@ -25,13 +25,13 @@ Examples:
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum TokensCommand {
-    /// Make a token
+    /// Create a token
     Create(create::CreateArguments),
     /// List tokens, newest first
     List,
     /// Give a token a new secret
     Rotate(RotateArguments),
-    /// Make a token worthless
+    /// Revoke a token
     Revoke(TokenArgument),
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct TokenArgument {
 pub(crate) struct RotateArguments {
     #[command(flatten)]
     token: TokenArgument,
-    /// Let the old secret work for so many more minutes
+    /// Keep the old secret valid for this many minutes
     #[arg(long, value_name = "MINUTES", value_parser = numbers::at_least::<u32>(0))]
     overlap: Option<u32>,
 }
@@ -70,7 +70,7 @@ pub(super) async fn execute(command: TokensCommand, context: &Context) -> Result
             let about = About::only(TokenName(arguments.token));
             let token: TokenView = client.execute(&Command::TokenRevoke(about)).await?;
             if context.console.is_text() {
-                context.console.line(&format!("token {} is revoked", token.token_id))?;
+                context.console.line(&format!("Revoked token {}", token.token_id))?;
             } else {
                 context.console.document(&token)?;
             }
@@ -83,7 +83,7 @@ pub(super) async fn execute(command: TokensCommand, context: &Context) -> Result
 fn show_secret(made: &TokenSecretResponse, context: &Context) -> Result<ExitCode, CliError> {
     let console = &context.console;
     if console.is_text() {
-        console.remark(&format!("token {}; its secret is shown this once:", made.token.token_id));
+        console.remark(&format!("token {}; its secret is shown only once:", made.token.token_id));
         console.line(&made.secret)?;
     } else {
         console.document(made)?;

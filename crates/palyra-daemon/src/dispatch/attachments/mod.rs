@@ -24,15 +24,16 @@ const MAX_NAME: usize = 200;
 pub(crate) const MAX_FILES: usize = 16;
 
 pub(super) async fn add(app: &App, caller: &Caller, params: AddAttachmentParams) -> Result<AttachmentParams> {
-    let bytes =
-        STANDARD.decode(&params.data).map_err(|error| Refusal::field("data", format!("it is no base64: {error}")))?;
+    let bytes = STANDARD
+        .decode(&params.data)
+        .map_err(|error| Refusal::field("data", format!("it is not valid base64: {error}")))?;
     Arriving::begin(app, &params.name).await?.write(bytes.into()).await?.keep(app, caller).await
 }
 
 /// The files of a task, each of which the caller handed over before.
 pub(super) async fn given(app: &App, caller: &Caller, files: Vec<AttachmentParams>) -> Result<Vec<GivenFile>> {
     if files.len() > MAX_FILES {
-        return Err(Refusal::field("attachments", format!("at most {MAX_FILES} are taken")));
+        return Err(Refusal::field("attachments", format!("at most {MAX_FILES} are allowed")));
     }
     for file in &files {
         name("attachments.name", &file.name)?;
@@ -50,7 +51,7 @@ pub(super) async fn of_the_caller(app: &App, caller: &Caller, files: &[Attachmen
     match missing {
         None => Ok(()),
         Some(digest) => {
-            let message = format!("you have not handed over a file `{digest}`; store it with `attachment.add` first");
+            let message = format!("you have not uploaded a file `{digest}`; store it with `attachment.add` first");
             Err(Refusal::field("attachments.artifact", message))
         }
     }

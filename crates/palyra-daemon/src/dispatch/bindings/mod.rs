@@ -143,7 +143,7 @@ fn id_of(owner: &str, place: &BindingPlace) -> BindingId {
 fn check(place: &BindingPlace) -> Result<()> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
     if place.channel.is_empty() || place.channel.len() > MAX_CHANNEL || !place.channel.bytes().all(plain) {
-        let message = format!("it must be 1 to {MAX_CHANNEL} small letters, digits, `.`, `_` and `-`");
+        let message = format!("it must be 1 to {MAX_CHANNEL} lower-case letters, digits, `.`, `_` and `-`");
         return Err(Refusal::field("channel", message));
     }
     for (field, name) in [("account", &place.account), ("conversation", &place.conversation)] {
@@ -172,7 +172,7 @@ fn check_version(known: Option<&BindingView>, expected: Option<u64>) -> Result<(
         Some(expected) if expected != actual => {
             let message = format!("the binding is at version {actual}, not at {expected}");
             Err(StableErrorEnvelope::new("version_conflict", ErrorCategory::Conflict, message)
-                .hint("read it again and decide anew")
+                .hint("read it again, and repeat the change if it still applies")
                 .details(serde_json::json!({"expected": expected, "actual": actual}))
                 .into())
         }
@@ -187,6 +187,6 @@ fn written(place: &BindingPlace) -> String {
 
 fn not_found(what: &str) -> Refusal {
     StableErrorEnvelope::new("binding_not_found", ErrorCategory::NotFound, format!("no session is bound to `{what}`"))
-        .hint("`session.new` with the same `binding` begins a session there; `binding.list` shows what is bound")
+        .hint("`session.new` with the same `binding` starts a session there; `binding.list` lists all bindings")
         .into()
 }

@@ -110,7 +110,7 @@ pub(super) async fn make(
         Via::CanvasLink { .. } => None,
         via => app.gate.behind(via).and_then(MadeWith::of),
     };
-    let made_with = made_with.ok_or_else(|| Refusal::internal("the caller's credential cannot stand behind a link"))?;
+    let made_with = made_with.ok_or_else(|| Refusal::internal("the caller's credential cannot create links"))?;
     let mut bytes = [0_u8; TOKEN_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| Refusal::internal(format!("no random bytes: {error}")))?;
     let linked = Linked {
@@ -134,9 +134,9 @@ pub(super) async fn make(
 }
 
 fn full() -> Refusal {
-    let message = format!("{MAX_LINKS} links to this canvas are good already");
+    let message = format!("the limit of {MAX_LINKS} active links to this canvas is reached");
     StableErrorEnvelope::new("canvas_links_full", ErrorCategory::Conflict, message)
-        .hint("use one of them, wait until some run out, or close the canvas, which ends all")
+        .hint("use one of them, wait until some expire, or close the canvas, which ends all of them")
         .into()
 }
 

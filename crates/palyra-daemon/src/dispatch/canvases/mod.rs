@@ -86,7 +86,7 @@ pub(super) async fn link(
 async fn origin(app: &App) -> Result<String> {
     let written = tokio::fs::read_to_string(app.state_root.join(HTTP_ADDRESS)).await.ok();
     let Some(address) = written.and_then(|text| text.trim().parse::<SocketAddr>().ok()) else {
-        let message = "this daemon serves no HTTP, so no browser reaches its canvases";
+        let message = "this daemon does not serve HTTP, so a browser cannot open its canvases";
         return Err(StableErrorEnvelope::new("canvas_links_off", ErrorCategory::Conflict, message)
             .hint("set `daemon.http_enabled` and restart it; `canvas.get` shows the document without a browser")
             .into());
@@ -111,7 +111,7 @@ pub(super) async fn submit(
     }
     let expected_version = match (params.expected_version, version) {
         (Some(inside), Some(around)) if inside != around => {
-            return Err(Refusal::field("expected_version", "two different versions are named"));
+            return Err(Refusal::field("expected_version", "the request names two different versions"));
         }
         (inside, around) => inside.or(around),
     };

@@ -17,13 +17,13 @@ pub(super) fn message(params: &RouteMessageParams) -> Result<()> {
     name("sender", &params.sender)?;
     name("message_id", &params.message_id)?;
     if params.text.trim().is_empty() && params.attachments.is_empty() {
-        return Err(Refusal::field("text", "there is neither a text nor a file"));
+        return Err(Refusal::field("text", "it must have a text or a file"));
     }
     if params.text.len() > MAX_TEXT {
         return Err(Refusal::field("text", format!("it has more than {MAX_TEXT} bytes")));
     }
     if params.attachments.len() > MAX_FILES {
-        return Err(Refusal::field("attachments", format!("at most {MAX_FILES} are taken")));
+        return Err(Refusal::field("attachments", format!("at most {MAX_FILES} are allowed")));
     }
     for file in &params.attachments {
         name("attachments.name", &file.name)?;

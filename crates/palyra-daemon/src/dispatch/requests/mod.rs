@@ -48,7 +48,7 @@ pub(super) async fn ask(
     if let Some(session_id) = params.session_id
         && app.engine.session(session_id).await?.owner != caller.id()
     {
-        return Err(Refusal::field("session_id", "the session belongs to somebody else"));
+        return Err(Refusal::field("session_id", "the session belongs to another user"));
     }
     let now = SystemClock.now();
     let asked = Asked {
@@ -110,10 +110,10 @@ pub(super) async fn decide(
     }
     let refused = |reason: &str| AgentError::AnswerRefused { by: caller.id().to_owned(), reason: reason.to_owned() };
     if question.asked.owner != caller.id() {
-        return Err(refused("the question was put to somebody else").into());
+        return Err(refused("the approval is addressed to another user").into());
     }
     if question.asked.credential.is_some() && question.asked.credential == credential(caller) {
-        return Err(refused("the credential that asked may not answer").into());
+        return Err(refused("the credential that asked for approval may not answer it").into());
     }
     if params.decision == ApprovalDecision::Allow && params.scope != ApprovalScope::Once {
         return Err(AgentError::NothingOffered(id.to_string()).into());
@@ -172,7 +172,7 @@ fn check(params: &RequestApprovalParams) -> Result<()> {
 }
 
 fn full() -> Refusal {
-    let message = format!("{MAX_OPEN} questions of this principal wait already");
+    let message = format!("the limit of {MAX_OPEN} pending approvals of this principal is reached");
     StableErrorEnvelope::new("approval_requests_full", ErrorCategory::Conflict, message)
         .hint("wait until some are answered; `approval.list` shows them")
         .into()

@@ -55,10 +55,10 @@ impl Form {
         self.unread.store(0, Ordering::Relaxed);
         self.files += 1;
         if self.files > MAX_FILES {
-            return Err(Refusal::field("body", format!("at most {MAX_FILES} files are taken at once")));
+            return Err(Refusal::field("body", format!("at most {MAX_FILES} files are allowed at once")));
         }
         let Some(name) = field.file_name().map(str::to_owned) else {
-            return Err(Refusal::field("body", "a part of the form is no file: it has no `filename`"));
+            return Err(Refusal::field("body", "a part of the form is not a file: it has no `filename`"));
         };
         Ok(Some(FormFile { field, unread: Arc::clone(&self.unread), name }))
     }
@@ -81,9 +81,9 @@ fn refused(error: multer::Error) -> Refusal {
                 .hint("send fewer or smaller files at once")
                 .into()
         }
-        multer::Error::StreamReadFailed(error) => Refusal::field("body", format!("it broke off: {error}")),
+        multer::Error::StreamReadFailed(error) => Refusal::field("body", format!("it was interrupted: {error}")),
         // Whatever else it says quotes what was sent.
-        _ => Refusal::field("body", "it is no complete multipart/form-data with this boundary"),
+        _ => Refusal::field("body", "it is not complete multipart/form-data with this boundary"),
     }
 }
 
@@ -111,7 +111,7 @@ where
             let piece = piece.map_err(Into::into)?;
             self.pause = true;
             let unread = self.unread.fetch_add(piece.len(), Ordering::Relaxed) + piece.len();
-            if unread > MAX_UNREAD + piece.len() { Err("its parts do not begin".into()) } else { Ok(piece) }
+            if unread > MAX_UNREAD + piece.len() { Err("its first boundary is missing".into()) } else { Ok(piece) }
         }))
     }
 }

@@ -85,9 +85,9 @@ pub(super) async fn back(State(app): State<Arc<App>>, Extension(peer): Extension
 /// Whether a link takes forms, and this is one.
 fn check(link: &Link, headers: &HeaderMap) -> Result<()> {
     if link.access != CanvasAccess::Act {
-        let message = "this link shows the canvas and does not take answers";
+        let message = "this link is read-only";
         return Err(StableErrorEnvelope::new("canvas_link_read_only", ErrorCategory::Policy, message)
-            .hint("ask for a link that may act")
+            .hint("create a link with `palyra canvas open --act`")
             .into());
     }
     let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -119,7 +119,7 @@ fn read(body: &[u8]) -> Result<SubmitCanvasParams> {
         if fields.insert(name.clone().into_owned(), Value::String(value.into_owned())).is_some() {
             return Err(Refusal::field(
                 "body",
-                format!("`{}` stands twice", name.chars().take(64).collect::<String>()),
+                format!("`{}` is given twice", name.chars().take(64).collect::<String>()),
             ));
         }
     }
@@ -132,7 +132,7 @@ fn read(body: &[u8]) -> Result<SubmitCanvasParams> {
     let expected_version = version.parse().map_err(|_| Refusal::field("version", "it is not a number"))?;
     let approval_id = match text("approval") {
         None => None,
-        Some(id) => Some(id.parse().map_err(|_| Refusal::field("approval", "it is not the id of a question"))?),
+        Some(id) => Some(id.parse().map_err(|_| Refusal::field("approval", "it is not the id of an approval"))?),
     };
     let (action, once) = (text("action"), text("once"));
     let mut values = Map::new();
@@ -141,7 +141,7 @@ fn read(body: &[u8]) -> Result<SubmitCanvasParams> {
             Some(name) => _ = values.insert(name.to_owned(), value),
             None => {
                 let shown: String = name.chars().take(64).collect();
-                return Err(Refusal::field(&shown, "it is no field of a canvas's page"));
+                return Err(Refusal::field(&shown, "it is not a field of a canvas page"));
             }
         }
     }

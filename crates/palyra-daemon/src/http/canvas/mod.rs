@@ -71,8 +71,8 @@ async fn admit(app: &App, peer: &Peer, token: &str) -> Result<(Link, Caller), Bo
 
 /// The page of every link that is not good, for whatever reason.
 fn gone() -> Response {
-    let sentence = "It never was, it has run out, or the page was closed. Ask whoever sent it to you for a new one.";
-    respond(StatusCode::NOT_FOUND, |nonce| html::plain_page("This link is not good", sentence, nonce))
+    let sentence = "It is unknown, it has expired, or the page was closed. Ask the person who sent it for a new one.";
+    respond(StatusCode::NOT_FOUND, |nonce| html::plain_page("This link is not valid", sentence, nonce))
 }
 
 /// A page that says why something was refused.
@@ -100,7 +100,8 @@ fn respond(status: StatusCode, write: impl FnOnce(&str) -> String) -> Response {
          form-action 'self'; base-uri 'none'; frame-ancestors 'none'; sandbox allow-forms allow-scripts allow-same-origin"
     );
     let Ok(policy) = HeaderValue::from_str(&policy) else {
-        return super::error::ApiError::internal("the policy of a page is no header").into_response();
+        return super::error::ApiError::internal("a page's content security policy is not a valid header")
+            .into_response();
     };
     let mut response = (status, write(&nonce)).into_response();
     let headers = response.headers_mut();

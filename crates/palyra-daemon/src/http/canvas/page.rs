@@ -70,9 +70,9 @@ impl Done {
 
     fn sentence(self) -> &'static str {
         match self {
-            Self::Sent => "Sent. The agent is at work on it.",
-            Self::Queued => "Sent. The agent reads it when it is done with what it does now.",
-            Self::Answered => "Your answer was taken.",
+            Self::Sent => "Sent. The agent is working on it.",
+            Self::Queued => "Sent. The agent reads it when its current work is done.",
+            Self::Answered => "Your answer was recorded.",
         }
     }
 }

@@ -47,7 +47,7 @@ impl Background {
         if living < PER_RUN {
             return Ok(());
         }
-        let message = format!("{living} processes run in the background already");
+        let message = format!("{living} processes are already running in the background");
         let refusal = StableErrorEnvelope::new("too_many_processes", ErrorCategory::Conflict, message)
             .hint("stop one with palyra.process.stop first");
         Err(ToolError::Custom(Box::new(refusal)))

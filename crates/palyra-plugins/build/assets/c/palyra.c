@@ -67,8 +67,8 @@ static abi_list list_of(const char *text) {
 }
 
 static bool fail(palyra_failure *why, const abi_failure *failure) {
-  static const char *const words[] = {"this was not granted", "the grant does not cover this", "the request makes no sense",
-                                      "a limit is used up",   "unreachable",                   "it took too long"};
+  static const char *const words[] = {"not granted", "the grant does not cover this", "the request makes no sense",
+                                      "a limit is used up",   "unreachable",                   "timed out"};
   why->kind = (palyra_failure_kind)failure->kind;
   bool in_words = failure->kind >= PALYRA_DENIED && failure->kind <= PALYRA_UNREACHABLE;
   why->text = in_words ? text_of(failure->text.data, failure->text.length) : words[failure->kind];

@@ -29,7 +29,7 @@ pub(crate) const COMPONENTIZE_PY: &str = "0.25.1";
 
 /// A compiler that is not there.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{what} is not installed, which skills in {language} are built with")]
+#[error("{what} is not installed; it is needed to build skills in {language}")]
 pub struct MissingToolchain {
     /// The language that needs it.
     pub language: Language,

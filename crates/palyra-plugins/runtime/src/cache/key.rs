@@ -71,7 +71,7 @@ impl CacheKey {
         {
             use std::os::unix::fs::MetadataExt as _;
             if metadata.mode() & 0o077 != 0 {
-                return Err(io::Error::other("others may read the key"));
+                return Err(io::Error::other("other users can read the key"));
             }
             // Whoever owns a file can read it, whatever its mode.
             if metadata.uid() != rustix::process::geteuid().as_raw() {

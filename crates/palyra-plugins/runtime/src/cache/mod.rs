@@ -118,7 +118,7 @@ impl Cache {
                 Some(code)
             }
             Err(reason) => {
-                tracing::warn!(path = %path.display(), reason, "compiled plugin refused; it is compiled again");
+                tracing::warn!(path = %path.display(), reason, "a cached compiled plugin was rejected; compiling it again");
                 self.counts.refused.fetch_add(1, Ordering::Relaxed);
                 remove_whatever(&path);
                 None
@@ -131,7 +131,7 @@ impl Cache {
         match self.write(digest, kind, code) {
             Ok(()) => self.counts.stored.fetch_add(1, Ordering::Relaxed),
             Err(error) => {
-                tracing::warn!(dir = %self.dir.display(), %error, "compiled plugin not kept");
+                tracing::warn!(dir = %self.dir.display(), %error, "a compiled plugin could not be cached");
                 self.counts.failed.fetch_add(1, Ordering::Relaxed)
             }
         };
@@ -167,8 +167,8 @@ impl Cache {
 
     /// The code inside a file, if the file was written under our key for this module and this engine.
     fn authentic<'a>(&self, bytes: &'a [u8], digest: Digest, kind: PluginKind) -> Result<&'a [u8], String> {
-        let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin as it should")?;
-        let (mac, code) = rest.split_at_checked(MAC_BYTES).ok_or("it is cut off")?;
+        let rest = bytes.strip_prefix(MAGIC).ok_or("it has the wrong header")?;
+        let (mac, code) = rest.split_at_checked(MAC_BYTES).ok_or("it is truncated")?;
         match self.authenticate(digest, kind, code).verify_slice(mac) {
             Ok(()) => Ok(code),
             Err(_) => Err("it was not written by this daemon for this module and this engine".to_owned()),
@@ -233,7 +233,7 @@ fn remove_whatever(path: &Path) {
     if let Err(error) = removed
         && error.kind() != io::ErrorKind::NotFound
     {
-        tracing::warn!(path = %path.display(), %error, "compiled plugin cannot be removed");
+        tracing::warn!(path = %path.display(), %error, "a cached compiled plugin cannot be removed");
     }
 }
 

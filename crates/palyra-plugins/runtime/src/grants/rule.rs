@@ -31,7 +31,7 @@ impl HostPattern {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         match text.strip_prefix("*.") {
             Some(parent) if parent.contains('.') => read_host(parent).map(Self::Below),
-            Some(_) => Err(format!("`{text}` covers more than anybody means")),
+            Some(_) => Err(format!("`{text}` is too broad")),
             None => read_host(text).map(Self::Exact),
         }
     }
@@ -77,7 +77,7 @@ impl Rule {
         let mut words = text.split_ascii_whitespace();
         let (first, second) = (words.next().ok_or("the rule is empty")?, words.next());
         if words.next().is_some() {
-            return Err("the rule has more than two words".to_owned());
+            return Err("the rule has more than two parts".to_owned());
         }
         let (methods, address) = match second {
             Some(address) => (read_methods(first)?, address),
@@ -91,7 +91,7 @@ impl Rule {
         };
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         if authority.contains('@') || rest.contains(['?', '#']) {
-            return Err("a rule holds neither a user name nor a query".to_owned());
+            return Err("a rule may not contain a user name or a query".to_owned());
         }
         let (host, port) = split_port(authority)?;
         Ok(Self {

@@ -20,12 +20,12 @@ impl Target {
     /// Reads an address; the error says what is wrong with it.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
         if url.len() > 8192 {
-            return Err("the address is longer than 8192 bytes".to_owned());
+            return Err("the URL is longer than 8192 bytes".to_owned());
         }
         if let Some(odd) = url.chars().find(|character| !character.is_ascii_graphic() || *character == '\\') {
-            return Err(format!("the address holds the character {odd:?}"));
+            return Err(format!("the URL contains the character {odd:?}"));
         }
-        let (scheme, rest) = url.split_once("://").ok_or("the address has no scheme")?;
+        let (scheme, rest) = url.split_once("://").ok_or("the URL has no scheme")?;
         let scheme = scheme.to_ascii_lowercase();
         let own_port = match scheme.as_str() {
             "https" => 443,
@@ -35,7 +35,7 @@ impl Target {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, rest) = rest.split_at(end);
         if authority.contains('@') {
-            return Err("the address holds a user name".to_owned());
+            return Err("the URL contains a user name".to_owned());
         }
         let (host, port) = split_port(authority)?;
         let path = rest.split(['?', '#']).next().unwrap_or_default();
@@ -88,5 +88,5 @@ pub(super) fn read_path(path: &str) -> Result<String, String> {
         let name = segment.split(';').next().unwrap_or_default();
         name == "." || name == ".."
     });
-    if dotted { Err("the path holds dot segments".to_owned()) } else { Ok(path.to_owned()) }
+    if dotted { Err("the path contains dot segments".to_owned()) } else { Ok(path.to_owned()) }
 }

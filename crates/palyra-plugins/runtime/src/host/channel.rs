@@ -18,7 +18,7 @@ impl Host for CallState {
         let checked = match shared.channel(channel) {
             None => Err(HostFailure::NoGrant),
             Some(_) if text.is_empty() || text.len() > MAX_TEXT_BYTES => {
-                Err(HostFailure::Invalid(format!("a message has between 1 and {MAX_TEXT_BYTES} bytes")))
+                Err(HostFailure::Invalid(format!("a message must have between 1 and {MAX_TEXT_BYTES} bytes")))
             }
             Some(grant) => shared.within(&[HostCall::ChannelSend], shared.limits.channel, "messages").map(|()| grant),
         };

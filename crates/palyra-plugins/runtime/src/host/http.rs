@@ -59,7 +59,7 @@ fn prepare(shared: &Shared, grant: u64, request: Request) -> Result<(&HttpGrant,
         request.headers.into_iter().map(|header| (header.name, header.value)).collect();
     check_headers(&headers)?;
     if request.credentials.len() > MAX_CREDENTIALS {
-        return Err(HostFailure::Invalid(format!("a request carries at most {MAX_CREDENTIALS} credentials")));
+        return Err(HostFailure::Invalid(format!("a request may carry at most {MAX_CREDENTIALS} credentials")));
     }
     let mut credentials = Vec::with_capacity(request.credentials.len());
     for credential in request.credentials {
@@ -113,7 +113,7 @@ pub(crate) fn check_method(method: &str) -> Result<(), HostFailure> {
 /// Names are tokens, values have no line breaks, and none belongs to the host.
 pub(crate) fn check_headers(headers: &[(String, Vec<u8>)]) -> Result<(), HostFailure> {
     if headers.len() > MAX_HEADERS {
-        return Err(HostFailure::Invalid(format!("a request has at most {MAX_HEADERS} headers")));
+        return Err(HostFailure::Invalid(format!("a request may have at most {MAX_HEADERS} headers")));
     }
     for (name, value) in headers {
         check_header_name(name)?;
@@ -128,10 +128,10 @@ fn check_header_name(name: &str) -> Result<(), HostFailure> {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let shown = || crate::text::clean(name, 64);
     if name.is_empty() || name.len() > 128 || !name.bytes().all(token) {
-        return Err(HostFailure::Invalid(format!("`{}` is not the name of a header", shown())));
+        return Err(HostFailure::Invalid(format!("`{}` is not a valid header name", shown())));
     }
     if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
-        return Err(HostFailure::Invalid(format!("the header `{}` is written by the host", shown())));
+        return Err(HostFailure::Invalid(format!("the header `{}` is set by the host", shown())));
     }
     Ok(())
 }
@@ -141,7 +141,9 @@ fn placement(placement: http::Placement) -> Result<Placement, HostFailure> {
         http::Placement::Bearer => Ok(Placement::Bearer),
         http::Placement::Basic(user) => {
             if user.len() > 256 || user.contains(':') || user.chars().any(char::is_control) {
-                return Err(HostFailure::Invalid("a user name has no colon and no control characters".to_owned()));
+                return Err(HostFailure::Invalid(
+                    "a user name may not contain a colon or control characters".to_owned(),
+                ));
             }
             Ok(Placement::Basic(user))
         }

@@ -15,10 +15,9 @@ impl Host for CallState {
         let shared = &self.shared;
         let result = match shared.secret(secret) {
             None => Err(HostFailure::NoGrant),
-            Some(grant) if grant.usage != SecretUse::Reveal => Err(HostFailure::Denied(format!(
-                "the secret `{}` may be put into requests and not be read",
-                grant.name
-            ))),
+            Some(grant) if grant.usage != SecretUse::Reveal => {
+                Err(HostFailure::Denied(format!("the secret `{}` may be used in requests but not read", grant.name)))
+            }
             Some(grant) => match shared.within(&[HostCall::SecretReveal], shared.limits.reveal, "secrets visible") {
                 Ok(()) => shared.services.reveal(grant).await,
                 Err(failure) => Err(failure),

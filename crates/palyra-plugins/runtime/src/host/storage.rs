@@ -47,7 +47,7 @@ async fn ask(
 
 /// The port answered something else than it was asked.
 fn mismatch() -> Stop {
-    Stop::Defect("storage answered something else than it was asked".to_owned())
+    Stop::Defect("storage returned an unexpected answer".to_owned())
 }
 
 impl Host for CallState {
@@ -117,7 +117,9 @@ fn batch(
     changes: Vec<storage::Change>,
 ) -> Result<StorageRequest, HostFailure> {
     if expectations.len() > MAX_BATCH || changes.len() > MAX_BATCH {
-        return Err(HostFailure::Invalid(format!("a batch has at most {MAX_BATCH} changes and as many expectations")));
+        return Err(HostFailure::Invalid(format!(
+            "a batch may have at most {MAX_BATCH} changes and as many expectations"
+        )));
     }
     for expectation in &expectations {
         check_key(&expectation.key)?;
@@ -143,7 +145,7 @@ fn batch(
 
 fn check_key(key: &str) -> Result<(), HostFailure> {
     if key.is_empty() {
-        return Err(HostFailure::Invalid("a key is not empty".to_owned()));
+        return Err(HostFailure::Invalid("a key may not be empty".to_owned()));
     }
     check_part(key)
 }
@@ -151,17 +153,17 @@ fn check_key(key: &str) -> Result<(), HostFailure> {
 /// A key or the beginning of one.
 fn check_part(text: &str) -> Result<(), HostFailure> {
     if text.len() > MAX_KEY_BYTES {
-        return Err(HostFailure::Invalid(format!("a key has at most {MAX_KEY_BYTES} bytes")));
+        return Err(HostFailure::Invalid(format!("a key may have at most {MAX_KEY_BYTES} bytes")));
     }
     if text.chars().any(char::is_control) {
-        return Err(HostFailure::Invalid("a key has no control characters".to_owned()));
+        return Err(HostFailure::Invalid("a key may not contain control characters".to_owned()));
     }
     Ok(())
 }
 
 fn check_value(value: &[u8]) -> Result<(), HostFailure> {
     if value.len() > MAX_VALUE_BYTES {
-        return Err(HostFailure::Invalid(format!("a value has at most {MAX_VALUE_BYTES} bytes")));
+        return Err(HostFailure::Invalid(format!("a value may have at most {MAX_VALUE_BYTES} bytes")));
     }
     Ok(())
 }

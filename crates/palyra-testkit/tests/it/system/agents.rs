@@ -68,7 +68,7 @@ fn an_agent_is_set_up_changed_used_and_removed() {
     let session = palyra(&["sessions", "new", "--key", "mine", "--agent", "reader"]);
     assert_eq!(session.code, 0, "{session}");
     let removed = palyra(&["agents", "remove", "reader"]);
-    assert_eq!((removed.code, removed.stdout.as_str()), (0, "agent reader is removed\n"), "{removed}");
+    assert_eq!((removed.code, removed.stdout.as_str()), (0, "Removed agent reader\n"), "{removed}");
     let orphaned = palyra(&["run", "--session", "mine", "x"]);
     assert!(orphaned.code == 8 && orphaned.stderr.contains("[agent_not_found]"), "{orphaned}");
     context.finish().unwrap();

@@ -92,7 +92,7 @@ fn canvases_are_listed_shown_linked_and_closed_from_the_command_line() {
     let none = context.run(["daemon", "start"]).unwrap();
     assert_eq!(none.code, 0, "{none}");
     let none = context.run(["canvas", "list"]).unwrap();
-    assert_eq!((none.code, none.stdout.as_str(), none.stderr.trim()), (0, "", "no agent shows anything"), "{none}");
+    assert_eq!((none.code, none.stdout.as_str(), none.stderr.trim()), (0, "", "no open canvases"), "{none}");
     let none = context.run(["canvas", "show", "last"]).unwrap();
     assert!(none.code == 8 && none.stderr.contains("[id_not_found]"), "{none}");
 
@@ -126,8 +126,8 @@ fn canvases_are_listed_shown_linked_and_closed_from_the_command_line() {
     }
 
     let closed = context.run(["canvas", "close", "last"]).unwrap();
-    assert_eq!((closed.code, closed.stdout.trim()), (0, format!("canvas {second} is closed").as_str()), "{closed}");
-    assert!(browsed(&acting).contains("This link is not good"), "a link ends with its page");
+    assert_eq!((closed.code, closed.stdout.trim()), (0, format!("Closed canvas {second}").as_str()), "{closed}");
+    assert!(browsed(&acting).contains("This link is not valid"), "a link ends with its page");
     let rest = context.run(["canvas", "list"]).unwrap();
     assert!(rest.stdout.contains(&first) && !rest.stdout.contains(&second), "{rest}");
     let all = context.run(["canvas", "list", "--all"]).unwrap();

@@ -45,7 +45,7 @@ async fn a_revoked_device_is_listed_as_such_and_let_in_no_more() {
     let nonsense = context.run(["devices", "revoke", "mine"]).unwrap();
     assert_eq!(nonsense.code, 2, "{nonsense}");
     let revoked = context.run(["devices", "revoke", &device]).unwrap();
-    assert_eq!((revoked.code, revoked.stdout.trim()), (0, format!("device {device} is revoked").as_str()), "{revoked}");
+    assert_eq!((revoked.code, revoked.stdout.trim()), (0, format!("Revoked device {device}").as_str()), "{revoked}");
     let refused = asked_with(&context, &before).await.unwrap_err();
     assert!(refused.contains("certificate"), "{refused}");
     let listed = context.run(["devices", "list", "--output", "json"]).unwrap().json().unwrap();

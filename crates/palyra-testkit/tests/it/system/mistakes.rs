@@ -60,7 +60,7 @@ fn mistakes() -> Vec<Mistake> {
             replies: vec![Reply::raw(DECLINED)],
             code: "content_policy",
             exit: 6,
-            line: &["withheld the answer; say the task differently, or use another model"],
+            line: &["withheld the answer; rephrase the task, or use another model"],
         },
     ]
 }

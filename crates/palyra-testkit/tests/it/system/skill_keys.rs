@@ -62,7 +62,7 @@ fn a_publisher_hands_over_to_a_new_key_and_then_revokes_the_old_one() {
     // The list grows: the version that runs is taken back too. That holds at once, and after a restart.
     done(&context, &[&revoke[..], &["--archive", &newer]].concat());
     let imported = done(&context, &["skills", "import", "hello.revocations.json"]);
-    assert!(imported.stdout.contains("hello is in quarantine"), "{imported}");
+    assert!(imported.stdout.contains("Quarantined hello"), "{imported}");
     refused(&context, &["skills", "import", "hello.revocations.json"], "skill_revocation_refused");
     refused(&context, &CALL, "skill_artifact_revoked");
     done(&context, &["daemon", "stop"]);
@@ -77,7 +77,7 @@ fn an_operator_revokes_a_key_and_what_it_signed_stops() {
     done(&context, &["run", "use hello.echo"]);
     refused(&context, &["skills", "revoke-key", "one.key.pub", "--reason", " "], "skill_reason_missing");
     let revoked = done(&context, &["skills", "revoke-key", "one.key.pub", "--reason", "it was found on a forum"]);
-    assert!(revoked.stdout.contains("hello is in quarantine"), "{revoked}");
+    assert!(revoked.stdout.contains("Quarantined hello"), "{revoked}");
     refused(&context, &CALL, "skill_key_revoked");
     let publishers = done(&context, &["skills", "publishers"]);
     assert!(!publishers.stdout.contains("trusted"), "a revoked key is shown as trusted: {publishers}");

@@ -43,7 +43,7 @@ fn a_token_is_made_used_rotated_and_revoked() {
     assert_eq!(with(&context, &second, &["runs", "list"]).code, 0);
 
     let revoked = context.run(["tokens", "revoke", &id]).unwrap();
-    assert_eq!((revoked.code, revoked.stdout.trim()), (0, format!("token {id} is revoked").as_str()), "{revoked}");
+    assert_eq!((revoked.code, revoked.stdout.trim()), (0, format!("Revoked token {id}").as_str()), "{revoked}");
     assert_eq!(with(&context, &second, &["runs", "list"]).code, 3);
     let again = context.run(["tokens", "revoke", "nobody"]).unwrap();
     assert!(again.code == 8 && again.stderr.contains("[token_not_found]"), "{again}");
