@@ -196,7 +196,7 @@ fn origin(argument: &Argument, kind: SinkKind) -> String {
         (Provenance::Variable, None) => line.push_str("comes from a variable"),
         (Provenance::Pointed | Provenance::Untrusted, None) => line.push_str("comes from untrusted text"),
         (Provenance::Pointed, Some(source)) => {
-            line.push_str(&format!("comes from {source}, which the user referred to"))
+            line.push_str(&format!("comes from {source}, which the user referred to"));
         }
         (_, Some(source)) => line.push_str(&format!("comes from {source}")),
     }

@@ -141,5 +141,5 @@ pub(crate) fn no_model(provider: &str) -> ModelError {
 
 /// The body of a Responses request, as a server gets it that has refused nothing.
 pub(crate) fn body_of(request: &ModelRequest, names: &ToolNames) -> Value {
-    encode::body(request, &request.model, names, &std::collections::BTreeSet::new())
+    encode::body(request, &request.model, names, &std::collections::BTreeSet::new(), SchemaDialect::OpenAi)
 }
