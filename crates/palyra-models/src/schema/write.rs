@@ -128,10 +128,9 @@ impl Writer<'_> {
         if !required.is_empty() {
             fields.insert("required".to_owned(), required.into());
         }
-        // Vendors want the list even if it is empty; of a grammar it would leave the empty object alone.
-        let wanted = node.types == Types::OBJECT
-            && (self.accepts.anything == Anything::Untyped || node.additional == Additional::Closed);
-        if !properties.is_empty() || wanted {
+        // Without any, a list would leave the empty object alone in a grammar; of a closed object that is what is meant.
+        let closed = node.types == Types::OBJECT && node.additional == Additional::Closed;
+        if !properties.is_empty() || closed {
             fields.insert("properties".to_owned(), Value::Object(properties));
         }
         match &node.additional {
@@ -144,8 +143,8 @@ impl Writer<'_> {
             }
             Additional::Schema(schema) => {
                 let written = self.node(schema);
-                let free = written.as_object().is_some_and(Map::is_empty);
-                fields.insert("additionalProperties".to_owned(), if free { true.into() } else { written });
+                let value = if says_nothing(&written) { true.into() } else { written };
+                fields.insert("additionalProperties".to_owned(), value);
             }
         }
     }
@@ -314,4 +313,16 @@ impl Writer<'_> {
             }
         }
     }
+}
+
+/// Whether a written schema accepts anything.
+fn says_nothing(schema: &Value) -> bool {
+    let all = json!(Types::ALL.names());
+    schema.as_object().is_some_and(|fields| {
+        fields.iter().all(|(name, value)| match name.as_str() {
+            "description" | "default" => true,
+            "type" => *value == all,
+            _ => false,
+        })
+    })
 }
