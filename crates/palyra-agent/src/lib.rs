@@ -44,6 +44,7 @@ pub use engine::{
     NewAuxiliaryTask, NewRun, NewSession, OfferedTool, PatternFilter, RankedBy, RecallQuery, Recalled, RecalledPiece,
     Resolved, Resumption, RunCost, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent,
     SessionEventKind, SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, UndoneRun, WireCost,
+    core_prompt_tokens,
 };
 pub use error::AgentError;
 pub use hooks::{

@@ -83,7 +83,7 @@ pub use sessions::{
 };
 pub use spending::Spending;
 pub use undo::UndoneRun;
-pub use wire_cost::WireCost;
+pub use wire_cost::{WireCost, core_prompt_tokens};
 
 use self::agents::AgentBook;
 use self::canvases::CanvasBell;

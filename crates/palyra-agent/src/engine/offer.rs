@@ -31,10 +31,10 @@ pub(super) struct Offer {
 impl Offer {
     /// The offer to a run that came to need `in_use`.
     pub(super) fn to(options: &EngineOptions, spec: &RunSpec, in_use: &[String]) -> Self {
-        Self::from(&options.registry.current(), spec, in_use)
+        Self::choose(&options.registry.current(), spec, in_use)
     }
 
-    fn from(registry: &Registry, spec: &RunSpec, in_use: &[String]) -> Self {
+    fn choose(registry: &Registry, spec: &RunSpec, in_use: &[String]) -> Self {
         let all = spec.tools == ToolSelection::All;
         // Whoever named an agent's tools wants it to have them.
         let listed = spec.profile.as_ref().is_some_and(|agent| !agent.tools.is_empty());
@@ -87,6 +87,7 @@ pub(super) fn permitted<'a>(
     })
 }
 
-fn spec_of(tool: &ToolDeclaration, schema: &Arc<Value>) -> ToolSpec {
+/// A tool as models are told about it.
+pub(super) fn spec_of(tool: &ToolDeclaration, schema: &Arc<Value>) -> ToolSpec {
     ToolSpec { name: tool.name.to_string(), description: tool.description.clone(), input_schema: Arc::clone(schema) }
 }

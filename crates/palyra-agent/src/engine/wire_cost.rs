@@ -3,9 +3,14 @@
 //! The same request is longer on one wire than on another: names and wrappings differ. Each number is the difference that a part makes to the
 //! body as it would be sent, counted with a published vocabulary, so the parts add up to the whole and do not depend on the model that answers.
 
-use palyra_models::{Message, ModelRequest, TokenCounter, ToolSpec, Wire};
+use palyra_common::RunId;
+use palyra_models::{Message, ModelRequest, Purpose, TokenCounter, ToolSpec, Wire};
+use palyra_tools::{Offering, Registry};
 
+use super::offer::spec_of;
+use super::request_size::REFERENCE_MODEL;
 use crate::context;
+use crate::prompt::SYSTEM;
 use crate::spec::RunSpec;
 
 /// Tokens of one request on one wire, by what they are for.
@@ -37,6 +42,19 @@ impl WireCost {
     }
 }
 
+/// Tokens of what every run of a language model is sent at least, on every wire: Palyra's instructions and the tools that are always offered.
+#[must_use]
+pub fn core_prompt_tokens(registry: &Registry) -> Vec<(Wire, u64)> {
+    let always = registry.offers().filter(|(tool, _)| tool.offering == Offering::Always);
+    let messages = vec![Message::system(SYSTEM)];
+    let request = ModelRequest {
+        tools: always.map(|(tool, schema)| spec_of(tool, schema)).collect(),
+        ..ModelRequest::new(RunId::from_u128(0), 1, Purpose::Turn, messages)
+    };
+    let counter = TokenCounter::new(REFERENCE_MODEL);
+    Wire::ALL.iter().map(|wire| (*wire, counter.text(&wire.body(&request).to_string()).tokens)).collect()
+}
+
 /// The costs of a request on every wire. `core` of its tools are those of every run.
 pub(super) fn of(spec: &RunSpec, request: &ModelRequest, core: usize, counter: &TokenCounter) -> Vec<WireCost> {
     Wire::ALL.iter().map(|wire| on(*wire, spec, request, core, counter)).collect()
@@ -47,8 +65,10 @@ fn on(wire: Wire, spec: &RunSpec, request: &ModelRequest, core: usize, counter: 
         let part = ModelRequest { messages: messages.to_vec().into(), tools: tools.to_vec().into(), ..request.clone() };
         counter.text(&wire.body(&part).to_string()).tokens
     };
+    // A conversation has to have a person's message: until it is the task's turn, the shortest one stands in its place.
+    let before_task = |messages: &[Message]| [messages, &[Message::user("-")]].concat();
     let upto = |messages: usize| request.messages.get(..messages).unwrap_or(&request.messages);
-    let own = [Message::system(&spec.system)];
+    let own = before_task(&[Message::system(&spec.system)]);
     let core_tools = request.tools.get(..core).unwrap_or(&request.tools);
     let task = context::task_message(spec);
     let mut before = 0;
@@ -62,8 +82,8 @@ fn on(wire: Wire, spec: &RunSpec, request: &ModelRequest, core: usize, counter: 
         system: next(part(&own, &[])),
         core_tools: next(part(&own, core_tools)),
         extra_tools: next(part(&own, &request.tools)),
-        project: next(part(upto(context::instruction_messages(spec)), &request.tools)),
-        history: next(part(upto(task), &request.tools)),
+        project: next(part(&before_task(upto(context::instruction_messages(spec))), &request.tools)),
+        history: next(part(&before_task(upto(task)), &request.tools)),
         task: next(part(upto(task + 1), &request.tools)),
         steps: next(part(&request.messages, &request.tools)),
     }

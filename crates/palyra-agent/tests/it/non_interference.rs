@@ -24,7 +24,10 @@ const NAMED: [&str; 4] = ["Ada", "Grace", "grace@example.org", "team"];
 fn chance(seed: u64, messages: &[Message]) -> Next {
     let seen = results(messages);
     let mut hasher = DefaultHasher::new();
-    (seed, messages.iter().map(|message| &message.content).collect::<Vec<_>>()).hash(&mut hasher);
+    // Runs are compared that differ in nothing but the attacker's bytes; each has a directory of its own.
+    let content =
+        |message: &Message| message.content.lines().filter(|line| !line.starts_with("Workspace: ")).collect::<String>();
+    (seed, messages.iter().map(content).collect::<Vec<_>>()).hash(&mut hasher);
     let dice = hasher.finish();
     if seen.is_empty() {
         return Next::Call(
@@ -150,7 +153,7 @@ fn parting(first: &Played, second: &Played) -> (Option<Step>, Option<Step>) {
 /// An address in content taken by reference makes a question be asked. Up to it, both runs do the same.
 #[test]
 fn an_address_in_the_content_stops_a_strict_run_and_does_not_steer_it() {
-    let seed = 2_756_821_867_762_711_417;
+    let seed = 14;
     let plain = played(seed, RunMode::Strict, "hello there", "same");
     let address = played(seed, RunMode::Strict, "x@y.zz", "same");
     let (went_on, stopped) = parting(&plain, &address);

@@ -179,8 +179,8 @@ async fn a_tool_that_was_not_offered_passes_the_same_gate() {
     assert!(tool_result(&events, "t1c1").ok && run.phase == RunLifecyclePhase::Completed);
 }
 
-#[tokio::test]
-async fn what_was_found_survives_a_restart() {
+#[test]
+fn what_was_found_survives_a_restart() {
     let script = r#"
 [[turn]]
 [[turn.call]]

@@ -40,6 +40,7 @@ mod mutual_tls;
 mod observe;
 mod openai;
 mod policies;
+mod prompt;
 mod quic;
 mod quic_refusals;
 mod quic_support;
