@@ -38,12 +38,12 @@ pub use canonical::canonical_json;
 pub use canvas::{CanvasDrawn, CanvasUpdate};
 pub use decide::{AnswerProposal, Decide, PolicyDecider, Proposal, Verdict};
 pub use engine::{
-    Answer, ApprovalExport, AuxiliaryDone, CallExport, CallOutcomeExport, CanvasFollower, CanvasNews, CanvasSubmission,
-    ClientCall, ClientResult, CompactionPlan, CompactionReverted, ContextSegment, ContextView, Engine, EngineOptions,
-    ExchangeExport, ExchangeOutline, Followed, GivenExchange, GivenFile, HookDispatch, InputWhereabouts,
-    NewAuxiliaryTask, NewRun, NewSession, PatternFilter, RankedBy, RecallQuery, Recalled, RecalledPiece, Resolved,
-    Resumption, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent, SessionEventKind,
-    SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, UndoneRun,
+    Answer, ApprovalExport, AuxiliaryDone, CallExport, CallNotRun, CallOutcomeExport, CanvasFollower, CanvasNews,
+    CanvasSubmission, ClientCall, ClientResult, CompactionPlan, CompactionReverted, ContextSegment, ContextView,
+    Engine, EngineOptions, ExchangeExport, ExchangeOutline, Followed, GivenExchange, GivenFile, HookDispatch,
+    InputWhereabouts, NewAuxiliaryTask, NewRun, NewSession, PatternFilter, RankedBy, RecallQuery, Recalled,
+    RecalledPiece, Resolved, Resumption, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount,
+    SessionEvent, SessionEventKind, SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, UndoneRun,
 };
 pub use error::AgentError;
 pub use hooks::{

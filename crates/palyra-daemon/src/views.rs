@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use palyra_agent::replay::Replayed;
 use palyra_agent::{
-    AgentProfile, AgentRow, ApprovalRow, Intent, PatternRow, RunDetails, RunRow, SessionRow, SessionSettings, UndoneRun,
+    AgentProfile, AgentRow, ApprovalRow, CallNotRun, Intent, PatternRow, RunDetails, RunRow, SessionRow,
+    SessionSettings, UndoneRun,
 };
 use palyra_client::api::{
-    AgentView, ApprovalAnswer, ApprovalView, FileChangeKind, FileChangeView, IntentView, JournalRecordView,
-    PatternView, ProblemView, ReplayDifference, ReplayReport, RunAgentView, RunDetail, RunTimings, RunUsage, RunView,
-    SessionSettingsView, SessionView, UndoAction, UndoResponse, UndoneFile, VerifyReport,
+    AgentView, ApprovalAnswer, ApprovalView, CallNotRunView, FileChangeKind, FileChangeView, IntentView,
+    JournalRecordView, PatternView, ProblemView, ReplayDifference, ReplayReport, RunAgentView, RunDetail, RunTimings,
+    RunUsage, RunView, SessionSettingsView, SessionView, UndoAction, UndoResponse, UndoneFile, VerifyReport,
 };
 use palyra_journal::StoredRecord;
 use palyra_tools::FileChange;
@@ -70,6 +71,7 @@ pub(crate) fn run_detail(details: RunDetails) -> RunDetail {
         agent: Some(RunAgentView { agent_id: details.agent, version: details.agent_version }),
         envelope: details.envelope.into_iter().map(intent_view).collect(),
         changes: net_changes(&details.changes),
+        not_run: details.not_run.into_iter().map(not_run).collect(),
         pending_approvals: details.open_approvals.into_iter().map(approval).collect(),
         usage: RunUsage { input_tokens: details.input_tokens, output_tokens: details.output_tokens },
         timings: RunTimings {
@@ -79,6 +81,10 @@ pub(crate) fn run_detail(details: RunDetails) -> RunDetail {
             waiting_ms: details.timings.waiting_ms,
         },
     }
+}
+
+fn not_run(call: CallNotRun) -> CallNotRunView {
+    CallNotRunView { call_id: call.call_id, tool: call.tool, arguments: call.arguments, error: call.error }
 }
 
 fn intent_view(intent: Intent) -> IntentView {

@@ -15,7 +15,8 @@ use crate::patch::{self, Action, FilePatch, Hunk};
 use crate::patch_apply::{CarriageReturns, apply};
 use crate::workspace_path::normal_text;
 use crate::{
-    FileChange, Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName, ToolOutput, cancel,
+    FileChange, Invocation, SinkKind, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName, ToolOutput, Workspace,
+    cancel,
 };
 
 /// Changes files of the workspace by a patch: all of it or nothing. Lines to be replaced, and the context lines around them, must
@@ -81,6 +82,12 @@ impl Tool for FsApplyPatch {
             more => format!(" and {more} more"),
         };
         format!("patch {}{others}", named.join(", "))
+    }
+
+    fn check(&self, arguments: &Value, workspace: &Workspace) -> Result<(), ToolError> {
+        let input: FsApplyPatchInput = parse(&self.0.name, arguments.clone())?;
+        let files = patch::parse(&input.patch)?;
+        paths(&files).iter().try_for_each(|path| workspace.path(path).map(drop))
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {

@@ -67,7 +67,7 @@ pub use given_files::GivenFile;
 pub use given_history::GivenExchange;
 pub use hooks::HookDispatch;
 pub use options::{EngineOptions, RunEnded};
-pub use query::{RunDetails, Timings};
+pub use query::{CallNotRun, RunDetails, Timings};
 pub use recall::{RankedBy, RecallQuery, Recalled, RecalledPiece};
 pub use safety::Safety;
 pub use sessions::{

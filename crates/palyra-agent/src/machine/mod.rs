@@ -43,7 +43,9 @@ pub use input::{
 pub use objective::{Found, JudgeWait, Judged};
 pub(crate) use readings::{Half, withheld};
 pub use screening::{Reviewing, Screening};
-pub use state::{Activity, Call, CallOutcome, CallState, Counters, Ending, MoneyQuestion, Phase, ToolRound};
+pub use state::{
+    Activity, AnswerVerdict, Call, CallOutcome, CallState, Counters, Ending, MoneyQuestion, Phase, ToolRound,
+};
 
 use std::time::Duration;
 
@@ -107,6 +109,9 @@ pub struct Machine {
     /// How far it is with its objective.
     #[serde(default, skip_serializing_if = "ObjectiveProgress::is_nothing")]
     objective: ObjectiveProgress,
+    /// What went wrong in the newest call, if anything did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_failure: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde calls")]
@@ -143,6 +148,7 @@ impl Machine {
             hooks: Vec::new(),
             hook_occurrences: 0,
             objective: ObjectiveProgress::default(),
+            last_failure: None,
         };
         let task = machine.task();
         machine.items.push(task);
@@ -345,6 +351,10 @@ impl Machine {
 #[cfg(test)]
 #[path = "machine_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "honesty_tests.rs"]
+mod honesty_tests;
 
 #[cfg(test)]
 #[path = "hooks_tests.rs"]

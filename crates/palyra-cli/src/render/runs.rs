@@ -1,8 +1,9 @@
-//! Runs as text: one line each in lists, a page for one, what one set out to do, and the closing lines of `palyra run`.
+//! Runs as text: one line each in lists, a page for one, the effects that one declared, and the closing lines of `palyra run`.
 
 use palyra_client::api::{FileChangeKind, FileChangeView, IntentView, RunAgentView, RunDetail, RunTimings, RunView};
 use palyra_common::{ExitCode, RunLifecyclePhase, StatusDetail, TerminationReason, model_advice};
 
+use super::calls;
 use super::evidence::{self, Extent};
 use super::table;
 use super::text::{counted, instant, millis, shortened};
@@ -18,24 +19,29 @@ pub(crate) fn exit_code(run: &RunView) -> ExitCode {
     }
 }
 
-/// Phase and reason: `completed`, `failed (max_turns)`, `failed (max_tool_calls: loop_detected)`.
+/// How a run ended, and why where that says more: `completed`, `cancelled`, `failed (loop_detected)`.
 pub(crate) fn outcome(run: &RunView) -> String {
-    let mut more = Vec::new();
-    // "completed (final_answer)" would say the same twice.
-    if let Some(reason) = run.reason.filter(|reason| *reason != TerminationReason::FinalAnswer) {
-        more.push(reason.as_str().to_owned());
-    }
-    if let Some(detail) = &run.detail {
-        more.push(shortened(&detail.code, 60));
-    }
-    let mut text = run.phase.as_str().to_owned();
-    if !more.is_empty() {
-        text.push_str(&format!(" ({})", more.join(": ")));
-    }
+    // The detail is the exact reason; the reason alone is told only where there is none.
+    let why = match (&run.detail, run.reason) {
+        (Some(detail), _) => Some(shortened(&detail.code, 60)),
+        (None, None | Some(TerminationReason::FinalAnswer)) => None,
+        (None, Some(reason)) => Some(reason.as_str().to_owned()),
+    };
+    let mut text = match (run.phase, run.reason, why) {
+        (RunLifecyclePhase::Aborted, Some(TerminationReason::Cancellation), _) => "cancelled".to_owned(),
+        (phase, _, Some(why)) => format!("{phase} ({why})"),
+        (phase, _, None) => phase.to_string(),
+    };
     if run.undone {
         text.push_str(", undone");
     }
     text
+}
+
+/// Whether a run ended well, with nothing about it that its answer does not say.
+pub(crate) fn ended_well(run: &RunView) -> bool {
+    let caveat = |detail: &StatusDetail| detail.code != "objective_met";
+    run.phase == RunLifecyclePhase::Completed && !run.detail.as_ref().is_some_and(caveat)
 }
 
 /// What people say about where the time went.
@@ -67,6 +73,11 @@ pub(crate) fn changes(changes: &[FileChangeView]) -> Vec<String> {
         .collect()
 }
 
+/// What is to be told about an end beside its name. That a cancelled run was cancelled is told already.
+fn told(run: &RunView) -> Option<&StatusDetail> {
+    run.detail.as_ref().filter(|detail| detail.code != detail.message)
+}
+
 /// Why a run ended, in one line, with what to do about it where a model is the reason.
 fn why(detail: &StatusDetail) -> String {
     let why = shortened(&detail.message, 300);
@@ -80,9 +91,7 @@ fn why(detail: &StatusDetail) -> String {
 pub(crate) fn summary(detail: &RunDetail) -> Vec<String> {
     let run = &detail.run;
     let mut lines = vec![format!("{} — {}", outcome(run), timings(&detail.timings))];
-    if let Some(detail) = &run.detail {
-        lines.push(format!("  {}", why(detail)));
-    }
+    lines.extend(told(run).map(|detail| format!("  {}", why(detail))));
     if !detail.changes.is_empty() {
         lines.push(format!("{} changed:", counted(detail.changes.len(), "file")));
         lines.extend(changes(&detail.changes).into_iter().map(|line| format!("  {line}")));
@@ -117,11 +126,11 @@ pub(crate) fn list(runs: &[RunView]) -> Vec<String> {
     table::lines(["RUN", "CREATED (UTC)", "OUTCOME", "TURNS", "CALLS", "TASK"], &rows)
 }
 
-/// What a run set out to do, one line per tool. Whatever else it tries outside the workspace after it has read untrusted
+/// The effects that a run declared, one line per tool. Whatever else it tries outside the workspace after it has read untrusted
 /// text is asked about first.
 pub(crate) fn envelope(intents: &[IntentView]) -> Vec<String> {
     if intents.is_empty() {
-        return vec!["set out to: nothing outside the workspace".to_owned()];
+        return vec!["declared effects: none".to_owned()];
     }
     intents
         .iter()
@@ -129,9 +138,9 @@ pub(crate) fn envelope(intents: &[IntentView]) -> Vec<String> {
             let tool = shortened(&intent.tool, 100);
             let named: Vec<String> = intent.destinations.iter().map(|named| evidence::cell(named, 200)).collect();
             if named.is_empty() {
-                format!("set out to: {tool} → wherever the work shows")
+                format!("declared effects: {tool} → any destination")
             } else {
-                format!("set out to: {tool} → {}", named.join(", "))
+                format!("declared effects: {tool} → {}", named.join(", "))
             }
         })
         .collect()
@@ -145,9 +154,7 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
         format!("session    {}", run.session_id),
         format!("phase      {}", outcome(run)),
     ];
-    if let Some(detail) = &run.detail {
-        lines.push(format!("because    {}", why(detail)));
-    }
+    lines.extend(told(run).map(|detail| format!("because    {}", why(detail))));
     lines.push(format!("workspace  {}", shortened(&run.workspace, 300)));
     lines.push(format!("model      {}", shortened(&run.model, 100)));
     lines.push(format!("mode       {}", detail.mode));
@@ -178,6 +185,10 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
     if !detail.changes.is_empty() {
         lines.push("files changed".to_owned());
         lines.extend(changes(&detail.changes).into_iter().map(|line| format!("  {line}")));
+    }
+    if !detail.not_run.is_empty() {
+        lines.push("calls not made".to_owned());
+        lines.extend(detail.not_run.iter().map(|call| format!("  ✗ {}", calls::not_run(call))));
     }
     for approval in &detail.pending_approvals {
         lines.push(format!("waits for you: {}", shortened(&approval.summary, 200)));

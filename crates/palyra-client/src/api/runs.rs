@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use palyra_common::{
-    Digest, RunId, RunLifecyclePhase, RunMode, SessionId, StatusDetail, TerminationReason, Timestamp,
-    runtime_contract_enum,
+    Digest, RunId, RunLifecyclePhase, RunMode, SessionId, StableErrorEnvelope, StatusDetail, TerminationReason,
+    Timestamp, runtime_contract_enum,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -191,12 +191,29 @@ pub struct RunDetail {
     pub envelope: Vec<IntentView>,
     /// Net file changes, by path.
     pub changes: Vec<FileChangeView>,
+    /// Calls that the run proposed and that were not made: refused, given up, or impossible as they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_run: Vec<CallNotRunView>,
     /// Questions that wait for a person, oldest first.
     pub pending_approvals: Vec<ApprovalView>,
     /// What the model consumed.
     pub usage: RunUsage,
     /// Where the time went.
     pub timings: RunTimings,
+}
+
+/// A call that a run proposed and that was not made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallNotRunView {
+    /// The call.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments; absent if they could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<serde_json::Value>,
+    /// Why it was not made; the code says whether it was refused.
+    pub error: StableErrorEnvelope,
 }
 
 /// The agent of a run.
