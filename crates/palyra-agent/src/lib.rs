@@ -38,13 +38,13 @@ pub use canonical::canonical_json;
 pub use canvas::{CanvasDrawn, CanvasUpdate};
 pub use decide::{AnswerProposal, Decide, PolicyDecider, Proposal, Verdict};
 pub use engine::{
-    Answer, ApprovalExport, AuxiliaryDone, CallExport, CallOutcomeExport, CanvasFollower, CanvasNews, CanvasSubmission,
-    ClientCall, ClientResult, CompactionPlan, CompactionReverted, ContextSegment, ContextView, Engine, EngineOptions,
-    ExchangeExport, ExchangeOutline, Followed, GivenExchange, GivenFile, HookDispatch, InputWhereabouts,
-    NewAuxiliaryTask, NewRun, NewSession, OfferedTool, PatternFilter, RankedBy, RecallQuery, Recalled, RecalledPiece,
-    Resolved, Resumption, RunCost, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent,
-    SessionEventKind, SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, UndoneRun, WireCost,
-    core_prompt_tokens,
+    Answer, ApprovalExport, AuxiliaryDone, CallExport, CallNotRun, CallOutcomeExport, CanvasFollower, CanvasNews,
+    CanvasSubmission, ClientCall, ClientResult, CompactionPlan, CompactionReverted, ContextSegment, ContextView,
+    Engine, EngineOptions, ExchangeExport, ExchangeOutline, Followed, GivenExchange, GivenFile, HookDispatch,
+    InputWhereabouts, NewAuxiliaryTask, NewRun, NewSession, OfferedTool, PatternFilter, RankedBy, RecallQuery,
+    Recalled, RecalledPiece, Resolved, Resumption, RunCost, RunDetails, RunEnded, RunExport, Safety, SegmentKind,
+    SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput, Spending, Submitted, TapeFollower,
+    Timings, UndoneRun, WireCost, core_prompt_tokens,
 };
 pub use error::AgentError;
 pub use hooks::{

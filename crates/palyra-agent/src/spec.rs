@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::agents::RunAgent;
 
 /// Raised whenever the same inputs would give other actions, so that replaying an older tape can say so.
-pub const MACHINE_VERSION: u32 = 2;
+pub const MACHINE_VERSION: u32 = 3;
 
 /// A person's task with the context it was given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -129,6 +129,7 @@ impl EntryRef<'_> {
                 Action::HandBack { .. } => kind::TOOL_HANDED_BACK,
                 Action::StopTool { .. } => "tool.stop",
                 Action::UpdatePlan(_) => "plan.updated",
+                Action::NotRun { .. } => "tool.not_run",
                 Action::Attest(_) => "tool.attested",
                 Action::DrawCanvas(_) => "canvas.drawn",
                 Action::Compact { .. } => kind::CONTEXT_COMPACT,
@@ -213,7 +214,7 @@ fn body(entry: EntryRef<'_>) -> RunStreamBody {
         EntryRef::Input(Input::ToolFinished { call_id, tool, result }) => RunStreamBody::ToolResult(ToolResult {
             call_id: call_id.clone(),
             tool: tool.clone(),
-            ok: result.error.is_none(),
+            ok: !result.failed(),
             content: result.content.clone(),
             truncated: result.truncated,
             artifact: result.artifact,
@@ -245,6 +246,16 @@ fn body(entry: EntryRef<'_>) -> RunStreamBody {
                 offer: request.offer.as_ref().map(|offer| offer.pattern.sentence()),
             })
         }
+        EntryRef::Action(Action::NotRun { call_id, tool, error, label }) => RunStreamBody::ToolResult(ToolResult {
+            call_id: call_id.clone(),
+            tool: tool.clone(),
+            ok: false,
+            content: error.message.clone(),
+            truncated: false,
+            artifact: None,
+            error: Some((**error).clone()),
+            label: label.clone(),
+        }),
         EntryRef::Action(Action::Attest(attestation)) => RunStreamBody::ToolAttestation(attestation.clone()),
         EntryRef::Action(Action::DrawCanvas(update)) => {
             RunStreamBody::A2uiUpdate(A2uiUpdate { payload: serde_json::to_value(update).unwrap_or_default() })

@@ -205,7 +205,8 @@ impl Composition {
         let registry = SharedRegistry::new(Registry::builder().with_all(tools.iter().cloned()).build()?);
         let servers =
             McpRegistry::open(McpRegistry::directory_in(root.path()), self.environment.clone(), McpOptions::default())?;
-        let outside = OutsideTools::new(servers, tools, Arc::clone(&skills), registry.clone());
+        let outside =
+            OutsideTools::new(servers, tools, Arc::clone(&skills), registry.clone(), reach.processes.checkpoints());
         let tokens = Tokens::load(&journal).map_err(|refusal| DaemonError::Kept(Box::new(refusal.into_envelope())))?;
         let effects = Arc::new(EffectStore::open(root.effects())?);
         let token = if config.daemon.http_enabled || config.grpc.enabled { Some(Token::of(root)?) } else { None };

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use palyra_agent::replay::Replayed;
 use palyra_agent::{
-    AgentProfile, AgentRow, ApprovalRow, Intent, PatternRow, Plan, PlanStep, RunDetails, RunRow, SessionRow,
-    SessionSettings, UndoneRun,
+    AgentProfile, AgentRow, ApprovalRow, CallNotRun, Intent, PatternRow, Plan, PlanStep, RunDetails, RunRow,
+    SessionRow, SessionSettings, UndoneRun,
 };
 use palyra_client::api::{
-    AgentView, ApprovalAnswer, ApprovalView, FileChangeKind, FileChangeView, IntentView, JournalRecordView,
-    PatternView, PlanStepView, ProblemView, ReplayDifference, ReplayReport, RunAgentView, RunDetail, RunTimings,
-    RunUsage, RunView, SessionSettingsView, SessionView, UndoAction, UndoResponse, UndoneFile, VerifyReport,
+    AgentView, ApprovalAnswer, ApprovalView, CallNotRunView, FileChangeKind, FileChangeView, IntentView,
+    JournalRecordView, PatternView, PlanStepView, ProblemView, ReplayDifference, ReplayReport, RunAgentView, RunDetail,
+    RunTimings, RunUsage, RunView, SessionSettingsView, SessionView, UndoAction, UndoResponse, UndoneFile,
+    VerifyReport,
 };
 use palyra_journal::StoredRecord;
 use palyra_tools::FileChange;
@@ -72,6 +73,7 @@ pub(crate) fn run_detail(details: RunDetails) -> RunDetail {
         envelope: details.envelope.into_iter().map(intent_view).collect(),
         plan: details.plan.map(plan).unwrap_or_default(),
         changes: net_changes(&details.changes),
+        not_run: details.not_run.into_iter().map(not_run).collect(),
         pending_approvals: details.open_approvals.into_iter().map(approval).collect(),
         usage: RunUsage {
             input_tokens: details.input_tokens,
@@ -91,6 +93,10 @@ pub(crate) fn run_detail(details: RunDetails) -> RunDetail {
 fn plan(plan: Plan) -> Vec<PlanStepView> {
     let view = |step: PlanStep| PlanStepView { text: step.text, status: step.status.to_string() };
     plan.items.into_iter().map(view).collect()
+}
+
+fn not_run(call: CallNotRun) -> CallNotRunView {
+    CallNotRunView { call_id: call.call_id, tool: call.tool, arguments: call.arguments, error: call.error }
 }
 
 fn intent_view(intent: Intent) -> IntentView {

@@ -13,7 +13,7 @@ use palyra_egress::{
 };
 use palyra_tools::{
     ArtifactRef, Concurrency, Invocation, Offering, Repeatability, SinkKind, Tool, ToolDeclaration, ToolError,
-    ToolName, ToolOutput,
+    ToolName, ToolOutput, Workspace,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -96,6 +96,19 @@ impl HttpFetch {
         declaration
     }
 
+    /// What a call asks for.
+    fn parsed(&self, arguments: &Value) -> Result<(HttpFetchInput, FetchMethod, Target), ToolError> {
+        let tool = self.declaration.name.as_str();
+        let input: HttpFetchInput = serde_json::from_value(arguments.clone())
+            .map_err(|error| ToolError::argument(tool, "arguments", "invalid", error.to_string()))?;
+        let method = input.method.unwrap_or(FetchMethod::Get);
+        if input.body.is_some() && method != FetchMethod::Post {
+            return Err(ToolError::argument(tool, "body", "not_allowed", "only `POST` sends a body"));
+        }
+        let target = Target::parse(&input.url).map_err(|error| refused(&error))?;
+        Ok((input, method, target))
+    }
+
     /// The narrowest grant for one address.
     fn grant(&self, effect: &str, target: &Target, method: FetchMethod) -> Result<EgressGrant, ToolError> {
         let mut grant = EgressGrant::new(effect);
@@ -141,15 +154,12 @@ impl Tool for HttpFetch {
         if reads { Consequence::Contained } else { Consequence::Consequential }
     }
 
+    fn check(&self, arguments: &Value, _: &Workspace) -> Result<(), ToolError> {
+        self.parsed(arguments).map(drop)
+    }
+
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
-        let tool = self.declaration.name.as_str();
-        let input: HttpFetchInput = serde_json::from_value(invocation.arguments.clone())
-            .map_err(|error| ToolError::argument(tool, "arguments", "invalid", error.to_string()))?;
-        let method = input.method.unwrap_or(FetchMethod::Get);
-        if input.body.is_some() && method != FetchMethod::Post {
-            return Err(ToolError::argument(tool, "body", "not_allowed", "only `POST` sends a body"));
-        }
-        let target = Target::parse(&input.url).map_err(|error| refused(&error))?;
+        let (input, method, target) = self.parsed(&invocation.arguments)?;
         let grant = self.grant(invocation.effect_id.as_str(), &target, method)?;
         let mut request = FetchRequest::new(method.as_str(), input.url.clone());
         request.max_redirects = self.options.max_redirects;

@@ -7,6 +7,7 @@
 mod fetch;
 mod process;
 mod skills;
+mod tracking;
 
 use palyra_tools::ToolDeclaration;
 
@@ -17,6 +18,7 @@ pub use skills::{
     SkillServices, SkillSettings, SkillStorage, SkillTool, Space, StorageError, ToolSchemas, grant_set, output_invalid,
     skill_settings,
 };
+pub use tracking::{changes_since, checkpoint};
 
 /// What all tools of this crate say about themselves, for the reference page.
 #[must_use]

@@ -154,10 +154,10 @@ impl Judge<'_> {
     /// The trace of the least trusted part of a value.
     fn worst(&self, name: &str, value: &Value) -> Trace {
         if self.call.classification.sinks.get(name) == Some(&SinkKind::Command)
-            && let Some(line) = command(value)
+            && let Some(words) = command(value)
         {
             // Words that the user wrote here and there are not the command that they make together.
-            return self.material.trace_command(&line);
+            return self.material.trace_command(&words);
         }
         let mut worst: Option<Trace> = None;
         for leaf in leaves(value, &[]) {
@@ -335,14 +335,13 @@ fn is_chosen_from_a_list(schema: &Value, name: &str, value: &Value) -> bool {
 
 /// A value as one text: itself, a list of texts as one command line if it is a command, or canonical JSON for what has parts.
 fn shown(sink: Option<SinkKind>, value: &Value) -> String {
-    let line = if sink == Some(SinkKind::Command) { command(value) } else { None };
-    line.or_else(|| scalar(value)).unwrap_or_else(|| value.to_string())
+    let words = if sink == Some(SinkKind::Command) { command(value) } else { None };
+    words.map(command_line).or_else(|| scalar(value)).unwrap_or_else(|| value.to_string())
 }
 
-/// A program with its arguments, as one line.
-fn command(value: &Value) -> Option<String> {
-    let entries: Option<Vec<&str>> = value.as_array()?.iter().map(Value::as_str).collect();
-    entries.map(command_line)
+/// A program with its arguments.
+fn command(value: &Value) -> Option<Vec<&str>> {
+    value.as_array()?.iter().map(Value::as_str).collect()
 }
 
 #[cfg(test)]

@@ -48,9 +48,14 @@ impl TrustedText {
         self.written.push(text.to_owned());
     }
 
-    /// Whether a person wrote this command.
-    pub(crate) fn holds_command(&self, line: &str) -> bool {
-        command::holds(self.written.iter().map(String::as_str), line)
+    /// Whether a person wrote a command line of exactly these words.
+    pub(crate) fn holds_command(&self, words: &[&str]) -> bool {
+        command::holds(self.written.iter().map(String::as_str), words)
+    }
+
+    /// Whether a person wrote this script, letter by letter.
+    pub(crate) fn holds_script(&self, script: &str) -> bool {
+        command::holds_script(self.written.iter().map(String::as_str), script)
     }
 
     /// Whether the value stands, as a whole, in one of the texts.

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use memchr::memmem;
-use palyra_common::{FieldRole, Integrity, Label, Provenance};
+use palyra_common::{FieldRole, Integrity, Label, Provenance, command_line};
 use palyra_safety::{fold, views};
 use serde_json::Value;
 
@@ -14,6 +14,9 @@ use crate::leaves::{Leaf, assigned_values, is_plain_identifier, leaves};
 use crate::links;
 use crate::matching::{TrustedText, address, plain};
 use crate::reading::{Reading, SourceNaming};
+
+/// How a person is told of what they wrote.
+const REQUEST: &str = "your request";
 
 /// Where a value comes from, and how a person is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,13 +151,22 @@ impl Material {
         self.trace_untrusted(value)
     }
 
-    /// Where a command line comes from: a person wrote it as a whole, untrusted text has it, or neither.
+    /// Where a command comes from: a person wrote it as a whole, untrusted text has it, or neither.
+    ///
+    /// A script that a person wrote and a shell is to read is not the person's command: a shell does whatever stray text says. It stays `invented`, but
+    /// whoever is asked is told that the text is theirs.
     #[must_use]
-    pub fn trace_command(&self, line: &str) -> Trace {
-        if self.trusted.holds_command(line) {
+    pub fn trace_command(&self, words: &[&str]) -> Trace {
+        if self.trusted.holds_command(words) {
             return Trace::bare(Provenance::Trusted);
         }
-        self.trace_untrusted(line)
+        let trace = self.trace_untrusted(&command_line(words.iter().copied()));
+        match words {
+            ["sh", "-c", script] if trace.provenance == Provenance::Invented && self.trusted.holds_script(script) => {
+                Trace { source: Some(REQUEST.to_owned()), sentence: Some((*script).to_owned()), ..trace }
+            }
+            _ => trace,
+        }
     }
 
     /// Whether untrusted text contains the value, however it is dressed up.

@@ -102,3 +102,19 @@ proptest::proptest! {
         proptest::prop_assert!(after >= before || after >= Provenance::Invented, "{before} became {after}");
     }
 }
+
+#[test]
+fn a_script_for_a_shell_is_shown_as_the_persons_text_and_trusted_no_more_for_it() {
+    let mut material = Material::default();
+    material.trust("run cat notes.md | wc -l");
+    let trace = material.trace_command(&["sh", "-c", "cat notes.md | wc -l"]);
+    assert_eq!(trace.provenance, Provenance::Invented);
+    assert_eq!(trace.source.as_deref(), Some("your request"));
+    assert_eq!(trace.sentence.as_deref(), Some("cat notes.md | wc -l"));
+    for other in [&["sh", "-c", "cat notes.md"][..], &["bash", "-c", "cat notes.md | wc -l"], &["sh", "-c"]] {
+        assert_eq!(material.trace_command(other), Trace::bare(Provenance::Invented), "{other:?}");
+    }
+    material.distrust("you could try sh -c 'cat notes.md | wc -l'", "a page");
+    let found = material.trace_command(&["sh", "-c", "cat notes.md | wc -l"]);
+    assert_eq!((found.provenance, found.source.as_deref()), (Provenance::Untrusted, Some("a page")));
+}

@@ -17,6 +17,8 @@ runtime_contract_enum! {
         ToolUse = "tool_use" | "tool_calls",
         /// The answer reached its upper bound and is cut off.
         MaxTokens = "max_tokens" | "length",
+        /// It answered, and says that it did not do what was asked. Language models have no way to say so; the offline planner and scripts have.
+        NotDone = "not_done",
         /// The provider withheld the answer.
         ContentFilter = "content_filter" | "refusal" | "safety",
         /// Anything else.

@@ -71,7 +71,7 @@ pub use gemini::Gemini;
 pub use live::LiveProvider;
 pub use message::{ATTACHMENT_MARK, Message, Role, ToolCallRequest, ToolSpec};
 pub use model_entry::{Capability, ModelEntry};
-pub use offline::OfflineProvider;
+pub use offline::{NAME as OFFLINE, OfflineProvider};
 pub use ollama::Ollama;
 pub use openai::{OpenAi, OpenAiApi};
 pub use openai_compatible::{OpenAiCompatible, OpenAiCompatibleOptions};

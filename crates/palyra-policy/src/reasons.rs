@@ -190,7 +190,14 @@ fn origin(argument: &Argument, kind: SinkKind) -> String {
     }
     let source = argument.source.as_deref().map(shown);
     match (counted(argument), source) {
-        (Provenance::Invented, _) => line.push_str("was chosen by the model; it is not in your request"),
+        (Provenance::Invented, None) => line.push_str("was chosen by the model and is not in the request"),
+        // Only a script that the person wrote has a sentence; otherwise the source is whoever chose the value.
+        (Provenance::Invented, Some(source)) if argument.sentence.is_some() => {
+            line.push_str(&format!("is a shell script from {source}"));
+        }
+        (Provenance::Invented, Some(source)) => {
+            line.push_str(&format!("was chosen by {source} and is not in the request"));
+        }
         (Provenance::Trusted, None) => line.push_str("was given by the user or the operator"),
         (Provenance::ToolTrusted, None) => line.push_str("comes from a trusted field of a tool"),
         (Provenance::Variable, None) => line.push_str("comes from a variable"),

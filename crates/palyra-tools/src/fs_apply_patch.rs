@@ -16,7 +16,7 @@ use crate::patch_apply::{CarriageReturns, apply};
 use crate::workspace_path::normal_text;
 use crate::{
     FileChange, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName, ToolOutput,
-    cancel,
+    Workspace, cancel,
 };
 
 /// Changes several files at once by a patch, all or nothing; also moves and deletes files. Old and context lines must be exactly as in
@@ -82,6 +82,12 @@ impl Tool for FsApplyPatch {
             more => format!(" and {more} more"),
         };
         format!("patch {}{others}", named.join(", "))
+    }
+
+    fn check(&self, arguments: &Value, workspace: &Workspace) -> Result<(), ToolError> {
+        let input: FsApplyPatchInput = parse(&self.0.name, arguments.clone())?;
+        let files = patch::parse(&input.patch)?;
+        paths(&files).iter().try_for_each(|path| workspace.path(path).map(drop))
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {

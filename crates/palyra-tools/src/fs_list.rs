@@ -85,6 +85,11 @@ impl Tool for FsList {
         }
     }
 
+    fn check(&self, arguments: &Value, workspace: &Workspace) -> Result<(), ToolError> {
+        let input: FsListInput = parse(&self.0.name, arguments.clone())?;
+        input.path.as_deref().map_or(Ok(()), |path| workspace.path(path).map(drop))
+    }
+
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
         let input: FsListInput = parse(&self.0.name, invocation.arguments)?;
         let label = self.0.output.clone();

@@ -94,6 +94,11 @@ impl Tool for FsRead {
         format!("file:{}", normal_text(text(arguments, "path").unwrap_or_default()))
     }
 
+    fn check(&self, arguments: &Value, workspace: &Workspace) -> Result<(), ToolError> {
+        let input: FsReadInput = parse(&self.0.name, arguments.clone())?;
+        workspace.path(&input.path).map(drop)
+    }
+
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
         let input: FsReadInput = parse(&self.0.name, invocation.arguments)?;
         self.check(&input)?;

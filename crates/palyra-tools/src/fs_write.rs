@@ -71,6 +71,11 @@ impl Tool for FsWrite {
         format!("file:{}", normal_text(text(arguments, "path").unwrap_or_default()))
     }
 
+    fn check(&self, arguments: &Value, workspace: &Workspace) -> Result<(), ToolError> {
+        let input: FsWriteInput = parse(&self.0.name, arguments.clone())?;
+        workspace.path(&input.path).map(drop)
+    }
+
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
         let fingerprint = fingerprint(&self.0.name, &invocation.arguments);
         let input: FsWriteInput = parse(&self.0.name, invocation.arguments)?;

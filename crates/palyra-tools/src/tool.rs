@@ -35,6 +35,13 @@ pub trait Tool: Send + Sync + 'static {
         self.declaration().consequence
     }
 
+    /// Whether a call with these arguments, which fit the schema, could be made, as far as that is known without making it. Asked before any decision, so that
+    /// no person is asked about a call that would be refused anyway. Changes nothing, and blocks for a few looks at the file system at most.
+    fn check(&self, arguments: &Value, workspace: &Workspace) -> Result<(), ToolError> {
+        let _ = (arguments, workspace);
+        Ok(())
+    }
+
     /// Does the work. Returns within 100 ms of a cancellation, except that a write which has passed its point of no return is
     /// finished first.
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError>;
@@ -106,6 +113,9 @@ pub struct ToolOutput {
     pub artifact: Option<ArtifactRef>,
     /// Whether there is more than `content` shows.
     pub truncated: bool,
+    /// What went wrong in the work that the tool carried out, such as `exit code 1`. The tool did its part, and `content` says the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
     /// Who executed the call and what that took, where it was not this process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ExecutionFacts>,
@@ -143,6 +153,7 @@ impl ToolOutput {
             changes: Vec::new(),
             artifact: None,
             truncated: false,
+            failure: None,
             execution: None,
         }
     }

@@ -73,9 +73,33 @@ impl Workspace {
         &self.root
     }
 
-    /// Reads a path as a model writes it; an absolute path inside the workspace is made relative.
+    /// Reads a path as a model writes it; an absolute path inside the workspace is made relative, also one that gets there by a link.
     pub fn path(&self, text: &str) -> Result<WorkspacePath, ToolError> {
-        WorkspacePath::parse(text, &[&self.root, &self.given])
+        match WorkspacePath::parse(text, &[&self.root, &self.given]) {
+            Err(ToolError::PathOutsideWorkspace { path }) => {
+                let real = real_path(text).ok_or(ToolError::PathOutsideWorkspace { path })?;
+                // What is opened is looked up from the workspace's own handle again, so nothing rests on what was seen here.
+                WorkspacePath::parse(&escape(real.as_os_str()), &[&self.root])
+                    .map_err(|_| ToolError::PathOutsideWorkspace { path: text.to_owned() })
+            }
+            parsed => parsed,
+        }
+    }
+
+    /// The resource of a call in one spelling: files of the workspace that are named by an absolute path are named by the relative one.
+    #[must_use]
+    pub fn resource(&self, resource: &str) -> String {
+        let spelled = |path: &str| match path.starts_with('/') {
+            true => self.path(path).map_or_else(|_| path.to_owned(), |path| path.to_string()),
+            false => path.to_owned(),
+        };
+        match resource.split_once(':') {
+            Some((kind @ ("file" | "directory"), path)) => format!("{kind}:{}", spelled(path)),
+            Some(("files", paths)) => {
+                format!("files:{}", paths.split(',').map(spelled).collect::<Vec<_>>().join(","))
+            }
+            _ => resource.to_owned(),
+        }
     }
 
     /// Refuses what is protected. The path has to be free of links; see [`Workspace::resolve`].
@@ -246,6 +270,19 @@ impl OpenFile {
 fn nonblocking() -> i32 {
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
     i32::try_from(flags.bits()).unwrap_or_default()
+}
+
+/// An absolute path without links: as much of it as exists, and the rest as it is written.
+fn real_path(text: &str) -> Option<PathBuf> {
+    let path = Path::new(text);
+    // `..` behind a link leads elsewhere than it seems to.
+    if !path.is_absolute() || path.components().any(|part| part == std::path::Component::ParentDir) {
+        return None;
+    }
+    path.ancestors().find_map(|here| {
+        let real = here.canonicalize().ok()?;
+        Some(real.join(path.strip_prefix(here).ok()?))
+    })
 }
 
 pub(crate) fn require_regular(path: &WorkspacePath, metadata: &Metadata) -> Result<(), ToolError> {

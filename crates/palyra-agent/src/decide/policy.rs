@@ -156,8 +156,8 @@ fn connection(proposal: &Proposal<'_>, facts: &EffectFacts, principal: &Principa
 
 /// The paths a workspace tool names; any other tool is its own resource.
 fn resources(proposal: &Proposal<'_>) -> Vec<Resource> {
-    // INVARIANT: a workspace tool never follows a path that leads out; it refuses it with an error of its own, which says more than a
-    // denial could. So such a path is judged as the workspace itself.
+    // INVARIANT: a workspace tool never follows a path that leads out, and absolute paths that lead inside are relative by now. What is left leads out; it was
+    // refused before anything is decided, and is judged as the workspace itself all the same.
     let inside = |name: &str| {
         let leaves = name.starts_with('/') || name.split('/').any(|step| step == "..");
         let name = if leaves { "." } else { name };

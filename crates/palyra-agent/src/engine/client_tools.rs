@@ -167,6 +167,7 @@ pub(super) fn decide(
             source: SourceNaming::ChosenOtherwise,
             seen: machine.seen(),
         },
+        invalid: None,
     }
 }
 

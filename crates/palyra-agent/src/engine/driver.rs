@@ -342,7 +342,10 @@ impl Driver {
                 match action {
                     Action::Decide { call_id, tool, arguments } => {
                         let options = &self.shared.options;
-                        let decided = self.flow.decide(options, &self.machine, at, &call_id, &tool, &arguments).await;
+                        let decided = self
+                            .flow
+                            .decide(options, &self.machine, at, &call_id, &tool, &arguments, &self.workspace)
+                            .await;
                         if decided.verdict == ToolVerdict::Deny {
                             // A call that never runs is still one that was asked for.
                             drop(
@@ -434,6 +437,7 @@ impl Driver {
                 | Action::HandBack { .. }
                 | Action::RequestApproval(_)
                 | Action::WithdrawApproval { .. }
+                | Action::NotRun { .. }
                 | Action::Attest(_)
                 | Action::UpdatePlan(_)
                 | Action::DrawCanvas(_)

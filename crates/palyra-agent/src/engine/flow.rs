@@ -2,13 +2,15 @@
 //!
 //! The index over what was read is derived from the machine and only ever grows, so each decision adds what is new and looks the rest up.
 
+use std::sync::Arc;
+
 use palyra_common::{
     ApprovalEvidence, Integrity, Label, Provenance, Risk, SinkKind, StableErrorEnvelope, Timestamp, ToStableError as _,
     ToolVerdict,
 };
 use palyra_flow::{FlowFacts, Material, Proposed, SourceNaming, assess};
 use palyra_policy::{ObservedCall, Signals, narrowest_pattern};
-use palyra_tools::{Concurrency, Repeatability};
+use palyra_tools::{Concurrency, Registry, Repeatability, Tool, ToolError, Workspace};
 use serde_json::Value;
 
 use super::{EngineOptions, client_tools};
@@ -39,6 +41,7 @@ impl Flow {
         call_id: &str,
         tool: &str,
         arguments: &Value,
+        workspace: &Arc<Workspace>,
     ) -> Decided {
         if !machine.spec().lets_use(tool) {
             return beyond_the_agent(call_id, &machine.spec().agent, tool);
@@ -51,11 +54,12 @@ impl Flow {
             Ok(found) => found,
             Err(error) => return denied(call_id, &error.to_stable()),
         };
-        if let Err(error) = registry.validate(tool, arguments) {
+        // INVARIANT: nobody is asked about a call that could not be made anyway.
+        if let Err(error) = validated(&registry, found, tool, arguments, workspace).await {
             return denied(call_id, &error.to_stable());
         }
         let declaration = found.declaration();
-        let resource = found.resource(arguments);
+        let resource = workspace.resource(&found.resource(arguments));
         self.absorb(machine);
         let seen = machine.seen();
         let mut classification = declaration.classification();
@@ -69,7 +73,8 @@ impl Flow {
             arguments,
             references,
         };
-        let flow = assess(proposed, &self.material, machine.readings(), &seen, machine.envelope());
+        let mut flow = assess(proposed, &self.material, machine.readings(), &seen, machine.envelope());
+        name_who_chose(&mut flow, machine);
         let run = machine.spec();
         let signals = Signals { at_source: comes_from_suspicious_text(&flow, machine), ..machine.signals().clone() };
         let proposal = Proposal {
@@ -113,6 +118,7 @@ impl Flow {
                 source: flow.source,
                 seen,
             },
+            invalid: None,
         }
     }
 
@@ -147,6 +153,31 @@ impl Flow {
             self.material.read(reading);
         }
         self.readings = machine.readings().len();
+    }
+}
+
+/// Whether a call could be made at all: there is such a tool, its arguments have the shape that it declares, and the tool itself sees nothing wrong with them.
+async fn validated(
+    registry: &Registry,
+    tool: &Arc<dyn Tool>,
+    name: &str,
+    arguments: &Value,
+    workspace: &Arc<Workspace>,
+) -> Result<(), ToolError> {
+    registry.validate(name, arguments)?;
+    let (tool, arguments, workspace) = (Arc::clone(tool), arguments.clone(), Arc::clone(workspace));
+    tokio::task::spawn_blocking(move || tool.check(&arguments, &workspace))
+        .await
+        .unwrap_or_else(|error| Err(ToolError::Internal(error.to_string())))
+}
+
+/// Without a language model nothing was chosen by one.
+fn name_who_chose(flow: &mut FlowFacts, machine: &Machine) {
+    if machine.spec().model.provider != palyra_models::OFFLINE {
+        return;
+    }
+    for argument in flow.arguments.iter_mut().filter(|argument| argument.provenance == Provenance::Invented) {
+        argument.source.get_or_insert_with(|| "the offline planner".to_owned());
     }
 }
 
@@ -236,9 +267,12 @@ fn beyond_the_agent(call_id: &str, agent: &str, tool: &str) -> Decided {
     }
 }
 
-/// A proposal that names no tool or the wrong arguments.
+/// A proposal that names no tool, or arguments with which it cannot be made.
 fn denied(call_id: &str, error: &StableErrorEnvelope) -> Decided {
-    out_of_hand(call_id, error.to_string(), format!("engine.{}", error.code))
+    Decided {
+        invalid: Some(Box::new(error.clone())),
+        ..out_of_hand(call_id, error.to_string(), format!("engine.{}", error.code))
+    }
 }
 
 /// A denial without a decision of the policies. The facts are the cautious ones; nothing runs by them.
@@ -261,5 +295,6 @@ fn out_of_hand(call_id: &str, reason: String, policy: String) -> Decided {
             source: SourceNaming::ChosenOtherwise,
             seen: Label::system(),
         },
+        invalid: None,
     }
 }

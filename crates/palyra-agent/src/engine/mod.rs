@@ -73,7 +73,7 @@ pub use given_files::GivenFile;
 pub use given_history::GivenExchange;
 pub use hooks::HookDispatch;
 pub use options::{EngineOptions, RunEnded};
-pub use query::{RunCost, RunDetails, Timings};
+pub use query::{CallNotRun, RunCost, RunDetails, Timings};
 pub use recall::{RankedBy, RecallQuery, Recalled, RecalledPiece};
 pub use safety::Safety;
 pub use sessions::{

@@ -1,10 +1,13 @@
 //! Looking at runs, sessions and approvals.
 
+use std::collections::HashMap;
+
 use palyra_budget::{Account, MicroUsd};
-use palyra_common::{ApprovalId, RunId, RunMode, Timestamp};
+use palyra_common::{ApprovalId, RunId, RunMode, StableErrorEnvelope, Timestamp};
 use palyra_flow::Intent;
 use palyra_journal::{Reader, StoredRecord};
 use palyra_tools::FileChange;
+use serde_json::Value;
 
 use super::Engine;
 use crate::error::AgentError;
@@ -25,6 +28,8 @@ pub struct RunDetails {
     pub last_seq: u64,
     /// Files it changed, in order.
     pub changes: Vec<FileChange>,
+    /// Calls that it proposed and that were not made, in order.
+    pub not_run: Vec<CallNotRun>,
     /// Tokens read and written.
     pub input_tokens: u64,
     /// See `input_tokens`.
@@ -54,6 +59,19 @@ pub struct RunCost {
     pub micro_usd: MicroUsd,
     /// Whether a price or a count was not known and the worst was assumed.
     pub assumed: bool,
+}
+
+/// A call that was proposed and not made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallNotRun {
+    /// The call.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments; nothing if they could not be read.
+    pub arguments: Option<Value>,
+    /// Why.
+    pub error: StableErrorEnvelope,
 }
 
 /// Where the time of a run went, in milliseconds.
@@ -136,6 +154,7 @@ impl Engine {
             last_seq: records.last().and_then(|record| record.run_seq).unwrap_or_default(),
             row,
             changes: Vec::new(),
+            not_run: Vec::new(),
             input_tokens: 0,
             output_tokens: 0,
             cost: None,
@@ -184,6 +203,7 @@ impl Engine {
 impl RunDetails {
     fn read(&mut self, records: &[StoredRecord]) -> Result<(), AgentError> {
         let mut asked: Vec<(ApprovalId, Timestamp)> = Vec::new();
+        let mut proposed: HashMap<String, Value> = HashMap::new();
         let mut tools_busy_until = self.row.created_at;
         for record in records {
             match TapeEntry::from_record(record)? {
@@ -210,6 +230,13 @@ impl RunDetails {
                     self.changes.extend(result.changes);
                 }
                 TapeEntry::Action(Action::UpdatePlan(plan)) => self.plan = Some(*plan),
+                TapeEntry::Action(Action::Decide { call_id, arguments, .. }) => {
+                    proposed.insert(call_id, arguments);
+                }
+                TapeEntry::Action(Action::NotRun { call_id, tool, error, .. }) => {
+                    let arguments = proposed.remove(&call_id);
+                    self.not_run.push(CallNotRun { call_id, tool, arguments, error: *error });
+                }
                 TapeEntry::Action(Action::RequestApproval(request)) => asked.push((request.approval_id, record.at)),
                 TapeEntry::Input(Input::ApprovalDecided { approval_id, .. }) => {
                     if let Some((_, since)) = asked.iter().find(|(id, _)| *id == approval_id) {

@@ -339,6 +339,7 @@ impl Execution {
                     data: self.server.as_ref().and(output.data),
                     class: self.class.clone(),
                     server: self.server.clone(),
+                    failure: output.failure,
                     truncated: output.truncated,
                     artifact: output.artifact.map(|artifact| artifact.digest),
                     changes: output.changes,

@@ -6,7 +6,7 @@
 use palyra_budget::MicroUsd;
 use palyra_common::{
     ApprovalEvidence, ApprovalId, ApprovalSubject, Digest, Label, Risk, RunLifecycleHookPhase, RunLifecyclePhase,
-    StatusDetail, TerminationReason, Timestamp, ToolAttestation,
+    StableErrorEnvelope, StatusDetail, TerminationReason, Timestamp, ToolAttestation,
 };
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +82,18 @@ pub enum Action {
     StopTool {
         /// The call.
         call_id: String,
+    },
+    /// A call is over without having been made: it was refused, given up or cannot be made as it is. Nothing is carried out; people are told.
+    NotRun {
+        /// The call.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// Why, for people.
+        error: Box<StableErrorEnvelope>,
+        /// How far that may be trusted: a hook's reason may quote anybody.
+        #[serde(default = "Label::system")]
+        label: Label,
     },
     /// What executed a finished call.
     Attest(ToolAttestation),

@@ -6,11 +6,13 @@
 
 use std::time::Duration;
 
-use palyra_common::{ApprovalDecision, ApprovalId, ApprovalSubject, Digest, RunId, TerminationReason, Timestamp};
+use palyra_common::{
+    ApprovalDecision, ApprovalId, ApprovalSubject, Digest, ErrorCategory, RunId, TerminationReason, Timestamp,
+};
 
 use super::action::{Action, ApprovalRequest, Question};
 use super::input::CallFacts;
-use super::round::not_run;
+use super::round::Refusal;
 use super::state::{Call, CallState, Ending, MoneyQuestion, Phase, ToolRound};
 use super::turns::detail;
 use super::{Machine, Rejected};
@@ -29,7 +31,7 @@ impl Machine {
     ) -> CallState {
         match self.round().and_then(|round| round.calls.get(index)).cloned() {
             Some(call) => self.ask(&call, question, reasons, facts, 0, at, out),
-            None => not_run("internal", "the call disappeared".to_owned()),
+            None => self.refuse(index, Refusal::internal("the call disappeared"), out),
         }
     }
 
@@ -123,20 +125,26 @@ impl Machine {
             (ApprovalDecision::Allow, _) => self.permitted(index, facts, out),
             // Never asked about a call.
             (_, Question::SpendMore | Question::MayGoOn | Question::ReplaceAnswer) => {
-                not_run("internal", "the question was not about a call".to_owned())
+                self.refuse(index, Refusal::internal("the question was not about a call"), out)
             }
-            (_, Question::RunAgain) => not_run(
-                "outcome_unknown",
-                "outcome unknown: the daemon stopped while this ran; a person decided not to run it again".to_owned(),
-            ),
+            (_, Question::RunAgain) => {
+                let message =
+                    "outcome unknown: the daemon stopped while this ran; a person decided not to run it again";
+                let refusal = Refusal::new("outcome_unknown", ErrorCategory::Dependency, message.to_owned());
+                self.refuse(index, refusal, out)
+            }
             (ApprovalDecision::Deny, Question::MayItRun) => {
-                not_run("approval_denied", "a person refused this call; do not propose it again".to_owned())
+                let refusal = Refusal {
+                    told: "a person refused this call; do not propose it again".to_owned(),
+                    ..not_approved("approval_denied", "a person refused it")
+                };
+                self.refuse(index, refusal, out)
             }
             (ApprovalDecision::Timeout, Question::MayItRun) => {
-                not_run("approval_timeout", "nobody approved this call in time".to_owned())
+                self.refuse(index, not_approved("approval_timeout", "nobody approved this call in time"), out)
             }
             (ApprovalDecision::Error, Question::MayItRun) => {
-                not_run("approval_error", "the approval could not be asked for".to_owned())
+                self.refuse(index, not_approved("approval_error", "the approval could not be asked for"), out)
             }
         };
         if let Some(call) = self.round_mut().and_then(|round| round.calls.get_mut(index)) {
@@ -147,11 +155,7 @@ impl Machine {
             if self.refused.contains(&binding) {
                 let message = "a person had already refused exactly this call".to_owned();
                 self.end_now(
-                    Ending {
-                        reason: TerminationReason::ApprovalDenied,
-                        detail: Some(detail("approval_denied", message)),
-                        answer: None,
-                    },
+                    Ending::without_answer(TerminationReason::ApprovalDenied, Some(detail("approval_denied", message))),
                     at,
                     out,
                 );
@@ -194,6 +198,10 @@ impl Machine {
         }
         self.round().map(|round| round.calls.iter().filter_map(lapsed).collect()).unwrap_or_default()
     }
+}
+
+fn not_approved(code: &str, message: &str) -> Refusal {
+    Refusal::new(code, ErrorCategory::Policy, message.to_owned())
 }
 
 /// A ULID whose time is the input's and whose random part is a digest: sortable, unique within the run, and the same on replay.

@@ -4,10 +4,11 @@
 //! terminal record. The driver answers within its grace period even if a tool does not.
 
 use palyra_budget::MicroUsd;
-use palyra_common::{RunLifecyclePhase, TerminationReason, Timestamp};
+use palyra_common::{ErrorCategory, RunLifecyclePhase, TerminationReason, Timestamp};
 
 use super::action::Action;
-use super::state::{Activity, Ending, Phase, ToolRound};
+use super::round::Refusal;
+use super::state::{Activity, CallState, Ending, Phase, ToolRound};
 use super::turns::detail;
 use super::{Machine, Rejected};
 use crate::spec::ModelChoice;
@@ -24,11 +25,7 @@ impl Machine {
         }
         let message = reason.unwrap_or_else(|| "cancelled".to_owned());
         self.end_now(
-            Ending {
-                reason: TerminationReason::Cancellation,
-                detail: Some(detail("cancelled", message)),
-                answer: None,
-            },
+            Ending::without_answer(TerminationReason::Cancellation, Some(detail("cancelled", message))),
             at,
             out,
         );
@@ -135,7 +132,7 @@ impl Machine {
             let limit = self.spec.limits.expire_after_ms / 1000;
             (RunLifecyclePhase::Expired, "run_expired", format!("nothing happened for {limit} s"))
         };
-        let ending = Ending { reason: TerminationReason::WallClock, detail: Some(detail(code, message)), answer: None };
+        let ending = Ending::without_answer(TerminationReason::WallClock, Some(detail(code, message)));
         self.end_as(phase, ending, at, out);
         Ok(())
     }
@@ -156,7 +153,7 @@ impl Machine {
                 self.advance(at, out);
             }
             Phase::Running(Activity::Stopping { round, ending, phase }) => {
-                let round = forget_executing(round);
+                let round = forget_executing(round, out);
                 self.phase = Phase::Running(Activity::Stopping { round, ending, phase });
                 self.advance(at, out);
             }
@@ -194,7 +191,7 @@ impl Machine {
     /// Ends the run in the phase that belongs to the reason.
     pub(super) fn end_now(&mut self, ending: Ending, at: Timestamp, out: &mut Vec<Action>) {
         let phase = match ending.reason {
-            TerminationReason::FinalAnswer => RunLifecyclePhase::Completed,
+            TerminationReason::FinalAnswer => ending.delivered_in(),
             TerminationReason::Cancellation | TerminationReason::ApprovalDenied => RunLifecyclePhase::Aborted,
             TerminationReason::MaxTurns
             | TerminationReason::MaxToolCalls
@@ -241,10 +238,12 @@ impl Machine {
 }
 
 /// Calls that were executing when the daemon stopped and will not be waited for.
-fn forget_executing(mut round: ToolRound) -> ToolRound {
+fn forget_executing(mut round: ToolRound, out: &mut Vec<Action>) -> ToolRound {
+    let message = "outcome unknown: the daemon stopped".to_owned();
+    let refusal = Refusal::new("outcome_unknown", ErrorCategory::Dependency, message);
     for call in &mut round.calls {
-        if matches!(call.state, super::state::CallState::Executing { .. }) {
-            call.state = super::round::not_run("outcome_unknown", "outcome unknown: the daemon stopped".to_owned());
+        if matches!(call.state, CallState::Executing { .. }) {
+            call.state = refusal.clone().settle(&call.call_id, &call.tool, out);
         }
     }
     round

@@ -98,11 +98,10 @@ impl Machine {
                 ApprovalDecision::Error => "a hook wanted a person to agree, and nobody could be asked",
                 ApprovalDecision::Allow | ApprovalDecision::Deny => "a person refused what a hook had them asked about",
             };
-            let ending = Ending {
-                reason: TerminationReason::ApprovalDenied,
-                detail: Some(detail("approval_denied", message.to_owned())),
-                answer: None,
-            };
+            let ending = Ending::without_answer(
+                TerminationReason::ApprovalDenied,
+                Some(detail("approval_denied", message.to_owned())),
+            );
             self.enter_terminal(RunLifecyclePhase::Aborted, ending, at, out);
             return Some(());
         }

@@ -118,7 +118,10 @@ impl Machine {
             HookStep::BeforeRun => self.next_turn(at, out),
             // Somebody wrote meanwhile: the answer was not the last word.
             HookStep::BeforeDelivery(_) if !self.queued.is_empty() => self.next_turn(at, out),
-            HookStep::BeforeDelivery(ending) => self.enter_terminal(RunLifecyclePhase::Completed, ending, at, out),
+            HookStep::BeforeDelivery(ending) => {
+                let phase = ending.delivered_in();
+                self.enter_terminal(phase, ending, at, out);
+            }
         }
     }
 
@@ -168,8 +171,7 @@ impl Machine {
         let code = if ruling.decision == HookDecision::FailRun { FAILED } else { BLOCKED };
         let verb = if ruling.decision == HookDecision::FailRun { "ended the run" } else { "refused to go on" };
         let message = format!("{} {verb}: {}", ruling.deciders(), ruling.reasons.join("; "));
-        let ending =
-            Ending { reason: TerminationReason::ApprovalDenied, detail: Some(detail(code, message)), answer: None };
+        let ending = Ending::without_answer(TerminationReason::ApprovalDenied, Some(detail(code, message)));
         self.end_as(RunLifecyclePhase::Failed, ending, at, out);
     }
 

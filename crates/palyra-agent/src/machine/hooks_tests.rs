@@ -3,6 +3,7 @@
 use palyra_common::{HookDecision, HookEvent, Label, RunLifecycleHookPhase, RunMode, ToolVerdict};
 use palyra_tools::{Concurrency, Repeatability};
 
+use super::hooks::BLOCKED;
 use super::tests::{decided, finished, spec, turn};
 use super::*;
 use crate::hooks::{HookAnswer, HookFailure, HookFailureMode, HookResult, HookSaid, HooksAnswered};
@@ -179,6 +180,12 @@ fn a_permitted_call_waits_for_hooks_and_a_refused_one_never_runs() {
         let (mut machine, actions) = screening(hooks(), ToolVerdict::Permit);
         let refused = machine.step(answers(&actions, results), AT).unwrap();
         assert!(!runs(&refused) && calls_model(&refused), "the model is told and goes on");
+        let told = refused.iter().find_map(|action| match action {
+            Action::NotRun { error, label, .. } => Some((error.code.as_str(), error.message.as_str(), label.integrity)),
+            _ => None,
+        });
+        let Some((BLOCKED, reason, palyra_common::Integrity::Untrusted)) = told else { panic!("{refused:?}") };
+        assert!(reason.starts_with("hook `h`"), "people are told who refused, and why: {reason}");
         let Some(Item::ToolResult { content, failed: true, label, .. }) = machine.items().last() else {
             panic!("{:?}", machine.items())
         };

@@ -290,6 +290,9 @@ pub struct Decided {
     pub requests: Vec<serde_json::Value>,
     /// How the call may be scheduled and repeated, and how it reads to a person.
     pub facts: CallFacts,
+    /// Why the call cannot be made as it is, whoever would permit it. Then the verdict is a denial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<Box<StableErrorEnvelope>>,
 }
 
 /// What the tool's declaration says about one call.
@@ -336,6 +339,9 @@ pub struct CallResult {
     /// The error, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<StableErrorEnvelope>,
+    /// What went wrong in the work that the tool carried out, such as `exit code 1`. The tool did its part; `content` says the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
     /// How far the content may be trusted and shown.
     pub label: Label,
     /// The same result for programs, where its tool is classified field by field.
@@ -381,12 +387,19 @@ pub struct CallResult {
 }
 
 impl CallResult {
+    /// Whether what was asked for was not done.
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        self.error.is_some() || self.failure.is_some()
+    }
+
     /// A result of text alone: nothing was found in it, drawn, kept elsewhere or changed. It took as long as its attestation says.
     #[must_use]
     pub fn of_text(content: String, label: Label, attestation: ToolAttestation) -> Self {
         Self {
             content,
             error: None,
+            failure: None,
             label,
             data: None,
             class: None,

@@ -76,6 +76,7 @@ pub(super) fn decided(call_id: &str, verdict: ToolVerdict, concurrency: Concurre
             source: palyra_flow::SourceNaming::ChosenOtherwise,
             seen: Label::system(),
         },
+        invalid: None,
     }))
 }
 
@@ -101,9 +102,9 @@ pub(super) fn finished(call_id: &str, content: &str) -> Input {
     }
 }
 
-const AT: Timestamp = Timestamp(1_000);
+pub(super) const AT: Timestamp = Timestamp(1_000);
 
-fn started() -> Machine {
+pub(super) fn started() -> Machine {
     let mut machine = Machine::accept(spec(), AT);
     let actions = machine.step(Input::Started, AT).unwrap();
     assert!(matches!(actions[..], [Action::CallModel { turn: 1, attempt: 1, .. }]));

@@ -44,7 +44,9 @@ pub use input::{
 pub use objective::{Found, JudgeWait, Judged};
 pub(crate) use readings::{Half, withheld};
 pub use screening::{Reviewing, Screening};
-pub use state::{Activity, Call, CallOutcome, CallState, Counters, Ending, MoneyQuestion, Phase, ToolRound};
+pub use state::{
+    Activity, AnswerVerdict, Call, CallOutcome, CallState, Counters, Ending, MoneyQuestion, Phase, ToolRound,
+};
 
 use std::time::Duration;
 
@@ -115,6 +117,9 @@ pub struct Machine {
     /// The planner's list of steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plan: Option<Plan>,
+    /// What went wrong in the newest call, if anything did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_failure: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde calls")]
@@ -153,6 +158,7 @@ impl Machine {
             objective: ObjectiveProgress::default(),
             tools_in_use: Vec::new(),
             plan: None,
+            last_failure: None,
         };
         let task = machine.task();
         machine.items.push(task);
@@ -355,6 +361,10 @@ impl Machine {
 #[cfg(test)]
 #[path = "machine_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "honesty_tests.rs"]
+mod honesty_tests;
 
 #[cfg(test)]
 #[path = "hooks_tests.rs"]

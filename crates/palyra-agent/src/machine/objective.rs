@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 use super::action::Action;
 use super::hooks::HookStep;
 use super::input::Showing;
-use super::state::{Activity, Ending, Phase};
+use super::state::{Activity, AnswerVerdict, Ending, Phase};
+use super::turns::LAST_CALL_FAILED;
 use super::turns::detail;
 use super::{Machine, Rejected};
 use crate::auxiliary::{Judgement, Verdict};
@@ -143,13 +144,18 @@ impl Machine {
         }
         let attempt = self.objective.attempts + 1;
         let most = self.spec.objective.as_ref().map_or(1, |objective| objective.max_attempts);
-        let detail = match judged.found {
+        let ending = match judged.found {
+            // Whether the task was done is not known; what the answer says of itself stays.
+            Found::Failed(_) if ending.verdict == AnswerVerdict::NotDone => ending,
             Found::Failed(error) => {
-                Some(detail(NOT_JUDGED, format!("the answer could not be judged: {}", error.message)))
+                let detail = detail(NOT_JUDGED, format!("the answer could not be judged: {}", error.message));
+                Ending { detail: Some(detail), ..ending }
             }
             Found::Verdict(judgement) if judgement.verdict == Verdict::Met => {
                 let message = format!("the objective was judged met, at attempt {attempt} of {most}");
-                ending.detail.clone().or_else(|| Some(detail(MET, message)))
+                // A judge has looked at the whole; that a call failed on the way is no news any more.
+                let kept = ending.detail.clone().filter(|detail| detail.code != LAST_CALL_FAILED);
+                Ending { detail: Some(kept.unwrap_or_else(|| detail(MET, message))), ..ending }
             }
             Found::Verdict(judgement) => {
                 self.objective.attempts = attempt;
@@ -159,10 +165,11 @@ impl Machine {
                     self.next_turn(at, out);
                     return;
                 }
-                Some(not_met(attempt, &judgement))
+                let detail = Some(not_met(attempt, &judgement));
+                Ending { detail, verdict: AnswerVerdict::NotDone, ..ending }
             }
         };
-        self.begin_step(HookStep::BeforeDelivery(Ending { detail, ..ending }), at, out);
+        self.begin_step(HookStep::BeforeDelivery(ending), at, out);
     }
 
     /// What the planner is told of a verdict. Its own words are a reading: shown, framed or held in a variable as the mode says.

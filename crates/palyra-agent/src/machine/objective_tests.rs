@@ -36,7 +36,7 @@ fn answered(spec: RunSpec) -> Machine {
 }
 
 fn ending(machine: &Machine) -> (RunLifecyclePhase, String, Option<String>) {
-    let Phase::Completed(end) = machine.state() else { panic!("{:?}", machine.state()) };
+    let (Phase::Completed(end) | Phase::Failed(end)) = machine.state() else { panic!("{:?}", machine.state()) };
     let answer = end.answer.clone().map(|(answer, _)| answer);
     (machine.phase(), end.detail.clone().map(|detail| detail.code).unwrap_or_default(), answer)
 }
@@ -77,7 +77,7 @@ fn an_answer_that_does_not_is_followed_up_until_the_attempts_are_spent() {
         machine.step(verdict(2, unmet), AT).unwrap();
         assert_eq!(
             ending(&machine),
-            (RunLifecyclePhase::Completed, "objective_not_met".into(), Some("really done".into()))
+            (RunLifecyclePhase::Failed, "objective_not_met".into(), Some("really done".into()))
         );
     }
 }

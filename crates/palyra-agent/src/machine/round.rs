@@ -3,7 +3,7 @@
 //! The model's order is kept where it can matter: a read-only call may run beside other read-only calls before it, an exclusive call waits
 //! until everything before it is over and runs alone. A refused or malformed call is over at once, with a result that tells the model why.
 
-use palyra_common::{Digest, Label, TerminationReason, Timestamp, ToolVerdict};
+use palyra_common::{Digest, ErrorCategory, Label, StableErrorEnvelope, TerminationReason, Timestamp, ToolVerdict};
 use palyra_tools::{Concurrency, Repeatability};
 
 use super::action::Action;
@@ -28,18 +28,71 @@ impl Machine {
                 round.calls.iter().position(|call| call.call_id == decided.call_id && call.state == CallState::Proposed)
             })
             .ok_or_else(|| self.reject("no such proposal waits for a decision"))?;
+        let invalid = decided.invalid.is_some();
         let state = match decided.verdict {
-            ToolVerdict::Deny => {
-                let told = if decided.told.is_empty() { &decided.reasons } else { &decided.told };
-                not_run("denied", format!("denied: {}", told.join("; ")))
-            }
+            ToolVerdict::Deny => self.denied(index, &decided, out),
             ToolVerdict::Permit | ToolVerdict::NeedsApproval => self.screen(index, decided, at, out),
+        };
+        let over = match &state {
+            CallState::Done(CallOutcome::NotRun { message, .. }) if invalid => Some(message.clone()),
+            _ => None,
         };
         if let Some(call) = self.round_mut().and_then(|round| round.calls.get_mut(index)) {
             call.state = state;
         }
+        // A call that can never be made and is proposed again and again is a circle like any other.
+        if let Some(message) = over
+            && self.goes_in_circles(index, &message, Concurrency::Shared, at, out)
+        {
+            return Ok(());
+        }
         self.advance(at, out);
         Ok(())
+    }
+
+    /// A call that may not, or cannot, be made.
+    fn denied(&self, index: usize, decided: &Decided, out: &mut Vec<Action>) -> CallState {
+        let refusal = match &decided.invalid {
+            Some(error) => Refusal { told: format!("error: {error}"), ..Refusal::of((**error).clone()) },
+            None => {
+                let told = if decided.told.is_empty() { &decided.reasons } else { &decided.told };
+                Refusal {
+                    told: format!("denied: {}", told.join("; ")),
+                    ..Refusal::new("denied", ErrorCategory::Policy, decided.reasons.join("; "))
+                }
+            }
+        };
+        self.refuse(index, refusal, out)
+    }
+
+    /// The call at `index` is over without having been made.
+    pub(super) fn refuse(&self, index: usize, refusal: Refusal, out: &mut Vec<Action>) -> CallState {
+        match self.round().and_then(|round| round.calls.get(index)) {
+            Some(call) => refusal.settle(&call.call_id, &call.tool, out),
+            None => refusal.settle("", "", out),
+        }
+    }
+
+    /// Ends the run if the call at `index` was made too often with the same arguments and the same result.
+    fn goes_in_circles(
+        &mut self,
+        index: usize,
+        content: &str,
+        concurrency: Concurrency,
+        at: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        let Some(call) = self.round().and_then(|round| round.calls.get(index)) else { return false };
+        let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
+        let call = FinishedCall { tool: &tool, arguments: &arguments, content, concurrency };
+        let repeats = looping::note(&mut self.seen, &call);
+        if repeats < self.spec.limits.loop_repeats || self.is_stopping() {
+            return false;
+        }
+        let message = format!("`{tool}` was called {repeats} times with the same arguments and the same result");
+        let detail = Some(detail("loop_detected", message));
+        self.end_now(Ending::without_answer(TerminationReason::MaxToolCalls, detail), at, out);
+        true
     }
 
     /// A permitted call is ready; one of the client's tools is handed back.
@@ -65,39 +118,29 @@ impl Machine {
         at: Timestamp,
         out: &mut Vec<Action>,
     ) -> Result<(), Rejected> {
-        let Some((call, facts)) =
-            self.round_mut().and_then(|round| round.call_mut(call_id)).and_then(|call| match call.state.clone() {
-                CallState::Executing { facts, .. } | CallState::HandedBack { facts } => Some((call, facts)),
-                _ => None,
-            })
-        else {
+        let waiting = |call: &Call| match &call.state {
+            CallState::Executing { facts, .. } | CallState::HandedBack { facts } if call.call_id == call_id => {
+                Some(facts.clone())
+            }
+            _ => None,
+        };
+        let found = self.round().and_then(|round| {
+            round.calls.iter().enumerate().find_map(|(index, call)| Some((index, call.clone(), waiting(call)?)))
+        });
+        let Some((index, call, facts)) = found else {
             return Err(self.reject("no such call waits for its result"));
         };
         out.push(Action::Attest(result.attestation.clone()));
-        let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
-        out.extend(result.canvas.map(|drawn| Action::DrawCanvas(Box::new(CanvasUpdate::of_call(drawn, &arguments)))));
+        out.extend(
+            result.canvas.map(|drawn| Action::DrawCanvas(Box::new(CanvasUpdate::of_call(drawn, &call.arguments)))),
+        );
         let (content, label) = (result.content.clone(), result.label.clone());
-        let finished = call.clone();
-        self.note_offering(&finished, &result, out);
-        self.absorb(&finished, &facts, &mut result);
+        self.note_offering(&call, &result, out);
+        self.absorb(&call, &facts, &mut result);
         if let Some(call) = self.round_mut().and_then(|round| round.call_mut(call_id)) {
             call.state = CallState::Done(CallOutcome::Finished(result));
         }
-        let repeats = looping::note(
-            &mut self.seen,
-            &FinishedCall { tool: &tool, arguments: &arguments, content: &content, concurrency: facts.concurrency },
-        );
-        if repeats >= self.spec.limits.loop_repeats && !self.is_stopping() {
-            let message = format!("`{tool}` was called {repeats} times with the same arguments and the same result");
-            self.end_now(
-                Ending {
-                    reason: TerminationReason::MaxToolCalls,
-                    detail: Some(detail("loop_detected", message)),
-                    answer: None,
-                },
-                at,
-                out,
-            );
+        if self.goes_in_circles(index, &content, facts.concurrency, at, out) {
             return Ok(());
         }
         // A run that is ending waits for nobody but its calls.
@@ -176,10 +219,16 @@ impl Machine {
     fn close_round(&mut self, round: ToolRound) {
         for call in round.calls {
             let (content, failed, label) = match call.state {
-                CallState::Done(outcome) => match outcome {
-                    CallOutcome::Finished(result) => (result.content, result.error.is_some(), result.label),
-                    CallOutcome::NotRun { message, label, .. } => (message, true, label),
-                },
+                CallState::Done(outcome) => {
+                    self.last_failure = outcome.failure().map(|failure| format!("{}: {failure}", call.tool));
+                    match outcome {
+                        CallOutcome::Finished(result) => {
+                            let failed = result.failed();
+                            (result.content, failed, result.label)
+                        }
+                        CallOutcome::NotRun { message, label, .. } => (message, true, label),
+                    }
+                }
                 _ => ("not run: the run is ending".to_owned(), true, Label::system()),
             };
             self.items.push(Item::ToolResult { call_id: call.call_id, tool: call.tool, content, failed, label });
@@ -221,19 +270,20 @@ impl Machine {
         message: &str,
         out: &mut Vec<Action>,
     ) -> ToolRound {
+        let refusal = Refusal::new(code, ErrorCategory::Conflict, message.to_owned());
         for call in &mut round.calls {
             match &call.state {
                 CallState::Executing { .. } => out.push(Action::StopTool { call_id: call.call_id.clone() }),
                 CallState::AwaitingApproval { approval_id, .. } => {
                     out.push(Action::WithdrawApproval { approval_id: *approval_id });
-                    call.state = not_run(code, message.to_owned());
+                    call.state = refusal.clone().settle(&call.call_id, &call.tool, out);
                 }
                 CallState::Proposed | CallState::Ready { .. } | CallState::HandedBack { .. } => {
-                    call.state = not_run(code, message.to_owned());
+                    call.state = refusal.clone().settle(&call.call_id, &call.tool, out);
                 }
                 CallState::Screening(screening) => {
                     out.push(Action::StopHooks { occurrence_id: screening.occurrence_id.clone() });
-                    call.state = not_run(code, message.to_owned());
+                    call.state = refusal.clone().settle(&call.call_id, &call.tool, out);
                 }
                 // It ran: what came of it stays, whatever hooks would have said.
                 CallState::Reviewing(reviewing) => {
@@ -269,9 +319,46 @@ impl Machine {
     }
 }
 
-/// A call is over without having run.
-pub(super) fn not_run(code: &str, message: String) -> CallState {
-    CallState::Done(CallOutcome::NotRun { code: code.to_owned(), message, label: Label::system() })
+/// Why a call is over without having been made.
+#[derive(Debug, Clone)]
+pub(super) struct Refusal {
+    /// What people are told.
+    pub(super) error: StableErrorEnvelope,
+    /// How far that may be trusted.
+    pub(super) error_label: Label,
+    /// What the model is told.
+    pub(super) told: String,
+    /// How far that may be trusted.
+    pub(super) label: Label,
+}
+
+impl Refusal {
+    /// A refusal in words that people and the model are both told.
+    pub(super) fn new(code: &str, category: ErrorCategory, message: String) -> Self {
+        Self::of(StableErrorEnvelope::new(code, category, message))
+    }
+
+    pub(super) fn of(error: StableErrorEnvelope) -> Self {
+        Self { told: error.message.clone(), error, error_label: Label::system(), label: Label::system() }
+    }
+
+    /// A defect: the call that was dealt with is not there.
+    pub(super) fn internal(message: &str) -> Self {
+        Self::new("internal", ErrorCategory::Internal, message.to_owned())
+    }
+
+    /// The state of the call from now on. People are told at once, whatever the rest of the round still waits for.
+    pub(super) fn settle(self, call_id: &str, tool: &str, out: &mut Vec<Action>) -> CallState {
+        let Self { error, error_label, told, label } = self;
+        let code = error.code.clone();
+        out.push(Action::NotRun {
+            call_id: call_id.to_owned(),
+            tool: tool.to_owned(),
+            error: Box::new(error),
+            label: error_label,
+        });
+        CallState::Done(CallOutcome::NotRun { code, message: told, label })
+    }
 }
 
 /// Whether a decision is awaited that no person makes: of policy or of hooks.

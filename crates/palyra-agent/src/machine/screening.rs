@@ -5,14 +5,14 @@
 //!
 //! A finished call is reviewed before the next exclusive call begins, so that a hook that ends the run ends it before anything else happens.
 
-use palyra_common::{HookDecision, Label, OutputClass, RunLifecycleHookPhase, Timestamp, ToolVerdict};
+use palyra_common::{ErrorCategory, HookDecision, Label, OutputClass, RunLifecycleHookPhase, Timestamp, ToolVerdict};
 use palyra_flow::{Reading, SourceNaming, Variables};
 use serde::{Deserialize, Serialize};
 
 use super::action::{Action, Question};
 use super::hooks::{BLOCKED, FAILED, said_by};
 use super::input::{CallFacts, CallResult, Decided, Showing};
-use super::round::not_run;
+use super::round::Refusal;
 use super::state::{CallOutcome, CallState};
 use super::{Machine, Rejected};
 use crate::hooks::{HooksAnswered, Ruling, judge};
@@ -60,7 +60,7 @@ impl Machine {
         let Some((call_id, tool)) =
             self.round().and_then(|round| round.calls.get(index)).map(|call| (call.call_id.clone(), call.tool.clone()))
         else {
-            return not_run("internal", "the call disappeared".to_owned());
+            return self.refuse(index, Refusal::internal("the call disappeared"), out);
         };
         let Decided { verdict, reasons, facts, .. } = decided;
         match self.ask_hooks(RunLifecycleHookPhase::BeforeTool, Some((&call_id, &tool)), out) {
@@ -168,8 +168,11 @@ impl Machine {
     ) -> CallState {
         let Screening { verdict, mut reasons, facts, .. } = screening;
         match ruling.decision {
-            HookDecision::Block => self.blocked(index, ruling),
-            HookDecision::FailRun => not_run(FAILED, "not run: a hook ended the run".to_owned()),
+            HookDecision::Block => self.blocked(index, ruling, out),
+            HookDecision::FailRun => {
+                let message = "not run: a hook ended the run".to_owned();
+                self.refuse(index, Refusal::new(FAILED, ErrorCategory::Policy, message), out)
+            }
             HookDecision::RequestApproval => {
                 reasons.extend(ruling.reasons.iter().cloned());
                 self.ask_person(index, Question::MayItRun, reasons, facts, at, out)
@@ -179,10 +182,11 @@ impl Machine {
     }
 
     /// The model is told who refused. Why is the hook's own text, which may quote anybody: the planner sees it as it sees untrusted results.
-    fn blocked(&mut self, index: usize, ruling: &Ruling) -> CallState {
+    fn blocked(&mut self, index: usize, ruling: &Ruling, out: &mut Vec<Action>) -> CallState {
         let message = format!("{} refused this call; do not propose it again unchanged", ruling.deciders());
+        let mut refusal = Refusal::new(BLOCKED, ErrorCategory::Policy, ruling.reasons.join("; "));
         let Some(call) = self.round().and_then(|round| round.calls.get(index)) else {
-            return not_run(BLOCKED, message);
+            return self.refuse(index, refusal, out);
         };
         let call_id = call.call_id.clone();
         // Hooks see what references to variables stand for, so what they say may hold it.
@@ -206,11 +210,10 @@ impl Machine {
         };
         let (shown, integrity) = self.presented(&mut reading, &Showing::ByMode, &call_id);
         self.readings.push(reading);
-        CallState::Done(CallOutcome::NotRun {
-            code: BLOCKED.to_owned(),
-            message: format!("{message}\n{shown}"),
-            label: Label { integrity, ..label },
-        })
+        refusal.told = format!("{message}\n{shown}");
+        refusal.error_label = label.clone();
+        refusal.label = Label { integrity, ..label };
+        self.refuse(index, refusal, out)
     }
 
     /// The same for a call. Returns the call's state.

@@ -115,6 +115,42 @@ pub struct Ending {
     pub detail: Option<StatusDetail>,
     /// The answer, if there is one, with its label.
     pub answer: Option<(String, Label)>,
+    /// Whether it is known that the answer does not do what was asked.
+    #[serde(default, skip_serializing_if = "AnswerVerdict::is_open")]
+    pub verdict: AnswerVerdict,
+}
+
+/// What is known about an answer, beyond its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerVerdict {
+    /// Nothing, or that it is good: it is for the person to judge.
+    #[default]
+    Open,
+    /// Whoever gave it, or a judge, says that the task was not done.
+    NotDone,
+}
+
+impl AnswerVerdict {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+    fn is_open(&self) -> bool {
+        *self == Self::Open
+    }
+}
+
+impl Ending {
+    /// The phase in which a run with this answer ends.
+    pub(super) fn delivered_in(&self) -> RunLifecyclePhase {
+        match self.verdict {
+            AnswerVerdict::Open => RunLifecyclePhase::Completed,
+            AnswerVerdict::NotDone => RunLifecyclePhase::Failed,
+        }
+    }
+
+    /// An ending without an answer.
+    pub(super) fn without_answer(reason: TerminationReason, detail: Option<StatusDetail>) -> Self {
+        Self { reason, detail, answer: None, verdict: AnswerVerdict::Open }
+    }
 }
 
 /// The calls of one model turn, in the model's order.
@@ -220,6 +256,18 @@ pub enum CallOutcome {
         #[serde(default = "Label::system")]
         label: Label,
     },
+}
+
+impl CallOutcome {
+    /// What went wrong, in a few words of Palyra's own.
+    pub(super) fn failure(&self) -> Option<String> {
+        match self {
+            Self::Finished(result) => {
+                result.failure.clone().or_else(|| result.error.as_ref().map(|error| error.code.clone()))
+            }
+            Self::NotRun { code, .. } => Some(code.clone()),
+        }
+    }
 }
 
 /// What a run carries through all its phases.

@@ -1,12 +1,13 @@
 //! Beginning and ending model turns, and messages that arrive while the run is at work.
 
-use palyra_common::{InputMode, Label, StableErrorEnvelope, StatusDetail, TerminationReason, Timestamp};
+use palyra_common::{ErrorCategory, InputMode, Label, StableErrorEnvelope, StatusDetail, TerminationReason, Timestamp};
 use palyra_models::{StopReason, ToolCallRequest};
 
 use super::action::Action;
 use super::hooks::HookStep;
 use super::input::{ModelFailure, ModelTurn, Remedy};
-use super::state::{Activity, Call, CallState, Ending, Phase, QueuedMessage, ToolRound};
+use super::round::Refusal;
+use super::state::{Activity, AnswerVerdict, Call, CallState, Ending, Phase, QueuedMessage, ToolRound};
 use super::{Machine, Rejected};
 use crate::canonical::sorted;
 use crate::context::{self, Item};
@@ -15,6 +16,9 @@ use crate::context::{self, Item};
 const MAX_ATTEMPTS: u32 = 3;
 /// Pause before the second and third attempt.
 const RETRY_DELAYS_MS: [u64; 2] = [250, 2_000];
+
+/// Detail code of an answer that follows a call that failed or was refused.
+pub(super) const LAST_CALL_FAILED: &str = "last_call_failed";
 
 impl Machine {
     pub(super) fn on_started(&mut self, at: Timestamp, out: &mut Vec<Action>) -> Result<(), Rejected> {
@@ -92,7 +96,7 @@ impl Machine {
     ) -> Result<(), Rejected> {
         self.expect_model_call(turn, attempt)?;
         let detail = Some(detail(&error.code, error.message));
-        self.end_now(Ending { reason: TerminationReason::BudgetExceeded, detail, answer: None }, at, out);
+        self.end_now(Ending::without_answer(TerminationReason::BudgetExceeded, detail), at, out);
         Ok(())
     }
 
@@ -162,11 +166,7 @@ impl Machine {
         if self.counters.turns >= self.spec.limits.max_turns {
             let message = format!("the limit of {} model turns was reached", self.spec.limits.max_turns);
             self.end_now(
-                Ending {
-                    reason: TerminationReason::MaxTurns,
-                    detail: Some(detail("max_turns", message)),
-                    answer: None,
-                },
+                Ending::without_answer(TerminationReason::MaxTurns, Some(detail("max_turns", message))),
                 at,
                 out,
             );
@@ -244,15 +244,35 @@ impl Machine {
     }
 
     fn complete(&mut self, turn: &ModelTurn, at: Timestamp, out: &mut Vec<Action>) {
-        let detail = (turn.stop_reason == StopReason::MaxTokens)
-            .then(|| detail("answer_cut_off", "the model reached the limit on the length of its answer".to_owned()));
+        let (detail, verdict) = self.about_answer(turn.stop_reason);
         self.items.push(Item::Assistant {
             text: turn.text.clone(),
             calls: Vec::new(),
             reasoning: turn.reasoning.clone(),
         });
-        let ending = Ending { reason: TerminationReason::FinalAnswer, detail, answer: Some(self.answer(&turn.text)) };
-        self.answered(ending, at, out);
+        let answer = Some(self.answer(&turn.text));
+        self.answered(Ending { reason: TerminationReason::FinalAnswer, detail, answer, verdict }, at, out);
+    }
+
+    /// What is to be said about an answer beside its text. Only facts count: what the provider says of its own answer, and whether the call right before
+    /// it failed. What the words mean is for the person, or a judge.
+    fn about_answer(&self, stop: StopReason) -> (Option<StatusDetail>, AnswerVerdict) {
+        let follows_failure = matches!(self.items.last(), Some(Item::ToolResult { failed: true, .. }));
+        let failure = self.last_failure.as_ref().filter(|_| follows_failure);
+        match stop {
+            StopReason::NotDone => {
+                let message = "the answer says that the task was not done".to_owned();
+                (Some(detail("task_not_done", message)), AnswerVerdict::NotDone)
+            }
+            StopReason::MaxTokens => {
+                let message = "the model reached the limit on the length of its answer".to_owned();
+                (Some(detail("answer_cut_off", message)), AnswerVerdict::Open)
+            }
+            StopReason::EndTurn | StopReason::ToolUse | StopReason::ContentFilter | StopReason::Other => {
+                let message = |failure: &String| format!("the last call before the answer failed: {failure}");
+                (failure.map(|failure| detail(LAST_CALL_FAILED, message(failure))), AnswerVerdict::Open)
+            }
+        }
     }
 
     /// Turns the model's calls into a round, under ids of our own: models repeat theirs.
@@ -261,11 +281,7 @@ impl Machine {
         if self.counters.tool_calls.saturating_add(proposed) > self.spec.limits.max_tool_calls {
             let message = format!("the limit of {} tool calls was reached", self.spec.limits.max_tool_calls);
             self.end_now(
-                Ending {
-                    reason: TerminationReason::MaxToolCalls,
-                    detail: Some(detail("max_tool_calls", message)),
-                    answer: None,
-                },
+                Ending::without_answer(TerminationReason::MaxToolCalls, Some(detail("max_tool_calls", message))),
                 at,
                 out,
             );
@@ -291,29 +307,29 @@ impl Machine {
     /// A call whose arguments are no JSON object, or refer to no variable, is answered at once; the model can repair it.
     fn parse_call(&self, call_id: String, request: ToolCallRequest, out: &mut Vec<Action>) -> Call {
         let text = if request.arguments.trim().is_empty() { "{}" } else { request.arguments.as_str() };
-        let refused = |message: String| Call {
+        let refused = |message: String, out: &mut Vec<Action>| Call {
             call_id: call_id.clone(),
             tool: request.name.clone(),
             arguments: serde_json::Value::Null,
             references: Vec::new(),
-            state: not_run(message),
+            state: Refusal::new("tool_arguments_invalid", ErrorCategory::Validation, message).settle(
+                &call_id,
+                &request.name,
+                out,
+            ),
         };
         let arguments = match serde_json::from_str::<serde_json::Value>(text) {
             Ok(arguments) if arguments.is_object() => sorted(arguments),
-            Ok(_) => return refused("the arguments have to be a JSON object".to_owned()),
-            Err(error) => return refused(format!("the arguments are not valid JSON: {error}")),
+            Ok(_) => return refused("the arguments have to be a JSON object".to_owned(), out),
+            Err(error) => return refused(format!("the arguments are not valid JSON: {error}"), out),
         };
         let (arguments, references) = match self.resolved(&request.name, arguments) {
             Ok(resolved) => resolved,
-            Err(message) => return refused(message),
+            Err(message) => return refused(message, out),
         };
         out.push(Action::Decide { call_id: call_id.clone(), tool: request.name.clone(), arguments: arguments.clone() });
         Call { call_id, tool: request.name, arguments, references, state: CallState::Proposed }
     }
-}
-
-fn not_run(message: String) -> CallState {
-    super::round::not_run("tool_arguments_invalid", message)
 }
 
 pub(super) fn detail(code: &str, message: String) -> StatusDetail {
@@ -321,9 +337,9 @@ pub(super) fn detail(code: &str, message: String) -> StatusDetail {
 }
 
 fn provider_error(code: &str, message: String) -> Ending {
-    Ending { reason: TerminationReason::ProviderError, detail: Some(detail(code, message)), answer: None }
+    Ending::without_answer(TerminationReason::ProviderError, Some(detail(code, message)))
 }
 
 fn exhausted(detail: StatusDetail) -> Ending {
-    Ending { reason: TerminationReason::ContextBudgetExhausted, detail: Some(detail), answer: None }
+    Ending::without_answer(TerminationReason::ContextBudgetExhausted, Some(detail))
 }

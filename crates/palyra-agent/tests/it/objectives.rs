@@ -72,7 +72,7 @@ async fn a_run_whose_attempts_are_spent_ends_with_what_it_has() {
     let run = bench.engine.create_run(wanted(&bench, 1)).await.unwrap();
     let (run, events) = bench.finish(run.run_id).await;
     let detail = run.detail.unwrap();
-    assert_eq!((run.phase, detail.code.as_str()), (RunLifecyclePhase::Completed, "objective_not_met"));
+    assert_eq!((run.phase, detail.code.as_str()), (RunLifecyclePhase::Failed, "objective_not_met"));
     assert!(detail.message.contains("after 1 attempt(s)") && detail.message.contains("the other half"), "{detail:?}");
     assert_eq!((run.answer.as_deref(), count(&events, "objective.judge")), (Some("first try"), 1));
 }

@@ -37,12 +37,12 @@ fn steered_by(approval: &ApprovalView) -> String {
     }
 }
 
-/// `waits`, `allow by me`, `withdrawn`.
+/// `pending`, `allow by me`, `withdrawn`.
 fn state(approval: &ApprovalView) -> String {
     match (&approval.answer, approval.withdrawn_at) {
         (Some(answer), _) => format!("{} by {}", decided(answer.decision, answer.scope), shortened(&answer.by, 30)),
         (None, Some(_)) => "withdrawn".to_owned(),
-        (None, None) => "waits".to_owned(),
+        (None, None) => "pending".to_owned(),
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn page(approval: &ApprovalView, pattern: Option<&PatternView>) -> Ve
     if let Some(session_id) = approval.session_id {
         lines.push(format!("session    {session_id}"));
     }
-    let lapses = approval.expires_at.map(|end| format!(", lapses {} UTC", instant(end))).unwrap_or_default();
+    let lapses = approval.expires_at.map(|end| format!(", expires {} UTC", instant(end))).unwrap_or_default();
     lines.push(format!("asked      {} UTC{lapses}", instant(approval.requested_at)));
     match (&approval.answer, approval.withdrawn_at) {
         (Some(answer), _) => lines.push(format!(
@@ -91,17 +91,17 @@ pub(crate) fn page(approval: &ApprovalView, pattern: Option<&PatternView>) -> Ve
             instant(answer.at)
         )),
         (None, Some(at)) => {
-            lines.push(format!("answer     none; the run took the question back at {} UTC", instant(at)));
+            lines.push(format!("answer     none; the run withdrew the question at {} UTC", instant(at)));
         }
         (None, None) => lines.push("answer     none yet".to_owned()),
     }
     if let Some(pattern) = pattern {
-        lines.push(format!("agreed to  {}{}", agreed(&pattern.sentence), revoked(pattern)));
+        lines.push(format!("allowed    {}{}", agreed(&pattern.sentence), revoked(pattern)));
     }
     lines.push(String::new());
     if !approval.evidence.is_empty() {
         let count = counted(approval.evidence.len(), "value");
-        lines.push(format!("{count} that nobody you trust chose"));
+        lines.push(format!("{count} not chosen by anyone you trust"));
         lines.extend(indented(evidence::lines(&approval.evidence, Extent::Whole)));
     }
     if let Some(whole) = about_step(approval.tool.as_deref(), approval.arguments.as_ref()) {
@@ -110,7 +110,7 @@ pub(crate) fn page(approval: &ApprovalView, pattern: Option<&PatternView>) -> Ve
         lines.push(format!("{} with", line(tool)));
         lines.extend(indented(arguments(approval.arguments.as_ref())));
     } else if approval.arguments.is_some() {
-        lines.push("it tells about it".to_owned());
+        lines.push("details".to_owned());
         lines.extend(indented(arguments(approval.arguments.as_ref())));
     }
     if approval.answer.is_none() && approval.withdrawn_at.is_none() {
@@ -123,7 +123,7 @@ fn ways_to_answer(approval: &ApprovalView) -> Vec<String> {
     let id = approval.approval_id;
     let mut lines = Vec::new();
     if let Some(offer) = &approval.offer {
-        lines.push("not to be asked again, agree to".to_owned());
+        lines.push("to stop being asked, allow".to_owned());
         lines.push(format!("  {}", agreed(offer)));
     }
     lines.push("answer with".to_owned());
@@ -149,7 +149,7 @@ pub(crate) fn patterns(patterns: &[PatternView]) -> Vec<String> {
             [
                 format!("{}  {}", pattern.approval_id, agreed(&pattern.sentence)),
                 format!(
-                    "  agreed by {} at {} UTC in session {}{}",
+                    "  allowed by {} at {} UTC in session {}{}",
                     shortened(&pattern.by, 60),
                     instant(pattern.at),
                     pattern.session_id,
@@ -161,14 +161,14 @@ pub(crate) fn patterns(patterns: &[PatternView]) -> Vec<String> {
 }
 
 fn revoked(pattern: &PatternView) -> String {
-    pattern.revoked_at.map(|at| format!("; taken back at {} UTC", instant(at))).unwrap_or_default()
+    pattern.revoked_at.map(|at| format!("; revoked at {} UTC", instant(at))).unwrap_or_default()
 }
 
 /// What is said when something was agreed to for longer than once.
 pub(crate) fn agreed_to(pattern: &PatternView) -> Vec<String> {
     vec![
-        format!("agreed to: {}", agreed(&pattern.sentence)),
-        format!("  take it back with: palyra approvals revoke {}", pattern.approval_id),
+        format!("allowed: {}", agreed(&pattern.sentence)),
+        format!("  to revoke it: palyra approvals revoke {}", pattern.approval_id),
     ]
 }
 

@@ -64,11 +64,11 @@ fn a_list_has_a_column_for_what_steers() {
         [
             "APPROVAL                    ASKED (UTC)          RISK  ANSWER     STEERED BY                                     \
              QUESTION",
-            "00000000000000000000000001  2026-11-14 23:46:40  high  waits      US133                                          \
+            "00000000000000000000000001  2026-11-14 23:46:40  high  pending    US133                                          \
              send money",
             "00000000000000000000000001  2026-11-14 23:46:40  high  withdrawn  -                                              \
              send money",
-            "00000000000000000000000001  2026-11-14 23:46:40  high  waits      xxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxx and 1 more  \
+            "00000000000000000000000001  2026-11-14 23:46:40  high  pending    xxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxx and 1 more  \
              send money",
         ]
     );
@@ -83,10 +83,10 @@ fn a_page_shows_what_an_answer_turns_on_and_how_to_give_it() {
             "approval   {id}\nquestion   send money\nrisk       high\nwhy        untrusted text chose the recipient\n\
              subject    tool\nrun        {run}, call t2c1\nsession    {session}\nasked      2026-11-14 23:46:40 UTC\n\
              answer     none yet\n\n\
-             1 value that nobody you trust chose\n  recipient = US133\n    decides where it goes\n    \
+             1 value not chosen by anyone you trust\n  recipient = US133\n    decides where it goes\n    \
              found in the result of mcp.bank.read_file (t1c1): «IBAN: US133»\n\
              mcp.bank.send_money with\n  {{\n    \"recipient\": \"US133\"\n  }}\n\
-             not to be asked again, agree to\n  mcp.bank.send_money `US133`\n\
+             to stop being asked, allow\n  mcp.bank.send_money `US133`\n\
              answer with\n  \
              palyra approvals decide {id} allow                    this call\n  \
              palyra approvals decide {id} allow --scope session    and calls like it in this session\n  \
@@ -115,9 +115,7 @@ fn an_answered_one_says_who_when_and_what_was_agreed_to() {
         "{text}"
     );
     assert!(
-        text.contains(
-            "\nagreed to  mcp.bank.send_money `US133` in this session; taken back at 2026-11-14 23:46:40 UTC\n"
-        ),
+        text.contains("\nallowed    mcp.bank.send_money `US133` in this session; revoked at 2026-11-14 23:46:40 UTC\n"),
         "{text}"
     );
     assert!(!text.contains("answer with"), "nothing is left to answer: {text}");
@@ -132,8 +130,8 @@ fn patterns_are_shown_whole_with_the_way_back() {
     assert_eq!(
         agreed_to(&pattern()),
         [
-            "agreed to: mcp.bank.send_money `US133` in this session",
-            "  take it back with: palyra approvals revoke 00000000000000000000000001",
+            "allowed: mcp.bank.send_money `US133` in this session",
+            "  to revoke it: palyra approvals revoke 00000000000000000000000001",
         ]
     );
 }

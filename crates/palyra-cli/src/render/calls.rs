@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use palyra_common::ToolResult;
+use palyra_client::api::CallNotRunView;
+use palyra_common::{StableErrorEnvelope, ToolResult, command_line};
 use serde_json::Value;
 
 use super::text::{duration, shortened};
@@ -11,14 +12,18 @@ use super::text::{duration, shortened};
 /// Arguments that say what a call is about, the most telling first.
 const TELLING: &[&str] = &["pattern", "query", "path", "command", "url", "destination", "digest", "text"];
 const WIDTH: usize = 72;
+/// Longest reason that is shown.
+const REASON: usize = 240;
 
 /// What a call is about, from its arguments.
 pub(crate) fn subject(arguments: &Value) -> String {
     if let Some(patch) = arguments.get("patch").and_then(Value::as_str) {
         return shortened(&patched_files(patch).join(" "), WIDTH);
     }
-    if let Some(argv) = arguments.get("argv").and_then(Value::as_array) {
-        return shortened(&command(argv), WIDTH);
+    let argv: Option<Vec<&str>> =
+        arguments.get("argv").and_then(Value::as_array).map(|argv| argv.iter().filter_map(Value::as_str).collect());
+    if let Some(argv) = argv {
+        return shortened(&command_line(argv), WIDTH);
     }
     let parts: Vec<String> = TELLING
         .iter()
@@ -31,19 +36,6 @@ pub(crate) fn subject(arguments: &Value) -> String {
         .take(2)
         .collect();
     shortened(&parts.join(" in "), WIDTH)
-}
-
-/// A program with its arguments as a shell would take them.
-fn command(argv: &[Value]) -> String {
-    let words = argv.iter().filter_map(Value::as_str).map(|word| {
-        let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+".contains(c);
-        if !word.is_empty() && word.chars().all(is_plain) {
-            word.to_owned()
-        } else {
-            format!("'{}'", word.replace('\'', r"'\''"))
-        }
-    });
-    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The files that a patch names, in either of the two formats.
@@ -59,23 +51,63 @@ fn patched_files(patch: &str) -> Vec<&str> {
         .collect()
 }
 
-/// `• palyra.fs.read notes.md … 12 ms`, or `✗ … : why`.
+/// `• palyra.fs.read notes.md … 12 ms`, `✗ … failed: why`, or `✗ … refused: why`.
 pub(crate) fn line(result: &ToolResult, subject: &str, took: Option<Duration>) -> String {
     let mut line = format!("{} {}", if result.ok { '•' } else { '✗' }, shortened(&result.tool, WIDTH));
     if !subject.is_empty() {
         line.push_str(&format!(" {subject}"));
     }
-    if let Some(took) = took {
+    let ran = result.error.as_ref().is_none_or(|error| !is_not_run(error));
+    if let Some(took) = took.filter(|_| ran) {
         line.push_str(&format!(" … {}", duration(took)));
     }
     if !result.ok {
-        let why = result.error.as_ref().map_or_else(
-            || shortened(&result.content, 160),
-            |error| format!("{} [{}]", shortened(&error.message, 160), error.code),
-        );
-        line.push_str(&format!(": {why}"));
+        line.push_str(&format!(" {}", failure(result)));
     }
     line
+}
+
+/// How a call went, for a tape: `refused: …`, `failed: …` or what it gave.
+pub(crate) fn outcome(result: &ToolResult) -> String {
+    if result.ok { format!("gave {}", result.content) } else { failure(result) }
+}
+
+/// A call that was not made, and why: `palyra.fs.write notes.md refused: hook `no-writes``.
+pub(crate) fn not_run(call: &CallNotRunView) -> String {
+    let subject = call.arguments.as_ref().map(subject).filter(|subject| !subject.is_empty());
+    let subject = subject.map(|subject| format!(" {subject}")).unwrap_or_default();
+    format!("{}{subject} {}", shortened(&call.tool, WIDTH), why_not(&call.error))
+}
+
+fn failure(result: &ToolResult) -> String {
+    match &result.error {
+        Some(error) => why_not(error),
+        None => format!("failed: {}", shortened(&result.content, REASON)),
+    }
+}
+
+fn why_not(error: &StableErrorEnvelope) -> String {
+    let (message, code) = (shortened(&error.message, REASON), &error.code);
+    if is_refused(error) {
+        // The message may be a hook's own and is never empty for Palyra's.
+        let message = if message.is_empty() { code.clone() } else { message };
+        return format!("refused: {message}");
+    }
+    if is_not_run(error) {
+        return format!("not run: {}", message.strip_prefix("not run: ").unwrap_or(&message));
+    }
+    format!("failed: {message} [{code}]")
+}
+
+/// Somebody or something refused the call: a policy, the agent's rules, a hook, a person.
+fn is_refused(error: &StableErrorEnvelope) -> bool {
+    matches!(error.code.as_str(), "denied" | "hook_blocked" | "approval_denied")
+}
+
+/// The call was never begun.
+fn is_not_run(error: &StableErrorEnvelope) -> bool {
+    let given_up = ["hook_failed_run", "approval_timeout", "approval_error", "interrupted", "run_ending"];
+    is_refused(error) || given_up.contains(&error.code.as_str())
 }
 
 #[cfg(test)]
@@ -106,6 +138,7 @@ mod tests {
         assert_eq!(subject(&json!({ "argv": ["echo", "it's", ""] })), r"echo 'it'\''s' ''");
         assert_eq!(subject(&json!({})), "");
         assert_eq!(subject(&json!("odd")), "");
+        assert_eq!(subject(&json!({ "argv": ["grep", "a b", "x"], "cwd": "src" })), "grep 'a b' x");
         assert_eq!(subject(&json!({ "path": "a\u{1b}[31m\nb" })), "a\u{fffd}[31m b");
         let patch = "*** Begin Patch\n*** Update File: a.md\n@@\n-x\n+y\n*** Add File: b.md\n+z\n*** End Patch";
         assert_eq!(subject(&json!({ "patch": patch })), "a.md b.md");
@@ -117,6 +150,35 @@ mod tests {
         let took = Some(Duration::from_millis(12));
         assert_eq!(line(&result(None), "notes.md", took), "• palyra.fs.read notes.md … 12 ms");
         let error = StableErrorEnvelope::new("path_not_found", ErrorCategory::NotFound, "`x` does not exist");
-        assert_eq!(line(&result(Some(error)), "x", None), "✗ palyra.fs.read x: `x` does not exist [path_not_found]");
+        assert_eq!(
+            line(&result(Some(error)), "x", None),
+            "✗ palyra.fs.read x failed: `x` does not exist [path_not_found]"
+        );
+        let exited = ToolResult { ok: false, content: "`false`: exit code 1".to_owned(), ..result(None) };
+        assert_eq!(line(&exited, "false", took), "✗ palyra.fs.read false … 12 ms failed: `false`: exit code 1");
+    }
+
+    #[test]
+    fn a_call_that_was_not_made_is_not_shown_as_made() {
+        let took = Some(Duration::from_millis(12));
+        let refused = |code: &str, message: &str| StableErrorEnvelope::new(code, ErrorCategory::Policy, message);
+        for (error, expected) in [
+            (refused("hook_blocked", "hook `quiet`: no writes"), "✗ palyra.fs.read a refused: hook `quiet`: no writes"),
+            (
+                refused("denied", "the agent `x` does not have it"),
+                "✗ palyra.fs.read a refused: the agent `x` does not have it",
+            ),
+            (refused("approval_denied", "a person refused it"), "✗ palyra.fs.read a refused: a person refused it"),
+            (refused("run_ending", "not run: the run is ending"), "✗ palyra.fs.read a not run: the run is ending"),
+        ] {
+            assert_eq!(line(&result(Some(error.clone())), "a", took), expected);
+            let view = CallNotRunView {
+                call_id: "t1c1".to_owned(),
+                tool: "palyra.fs.read".to_owned(),
+                arguments: Some(json!({ "path": "a" })),
+                error,
+            };
+            assert_eq!(format!("✗ {}", not_run(&view)), expected);
+        }
     }
 }

@@ -85,12 +85,16 @@ fn origin(evidence: &ApprovalEvidence) -> String {
     let source = evidence.source.as_deref().map(|source| shortened(&visible(source), 200));
     let from = |unknown: &str| source.clone().unwrap_or_else(|| unknown.to_owned());
     let told = match evidence.provenance {
-        Provenance::Untrusted => format!("found in {}", from("text that nobody you trust wrote")),
-        Provenance::Invented => return "made up by the model: it stands in nothing you wrote".to_owned(),
-        Provenance::Variable => format!("passed on unread by the model, from {}", from("a variable")),
-        Provenance::Pointed => format!("stands in {}, where you told the model to look", from("a record")),
-        Provenance::ToolTrusted => format!("assigned by {}", from("a tool, not by its content")),
-        Provenance::Trusted => "yours: you or the operator wrote it".to_owned(),
+        Provenance::Untrusted => format!("found in {}", from("untrusted text")),
+        // Only a script that the person wrote comes with a sentence; otherwise the source is whoever chose the value.
+        Provenance::Invented if evidence.sentence.is_some() => {
+            format!("a shell script from {}", from("your request"))
+        }
+        Provenance::Invented => format!("chosen by {}; not in your request", from("the model")),
+        Provenance::Variable => format!("passed on by the model without reading it, from {}", from("a variable")),
+        Provenance::Pointed => format!("from {}, where you told the model to look", from("a record")),
+        Provenance::ToolTrusted => format!("set by {}", from("a tool")),
+        Provenance::Trusted => "written by you or the operator".to_owned(),
     };
     match &evidence.sentence {
         Some(sentence) => format!("{told}: {}", quoted(&shortened_inside(&on_one_line(sentence), SENTENCE))),
@@ -103,7 +107,7 @@ fn decides(sink: SinkKind) -> &'static str {
         SinkKind::Destination => "where it goes",
         SinkKind::Command => "what is executed",
         SinkKind::Path => "which file is touched",
-        SinkKind::Credential => "what opens a door",
+        SinkKind::Credential => "which credential is used",
         SinkKind::Amount => "how much",
         SinkKind::Content => "what is written or sent",
     }
@@ -143,12 +147,17 @@ mod tests {
         );
         assert_eq!(
             lines(&[evidence("eve@example.org", Provenance::Invented)], Extent::Whole),
-            [
-                "recipient = eve@example.org",
-                "  decides where it goes",
-                "  made up by the model: it stands in nothing you wrote",
-            ]
+            ["recipient = eve@example.org", "  decides where it goes", "  chosen by the model; not in your request",]
         );
+        let planned =
+            ApprovalEvidence { source: Some("the offline planner".to_owned()), ..evidence("x", Provenance::Invented) };
+        assert_eq!(origin(&planned), "chosen by the offline planner; not in your request");
+        let script = ApprovalEvidence {
+            source: Some("your request".to_owned()),
+            sentence: Some("cat a | wc -l".to_owned()),
+            ..evidence("sh -c 'cat a | wc -l'", Provenance::Invented)
+        };
+        assert_eq!(origin(&script), "a shell script from your request: «cat a | wc -l»");
     }
 
     #[test]

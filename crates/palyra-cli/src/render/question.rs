@@ -1,6 +1,6 @@
 //! A question before an effect, as it is put to a person: what, how bad, why, which values steer it and who chose them.
 //!
-//! What is agreed to for longer than once is never shortened here: a person agrees to what they were shown.
+//! What can be allowed for longer than once is never shortened here: a person allows what they were shown.
 
 use palyra_client::api::ApprovalView;
 use palyra_common::{ApprovalEvidence, ApprovalId, Risk, RunId, ToolApprovalRequest};
@@ -80,7 +80,7 @@ pub(crate) fn lines(question: &Question, console: &Console) -> Vec<String> {
     lines.push(format!("  {} risk; {}", question.risk, shortened(&question.reason, 300)));
     lines.extend(evidence::lines(&question.evidence, Extent::Glance).into_iter().map(|line| format!("  {line}")));
     if let Some(offer) = &question.offer {
-        lines.push(format!("  not to be asked again, agree to: {}", agreed(offer)));
+        lines.push(format!("  to stop being asked, allow: {}", agreed(offer)));
     }
     lines
 }
@@ -110,7 +110,7 @@ pub(crate) fn more(question: &Question) -> Vec<String> {
         }
     }
     if let Some(offer) = &question.offer {
-        lines.push(format!("  could be agreed to for longer: {}", agreed(offer)));
+        lines.push(format!("  can be allowed for longer: {}", agreed(offer)));
     }
     lines
 }
@@ -146,7 +146,7 @@ pub(crate) fn arguments(arguments: Option<&Value>) -> Vec<String> {
 
 /// Whose words a question is in, when they are not Palyra's.
 pub(crate) fn in_its_own_words(client: &str) -> String {
-    format!("asked by {} in its own words, which nobody has checked", shortened(client, 120))
+    format!("asked by {} in its own words, which are not verified", shortened(client, 120))
 }
 
 /// What is agreed to, whole and on one line.
@@ -209,7 +209,7 @@ mod tests {
                 "  high risk; untrusted text chose the recipient",
                 "  recipient = US133",
                 "    found in the result of mcp.bank.read_file (t1c1): «IBAN: US133»",
-                "  not to be asked again, agree to: mcp.bank.send_money `US133`",
+                "  to stop being asked, allow: mcp.bank.send_money `US133`",
             ]
         );
         assert!(choices(&question()).contains("[s] in this session, [t] for an hour in all your sessions"));

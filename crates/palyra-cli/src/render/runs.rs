@@ -6,6 +6,7 @@ use palyra_client::api::{
 use palyra_common::{ExitCode, RunLifecyclePhase, StatusDetail, TerminationReason, ToStableError as _, model_advice};
 use palyra_models::{ModelError, ModelErrorClass};
 
+use super::calls;
 use super::evidence::{self, Extent};
 use super::text::{counted, instant, millis, shortened};
 use super::{plan, table};
@@ -32,28 +33,29 @@ fn model_exit_code(code: &str) -> Option<ExitCode> {
     envelopes.into_iter().find(|envelope| envelope.code == code).map(|envelope| envelope.exit_code())
 }
 
-/// Phase and reason: `completed`, `cancelled`, `failed (max_turns)`, `failed (max_tool_calls: loop_detected)`.
+/// How a run ended, and why where that says more: `completed`, `cancelled`, `failed (loop_detected)`.
 pub(crate) fn outcome(run: &RunView) -> String {
-    let cancelled = (run.phase, run.reason) == (RunLifecyclePhase::Aborted, Some(TerminationReason::Cancellation));
-    let mut more: Vec<String> = Vec::new();
-    // "completed (final_answer)" and "cancelled (cancellation)" would say the same twice.
-    if let Some(reason) = run.reason.filter(|reason| !cancelled && *reason != TerminationReason::FinalAnswer) {
-        more.push(reason.as_str().to_owned());
-    }
-    if let Some(detail) = run.detail.as_ref().filter(|detail| !(cancelled && detail.code == "cancelled")) {
-        let code = shortened(&detail.code, 60);
-        if !more.contains(&code) {
-            more.push(code);
-        }
-    }
-    let mut text = if cancelled { "cancelled" } else { run.phase.as_str() }.to_owned();
-    if !more.is_empty() {
-        text.push_str(&format!(" ({})", more.join(": ")));
-    }
+    // The detail is the exact reason; the reason alone is told only where there is none.
+    let why = match (&run.detail, run.reason) {
+        (Some(detail), _) => Some(shortened(&detail.code, 60)),
+        (None, None | Some(TerminationReason::FinalAnswer)) => None,
+        (None, Some(reason)) => Some(reason.as_str().to_owned()),
+    };
+    let mut text = match (run.phase, run.reason, why) {
+        (RunLifecyclePhase::Aborted, Some(TerminationReason::Cancellation), _) => "cancelled".to_owned(),
+        (phase, _, Some(why)) => format!("{phase} ({why})"),
+        (phase, _, None) => phase.to_string(),
+    };
     if run.undone {
         text.push_str(", undone");
     }
     text
+}
+
+/// Whether a run ended well, with nothing about it that its answer does not say.
+pub(crate) fn ended_well(run: &RunView) -> bool {
+    let caveat = |detail: &StatusDetail| detail.code != "objective_met";
+    run.phase == RunLifecyclePhase::Completed && !run.detail.as_ref().is_some_and(caveat)
 }
 
 /// Where the time went.
@@ -99,6 +101,11 @@ pub(crate) fn changes(changes: &[FileChangeView]) -> Vec<String> {
         .collect()
 }
 
+/// What is to be told about an end beside its name. That a cancelled run was cancelled is told already.
+fn told(run: &RunView) -> Option<&StatusDetail> {
+    run.detail.as_ref().filter(|detail| detail.code != detail.message)
+}
+
 /// Why a run ended, in one line, with what to do about it where a model is the reason.
 fn why(detail: &StatusDetail) -> String {
     let why = shortened(&detail.message, 300);
@@ -125,9 +132,7 @@ pub(crate) fn summary(detail: &RunDetail, advice: Advice) -> Vec<String> {
         first.push_str(&format!(", {usage}"));
     }
     let mut lines = vec![first];
-    if let Some(detail) = &run.detail {
-        lines.push(format!("  {}", why(detail)));
-    }
+    lines.extend(told(run).map(|detail| format!("  {}", why(detail))));
     let id = run.run_id;
     if !detail.changes.is_empty() {
         let undo = if run.undone { String::new() } else { format!(" (to undo: palyra runs undo {id})") };
@@ -190,9 +195,7 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
         format!("session    {}", run.session_id),
         format!("phase      {}", outcome(run)),
     ];
-    if let Some(detail) = &run.detail {
-        lines.push(format!("reason     {}", why(detail)));
-    }
+    lines.extend(told(run).map(|detail| format!("reason     {}", why(detail))));
     lines.push(format!("workspace  {}", shortened(&run.workspace, 300)));
     lines.push(format!("model      {}", shortened(&run.model, 100)));
     lines.push(format!("mode       {}", detail.mode));
@@ -228,6 +231,10 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
     if !detail.changes.is_empty() {
         lines.push("files changed".to_owned());
         lines.extend(changes(&detail.changes).into_iter().map(|line| format!("  {line}")));
+    }
+    if !detail.not_run.is_empty() {
+        lines.push("calls not made".to_owned());
+        lines.extend(detail.not_run.iter().map(|call| format!("  ✗ {}", calls::not_run(call))));
     }
     for approval in &detail.pending_approvals {
         lines.push(format!("needs an answer: {}", shortened(&approval.summary, 200)));

@@ -1,9 +1,12 @@
 //! Runs as text, as a person sees them.
 
 use palyra_budget::MicroUsd;
-use palyra_client::api::{FileChangeKind, FileChangeView, IntentView, RunDetail, RunTimings, RunUsage, RunView};
+use palyra_client::api::{
+    CallNotRunView, FileChangeKind, FileChangeView, IntentView, RunDetail, RunTimings, RunUsage, RunView,
+};
 use palyra_common::{
-    ExitCode, RunId, RunLifecyclePhase, RunMode, SessionId, StatusDetail, TerminationReason, Timestamp,
+    ErrorCategory, ExitCode, RunId, RunLifecyclePhase, RunMode, SessionId, StableErrorEnvelope, StatusDetail,
+    TerminationReason, Timestamp,
 };
 
 use super::*;
@@ -43,6 +46,7 @@ fn detail() -> RunDetail {
             before: None,
             after: None,
         }],
+        not_run: Vec::new(),
         pending_approvals: Vec::new(),
         usage: RunUsage { input_tokens: 120, output_tokens: 30, cost: Some(MicroUsd(1_250)), cost_assumed: false },
         timings: RunTimings { total_ms: 1000, model_ms: 12, tools_ms: 5, waiting_ms: 0 },
@@ -127,6 +131,49 @@ fn exit_codes_follow_the_end() {
     assert_eq!(ended(Phase::Aborted, Some(Reason::ApprovalDenied)), ExitCode::Policy);
     assert_eq!(ended(Phase::Aborted, Some(Reason::Cancellation)), ExitCode::Precondition);
     assert_eq!(ended(Phase::Expired, None), ExitCode::Precondition);
+    assert_eq!(ended(Phase::Failed, Some(Reason::FinalAnswer)), ExitCode::Precondition, "an answer that says no");
+}
+
+#[test]
+fn an_end_is_told_in_one_word_where_one_will_do() {
+    let told = |phase, reason, code: Option<&str>| {
+        let detail = code.map(|code| StatusDetail { code: code.to_owned(), message: code.to_owned() });
+        outcome(&RunView { phase, reason: Some(reason), detail, ..run() })
+    };
+    use {RunLifecyclePhase as Phase, TerminationReason as Reason};
+    assert_eq!(told(Phase::Aborted, Reason::Cancellation, Some("cancelled")), "cancelled");
+    assert_eq!(told(Phase::Completed, Reason::FinalAnswer, None), "completed");
+    assert_eq!(told(Phase::Failed, Reason::FinalAnswer, Some("task_not_done")), "failed (task_not_done)");
+    assert_eq!(told(Phase::Completed, Reason::FinalAnswer, Some("last_call_failed")), "completed (last_call_failed)");
+    assert_eq!(told(Phase::Failed, Reason::MaxTurns, None), "failed (max_turns)");
+    let cancelled = StatusDetail { code: "cancelled".to_owned(), message: "cancelled".to_owned() };
+    let view = RunView { phase: Phase::Aborted, detail: Some(cancelled), ..run() };
+    let lines = summary(&RunDetail { run: view, ..detail() });
+    assert!(!lines.contains(&"  cancelled".to_owned()), "{lines:?}");
+}
+
+#[test]
+fn only_a_run_without_a_caveat_ended_well() {
+    let well = |phase, code: Option<&str>| {
+        let detail = code.map(|code| StatusDetail { code: code.to_owned(), message: String::new() });
+        ended_well(&RunView { phase, detail, ..run() })
+    };
+    use RunLifecyclePhase as Phase;
+    assert!(well(Phase::Completed, None) && well(Phase::Completed, Some("objective_met")));
+    assert!(!well(Phase::Completed, Some("last_call_failed")) && !well(Phase::Completed, Some("answer_cut_off")));
+    assert!(!well(Phase::Failed, None));
+}
+
+#[test]
+fn calls_that_were_not_made_are_on_the_page() {
+    let refused = CallNotRunView {
+        call_id: "t1c1".to_owned(),
+        tool: "palyra.fs.write".to_owned(),
+        arguments: Some(serde_json::json!({ "path": "notes.md", "content": "x" })),
+        error: StableErrorEnvelope::new("hook_blocked", ErrorCategory::Policy, "hook `quiet`: no writes"),
+    };
+    let text = page(&RunDetail { not_run: vec![refused], ..detail() }).join("\n");
+    assert!(text.contains("calls not made\n  ✗ palyra.fs.write notes.md refused: hook `quiet`: no writes"), "{text}");
 }
 
 #[test]
@@ -154,7 +201,7 @@ fn an_outcome_names_what_went_wrong() {
         undone: true,
         ..run()
     };
-    assert_eq!(outcome(&run), "failed (max_tool_calls: loop_detected), undone");
+    assert_eq!(outcome(&run), "failed (loop_detected), undone");
 }
 
 #[test]

@@ -81,11 +81,7 @@ fn told(body: &RunStreamBody) -> Told<'_> {
             Told::new("answered", format!("{} by {}", response.decision, response.by))
         }
         RunStreamBody::ToolResult(result) => {
-            let outcome = match &result.error {
-                Some(error) => format!("failed: {} [{}]", error.message, error.code),
-                None => format!("gave {}", result.content),
-            };
-            Told::new("result", format!("{} {outcome}", result.call_id))
+            Told::new("result", format!("{} {}", result.call_id, calls::outcome(result)))
         }
         RunStreamBody::ToolAttestation(attestation) => {
             let used = millis(attestation.limits_used.wall_ms);

@@ -73,9 +73,9 @@ pub use run_control::{
     RunInputParams, UndoAction, UndoResponse, UndoneFile,
 };
 pub use runs::{
-    ClientToolParams, CreateRunParams, EditEnvelopeParams, ExchangeParams, FileChangeKind, FileChangeView, IntentView,
-    ListRunsParams, ListRunsResponse, PlanStepView, RunAgentView, RunDetail, RunLimitsParams, RunTapeParams,
-    RunTimings, RunUsage, RunView,
+    CallNotRunView, ClientToolParams, CreateRunParams, EditEnvelopeParams, ExchangeParams, FileChangeKind,
+    FileChangeView, IntentView, ListRunsParams, ListRunsResponse, PlanStepView, RunAgentView, RunDetail,
+    RunLimitsParams, RunTapeParams, RunTimings, RunUsage, RunView,
 };
 pub use sessions::{
     ArchiveSessionParams, ArchivedFilter, CompactionView, ExplainSessionResponse, ExportFormat, ExportSessionParams,

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use palyra_budget::MicroUsd;
 use palyra_common::{
-    Digest, RunId, RunLifecyclePhase, RunMode, SessionId, StatusDetail, TerminationReason, Timestamp,
-    runtime_contract_enum,
+    Digest, RunId, RunLifecyclePhase, RunMode, SessionId, StableErrorEnvelope, StatusDetail, TerminationReason,
+    Timestamp, runtime_contract_enum,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -195,6 +195,9 @@ pub struct RunDetail {
     pub plan: Vec<PlanStepView>,
     /// Net file changes, by path.
     pub changes: Vec<FileChangeView>,
+    /// Calls that the run proposed and that were not made: refused, given up, or impossible as they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_run: Vec<CallNotRunView>,
     /// Questions that wait for a person, oldest first.
     pub pending_approvals: Vec<ApprovalView>,
     /// What the model consumed.
@@ -210,6 +213,20 @@ pub struct PlanStepView {
     pub text: String,
     /// How far it is: `pending`, `in_progress` or `done`.
     pub status: String,
+}
+
+/// A call that a run proposed and that was not made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallNotRunView {
+    /// The call.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments; absent if they could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<serde_json::Value>,
+    /// Why it was not made; the code says whether it was refused.
+    pub error: StableErrorEnvelope,
 }
 
 /// The agent of a run.

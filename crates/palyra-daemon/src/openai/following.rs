@@ -196,6 +196,8 @@ impl Following {
             RunLifecyclePhase::Running => self.go_on(),
             RunLifecyclePhase::Completed => self.complete(code).await?,
             phase if !phase.is_terminal() => {}
+            // There is an answer, and it says that the task was not done.
+            _ if status.reason == Some(TerminationReason::FinalAnswer) => self.complete(code).await?,
             _ if code == "content_policy" => self.end(Ending::Filtered),
             _ => return Err(without_answer(self.run_id, status)),
         }

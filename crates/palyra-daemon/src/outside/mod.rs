@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use palyra_mcp::{McpRegistry, McpServer, ToolSet};
-use palyra_tools::{Registry, SharedRegistry, Tool};
+use palyra_tools::{CheckpointStore, Registry, SharedRegistry, Tool};
 use tokio::sync::Mutex;
 
 use self::tool::OutsideTool;
@@ -24,6 +24,7 @@ pub(crate) struct OutsideTools {
     own: Vec<Arc<dyn Tool>>,
     skills: Arc<Skills>,
     registry: SharedRegistry,
+    checkpoints: Arc<CheckpointStore>,
     /// What the registry in force was made from.
     offered: Mutex<Offered>,
 }
@@ -42,8 +43,9 @@ impl OutsideTools {
         own: Vec<Arc<dyn Tool>>,
         skills: Arc<Skills>,
         registry: SharedRegistry,
+        checkpoints: Arc<CheckpointStore>,
     ) -> Self {
-        Self { servers, own, skills, registry, offered: Mutex::default() }
+        Self { servers, own, skills, registry, checkpoints, offered: Mutex::default() }
     }
 
     /// The tools there are now.
@@ -90,7 +92,7 @@ impl OutsideTools {
         let mut builder = Registry::builder().with_all(self.own.iter().cloned()).with_all(skills);
         for (server, set) in sets {
             for offered in &set.offered {
-                builder = builder.with(Arc::new(OutsideTool::new(Arc::clone(server), offered)?));
+                builder = builder.with(Arc::new(OutsideTool::new(Arc::clone(server), offered, &self.checkpoints)?));
             }
         }
         builder.build()

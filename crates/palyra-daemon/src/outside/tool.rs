@@ -2,18 +2,26 @@
 //!
 //! Everything a server says is untrusted: results carry the label of the tool's classification, and what it says about failures reaches the
 //! log and not the planner.
+//!
+//! A server of this machine runs outside of any sandbox and does not say which files it changes. So the workspace is compared before and after each call
+//! that may change something, as it is for processes; what differs counts as changed by the run and can be taken back with it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use palyra_common::{Digest, Integrity, Label, ToStableError as _};
-use palyra_mcp::{McpCall, McpError, McpProgress, McpServer, OfferedTool};
-use palyra_tools::{Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use palyra_common::{Consequence, Digest, Integrity, Label, StableErrorEnvelope, ToStableError as _};
+use palyra_executors::{changes_since, checkpoint};
+use palyra_mcp::{McpCall, McpError, McpOutcome, McpProgress, McpServer, OfferedTool, TransportConfig};
+use palyra_tools::{
+    Changed, Checkpoint, CheckpointStore, Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
+};
 use serde_json::Value;
 
 /// Longest description that a model is given.
 const MAX_DESCRIPTION: usize = 4_096;
+/// Most files that a note names.
+const MAX_NOTES: usize = 20;
 
 /// One tool.
 pub(super) struct OutsideTool {
@@ -21,6 +29,8 @@ pub(super) struct OutsideTool {
     /// The server's own name of it.
     name: String,
     declaration: ToolDeclaration,
+    /// Where copies of the workspace are kept, if a call may change it.
+    checkpoints: Option<Arc<CheckpointStore>>,
 }
 
 /// Stands for the arguments while the declaration is made; the server's schema takes its place.
@@ -28,7 +38,11 @@ pub(super) struct OutsideTool {
 struct Anything {}
 
 impl OutsideTool {
-    pub(super) fn new(server: Arc<McpServer>, offered: &OfferedTool) -> Result<Self, ToolError> {
+    pub(super) fn new(
+        server: Arc<McpServer>,
+        offered: &OfferedTool,
+        checkpoints: &Arc<CheckpointStore>,
+    ) -> Result<Self, ToolError> {
         let description = &offered.description;
         let title = description.title.as_deref().unwrap_or(&description.name);
         let summary = format!("call {}", offered.name);
@@ -38,7 +52,66 @@ impl OutsideTool {
             description.description.clone().unwrap_or_default().chars().take(MAX_DESCRIPTION).collect();
         declaration.input_schema = description.input_schema.clone().into();
         declaration.server = Some(server.name().to_string());
-        Ok(Self { server, name: description.name.clone(), declaration })
+        let may_write = is_local(&server.config().transport) && declaration.consequence == Consequence::Consequential;
+        let checkpoints = may_write.then(|| Arc::clone(checkpoints));
+        Ok(Self { server, name: description.name.clone(), declaration, checkpoints })
+    }
+
+    /// What the workspace is before a call. A call is not refused because its changes cannot be told; the result says so.
+    async fn before(&self, invocation: &Invocation) -> Result<Option<Checkpoint>, ToolError> {
+        let Some(store) = &self.checkpoints else { return Ok(None) };
+        match checkpoint(store, invocation).await {
+            Ok(taken) => Ok(Some(taken)),
+            Err(ToolError::Cancelled) => Err(ToolError::Cancelled),
+            Err(error) => {
+                tracing::warn!(tool = %self.declaration.name, %error, "changes of an outside tool are not tracked");
+                Ok(None)
+            }
+        }
+    }
+
+    /// What the call changed, as far as that is known.
+    async fn changed(&self, before: Option<Checkpoint>, invocation: &Invocation) -> Changed {
+        let untracked = |why: &str| Changed { not_covered: vec![why.to_owned()], ..Changed::default() };
+        match before {
+            Some(before) => changes_since(before, invocation).await.unwrap_or_else(|error| {
+                tracing::warn!(tool = %self.declaration.name, %error, "changes of an outside tool are not tracked");
+                untracked("files that the server changed: the workspace could not be compared")
+            }),
+            None if self.checkpoints.is_some() => {
+                untracked("files that the server changed: the workspace could not be copied before")
+            }
+            None => Changed::default(),
+        }
+    }
+
+    fn output(&self, outcome: McpOutcome, changed: Changed, inline_bytes: usize) -> ToolOutput {
+        let mut label = self.label();
+        if outcome.is_error {
+            label.integrity = label.integrity.max(Integrity::Untrusted);
+        }
+        let mut output = ToolOutput::within(inline_bytes, &outcome.text, label);
+        if outcome.is_error {
+            output.content.insert_str(0, "error: ");
+            output.failure = Some("the server reports an error".to_owned());
+        }
+        output.data = outcome.structured.filter(|_| !outcome.is_error && !output.truncated);
+        for line in changed.not_covered.iter().take(MAX_NOTES) {
+            output.content.push_str(&format!("\n[cannot be undone: {line}]"));
+        }
+        output.changes = changed.changes;
+        output
+    }
+
+    /// Code and category are ours; the message may quote the server and is for the log. A call that failed may have changed files all the same.
+    fn failed(&self, error: StableErrorEnvelope, changed: &Changed) -> ToolError {
+        tracing::warn!(tool = %self.declaration.name, %error, "an outside tool failed");
+        let mut message = format!("`{}` failed", self.declaration.name);
+        let files: Vec<&str> = changed.changes.iter().take(MAX_NOTES).map(|change| change.path.as_str()).collect();
+        if !files.is_empty() {
+            message.push_str(&format!(", after it had changed files, which undo does not cover: {}", files.join(", ")));
+        }
+        ToolError::Custom(Box::new(StableErrorEnvelope { message, details: None, ..error }))
     }
 
     fn label(&self) -> Label {
@@ -64,42 +137,34 @@ impl Tool for OutsideTool {
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
-        let progress = invocation.progress;
+        let before = self.before(&invocation).await?;
+        let progress = invocation.progress.clone();
         let call = McpCall {
             tool: self.name.clone(),
-            arguments: invocation.arguments,
+            arguments: invocation.arguments.clone(),
             effect_id: invocation.effect_id.to_string(),
-            cancel: invocation.cancel,
+            cancel: invocation.cancel.clone(),
             // The engine's own limit ends the call; this one is only the server's, and later.
             deadline: self.declaration.timeout + Duration::from_secs(1),
             progress: Some(Arc::new(move |report| {
                 progress.step(percent(&report), report.message.as_deref().unwrap_or(""));
             })),
         };
-        match self.server.call(call).await {
-            Ok(outcome) => {
-                let mut label = self.label();
-                if outcome.is_error {
-                    label.integrity = label.integrity.max(Integrity::Untrusted);
-                }
-                let mut output = ToolOutput::within(invocation.limits.inline_bytes, &outcome.text, label);
-                if outcome.is_error {
-                    output.content.insert_str(0, "error: ");
-                }
-                output.data = outcome.structured.filter(|_| !outcome.is_error && !output.truncated);
-                Ok(output)
-            }
+        let called = self.server.call(call).await;
+        let changed = self.changed(before, &invocation).await;
+        match called {
+            Ok(outcome) => Ok(self.output(outcome, changed, invocation.limits.inline_bytes)),
             Err(McpError::Cancelled { .. }) => Err(ToolError::Cancelled),
-            Err(error) => {
-                let stable = error.to_stable();
-                tracing::warn!(tool = %self.declaration.name, error = %stable, "a tool of an MCP server failed");
-                // Code and category are ours; the message may quote the server.
-                let mut told = stable;
-                told.message = format!("`{}` failed", self.declaration.name);
-                told.details = None;
-                Err(ToolError::Custom(Box::new(told)))
-            }
+            Err(error) => Err(self.failed(error.to_stable(), &changed)),
         }
+    }
+}
+
+/// Whether a server runs on this machine, where it may reach the workspace. Plain HTTP is allowed to this machine alone.
+fn is_local(transport: &TransportConfig) -> bool {
+    match transport {
+        TransportConfig::Stdio(_) => true,
+        TransportConfig::Http(http) => http.url.starts_with("http://"),
     }
 }
 

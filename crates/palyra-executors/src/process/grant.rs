@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use palyra_common::{ErrorCategory, SandboxTier, StableErrorEnvelope};
 use palyra_sandbox::{
-    Access, Grant, Invocation as Process, Limits, Network, Place, Plan, ProxyPorts, Share, TerminalSize, missing_for,
-    plan,
+    Access, Grant, Invocation as Process, Limits, Network, Place, Plan, ProxyPorts, SandboxError, Share, TerminalSize,
+    missing_for, plan,
 };
 use palyra_tools::{EffectId, ToolError, Workspace};
 
@@ -27,23 +27,8 @@ pub(super) fn planned(
     wanted: &Wanted,
     way_out: Option<&WayOut>,
 ) -> Result<Plan, ToolError> {
-    let root = workspace.root();
-    if let Some(own) = hidden(root, &options.protected).first() {
-        let message = format!(
-            "the workspace contains `{}`, which belongs to Palyra and must stay hidden from processes",
-            own.display()
-        );
-        let refusal = StableErrorEnvelope::new("workspace_holds_state", ErrorCategory::Conflict, message)
-            .hint("work in a directory that does not contain Palyra's own state");
-        return Err(ToolError::Custom(Box::new(refusal)));
-    }
+    let mut grant = granted(options, workspace)?;
     let place = |path: &Path| Place::look(path).map_err(|error| refused(&error));
-    let mut grant = Grant::new(options.tier, Share { place: place(root)?, access: Access::ReadWrite });
-    grant.fallback = options.fallback;
-    grant.read_only = options.read_only.iter().filter_map(|path| Place::look(path).ok()).collect();
-    let programs = grant.read_only.iter().filter(|place| place.path.ends_with("bin")).map(|place| place.path.clone());
-    let programs: Vec<PathBuf> = programs.chain(grant.program_path.iter().cloned()).collect();
-    grant.program_path = programs;
     grant.limits = Limits {
         cpu: options.cpu,
         wall: wanted.wall.max(Duration::from_secs(1)),
@@ -68,16 +53,52 @@ pub(super) fn planned(
     Ok(plan)
 }
 
+/// Whether a process could be planned, as far as that does not depend on what the workspace holds: calls before this one may still make its program and its
+/// directory.
+pub(super) fn check(options: &ProcessOptions, workspace: &Workspace, wanted: &Wanted) -> Result<(), ToolError> {
+    let grant = granted(options, workspace)?;
+    if let Some(cwd) = wanted.cwd.as_deref().filter(|cwd| !cwd.is_empty()) {
+        workspace.path(cwd)?;
+    }
+    let Some(program) = wanted.argv.first() else { return Ok(()) };
+    let may_be_there = |path: &Path| path.starts_with(workspace.root()) || path.exists();
+    let found = match Path::new(program) {
+        path if path.is_absolute() => may_be_there(path),
+        _ if program.contains('/') => true,
+        name => grant.program_path.iter().any(|place| may_be_there(&place.join(name))),
+    };
+    if found { Ok(()) } else { Err(refused(&SandboxError::ProgramNotFound { program: program.clone() })) }
+}
+
+/// What every process gets: the workspace, and what the operator shares.
+fn granted(options: &ProcessOptions, workspace: &Workspace) -> Result<Grant, ToolError> {
+    let root = workspace.root();
+    if let Some(own) = hidden(root, &options.protected).first() {
+        let message = format!(
+            "the workspace contains `{}`, which belongs to Palyra and must stay hidden from processes",
+            own.display()
+        );
+        let refusal = StableErrorEnvelope::new("workspace_holds_state", ErrorCategory::Conflict, message)
+            .hint("work in a directory that does not contain Palyra's own state");
+        return Err(ToolError::Custom(Box::new(refusal)));
+    }
+    let place = Place::look(root).map_err(|error| refused(&error))?;
+    let mut grant = Grant::new(options.tier, Share { place, access: Access::ReadWrite });
+    grant.fallback = options.fallback;
+    grant.read_only = options.read_only.iter().filter_map(|path| Place::look(path).ok()).collect();
+    let programs = grant.read_only.iter().filter(|place| place.path.ends_with("bin")).map(|place| place.path.clone());
+    let programs: Vec<PathBuf> = programs.chain(grant.program_path.iter().cloned()).collect();
+    grant.program_path = programs;
+    Ok(grant)
+}
+
 fn process(
     options: &ProcessOptions,
     workspace: &Workspace,
     effect_id: &EffectId,
     wanted: &Wanted,
 ) -> Result<Process, ToolError> {
-    let directory = match wanted.cwd.as_deref() {
-        None | Some("") => workspace.root().to_owned(),
-        Some(cwd) => directory(workspace, cwd)?,
-    };
+    let directory = working_directory(workspace, wanted)?;
     let (program, arguments) = wanted.argv.split_first().ok_or_else(|| ToolError::Internal("no program".to_owned()))?;
     let id: String = effect_id.to_string().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let mut process = Process::new(id, program.clone(), directory).arguments(arguments.iter().cloned());
@@ -86,6 +107,14 @@ fn process(
     process.environment.extend(wanted.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     process.terminal = wanted.terminal_columns.map(|columns| TerminalSize { rows: TERMINAL_ROWS, columns });
     Ok(process)
+}
+
+/// Where a process starts.
+fn working_directory(workspace: &Workspace, wanted: &Wanted) -> Result<PathBuf, ToolError> {
+    match wanted.cwd.as_deref() {
+        None | Some("") => Ok(workspace.root().to_owned()),
+        Some(cwd) => directory(workspace, cwd),
+    }
 }
 
 /// The directory of the workspace that a call names.

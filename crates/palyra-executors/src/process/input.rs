@@ -106,6 +106,12 @@ impl ProcessStartInput {
     }
 }
 
+/// Arguments as the tool takes them.
+pub(super) fn parsed<Input: serde::de::DeserializeOwned>(tool: &str, arguments: &Value) -> Result<Input, ToolError> {
+    serde_json::from_value(arguments.clone())
+        .map_err(|error| ToolError::argument(tool, "arguments", "invalid", error.to_string()))
+}
+
 fn check_argv(tool: &str, argv: &[String], shell: bool) -> Result<(), ToolError> {
     let empty = |message| Err(ToolError::argument(tool, "argv", "empty", message));
     match argv.first() {

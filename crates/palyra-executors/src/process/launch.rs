@@ -10,6 +10,7 @@ use super::input::Wanted;
 use super::network::{Served, WayOut};
 use super::readiness::refused;
 use super::{Processes, grant};
+use crate::tracking::blocking;
 
 /// A process that runs.
 pub(super) struct Launched {
@@ -51,11 +52,4 @@ impl Processes {
         let proxies = way_out.map(|way| way.serve(&self.egress, &mut child)).transpose()?.unwrap_or_default();
         Ok(Launched { command, tier: plan.tier(), child, checkpoint, proxies })
     }
-}
-
-/// Runs blocking work on a thread for it.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
-) -> Result<T, ToolError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ToolError::Internal(error.to_string())))
 }

@@ -30,7 +30,7 @@ pub struct Processes {
     pub(crate) options: ProcessOptions,
     pub(crate) readiness: Readiness,
     pub(crate) egress: Egress,
-    pub(crate) checkpoints: CheckpointStore,
+    pub(crate) checkpoints: Arc<CheckpointStore>,
     pub(crate) background: Background,
 }
 
@@ -40,9 +40,15 @@ impl Processes {
     /// # Errors
     /// If the place for checkpoints cannot be used.
     pub fn new(options: ProcessOptions, egress: Egress) -> Result<Arc<Self>, ToolError> {
-        let checkpoints = CheckpointStore::open(options.state.join("checkpoints"))?;
+        let checkpoints = Arc::new(CheckpointStore::open(options.state.join("checkpoints"))?);
         let readiness = Readiness::new(options.launcher.clone(), options.state.clone());
         Ok(Arc::new(Self { options, readiness, egress, checkpoints, background: Background::default() }))
+    }
+
+    /// The copies of workspaces from before programs wrote to them, for others whose programs do.
+    #[must_use]
+    pub fn checkpoints(&self) -> Arc<CheckpointStore> {
+        Arc::clone(&self.checkpoints)
     }
 
     /// Starts the launcher and proves the sandbox, ahead of the first process that needs them. What is wrong is logged here and told to

@@ -66,6 +66,7 @@ impl Ended {
             content,
             data: Some(data),
             label: label(options),
+            failure: self.failure(),
             execution: Some(ExecutionFacts {
                 executor: "sandbox".to_owned(),
                 tier: Some(self.tier),
@@ -78,6 +79,15 @@ impl Ended {
             artifact,
             truncated: truncated == Cut::Yes,
         })
+    }
+
+    /// How it failed, if it did: by what its exit says, which is all that is known about a program.
+    fn failure(&self) -> Option<String> {
+        match self.report.exit {
+            Exit::Code(0) => None,
+            Exit::Code(code) => Some(format!("exit code {code}")),
+            Exit::Signal(signal) => Some(format!("ended by signal {signal}")),
+        }
     }
 
     fn how(&self) -> String {

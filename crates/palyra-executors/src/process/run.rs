@@ -6,23 +6,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
 use palyra_sandbox::{Child, ExitReport, Stream};
-use palyra_tools::{
-    Changed, Checkpoint, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
-};
+use palyra_tools::{Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace};
 use serde_json::Value;
 
-use super::Processes;
 use super::capture::{Captured, drain, feed};
-use super::input::{MAX_SECONDS, ProcessRunInput, shown, shown_cwd};
-use super::launch::{Launched, blocking};
+use super::input::{MAX_SECONDS, ProcessRunInput, parsed, shown, shown_cwd};
+use super::launch::Launched;
 use super::outcome::Ended;
 use super::readiness::refused;
+use super::{Processes, grant};
+use crate::tracking::{blocking, changes_since};
 
 /// How long output may still come after the process tree is gone. Everything it wrote is in the pipes by then.
 const DRAIN: Duration = Duration::from_millis(500);
-
-/// How long a cancelled call may still look for changes; the engine waits for 60 ms.
-const HURRY: Duration = Duration::from_millis(35);
 
 /// The tool.
 pub(super) struct ProcessRun {
@@ -63,10 +59,15 @@ impl Tool for ProcessRun {
         format!("run `{}` in `{}`", shown(arguments), shown_cwd(arguments))
     }
 
+    fn check(&self, arguments: &Value, workspace: &Workspace) -> Result<(), ToolError> {
+        let tool = self.declaration.name.as_str();
+        let wanted = parsed::<ProcessRunInput>(tool, arguments)?.wanted(tool, self.declaration.timeout)?;
+        grant::check(&self.processes.options, workspace, &wanted)
+    }
+
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
         let tool = self.declaration.name.as_str();
-        let input: ProcessRunInput = serde_json::from_value(invocation.arguments.clone())
-            .map_err(|error| ToolError::argument(tool, "arguments", "invalid", error.to_string()))?;
+        let input: ProcessRunInput = parsed(tool, &invocation.arguments)?;
         let wanted = input.wanted(tool, invocation.time_limit)?;
         let stdin = if input.stdin.is_some() { Stream::Pipe } else { Stream::Null };
         let Launched { command, tier, mut child, checkpoint, proxies } =
@@ -74,25 +75,12 @@ impl Tool for ProcessRun {
         let (stdout, stderr, report) = follow(&mut child, input.stdin, &invocation).await?;
         drop(proxies);
         let (cost, left_out) = (checkpoint.cost(), checkpoint.left_out());
-        let changed = changes(checkpoint, &invocation).await?;
+        let changed = changes_since(checkpoint, &invocation).await?;
         let ended = Ended { command, tier, report, stdout, stderr, changed, checkpoint: cost, left_out };
         let processes = Arc::clone(&self.processes);
         let (inline, artifacts) = (invocation.limits.inline_bytes, Arc::clone(&invocation.artifacts));
         blocking(move || ended.into_output(&processes.options, inline, artifacts.as_ref())).await
     }
-}
-
-/// What the process changed. A call that was cancelled has to return at once, so in a large workspace it may not come to know.
-async fn changes(checkpoint: Checkpoint, invocation: &Invocation) -> Result<Changed, ToolError> {
-    let (workspace, artifacts) = (Arc::clone(&invocation.workspace), Arc::clone(&invocation.artifacts));
-    let compared = blocking(move || checkpoint.changes(&workspace, artifacts.as_ref()));
-    if !invocation.cancel.is_cancelled() {
-        return compared.await;
-    }
-    tokio::time::timeout(HURRY, compared).await.unwrap_or_else(|_| {
-        let not_covered = vec!["the call was stopped, and there was no time to compare the files".to_owned()];
-        Ok(Changed { not_covered, ..Changed::default() })
-    })
 }
 
 /// Reads what the process prints until its whole tree is gone; a cancelled call kills it.

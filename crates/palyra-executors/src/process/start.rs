@@ -6,14 +6,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
 use palyra_sandbox::Stream;
-use palyra_tools::{Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use palyra_tools::{Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace};
 use serde_json::{Value, json};
 
-use super::Processes;
 use super::background::Running;
-use super::input::{ProcessStartInput, shown, shown_cwd};
+use super::input::{ProcessStartInput, parsed, shown, shown_cwd};
 use super::launch::Launched;
 use super::outcome::label;
+use super::{Processes, grant};
 
 /// Longest life of a background process; its run ends it earlier.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -54,10 +54,15 @@ impl Tool for ProcessStart {
         format!("start `{}` in `{}`, and let it run", shown(arguments), shown_cwd(arguments))
     }
 
+    fn check(&self, arguments: &Value, workspace: &Workspace) -> Result<(), ToolError> {
+        let tool = self.declaration.name.as_str();
+        let wanted = parsed::<ProcessStartInput>(tool, arguments)?.wanted(tool, LONGEST)?;
+        grant::check(&self.processes.options, workspace, &wanted)
+    }
+
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
         let tool = self.declaration.name.as_str();
-        let input: ProcessStartInput = serde_json::from_value(invocation.arguments.clone())
-            .map_err(|error| ToolError::argument(tool, "arguments", "invalid", error.to_string()))?;
+        let input: ProcessStartInput = parsed(tool, &invocation.arguments)?;
         let wanted = input.wanted(tool, LONGEST)?;
         let processes = Arc::clone(&self.processes);
         processes.background.require_room(invocation.run_id)?;

@@ -149,5 +149,13 @@ impl ModelProvider for Anthropic {
 
 /// The body of a request, as a server gets it that has refused nothing.
 pub(crate) fn body_of(request: &ModelRequest, names: &ToolNames) -> Value {
-    encode::encode(request, &request.model, names, dialect::Refused::default(), Thoughts::Given, SchemaDialect::Anthropic).body
+    encode::encode(
+        request,
+        &request.model,
+        names,
+        dialect::Refused::default(),
+        Thoughts::Given,
+        SchemaDialect::Anthropic,
+    )
+    .body
 }

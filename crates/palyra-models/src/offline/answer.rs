@@ -1,11 +1,10 @@
-//! What the planner says. It always says what it is.
+//! What the planner says.
 
 use super::plan::PlannedCall;
 use super::steps::{Outcome, Verdict};
 
-/// What it is, in every answer.
-pub(super) const DISCLAIMER: &str =
-    "(I am Palyra's offline planner, not a language model: I carry out plain requests and understand nothing else.)";
+/// What it is, and how to get a language model instead.
+const DISCLAIMER: &str = "This is the offline planner, not a language model; to connect one: palyra models discover";
 
 /// What it understands.
 pub(super) const ABILITIES: &str = "\
@@ -15,13 +14,9 @@ pub(super) const ABILITIES: &str = "\
 - summarise FILE
 - write FILE with \"TEXT\", create FILE, append \"TEXT\" to FILE
 - replace \"OLD\" with \"NEW\" in FILE, delete FILE
-- run COMMAND, remember FACT, what do you remember (where those tools are available)
+- run COMMAND
 - what time is it, help
 Join several with `, then`, `and`, `;` or a new line.";
-
-/// How to get a language model instead.
-const REAL_MODEL: &str = "For anything else, connect a language model: set OPENAI_BASE_URL and OPENAI_API_KEY (or `model.base_url` and \
-`model.api_key`) to an OpenAI-compatible server and restart the daemon.";
 
 /// Said beside calls, so that whoever watches knows what they are for.
 pub(super) fn intention(calls: &[PlannedCall]) -> String {
@@ -35,7 +30,12 @@ pub(super) fn intention(calls: &[PlannedCall]) -> String {
 
 /// Nothing was understood.
 pub(super) fn not_understood() -> String {
-    format!("I did not understand that.\n{DISCLAIMER}\n\nThis is what I can do:\n{ABILITIES}\n\n{REAL_MODEL}")
+    format!("I did not understand that.\n{DISCLAIMER}\n\nI can:\n{ABILITIES}\n")
+}
+
+/// What it is and what it understands.
+pub(super) fn help() -> String {
+    format!("{DISCLAIMER}\n{ABILITIES}")
 }
 
 /// What was done and found.
@@ -47,8 +47,6 @@ pub(super) fn report(outcomes: &[Outcome]) -> String {
         all if done == all => format!("Done, all {all} steps."),
         all => format!("{done} of {all} steps done."),
     };
-    text.push(' ');
-    text.push_str(DISCLAIMER);
     text.push('\n');
     for (position, outcome) in outcomes.iter().enumerate() {
         let headline = capitalised(&outcome.headline);

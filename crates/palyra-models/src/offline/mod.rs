@@ -1,19 +1,24 @@
-//! A deterministic planner for plain requests. It is not a language model, and every answer says so.
+//! A deterministic planner for plain requests. It is not a language model; surfaces say so when a run begins, and it says so itself when it is asked for more
+//! than it understands.
 //!
 //! It gives a newcomer a working agent without a key and without a network, and tests a run that needs no script. What it
 //! understands is listed in `answer::ABILITIES`, which is also its help text. `lex` cuts a message into words and quotations,
-//! `request` into requests, `phrases`, `searching` and `writing` know the wordings, `steps` knows the calls that a request takes, `plan`
-//! decides the next turn from the messages alone, `summary` extracts, `answer` speaks.
+//! `request` into requests, `phrases`, `searching` and `writing` know the wordings, `steps` knows the calls that a request takes, `command` makes arguments of a
+//! command line, `plan` decides the next turn from the messages alone, `shown` reads results, `summary` extracts, `answer` speaks.
+//!
+//! Unlike a language model it knows whether it did what was asked. An answer that says no ends with [`StopReason::NotDone`].
 //!
 //! INVARIANT: a path in a call was named by the person in the last user message, or is `.`, the workspace itself. Nothing
 //! that stands in a file or in any other tool result ever becomes a path, a command or a request.
 
 mod answer;
+mod command;
 mod lex;
 mod phrases;
 mod plan;
 mod request;
 mod searching;
+mod shown;
 mod steps;
 mod summary;
 mod writing;
@@ -28,6 +33,7 @@ use futures::stream;
 use palyra_common::AuxiliaryTaskKind;
 
 use self::plan::Decision;
+use self::steps::Verdict;
 use crate::error::{ModelError, ModelErrorClass};
 use crate::event::{ModelEvent, StopReason, Usage};
 use crate::message::Role;
@@ -36,8 +42,8 @@ use crate::request::{ModelRequest, Purpose};
 use crate::tokens::{estimate_message_tokens, estimate_tokens};
 use crate::unknown_model::UnknownModel;
 
-/// Name of this provider.
-pub(crate) const NAME: &str = "offline";
+/// Name of the offline planner as a provider.
+pub const NAME: &str = "offline";
 /// Reading costs it nothing, but a conversation has to end somewhere; a common size of real models.
 const CONTEXT_TOKENS: u32 = 128_000;
 
@@ -93,12 +99,15 @@ impl ModelProvider for OfflineProvider {
 }
 
 fn turn(request: &ModelRequest) -> ModelStream {
-    let (text, calls) = match plan::decide(request) {
-        Decision::Calls(calls) => (answer::intention(&calls), calls),
-        Decision::Answer(outcomes) => (answer::report(&outcomes), Vec::new()),
-        Decision::NotUnderstood => (answer::not_understood(), Vec::new()),
+    let (text, calls, stop) = match plan::decide(request) {
+        Decision::Calls(calls) => (answer::intention(&calls), calls, StopReason::ToolUse),
+        Decision::Answer(outcomes) => {
+            let done = outcomes.iter().all(|outcome| outcome.verdict == Verdict::Done);
+            let stop = if done { StopReason::EndTurn } else { StopReason::NotDone };
+            (answer::report(&outcomes), Vec::new(), stop)
+        }
+        Decision::NotUnderstood => (answer::not_understood(), Vec::new(), StopReason::NotDone),
     };
-    let stop = if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
     let calls = calls.into_iter().enumerate().map(|(index, call)| ModelEvent::ToolCallDelta {
         index: u32::try_from(index).ok(),
         id: Some(format!("offline_{}_{}", request.turn, index + 1)),

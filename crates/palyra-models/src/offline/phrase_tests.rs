@@ -15,8 +15,6 @@ fn shown(request: &Request) -> String {
         Request::Replace { old, new, path } => format!("replace {path} <{old}> <{new}>"),
         Request::Delete { path } => format!("delete {path}"),
         Request::Run { command } => format!("run {command}"),
-        Request::Remember { fact } => format!("remember {fact}"),
-        Request::Recall { about } => format!("recall {}", place(about)),
         Request::Time => "time".to_owned(),
         Request::Help => "help".to_owned(),
         Request::Unknown(words) => format!("? {words}"),
@@ -87,7 +85,9 @@ fn searches() {
         ("search for TODO", &["search TODO @ -"]),
         ("search \"TODO\" in src", &["search TODO @ src"]),
         ("find \"fn main\" in src/", &["search fn main @ src/"]),
-        ("grep TODO src/main.rs", &["search TODO src/main.rs @ -"]),
+        ("grep TODO src/main.rs", &["search TODO @ src/main.rs"]),
+        ("grep \"still water\" notes.md", &["search still water @ notes.md"]),
+        ("grep TODO", &["search TODO @ -"]),
         ("search src for TODO", &["search TODO @ src"]),
         ("search the files for hello world", &["search hello world @ -"]),
         ("look for the word apple in docs", &["search apple @ docs"]),
@@ -155,9 +155,12 @@ fn other_requests() {
         ("run cargo test", &["run cargo test"]),
         ("run `ls -la; pwd`", &["run ls -la; pwd"]),
         ("execute \"make && make install\"", &["run make && make install"]),
-        ("remember that my cat is called Tom", &["remember my cat is called Tom"]),
-        ("what do you remember?", &["recall -"]),
-        ("what do you remember about my cat?", &["recall my cat"]),
+        ("run grep \"Water\" notes.md", &["run grep \"Water\" notes.md"]),
+        ("run cat a | wc -l", &["run cat a | wc -l"]),
+        ("run `cat a | wc -l`, then list files", &["run cat a | wc -l", "list -"]),
+        ("run make && make install", &["run make && make install"]),
+        ("remember that my cat is called Tom", &["? remember that my cat is called Tom"]),
+        ("what do you remember?", &["? what do you remember"]),
         ("what time is it?", &["time"]),
         ("help", &["help"]),
         ("What can you do?", &["help"]),
@@ -166,6 +169,29 @@ fn other_requests() {
         ("  \n ; , \n", &[]),
         ("tell me a joke", &["? tell me a joke"]),
         ("why?", &["? why"]),
+    ]);
+}
+
+#[test]
+fn a_single_letter_is_a_name_where_it_is_no_word() {
+    check(&[
+        ("read a", &["read a"]),
+        ("read a and b", &["read a", "read b"]),
+        ("show x", &["read x"]),
+        ("cat a, then read b", &["read a", "read b"]),
+        ("summarise a", &["sum a"]),
+        ("list a", &["list a"]),
+        ("list files in b", &["list b"]),
+        ("delete a", &["delete a"]),
+        ("create a with \"x\"", &["write a <x>"]),
+        ("create a file with \"x\"", &["? create a file with \"x\""]),
+        ("create a", &["write a <>"]),
+        ("write \"x\" to a", &["write a <x>"]),
+        ("append \"x\" to b", &["append b <x>"]),
+        ("replace \"x\" with \"y\" in a", &["replace a <x> <y>"]),
+        ("remove \"x\" from a", &["replace a <x> <>"]),
+        ("read a book", &["read book"]),
+        ("write a poem", &["? write a poem"]),
     ]);
 }
 

@@ -46,11 +46,6 @@ pub(super) const VERBS: &[&str] = &[
     "run",
     "execute",
     "exec",
-    "remember",
-    "memorise",
-    "memorize",
-    "note",
-    "recall",
     "help",
     "tell",
     "give",
@@ -110,7 +105,7 @@ pub(super) fn understand(clause: &Clause<'_>, named: &mut Option<String>) -> Vec
         .or_else(|| writing::replacement(clause, named.as_deref()))
         .or_else(|| on_files(clause, named.as_deref()))
         .or_else(|| searching::search(clause))
-        .or_else(|| telling(clause));
+        .or_else(|| running(clause));
     let requests = understood.unwrap_or_else(|| vec![Request::Unknown(clause.written().unwrap_or_default())]);
     for request in &requests {
         match request {
@@ -178,11 +173,29 @@ fn ends_with(tokens: &[Token<'_>], words: &[&str]) -> bool {
     tokens.len().checked_sub(words.len()).and_then(|at| tokens.get(at..)).is_some_and(|tail| starts_with(tail, words))
 }
 
-/// Whether a token can only be a path: it is a directory mark, or a word with a dot or a slash, or a well-known name.
+/// Whether a token can only be a path: it is a directory mark, or a word with a dot or a slash, a well-known name, or a letter that is no word.
 pub(super) fn is_path(token: &Token<'_>) -> bool {
     const KNOWN: &[&str] =
         &["README", "LICENSE", "LICENCE", "Makefile", "Dockerfile", "CHANGELOG", "CONTRIBUTING", "NOTICE"];
-    token.kind == Kind::Word && (token.text.contains(['.', '/', '@']) || KNOWN.contains(&token.text))
+    let letter = is_letter(token) && !token.is_any(&["a", "i"]);
+    token.kind == Kind::Word && (letter || token.text.contains(['.', '/', '@']) || KNOWN.contains(&token.text))
+}
+
+/// Whether a token names a file where nothing but a file can stand: quoted, a path, or any single letter.
+pub(super) fn is_name(token: &Token<'_>) -> bool {
+    token.kind == Kind::Quoted || is_path(token) || is_letter(token)
+}
+
+/// Whether the first of these tokens is a letter that names a file: `a` in `read a` and `create a with "x"`, but not in `create a file`.
+pub(super) fn begins_with_letter(tokens: &[Token<'_>]) -> bool {
+    const JOINTS: &[&str] = &["and", "with", "containing", "saying", "holding", "to", "into", "in", "as", "from"];
+    let joint = |next: &Token<'_>| next.kind != Kind::Word || next.is_any(JOINTS);
+    tokens.first().is_some_and(is_letter) && tokens.get(1).is_none_or(joint)
+}
+
+fn is_letter(token: &Token<'_>) -> bool {
+    let mut letters = token.text.chars();
+    token.kind == Kind::Word && letters.next().is_some_and(char::is_alphanumeric) && letters.next().is_none()
 }
 
 /// The path a token stands for.
@@ -197,14 +210,14 @@ fn only_names_a_file(clause: Clause<'_>) -> Option<String> {
         return None;
     }
     match rest {
-        [path] if is_path(path) || path.kind == Kind::Quoted => Some(path_of(path)),
+        [path] if is_name(path) => Some(path_of(path)),
         [filler, path] if filler.is_any(&["file", "the"]) && is_path(path) => Some(path_of(path)),
         [path, mark] if mark.is_mark(":") && is_path(path) => Some(path_of(path)),
         _ => None,
     }
 }
 
-/// Requests that need no file: time, help, memory.
+/// Requests that need no file: time and help.
 fn question(clause: Clause<'_>) -> Option<Vec<Request>> {
     let words: Vec<String> = clause.tokens.iter().map(|token| token.text.to_ascii_lowercase()).collect();
     let said = words.join(" ");
@@ -220,7 +233,7 @@ fn question(clause: Clause<'_>) -> Option<Vec<Request>> {
         | "what are you"
         | "how do you work"
         | "what do you understand"
-        | "show help" => return one(Request::Help),
+        | "show help" => one(Request::Help),
         "what time is it"
         | "what is the time"
         | "what's the time"
@@ -236,43 +249,13 @@ fn question(clause: Clause<'_>) -> Option<Vec<Request>> {
         | "show the time"
         | "show me the time"
         | "current time"
-        | "what date is it" => {
-            return one(Request::Time);
-        }
-        "what do you remember" | "what do you know" | "recall" | "recall everything" | "what did i tell you" => {
-            return one(Request::Recall { about: None });
-        }
-        _ => {}
+        | "what date is it" => one(Request::Time),
+        _ => None,
     }
-    for opening in [
-        &["what", "do", "you", "remember", "about"][..],
-        &["what", "do", "you", "know", "about"],
-        &["what", "did", "i", "tell", "you", "about"],
-        &["recall"],
-    ] {
-        if starts_with(clause.tokens, opening) {
-            let about = clause.from(opening.len()).written()?;
-            return one(Request::Recall { about: Some(about) });
-        }
-    }
-    None
 }
 
-/// `remember …`, `run …`: the rest of the clause is the person's own text.
-fn telling(clause: Clause<'_>) -> Option<Vec<Request>> {
-    for opening in [
-        &["remember", "that"][..],
-        &["remember"],
-        &["memorise"],
-        &["memorize"],
-        &["note", "that"],
-        &["keep", "in", "mind", "that"],
-    ] {
-        if starts_with(clause.tokens, opening) {
-            let fact = after_colon(clause.from(opening.len())).written()?;
-            return Some(vec![Request::Remember { fact }]);
-        }
-    }
+/// `run …`: the rest of the clause is the person's own command line.
+fn running(clause: Clause<'_>) -> Option<Vec<Request>> {
     for opening in [&["run", "the", "command"][..], &["run", "command"], &["run"], &["execute"], &["exec"]] {
         if starts_with(clause.tokens, opening) {
             let command = after_colon(clause.from(opening.len())).written()?;
@@ -308,10 +291,11 @@ fn listing(clause: Clause<'_>) -> Option<Vec<Request>> {
     let mut directories = Vec::new();
     // A bare word is a directory only where one is expected: after the verb, a preposition, or `and` behind another one.
     let mut expected = first.is_any(&["list", "ls", "dir"]);
-    for token in tokens.iter().skip(1) {
+    for (at, token) in tokens.iter().enumerate().skip(1) {
+        let letter = expected && begins_with_letter(tokens.get(at..).unwrap_or_default());
         if token.is_any(DEEP) {
             depth = Depth::Recursive;
-        } else if token.kind == Kind::Quoted || is_path(token) {
+        } else if token.kind == Kind::Quoted || is_path(token) || letter {
             directories.push(path_of(token));
             expected = false;
         } else if token.is_any(INTO) {
@@ -421,8 +405,9 @@ enum Bare {
 fn files(tokens: &[Token<'_>], named: Option<&str>, bare: Bare) -> Option<Vec<String>> {
     let mut paths = Vec::new();
     let mut says_file = false;
-    for token in tokens {
-        if token.kind == Kind::Quoted || is_path(token) {
+    for (at, token) in tokens.iter().enumerate() {
+        let letter = begins_with_letter(tokens.get(at..).unwrap_or_default());
+        if token.kind == Kind::Quoted || is_path(token) || letter {
             paths.push(path_of(token));
         } else if token.is_any(PRONOUNS) {
             paths.push(named?.to_owned());

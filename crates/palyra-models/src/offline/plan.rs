@@ -136,12 +136,10 @@ fn describe(request: &Request) -> String {
         Request::Replace { path, .. } => format!("change `{path}`"),
         Request::Delete { path } => format!("delete `{path}`"),
         Request::Run { command } => format!("run `{command}`"),
-        Request::Remember { .. } => "remember anything".to_owned(),
         Request::List { .. }
         | Request::Read { .. }
         | Request::Search { .. }
         | Request::Summarise { .. }
-        | Request::Recall { .. }
         | Request::Time
         | Request::Help
         | Request::Unknown(_) => "go on".to_owned(),

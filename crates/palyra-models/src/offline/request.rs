@@ -50,12 +50,6 @@ pub(super) enum Request {
     Run {
         command: String,
     },
-    Remember {
-        fact: String,
-    },
-    Recall {
-        about: Option<String>,
-    },
     Time,
     Help,
     /// Not understood: the words.
@@ -70,13 +64,11 @@ impl Request {
             | Self::Append { .. }
             | Self::Replace { .. }
             | Self::Delete { .. }
-            | Self::Run { .. }
-            | Self::Remember { .. } => true,
+            | Self::Run { .. } => true,
             Self::List { .. }
             | Self::Read { .. }
             | Self::Search { .. }
             | Self::Summarise { .. }
-            | Self::Recall { .. }
             | Self::Time
             | Self::Help
             | Self::Unknown(_) => false,

@@ -24,6 +24,13 @@ pub(super) fn search(clause: Clause<'_>) -> Option<Vec<Request>> {
     let opening = openings.iter().find(|opening| starts_with(clause.tokens, opening))?;
     let mut rest = clause.from(opening.len());
     let mut directory = None;
+    // `grep PATTERN FILE`, as on a command line.
+    if let ([grep], [text, place]) = (*opening, rest.tokens)
+        && *grep == "grep"
+        && is_path(place)
+    {
+        return Some(vec![Request::Search { text: text.text.to_owned(), directory: Some(path_of(place)) }]);
+    }
     // `search DIR for TEXT`
     if let Some(at) = rest.tokens.iter().position(|token| token.is("for")) {
         let (place, text) = (rest.up_to(at), rest.from(at + 1));

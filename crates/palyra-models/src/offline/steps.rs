@@ -6,21 +6,15 @@
 use diffy::DiffOptions;
 use serde_json::{Value, json};
 
+use super::command;
 use super::request::{Depth, Request};
+use super::shown::Shown;
 use super::summary;
 use crate::message::ToolSpec;
 
 /// Levels shown when nothing is said, and when everything is asked for.
 const FLAT_DEPTH: u64 = 1;
 const RECURSIVE_DEPTH: u64 = 32;
-/// Lines of a result that the answer repeats.
-const SHOWN_LINES: usize = 40;
-
-/// Notes in a result that is not the whole file: the reader's own, and that of a result shortened to fit the window.
-const CONTINUES: &str = "bytes shown; continue with";
-const LEFT_OUT: &str = "bytes left out here";
-/// What an empty file looks like.
-const EMPTY_FILE: &str = "[the file is empty]";
 
 /// The result of one finished call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,21 +82,23 @@ pub(super) fn next(request: &Request, results: &[Finished<'_>], tools: &[ToolSpe
             };
             let call =
                 Call::new("palyra.fs.list", json!({ "path": place, "depth": levels }), format!("list `{place}`"));
-            single(call, results, tools, |found| (format!("listed `{place}`"), shortened(found)))
+            single(call, results, tools, |found| (format!("listed `{place}`"), Shown::of(found).beginning()))
         }
         Request::Read { path } => single(read(path), results, tools, |found| {
-            (format!("read `{path}` ({})", summary::counts(text_of(found))), shortened(found))
+            let shown = Shown::of(found);
+            (format!("read {}", shown.measured(path)), shown.beginning())
         }),
         Request::Summarise { path } => single(read(path), results, tools, |found| {
-            let text = text_of(found);
-            let part = if is_cut(found) { ", from its beginning" } else { "" };
-            (format!("summarised `{path}` ({}{part})", summary::counts(text)), summary::of_file(text))
+            let shown = Shown::of(found);
+            (format!("summarised {}", shown.measured(path)), summary::of_file(shown.text))
         }),
         Request::Search { text, directory } => {
             let place = directory.as_deref().unwrap_or(".");
             let arguments = json!({ "pattern": text, "literal": true, "path": place });
             let call = Call::new("palyra.fs.search", arguments, format!("search `{place}` for `{text}`"));
-            single(call, results, tools, |found| (format!("searched `{place}` for `{text}`"), shortened(found)))
+            single(call, results, tools, |found| {
+                (format!("searched `{place}` for `{text}`"), Shown::of(found).beginning())
+            })
         }
         Request::Write { path, text } => {
             let arguments = json!({ "path": path, "content": with_line_end(text) });
@@ -119,29 +115,12 @@ pub(super) fn next(request: &Request, results: &[Finished<'_>], tools: &[ToolSpe
         }
         Request::Append { path, text } => append(path, text, results, tools),
         Request::Replace { old, new, path } => replace(path, old, new, results, tools),
-        Request::Run { command } => {
-            let arguments = fitting("palyra.process.run", &["argv", "command"], command, tools);
-            let call = Call::new("palyra.process.run", arguments, format!("run `{command}`"));
-            single(call, results, tools, |found| (format!("ran `{command}`"), shortened(found)))
-        }
-        Request::Remember { fact } => {
-            let arguments = fitting("palyra.memory.retain", &["content", "text", "fact"], fact, tools);
-            let call = Call::new("palyra.memory.retain", arguments, "remember that".to_owned());
-            single(call, results, tools, |_| (format!("remembered `{fact}`"), String::new()))
-        }
-        Request::Recall { about } => {
-            let query = about.as_deref().unwrap_or("*");
-            let arguments = fitting("palyra.memory.recall", &["query", "text"], query, tools);
-            let call = Call::new("palyra.memory.recall", arguments, "look into the memory".to_owned());
-            single(call, results, tools, |found| ("looked into the memory".to_owned(), shortened(found)))
-        }
+        Request::Run { command } => run(command, results, tools),
         Request::Time => {
             let call = Call::new("palyra.time.now", json!({}), "look at the clock".to_owned());
             single(call, results, tools, |found| ("looked at the clock".to_owned(), found.trim().to_owned()))
         }
-        Request::Help => {
-            Next::Done(Outcome::done("this is what I can do".to_owned(), super::answer::ABILITIES.to_owned()))
-        }
+        Request::Help => Next::Done(Outcome::done("what I can do".to_owned(), super::answer::help())),
         Request::Unknown(words) => Next::Done(Outcome::failed(format!("did not understand `{words}`"))),
     }
 }
@@ -170,6 +149,23 @@ impl Call {
 
 fn read(path: &str) -> Call {
     Call::new("palyra.fs.read", json!({ "path": path }), format!("read `{path}`"))
+}
+
+fn run(command: &str, results: &[Finished<'_>], tools: &[ToolSpec]) -> Next {
+    let aim = format!("run `{command}`");
+    let Some(arguments) = command::arguments(command) else {
+        return Next::Done(Outcome::failed(format!("could not {aim}: a quote in it is not closed")));
+    };
+    let call = Call::new("palyra.process.run", arguments, aim);
+    match results {
+        // A program that ran and failed says more than why it did not run.
+        [result, ..] if result.failed && command::ran(result.content) => {
+            let headline = format!("ran `{command}`, and it failed");
+            let body = Shown::of(result.content).beginning();
+            Next::Done(Outcome { body, ..Outcome::failed(headline) })
+        }
+        results => single(call, results, tools, |found| (format!("ran `{command}`"), Shown::of(found).beginning())),
+    }
 }
 
 /// A step of one call.
@@ -243,50 +239,15 @@ fn patch(path: &str, old: &str, new: &str, aim: String) -> Call {
 }
 
 /// The text of a file that was shown whole.
-fn whole<'a>(path: &str, shown: &'a str) -> Result<&'a str, Outcome> {
-    if is_cut(shown) {
+fn whole<'a>(path: &str, content: &'a str) -> Result<&'a str, Outcome> {
+    let shown = Shown::of(content);
+    if shown.is_part() {
         return Err(Outcome::failed(format!("cannot edit `{path}`: it is too large to be read in one piece")));
     }
-    Ok(text_of(shown))
-}
-
-fn text_of(shown: &str) -> &str {
-    if shown == EMPTY_FILE { "" } else { shown }
-}
-
-fn is_cut(shown: &str) -> bool {
-    let ends_early = shown.lines().next_back().is_some_and(|line| line.starts_with('[') && line.contains(CONTINUES));
-    ends_early || shown.lines().any(|line| line.starts_with("[…") && line.contains(LEFT_OUT))
+    Ok(shown.text)
 }
 
 /// Text files end with a line end.
 fn with_line_end(text: &str) -> String {
     if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
-}
-
-/// Arguments for a tool whose exact schema may differ: the first candidate that it knows, as text or as a list of words.
-fn fitting(tool: &str, candidates: &[&str], value: &str, tools: &[ToolSpec]) -> Value {
-    let properties = tools.iter().find(|spec| spec.name == tool).and_then(|spec| spec.input_schema.get("properties"));
-    let known = candidates.iter().find(|name| properties.is_some_and(|properties| properties.get(name).is_some()));
-    let name = known.or(candidates.first()).copied().unwrap_or_default();
-    let kind = properties.and_then(|properties| properties.get(name)?.get("type")?.as_str());
-    let value = if kind == Some("array") { Value::from(words(value)) } else { Value::from(value) };
-    json!({ name: value })
-}
-
-/// A command as the list that a shell would make of it; one with an open quote is only split at spaces.
-fn words(command: &str) -> Vec<String> {
-    shlex::split(command).unwrap_or_else(|| command.split_whitespace().map(str::to_owned).collect())
-}
-
-/// The beginning of a result, for the answer.
-fn shortened(text: &str) -> String {
-    let mut lines = text.trim_end().lines();
-    let mut shown: Vec<&str> = lines.by_ref().take(SHOWN_LINES).collect();
-    let rest = lines.count();
-    let note = format!("… and {rest} more lines");
-    if rest > 0 {
-        shown.push(&note);
-    }
-    shown.join("\n")
 }

@@ -1,7 +1,7 @@
 //! Phrases that carry a text: writing, appending, replacing.
 
 use super::lex::{Kind, Token};
-use super::phrases::{is_path, path_of, starts_with};
+use super::phrases::{begins_with_letter, is_name, is_path, path_of, starts_with};
 use super::request::{Clause, Request};
 
 /// Words between a file and its text that say nothing.
@@ -52,9 +52,7 @@ pub(super) fn text(clause: Clause<'_>, named: Option<&str>) -> Option<Vec<Reques
         Mode::Whole => vec![Request::Write { path, text }],
         Mode::End => vec![Request::Append { path, text }],
     };
-    while rest.tokens.len() > 1 && rest.tokens.first().is_some_and(|token| token.is_any(NOTHING)) {
-        rest = rest.from(1);
-    }
+    rest = after_nothing(rest);
     let towards_first = rest.tokens.first().is_some_and(|token| token.is_any(TOWARDS));
     if towards_first {
         rest = rest.from(1);
@@ -62,7 +60,8 @@ pub(super) fn text(clause: Clause<'_>, named: Option<&str>) -> Option<Vec<Reques
     let first = rest.tokens.first()?;
     let after = after_nothing(rest.from(1));
     let leads_to_text = after.tokens.first().is_some_and(|token| token.is_any(HOLDING) || token.is_mark(":"));
-    if (is_path(first) || (first.kind == Kind::Quoted && leads_to_text)) && (leads_to_text || after.tokens.is_empty()) {
+    let names = is_path(first) || begins_with_letter(rest.tokens) || (first.kind == Kind::Quoted && leads_to_text);
+    if names && (leads_to_text || after.tokens.is_empty()) {
         let path = path_of(first);
         if after.tokens.is_empty() {
             // A file without a text: made empty, but only where making is what was asked for.
@@ -77,7 +76,7 @@ pub(super) fn text(clause: Clause<'_>, named: Option<&str>) -> Option<Vec<Reques
     let at = rest.tokens.iter().rposition(|token| token.is_any(TOWARDS)).filter(|at| *at > 0)?;
     let target = after_nothing(rest.from(at + 1));
     let path = match target.tokens {
-        [path] if is_path(path) || path.kind == Kind::Quoted => path_of(path),
+        [path] if is_name(path) => path_of(path),
         [pronoun] if pronoun.is("it") => named?.to_owned(),
         [] => named?.to_owned(),
         _ => return None,
@@ -87,7 +86,10 @@ pub(super) fn text(clause: Clause<'_>, named: Option<&str>) -> Option<Vec<Reques
 }
 
 fn after_nothing(mut clause: Clause<'_>) -> Clause<'_> {
-    while clause.tokens.len() > 1 && clause.tokens.first().is_some_and(|token| token.is_any(NOTHING)) {
+    while clause.tokens.len() > 1
+        && clause.tokens.first().is_some_and(|token| token.is_any(NOTHING))
+        && !begins_with_letter(clause.tokens)
+    {
         clause = clause.from(1);
     }
     clause
@@ -121,7 +123,7 @@ pub(super) fn replacement(clause: Clause<'_>, named: Option<&str>) -> Option<Vec
     let verb = clause.tokens.first()?;
     if verb.is_any(&["remove", "delete"]) {
         let [_, old, from, path] = clause.tokens else { return None };
-        let fits = old.kind == Kind::Quoted && from.is("from") && (is_path(path) || path.kind == Kind::Quoted);
+        let fits = old.kind == Kind::Quoted && from.is("from") && is_name(path);
         return fits
             .then(|| vec![Request::Replace { old: old.text.to_owned(), new: String::new(), path: path_of(path) }]);
     }
@@ -151,7 +153,7 @@ pub(super) fn replacement(clause: Clause<'_>, named: Option<&str>) -> Option<Vec
         Some(at) => {
             let target = after_nothing(rest.from(at + 1));
             let path = match target.tokens {
-                [path] if is_path(path) || path.kind == Kind::Quoted => path_of(path),
+                [path] if is_name(path) => path_of(path),
                 [pronoun] if pronoun.is_any(&["it", "there", "file"]) => named?.to_owned(),
                 _ => return None,
             };
@@ -168,7 +170,7 @@ fn place_first(clause: Clause<'_>) -> Option<(Clause<'_>, Option<String>)> {
     if !first.is_any(&["in", "edit", "patch", "update"]) {
         return Some((clause, None));
     }
-    let path: &Token<'_> = clause.tokens.get(1).filter(|token| is_path(token) || token.kind == Kind::Quoted)?;
+    let path: &Token<'_> = clause.tokens.get(1).filter(|token| is_name(token))?;
     let mut rest = clause.from(2);
     while rest
         .tokens

@@ -80,7 +80,7 @@ fn usage(said: &Said) -> Value {
 
 const fn stop_reason(stop: StopReason) -> &'static str {
     match stop {
-        StopReason::EndTurn => "end_turn",
+        StopReason::EndTurn | StopReason::NotDone => "end_turn",
         StopReason::ToolUse => "tool_use",
         StopReason::MaxTokens => "max_tokens",
         StopReason::ContentFilter => "refusal",

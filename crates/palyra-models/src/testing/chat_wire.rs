@@ -81,7 +81,7 @@ fn usage(said: &Said) -> Value {
 
 const fn finish_reason(stop: StopReason) -> &'static str {
     match stop {
-        StopReason::EndTurn | StopReason::Other => "stop",
+        StopReason::EndTurn | StopReason::NotDone | StopReason::Other => "stop",
         StopReason::ToolUse => "tool_calls",
         StopReason::MaxTokens => "length",
         StopReason::ContentFilter => "content_filter",

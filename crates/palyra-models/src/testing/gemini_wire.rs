@@ -59,7 +59,7 @@ fn chunk(said: &Said, parts: &[Value], stop: Option<StopReason>) -> Value {
 
 const fn finish_reason(stop: StopReason) -> &'static str {
     match stop {
-        StopReason::EndTurn | StopReason::ToolUse => "STOP",
+        StopReason::EndTurn | StopReason::NotDone | StopReason::ToolUse => "STOP",
         StopReason::MaxTokens => "MAX_TOKENS",
         StopReason::ContentFilter => "SAFETY",
         StopReason::Other => "OTHER",

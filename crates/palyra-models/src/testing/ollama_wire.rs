@@ -69,7 +69,7 @@ fn done(said: &Said, stop: StopReason, mut line: Value) -> Value {
 
 const fn done_reason(stop: StopReason) -> &'static str {
     match stop {
-        StopReason::EndTurn | StopReason::ToolUse => "stop",
+        StopReason::EndTurn | StopReason::NotDone | StopReason::ToolUse => "stop",
         StopReason::MaxTokens => "length",
         StopReason::ContentFilter | StopReason::Other => "unload",
     }

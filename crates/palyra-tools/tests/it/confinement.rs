@@ -194,3 +194,23 @@ fn swapping_a_directory_for_a_link_never_lets_a_call_out() {
     assert!(swaps > 10 && read <= 150, "{swaps} {read}");
     assert_eq!(before, snapshot(&outside));
 }
+
+#[test]
+fn an_absolute_path_inside_is_accepted_however_it_gets_there_and_named_like_the_relative_one() {
+    let bench = Bench::new();
+    let root = bench.workspace.root().to_owned();
+    std::fs::create_dir(root.join("sub")).unwrap();
+    let link = bench.dir.path().join("spelled-otherwise");
+    symlink(&root, &link).unwrap();
+    for path in [root.join("sub/new.txt"), link.join("sub/new.txt")] {
+        let text = path.display().to_string();
+        assert_eq!(bench.workspace.path(&text).unwrap().to_string(), "sub/new.txt", "{text}");
+        assert_eq!(bench.workspace.resource(&format!("file:{text}")), "file:sub/new.txt");
+        assert_eq!(bench.workspace.resource(&format!("files:a,{text}")), "files:a,sub/new.txt");
+    }
+    for out in ["/etc/passwd".to_owned(), link.join("../outside").display().to_string()] {
+        let error = bench.workspace.path(&out).unwrap_err();
+        assert_eq!(palyra_common::ToStableError::to_stable(&error).code, "path_outside_workspace", "{out}");
+        assert_eq!(bench.workspace.resource(&format!("file:{out}")), format!("file:{out}"));
+    }
+}

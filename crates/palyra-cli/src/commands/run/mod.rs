@@ -255,7 +255,11 @@ async fn conclude(client: &Client, run: &RunView, said: &str, context: &Context)
             let advice = advice(client).await;
             let mut lines = render::runs::summary(&detail, advice).into_iter();
             if let Some(first) = lines.next() {
-                let style = if code == ExitCode::Ok { Style::Good } else { Style::Bad };
+                let style = match code {
+                    ExitCode::Ok if render::runs::ended_well(&detail.run) => Style::Good,
+                    ExitCode::Ok => Style::Ask,
+                    _ => Style::Bad,
+                };
                 context.console.remark(&context.console.styled(style, &first));
             }
             lines.for_each(|line| context.console.remark(&line));

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::running::{Running, State, Which};
 use crate::process::Processes;
-use crate::process::launch::blocking;
 use crate::process::outcome::label;
+use crate::tracking::blocking;
 
 /// Says whether a background process still runs, or how it ended, and what it changed in the workspace.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -10,6 +10,7 @@ mod demo;
 mod devices;
 mod disk_full;
 mod fetching;
+mod honesty;
 mod instructions;
 mod interrupt;
 mod mistakes;

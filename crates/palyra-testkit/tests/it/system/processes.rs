@@ -51,7 +51,7 @@ async fn a_command_that_the_user_wrote_runs_unasked_in_tier_c_and_everything_it_
     let (daemon, events) = played("run `wc -l notes.md missing` for me", place.path(), script).await;
     assert!(!names(&events).contains(&"question".to_owned()), "{:?}", names(&events));
     let [result] = results(&events).try_into().unwrap();
-    assert!(result.ok, "a program that fails is a result: {}", result.content);
+    assert!(!result.ok && result.error.is_none(), "the program failed, and the tool did not: {}", result.content);
     for part in ["exit code 1", "2 notes.md", "--- stderr", "missing: No such file"] {
         assert!(result.content.contains(part), "{part}: {}", result.content);
     }
@@ -74,7 +74,7 @@ async fn a_command_that_the_model_made_up_or_a_shell_is_shown_to_a_person_first(
         .collect();
     assert_eq!(asked.len(), 2, "{asked:?}");
     assert_eq!(asked[0].0, "run `ls -a` in `.`");
-    assert!(asked[0].1.contains("made up by the model"), "{}", asked[0].1);
+    assert!(asked[0].1.contains("chosen by the model"), "{}", asked[0].1);
     assert!(asked[1].1.contains("a shell"), "{}", asked[1].1);
     daemon.finish().await.unwrap();
 }
