@@ -79,6 +79,7 @@ impl Driver {
         let tape = LiveTape::new(last_seq);
         Self {
             tools: ToolCalls::new(Arc::clone(&tape.progress)),
+            flow: Flow::new(Arc::clone(&workspace)),
             shared,
             machine,
             workspace,
@@ -93,7 +94,6 @@ impl Driver {
             compaction: None,
             judging: None,
             images: Images::default(),
-            flow: Flow::default(),
             slot: None,
             started_at: None,
         }
@@ -342,10 +342,7 @@ impl Driver {
                 match action {
                     Action::Decide { call_id, tool, arguments } => {
                         let options = &self.shared.options;
-                        let decided = self
-                            .flow
-                            .decide(options, &self.machine, at, &call_id, &tool, &arguments, &self.workspace)
-                            .await;
+                        let decided = self.flow.decide(options, &self.machine, at, &call_id, &tool, &arguments).await;
                         if decided.verdict == ToolVerdict::Deny {
                             // A call that never runs is still one that was asked for.
                             drop(

@@ -148,7 +148,7 @@ fn an_end_is_told_in_one_word_where_one_will_do() {
     assert_eq!(told(Phase::Failed, Reason::MaxTurns, None), "failed (max_turns)");
     let cancelled = StatusDetail { code: "cancelled".to_owned(), message: "cancelled".to_owned() };
     let view = RunView { phase: Phase::Aborted, detail: Some(cancelled), ..run() };
-    let lines = summary(&RunDetail { run: view, ..detail() });
+    let lines = summary(&RunDetail { run: view, ..detail() }, Advice::None);
     assert!(!lines.contains(&"  cancelled".to_owned()), "{lines:?}");
 }
 

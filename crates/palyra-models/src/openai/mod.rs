@@ -21,7 +21,7 @@ use crate::error::{ModelError, ModelErrorClass};
 use crate::model_entry::ModelEntry;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
 use crate::request::ModelRequest;
-use crate::schema::name_refused_tools;
+use crate::schema::{SchemaDialect, name_refused_tools};
 use crate::wire::{Ask, HttpProviderOptions, ToolNames, start};
 
 /// Where OpenAI is.
