@@ -8,7 +8,7 @@ use palyra_common::{
 };
 use palyra_flow::{FlowFacts, Material, Proposed, SourceNaming, assess};
 use palyra_policy::{ObservedCall, Signals, narrowest_pattern};
-use palyra_tools::{Concurrency, Repeatability};
+use palyra_tools::{Concurrency, Repeatability, ToolError};
 use serde_json::Value;
 
 use super::{EngineOptions, client_tools};
@@ -44,6 +44,11 @@ impl Flow {
             return beyond_the_agent(call_id, &machine.spec().agent, tool);
         }
         if let Some(client) = machine.spec().client_tool(tool) {
+            let errors = palyra_tools::check_schema(&client.input_schema, arguments);
+            if !errors.is_empty() {
+                let error = ToolError::InvalidArguments { tool: tool.to_owned(), errors };
+                return denied(call_id, &error.to_stable());
+            }
             return client_tools::decide(options, machine, call_id, client, arguments);
         }
         let registry = options.registry.current();
