@@ -1,8 +1,10 @@
 //! Checks arguments against the schemas that input structs generate, with messages a model can act on.
 //!
-//! This is the part of JSON Schema 2020-12 that `schemars` writes for argument structs: types, properties, required and unknown
-//! fields, enumerations, bounds, arrays, references and alternatives. A keyword it does not know is left to the tool, whose own
-//! deserialisation is strict; so this check makes messages better and never makes anything permissible.
+//! Here is the part of JSON Schema 2020-12 that `schemars` writes for argument structs: types, properties, required and unknown
+//! fields, enumerations, bounds, arrays, references and alternatives; `keywords` has the rest, which other people's tools use. Whatever a
+//! schema says is therefore enforced here, also where a model could not be told of it. Formats alone are advice, as the standard has them.
+
+mod keywords;
 
 use palyra_common::FieldError;
 use serde_json::{Map, Value};
@@ -14,7 +16,7 @@ const MAX_DEPTH: usize = 32;
 
 /// Everything wrong with `value`; empty when it fits.
 pub fn check(schema: &Value, value: &Value) -> Vec<FieldError> {
-    let mut checker = Checker { root: schema, errors: Vec::new() };
+    let mut checker = Checker { root: schema, errors: Vec::new(), steps: 0 };
     checker.visit(schema, value, "", 0);
     checker.errors
 }
@@ -22,6 +24,8 @@ pub fn check(schema: &Value, value: &Value) -> Vec<FieldError> {
 struct Checker<'a> {
     root: &'a Value,
     errors: Vec<FieldError>,
+    /// Schemas that the value was held against so far.
+    steps: usize,
 }
 
 impl<'a> Checker<'a> {
@@ -31,7 +35,8 @@ impl<'a> Checker<'a> {
     }
 
     fn visit(&mut self, schema: &'a Value, value: &Value, path: &str, depth: usize) {
-        if depth > MAX_DEPTH {
+        self.steps += 1;
+        if depth > MAX_DEPTH || self.steps > keywords::MAX_STEPS {
             self.fail(path, "too_deep", format!("{} is nested too deeply", shown(path)));
             return;
         }
@@ -47,6 +52,7 @@ impl<'a> Checker<'a> {
                 None => self.fail(path, "bad_schema", format!("the schema of {} cannot be resolved", shown(path))),
             }
         }
+        self.combined(rules, value, path, depth);
         for keyword in ["anyOf", "oneOf"] {
             if let Some(Value::Array(options)) = rules.get(keyword) {
                 self.any_of(options, value, path, depth);
@@ -62,11 +68,17 @@ impl<'a> Checker<'a> {
             self.fail(path, "not_one_of", format!("{} must be one of {}", shown(path), joined(allowed)));
         }
         self.bounds(rules, value, path);
+        self.more_bounds(rules, value, path);
         match value {
-            Value::Object(fields) => self.object(rules, fields, path, depth),
+            Value::Object(fields) => {
+                self.object(rules, fields, path, depth);
+                self.more_properties(rules, fields, path, depth);
+            }
             Value::Array(items) => {
+                self.more_items(rules, items, path, depth);
+                let before = rules.get("prefixItems").and_then(Value::as_array).map_or(0, Vec::len);
                 if let Some(item_schema) = rules.get("items") {
-                    for (index, item) in items.iter().enumerate() {
+                    for (index, item) in items.iter().enumerate().skip(before) {
                         self.visit(item_schema, item, &format!("{path}[{index}]"), depth + 1);
                     }
                 }
@@ -78,8 +90,9 @@ impl<'a> Checker<'a> {
     fn any_of(&mut self, options: &'a [Value], value: &Value, path: &str, depth: usize) {
         let mut closest: Option<Vec<FieldError>> = None;
         for option in options {
-            let mut attempt = Checker { root: self.root, errors: Vec::new() };
+            let mut attempt = Checker { root: self.root, errors: Vec::new(), steps: self.steps };
             attempt.visit(option, value, path, depth + 1);
+            self.steps = attempt.steps;
             if attempt.errors.is_empty() {
                 return;
             }
@@ -137,6 +150,9 @@ impl<'a> Checker<'a> {
             let full = inner(name);
             if let Some(property) = properties.and_then(|known| known.get(name)) {
                 self.visit(property, value, &full, depth + 1);
+                continue;
+            }
+            if keywords::is_patterned(rules, name) {
                 continue;
             }
             match rules.get("additionalProperties") {

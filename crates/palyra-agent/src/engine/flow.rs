@@ -50,6 +50,11 @@ impl Flow {
             return beyond_the_agent(call_id, &machine.spec().agent, tool);
         }
         if let Some(client) = machine.spec().client_tool(tool) {
+            let errors = palyra_tools::check_schema(&client.input_schema, arguments);
+            if !errors.is_empty() {
+                let error = ToolError::InvalidArguments { tool: tool.to_owned(), errors };
+                return denied(call_id, &error.to_stable());
+            }
             return client_tools::decide(options, machine, call_id, client, arguments);
         }
         let registry = options.registry.current();

@@ -170,7 +170,7 @@ async fn who_rests_is_known_and_a_mended_account_is_asked_at_once() {
     let standings: Vec<_> =
         choice.steps.iter().map(|step| (step.target.name.as_str(), step.standing.as_str())).collect();
     assert_eq!(standings, [("work/m", "rests"), ("home/m", "ready")]);
-    assert!(choice.steps[0].remark.contains("rests for"), "{choice:?}");
+    assert!(choice.steps[0].remark.contains("is cooling down for"), "{choice:?}");
 
     // What rested is asked again once its account is another one; what nobody touched keeps its state.
     write(&place, &both.replace("[providers.home]", "context_tokens = 4096\n[providers.home]"));

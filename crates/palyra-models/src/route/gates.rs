@@ -255,5 +255,5 @@ impl Drop for Pass {
 /// How a rest is told to people.
 pub(super) fn told(class: ModelErrorClass, until: Timestamp, now: Timestamp) -> String {
     let seconds = until.since(now).as_secs_f64().ceil();
-    format!("rests for {seconds} s more after `{class}`")
+    format!("is cooling down for {seconds} s more after `{class}`")
 }

@@ -8,6 +8,7 @@ mod fixtures;
 mod llama;
 mod matrix;
 mod openai;
+mod probing;
 mod routing;
 mod schemas;
 mod server;

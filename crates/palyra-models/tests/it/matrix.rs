@@ -174,15 +174,10 @@ async fn llama_rows(weights: Weights, window: u32) {
         let provider = wire.provider(&server, KEY);
         let (plain, _) = turn(&*provider, asked("Say hello.", ToolChoice::Auto, 24)).await;
         assert!(plain.usage.input_tokens > 1000 && plain.usage.output_tokens > 0, "{plain:?}");
-        // Noise may have nothing to say to some words.
-        let mut most = 0;
-        for words in ["Count to ten.", "Count to twenty.", "Name the days.", "Go on.", "And on."] {
-            most = most.max(turn(&*provider, asked(words, ToolChoice::Forbidden, 24)).await.1);
-            if most > 1 {
-                break;
-            }
-        }
-        assert!(most > 1, "{wire:?}: nothing came in pieces");
+        // Left to itself noise may end at once; a call it has to finish.
+        let choice = if weights == Weights::Real { ToolChoice::Forbidden } else { ToolChoice::Required };
+        let (_, pieces) = turn(&*provider, asked("Count to ten.", choice, 64)).await;
+        assert!(pieces > 1, "{wire:?}: it came in one piece");
         let room = if weights == Weights::Real { 96 } else { 400 };
         call_and_result(
             &*provider,

@@ -136,7 +136,7 @@ async fn a_server_may_say_how_long_within_reason() {
     world.asked();
     let error = answer(&router, request()).await.unwrap_err();
     assert_eq!((error.class, error.retry_after_ms), (Class::RateLimit, Some(3_600_000)));
-    assert!(error.message.contains("`a/m` rests for 3600 s more after `rate_limit` (slow down)"), "{error}");
+    assert!(error.message.contains("`a/m` is cooling down for 3600 s more after `rate_limit` (slow down)"), "{error}");
     assert!(world.asked().is_empty());
 }
 

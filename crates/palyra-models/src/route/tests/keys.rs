@@ -122,7 +122,7 @@ async fn what_rests_and_why_is_explained() {
         (explained.route.as_str(), a.standing, b.standing),
         ("routes.default", Standing::Rests, Standing::Ready)
     );
-    assert_eq!(a.remark, "rests for 60 s more after `auth` (it is auth)");
+    assert_eq!(a.remark, "is cooling down for 60 s more after `auth` (it is auth)");
     assert_eq!(a.keys.len(), 2);
     let needs = Needs { tokens: 5000, ..Needs::default() };
     let explained = router.explain(Wish::turn(), &needs).unwrap();

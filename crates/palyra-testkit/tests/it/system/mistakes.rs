@@ -137,6 +137,8 @@ fn a_server_that_was_not_there_is_named_and_another_one_takes_its_place() {
 fn a_run_with_a_mistyped_model_goes_on_with_another() {
     let unknown = json!({ "error": { "message": "The model `godo` does not exist", "code": "model_not_found" } });
     let server = ModelServer::start(vec![Reply::status(404, &unknown), Reply::text(&["fine"])]).unwrap();
+    // A server that does not list its models cannot be asked beforehand.
+    server.offer_models(&[]);
     let context = asking(&server.base_url());
     let run = context.run(["run", "--model", "godo", "say hello"]).unwrap();
     let parts = ["does not offer the model `godo`", "; check its name"];
@@ -148,6 +150,43 @@ fn a_run_with_a_mistyped_model_goes_on_with_another() {
     assert_eq!(asked, ["godo", "good"]);
     let shown = context.run(["runs", "show", "last"]).unwrap();
     assert!(shown.stdout.contains("openai_compatible/good"), "{shown}");
+    context.finish().unwrap();
+}
+
+#[test]
+fn a_model_that_the_server_does_not_list_is_refused_before_there_is_a_run() {
+    let server = ModelServer::start(vec![Reply::text(&["fine"])]).unwrap();
+    let context = asking(&server.base_url());
+    let run = context.run(["run", "--model", "scripted-modle", "say hello"]).unwrap();
+    assert_eq!(run.code, 8, "{run}");
+    let line =
+        ["`openai_compatible` does not offer the model `scripted-modle`", "use `openai_compatible/scripted-model`"];
+    assert!(run.stderr.contains("model_not_found") && line.iter().all(|part| run.stderr.contains(part)), "{run}");
+    let runs = context.run(["runs", "list", "--output", "json"]).unwrap();
+    assert!(!runs.stdout.contains("say hello"), "{runs}");
+    assert!(server.requests().iter().all(|request| request.method == "GET"), "nothing was said to a model");
+    context.finish().unwrap();
+}
+
+#[test]
+fn one_model_has_one_name_everywhere() {
+    let server = ModelServer::start(vec![Reply::text(&["fine"])]).unwrap();
+    let context = asking(&server.base_url());
+    let name = "openai_compatible/scripted-model";
+    let run = context.run(["run", "say hello"]).unwrap();
+    assert!(run.stderr.contains(&format!("· {name}\n")), "{run}");
+    assert!(!run.stderr.contains("models.toml"), "there is none: {run}");
+    let shown = context.run(["runs", "show", "last"]).unwrap();
+    assert!(shown.stdout.contains(&format!("model      {name}\n")), "{shown}");
+    server.push(Reply::text(&["fine"]));
+    for command in [&["models", "test"][..], &["models", "explain"]] {
+        let said = context.run(command.iter().copied()).unwrap();
+        assert!(said.stdout.contains(name), "{said}");
+    }
+    let tape = context.run(["runs", "tape", "last", "--output", "ndjson"]).unwrap();
+    for wrong in ["\"openai_compatible/\"", "openai_compatible/openai_compatible"] {
+        assert!(!tape.stdout.contains(wrong), "{tape}");
+    }
     context.finish().unwrap();
 }
 
@@ -191,6 +230,7 @@ fn it_is_said_where_the_conversation_really_goes() {
     let other = ModelServer::start(vec![Reply::text(&["from the other one"])]).unwrap();
     let context = choosing();
     write_models(&context, &[&usual, &other]);
+    other.offer_models(&["two"]);
     let run = context.run(["run", "--model", "b/two", "say hello"]).unwrap();
     assert!(run.code == 0 && run.stdout.contains("from the other one"), "{run}");
     let place = |server: &ModelServer| format!("at `{}`", server.base_url());
