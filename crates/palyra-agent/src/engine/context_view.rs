@@ -13,9 +13,9 @@ use palyra_models::{Message, ModelRequest, Purpose, TokenCounter};
 
 use super::Engine;
 use super::images::Images;
-use super::offer::Offer;
 use super::request_size::REFERENCE_MODEL;
 use super::summaries::SetAside;
+use super::tool_offer::ToolOffer;
 use super::wire_cost::{self, WireCost};
 use crate::agents::RunAgent;
 use crate::context::{self, Item};
@@ -126,7 +126,7 @@ impl Engine {
         let call = find(&tape, turn)?.ok_or(AgentError::TurnNotFound { run_id, turn })?;
         let options = &self.shared.options;
         let spec = call.machine.spec();
-        let Offer { tools, core, deferred } = Offer::to(options, spec, &call.tools_in_use);
+        let ToolOffer { tools, core, deferred } = ToolOffer::to(options, spec, &call.tools_in_use);
         let is_language_model = spec.tools == ToolSelection::Needed;
         let mut messages = context::messages(spec, call.machine.items());
         let is_exact = context::digest(&messages) == call.digest;

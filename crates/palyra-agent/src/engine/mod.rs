@@ -6,7 +6,7 @@
 //! `create` accepts runs, `driver` drives them (`model_call`, `tool_call`, `compaction` and `judging` carry out what its machine asks for), `recover` takes them up
 //! again after a restart, `query` and `follow` read, `control` steers, `approvals` takes answers, `undo` takes changes back, `client_tools` hands calls back
 //! to clients, `hooks` lets plugins look at what happens, `agents` keeps named ways of working, `sessions` holds what runs belong to, `auxiliary` does
-//! small jobs with models that have no tools, `recall` finds what was said before, `canvases` shows what runs draw, `offer` chooses the tools that a model is told about, `tool_search` finds
+//! small jobs with models that have no tools, `recall` finds what was said before, `canvases` shows what runs draw, `tool_offer` chooses the tools that a model is told about, `tool_search` finds
 //! the others, `request_size` refuses what no window can hold.
 
 mod agents;
@@ -33,7 +33,6 @@ mod judging;
 mod live_tape;
 mod locks;
 mod model_call;
-mod offer;
 mod options;
 mod page;
 mod progress;
@@ -47,6 +46,7 @@ pub(crate) mod spending;
 mod summaries;
 mod surroundings;
 mod tool_call;
+mod tool_offer;
 mod tool_search;
 mod undo;
 mod wire_cost;

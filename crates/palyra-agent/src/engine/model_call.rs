@@ -17,9 +17,9 @@ use tracing::field::Empty;
 use tracing::{Instrument as _, Level, Span};
 
 use super::images::Images;
-use super::offer::Offer;
 use super::safety::Safety;
 use super::spending::{Metered, MeteredCall, Payer};
+use super::tool_offer::ToolOffer;
 use super::{EngineOptions, request_size};
 use crate::context;
 use crate::machine::{Cost, Input, Machine, ModelFailure, ModelTurn, Remedy};
@@ -71,7 +71,7 @@ impl ModelCall {
         let spec = machine.spec();
         let mut messages = context::messages(spec, machine.items());
         images.attach(spec, &mut messages);
-        let Offer { tools, .. } = Offer::to(options, spec, machine.tools_in_use());
+        let ToolOffer { tools, .. } = ToolOffer::to(options, spec, machine.tools_in_use());
         let too_long = request_size::too_long(options, spec, &messages, &tools);
         let request = ModelRequest {
             model: spec.model.name.clone(),

@@ -7,7 +7,7 @@ use palyra_tools::{ToolDeclaration, ToolError};
 use serde_json::Value;
 
 use super::EngineOptions;
-use super::offer::{Offer, permitted};
+use super::tool_offer::{ToolOffer, permitted};
 use crate::machine::Machine;
 use crate::own_tools::{SEARCH, SearchInput};
 
@@ -29,7 +29,7 @@ pub(super) fn find(options: &EngineOptions, machine: &Machine, arguments: Value)
     let input: SearchInput = serde_json::from_value(arguments)
         .map_err(|error| ToolError::argument(SEARCH, "query", "invalid_query", error.to_string()))?;
     let (registry, spec) = (options.registry.current(), machine.spec());
-    let deferred = Offer::to(options, spec, machine.tools_in_use()).deferred;
+    let deferred = ToolOffer::to(options, spec, machine.tools_in_use()).deferred;
     let words = words(&input.query);
     let mut found: Vec<(usize, &ToolDeclaration)> = permitted(&registry, spec)
         .map(|(tool, _)| tool)

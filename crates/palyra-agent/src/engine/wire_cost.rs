@@ -7,8 +7,8 @@ use palyra_common::RunId;
 use palyra_models::{Message, ModelRequest, Purpose, TokenCounter, ToolSpec, Wire};
 use palyra_tools::{Offering, Registry};
 
-use super::offer::spec_of;
 use super::request_size::REFERENCE_MODEL;
+use super::tool_offer::spec_of;
 use crate::context;
 use crate::prompt::SYSTEM;
 use crate::spec::RunSpec;

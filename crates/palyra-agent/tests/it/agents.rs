@@ -71,7 +71,7 @@ async fn its_words_are_the_operators_and_its_tools_are_all_there_is() {
     assert_eq!(said.source, format!("reviewer, version {}", set.version));
     assert_eq!(context.stable_messages, 3);
     let offered = &context.segments[0];
-    assert_eq!(offered.source, "6 core tools", "read, send, and what acts on the run alone: {}", offered.text);
+    assert_eq!(offered.source, "5 core tools", "read, send, and what acts on the run alone: {}", offered.text);
     let details = bench.engine.run_details(run.run_id).await.unwrap();
     assert_eq!((details.agent.as_str(), details.agent_version), ("reviewer", Some(set.version)));
 }

@@ -316,3 +316,27 @@ async fn the_context_says_what_each_part_costs_on_each_wire() {
     }
     assert!(seen.deferred.iter().any(|name| name == "palyra.a2ui.render"));
 }
+
+#[tokio::test]
+async fn an_edit_runs_unasked_and_counts_as_a_change_of_the_run() {
+    let script = r#"
+[[turn]]
+[[turn.call]]
+tool = "palyra.fs.edit"
+arguments = { path = "notes.md", old = "milk", new = "bread" }
+[[turn.call]]
+tool = "palyra.fs.edit"
+arguments = { path = "../outside.md", old = "milk", new = "bread" }
+[[turn]]
+text = "done"
+"#;
+    let (setup, _) = setup(script, 100_000);
+    let bench = setup.start().await;
+    std::fs::write(bench.file("notes.md"), "buy milk\n").unwrap();
+    let (run, _) = bench.run("bread instead of milk in notes.md").await;
+    assert_eq!(std::fs::read_to_string(bench.file("notes.md")).unwrap(), "buy bread\n");
+    let details = bench.engine.run_details(run.run_id).await.unwrap();
+    assert_eq!(details.changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["notes.md"]);
+    bench.engine.undo(run.run_id, "local").await.unwrap();
+    assert_eq!(std::fs::read_to_string(bench.file("notes.md")).unwrap(), "buy milk\n");
+}

@@ -34,8 +34,7 @@ fn server() -> ModelServer {
 
 fn place(kind: &str, model: &str, server: &ModelServer, window: u32) -> Place {
     let place = Place::new();
-    let url = server.address();
-    let url = if matches!(kind, "openai" | "openai_compatible") { server.base_url() } else { format!("http://{url}") };
+    let url = if kind.starts_with("openai") { server.base_url() } else { server.address() };
     let text = format!(
         "version = 1\n[providers.p]\nkind = '{kind}'\nbase_url = '{url}'\ncontext_tokens = {window}\n\
          keys = [{{ name = 'k', key = 'env:TEST_KEY' }}]\n[routes]\ndefault = ['p/{model}']\n"
@@ -80,7 +79,7 @@ async fn hello_costs_little_on_every_wire() {
 #[tokio::test]
 async fn a_window_that_is_too_small_is_told_before_the_call() {
     let server = server();
-    let place = place("openai_compatible", "tiny", &server, 1_000).with("PALYRA_MODEL_MAX_OUTPUT_TOKENS", "256");
+    let place = place("openai_compatible", "tiny", &server, 1_024).with("PALYRA_MODEL_MAX_OUTPUT_TOKENS", "256");
     let daemon = place.start().await;
     let run = daemon.create("hello").await;
     daemon.follow(run.run_id, 1).await;
@@ -88,7 +87,7 @@ async fn a_window_that_is_too_small_is_told_before_the_call() {
     assert_eq!(run.phase, RunLifecyclePhase::Failed);
     let detail = run.detail.unwrap();
     assert_eq!(detail.code, "model_context_too_long", "{detail:?}");
-    assert!(detail.message.contains("window of 1000") && detail.message.contains("tools "), "{}", detail.message);
+    assert!(detail.message.contains("window of 1024") && detail.message.contains("tools "), "{}", detail.message);
     let asked = server.requests().iter().filter(|request| request.method == "POST").count();
     assert_eq!(asked, 0, "nothing was sent");
 }

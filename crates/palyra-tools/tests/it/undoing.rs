@@ -25,6 +25,7 @@ fn a_run_is_taken_back_and_forth() {
     for (tool, arguments) in [
         ("fs.write", json!({"path": "a", "content": "two\n"})),
         ("fs.write", json!({"path": "new/deep/b", "content": "b\n"})),
+        ("fs.edit", json!({"path": "new/deep/b", "old": "b", "new": "bb"})),
         (
             "fs.apply_patch",
             json!({"patch": "*** Begin Patch\n*** Update File: a\n-two\n+three\n*** Delete File: gone\n*** Add File: new/c\n+c\n*** End Patch"}),

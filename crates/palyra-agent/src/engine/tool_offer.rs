@@ -19,7 +19,7 @@ const ROOM: u32 = 10;
 
 /// What a model is told about in one call.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Offer {
+pub(super) struct ToolOffer {
     /// The tools, in the order of the request.
     pub(super) tools: Vec<ToolSpec>,
     /// How many of the first are those of every run.
@@ -28,7 +28,7 @@ pub(super) struct Offer {
     pub(super) deferred: Vec<String>,
 }
 
-impl Offer {
+impl ToolOffer {
     /// The offer to a run that came to need `in_use`.
     pub(super) fn to(options: &EngineOptions, spec: &RunSpec, in_use: &[String]) -> Self {
         Self::choose(&options.registry.current(), spec, in_use)
@@ -59,7 +59,7 @@ impl Offer {
                 came.push(others.remove(at));
             }
         }
-        if others.is_empty() && !all {
+        if others.is_empty() {
             core.retain(|tool| tool.name != SEARCH);
         }
         let clients = spec.client_tools.iter().map(|tool| ToolSpec {
