@@ -40,6 +40,9 @@ pub(crate) enum CliError {
     /// An outside server or one of its files is wrong.
     #[error(transparent)]
     Mcp(#[from] McpError),
+    /// A server could not be added.
+    #[error("{}", .0.message)]
+    McpAdd(Box<StableErrorEnvelope>),
     /// A canvas holds something that is no document.
     #[error(transparent)]
     A2ui(#[from] palyra_a2ui::A2uiError),
@@ -182,6 +185,7 @@ impl CliError {
             Self::Secret(error) => error.to_stable(),
             Self::Journal(error) => error.to_stable(),
             Self::Mcp(error) => error.to_stable(),
+            Self::McpAdd(envelope) => *envelope,
             Self::A2ui(error) => error.to_stable(),
             Self::Accounts(error) => error.to_stable(),
             Self::Model(envelope) => *envelope,

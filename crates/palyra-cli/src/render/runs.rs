@@ -8,7 +8,7 @@ use palyra_models::{ModelError, ModelErrorClass};
 
 use super::calls;
 use super::evidence::{self, Extent};
-use super::text::{counted, instant, millis, shortened};
+use super::text::{counted, instant, millis, minute, shortened};
 use super::{plan, table};
 use crate::console::plain;
 
@@ -153,18 +153,9 @@ pub(crate) fn summary(detail: &RunDetail, advice: Advice) -> Vec<String> {
 pub(crate) fn list(runs: &[RunView]) -> Vec<String> {
     let rows: Vec<_> = runs
         .iter()
-        .map(|run| {
-            [
-                run.run_id.to_string(),
-                instant(run.created_at),
-                outcome(run),
-                run.turns.to_string(),
-                run.tool_calls.to_string(),
-                shortened(&run.prompt, 60),
-            ]
-        })
+        .map(|run| [run.run_id.to_string(), minute(run.created_at), outcome(run), shortened(&run.prompt, 60)])
         .collect();
-    table::lines(["RUN", "CREATED (UTC)", "OUTCOME", "TURNS", "CALLS", "TASK"], &rows)
+    table::lines(["RUN", "CREATED (UTC)", "OUTCOME", "TASK"], &rows)
 }
 
 /// The effects that a run declared, one line per tool. Whatever else it tries outside the workspace after it has read untrusted

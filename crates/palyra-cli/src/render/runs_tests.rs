@@ -115,8 +115,8 @@ fn a_list_is_aligned() {
     assert_eq!(
         lines,
         [
-            "RUN                         CREATED (UTC)        OUTCOME    TURNS  CALLS  TASK",
-            "00000000000000000000000001  2026-11-14 23:46:40  completed  3      2      replace \"a\" with \"b\" in notes.md",
+            "RUN                         CREATED (UTC)     OUTCOME    TASK",
+            "00000000000000000000000001  2026-11-14 23:46  completed  replace \"a\" with \"b\" in notes.md",
         ]
     );
 }

@@ -17,14 +17,15 @@ pub(crate) fn lines<const N: usize>(heading: [&str; N], rows: &[[String; N]]) ->
 }
 
 fn fitted<const N: usize>(heading: [&str; N], rows: &[[String; N]], columns: Option<usize>) -> Vec<String> {
-    let mut widths = heading.map(width);
+    let (mut widths, mut words) = (heading.map(width), heading.map(width));
     for row in rows {
-        for (column, cell) in widths.iter_mut().zip(row) {
+        for ((column, word), cell) in widths.iter_mut().zip(&mut words).zip(row) {
             *column = (*column).max(width(cell));
+            *word = (*word).max(longest_word(cell));
         }
     }
     let Some(columns) = columns else { return aligned(heading, rows, widths) };
-    match shrunk(widths, heading.map(width), columns) {
+    match shrunk(widths, words, heading.map(width), columns) {
         Some(widths) => aligned(heading, rows, widths),
         None => blocks(heading, rows, columns),
     }
@@ -34,13 +35,24 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The widths with so much taken from the last columns that all fit, if that leaves each of them enough.
-fn shrunk<const N: usize>(mut widths: [usize; N], headings: [usize; N], columns: usize) -> Option<[usize; N]> {
+fn longest_word(text: &str) -> usize {
+    text.split_whitespace().map(width).max().unwrap_or_default()
+}
+
+/// The widths with so much taken from the last two columns that all fit, if that leaves each of them enough. They hold prose; an id or
+/// a time that breaks cannot be copied. The last may even break a long word, such as a path.
+fn shrunk<const N: usize>(
+    mut widths: [usize; N],
+    words: [usize; N],
+    headings: [usize; N],
+    columns: usize,
+) -> Option<[usize; N]> {
     let whole = widths.iter().sum::<usize>() + GAP * N.saturating_sub(1);
     let mut excess = whole.saturating_sub(columns);
-    // Only the last two columns hold prose; an id or a time that breaks cannot be copied.
-    for (column, heading) in widths.iter_mut().zip(headings).rev().take(2) {
-        let given = excess.min(column.saturating_sub(heading.max(NARROWEST)));
+    let last = N.saturating_sub(1);
+    for (at, ((column, word), heading)) in widths.iter_mut().zip(words).zip(headings).enumerate().rev().take(2) {
+        let least = if at == last { heading.max(NARROWEST) } else { word };
+        let given = excess.min(column.saturating_sub(least));
         *column -= given;
         excess -= given;
     }
@@ -77,8 +89,7 @@ fn blocks<const N: usize>(heading: [&str; N], rows: &[[String; N]], columns: usi
             lines.push(String::new());
         }
         for (name, cell) in heading.iter().zip(row).filter(|(_, cell)| !cell.is_empty()) {
-            let longest_word = cell.split_whitespace().map(width).max().unwrap_or_default();
-            if longest_word <= beside {
+            if longest_word(cell) <= beside {
                 for (at, text) in wrapped(cell, beside).into_iter().enumerate() {
                     let name = if at == 0 { *name } else { "" };
                     lines.push(format!("{name:label$}  {text}").trim_end().to_owned());

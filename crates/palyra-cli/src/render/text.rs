@@ -27,6 +27,11 @@ pub(crate) fn instant(at: Timestamp) -> String {
     at.to_rfc3339().chars().take(19).map(|c| if c == 'T' { ' ' } else { c }).collect()
 }
 
+/// `2026-11-15 08:09`, in UTC, for lists.
+pub(crate) fn minute(at: Timestamp) -> String {
+    instant(at).chars().take(16).collect()
+}
+
 /// One line of at most `width` characters, with an ellipsis where something was left out.
 pub(crate) fn shortened(text: &str, width: usize) -> String {
     let line = one_line(text);

@@ -127,7 +127,7 @@ fn what_was_agreed_to_is_listed_and_taken_back() {
     let daemon = FakeDaemon::start(&place, Story::Steered);
     let nothing = place.run(&["approvals", "patterns"]);
     assert_eq!((nothing.code, nothing.out.as_str()), (0, ""));
-    assert_eq!(nothing.err, "nothing was agreed to for longer than once\n");
+    assert_eq!(nothing.err, "no patterns are allowed\n");
     let id = approval_id();
     let none = place.run(&["approvals", "revoke", "05"]);
     assert_eq!(none.code, 8, "there is none yet");
@@ -151,7 +151,7 @@ fn what_was_agreed_to_is_listed_and_taken_back() {
     assert!(daemon.requests().iter().any(|(line, _)| line.contains("/approval-patterns?all=true ")));
     let revoked = place.run(&["approvals", "revoke", "05"]);
     assert_eq!((revoked.code, revoked.out.as_str()), (0, ""), "{revoked:?}");
-    assert!(revoked.err.starts_with(&format!("{id} is taken back;")), "{}", revoked.err);
+    assert!(revoked.err.starts_with(&format!("revoked {id};")), "{}", revoked.err);
 }
 
 #[test]

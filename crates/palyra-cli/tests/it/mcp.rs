@@ -118,6 +118,7 @@ fn what_is_no_server_fails_with_its_own_error() {
         assert_eq!(ran.code, 4, "{ran:?}");
         let error = format!("cannot connect to the outside server `x`: {reason} [mcp_connect_failed]\n");
         assert!(ran.err.contains(&error), "{command}: {}", ran.err);
+        assert!(!ran.err.contains("palyra mcp test"), "there is nothing to test: {}", ran.err);
     }
     let ran =
         place.run(&["mcp", "add", "x", "--timeout", "1", "--", "/bin/sh", "-c", "echo still here >&2; sleep 600"]);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use palyra_common::{ExitCode, SecretRef};
+use palyra_common::{ExitCode, SecretRef, ToStableError as _};
 use palyra_mcp::{HttpConfig, McpError, McpRegistry, ServerConfig, ServerName, StdioConfig, ToolDescription};
 
 use crate::context::Context;
@@ -74,9 +74,23 @@ pub(super) async fn execute(arguments: AddArguments, context: &Context) -> Resul
         Err(error) => {
             // What never worked is not kept.
             registry.remove(&name)?;
-            Err(error.into())
+            Err(not_added(&error))
         }
     }
+}
+
+/// The error with what can be done about it now: there is no server yet that `palyra mcp test` could look at.
+fn not_added(error: &McpError) -> CliError {
+    let envelope = error.to_stable();
+    CliError::McpAdd(Box::new(match error {
+        McpError::ConnectFailed { .. } => {
+            envelope.hint("it was not added; run the command yourself to see what it does")
+        }
+        McpError::ConnectTimeout { .. } => {
+            envelope.hint("it was not added; if it only starts slowly, give it more time with --timeout SECONDS")
+        }
+        _ => envelope,
+    }))
 }
 
 fn patience(arguments: &AddArguments) -> Duration {

@@ -94,12 +94,14 @@ async fn tools_of(server: &McpServer, context: &Context) -> Result<Vec<ToolDescr
         }
     };
     context.console.wipe_progress();
-    if listed.is_err() {
+    if let Err(error) = &listed {
         let words = plain(&server.status().last_words);
         let lines: Vec<&str> = words.lines().filter(|line| !line.trim().is_empty()).collect();
-        let last = lines.len().saturating_sub(SHOWN_LINES);
-        for line in lines.iter().skip(last) {
-            context.console.remark(&format!("  {}: {line}", server.name()));
+        // A single line is part of the error already.
+        if lines.len() > 1 || !matches!(error, McpError::ConnectFailed { .. }) {
+            for line in lines.iter().skip(lines.len().saturating_sub(SHOWN_LINES)) {
+                context.console.remark(&format!("  {}: {line}", server.name()));
+            }
         }
     }
     listed
