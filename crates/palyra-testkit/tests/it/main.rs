@@ -13,5 +13,6 @@ mod crash;
 mod direction;
 mod error_pages;
 mod oracles;
+mod pages;
 mod system;
 mod tamper;
