@@ -36,14 +36,6 @@ pub enum AccountsError {
         /// What was most likely meant.
         suggestion: Option<String>,
     },
-    /// The provider is known, but the variable that would hold its key is not set, so there is nothing to make an account of.
-    #[error("there is no API key for `{name}`: {variable} is not set")]
-    KeyMissing {
-        /// The provider.
-        name: String,
-        /// The variable.
-        variable: &'static str,
-    },
     /// An account has this name already.
     #[error("`models.toml` has a provider `{name}` already")]
     ProviderExists {
@@ -84,10 +76,6 @@ impl ToStableError for AccountsError {
             Self::UnknownProvider { .. } => {
                 StableErrorEnvelope::new("model_provider_not_found", ErrorCategory::NotFound, message)
                     .hint("see `palyra models list` and `palyra models discover`")
-            }
-            Self::KeyMissing { variable, .. } => {
-                StableErrorEnvelope::new("model_provider_not_found", ErrorCategory::NotFound, message)
-                    .hint(format!("type `export {variable}=…` with your key, then the same command again"))
             }
             Self::ProviderExists { .. } => {
                 StableErrorEnvelope::new("model_provider_exists", ErrorCategory::Conflict, message)

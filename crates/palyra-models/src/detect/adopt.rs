@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::offer::Offer;
-use crate::accounts::{self, Accounts, AccountsError, ModelName, ProviderKind, suggest};
+use crate::accounts::{self, Accounts, AccountsError, ModelName, suggest};
 
 /// Makes a model the first of the default route. An account that `models.toml` does not have is taken from the offers.
 pub fn adopt(path: &Path, offers: &[Offer], model: &ModelName) -> Result<Accounts, AccountsError> {
@@ -14,10 +14,6 @@ pub fn adopt(path: &Path, offers: &[Offer], model: &ModelName) -> Result<Account
     match offers.iter().find(|offer| offer.name == model.provider) {
         Some(offer) => accounts::accept(path, &offer.account, model),
         None => {
-            let kind: Option<ProviderKind> = model.provider.parse().ok();
-            if let Some(variable) = kind.and_then(|kind| kind.key_variables().first()) {
-                return Err(AccountsError::KeyMissing { name: model.provider.clone(), variable });
-            }
             let offered = offers.iter().map(|offer| offer.name.as_str());
             let suggestion = suggest(&model.provider, present.providers.keys().map(String::as_str).chain(offered));
             Err(AccountsError::UnknownProvider { name: model.provider.clone(), suggestion })
@@ -45,7 +41,5 @@ mod tests {
         assert!(!std::fs::read_to_string(&path).unwrap().contains("hunter2"));
         let error = adopt(&path, &offers, &ModelName::new("antropic", "x")).unwrap_err();
         assert!(error.to_string().ends_with("did you mean `anthropic`?"), "{error}");
-        let error = adopt(&path, &offers, &ModelName::new("gemini", "gemini-2.5-pro")).unwrap_err();
-        assert_eq!(error.to_string(), "there is no API key for `gemini`: GEMINI_API_KEY is not set");
     }
 }
