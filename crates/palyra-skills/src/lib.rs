@@ -34,7 +34,7 @@ pub use envelope::Envelope;
 pub use error::SkillError;
 pub use index::{
     AuditCause, InitialStatus, InstallRequest, InstalledArtifact, KeyRecord, KeyState, Origin, PublisherRecord,
-    RevocationSource, SkillEvent, SkillIndex, SkillRecord, Tofu, UpdateRequest,
+    QuarantineCause, RevocationSource, SkillEvent, SkillIndex, SkillRecord, Tofu, UpdateRequest,
 };
 pub use key::{KeyId, PublicKey, PublisherKey};
 pub use manifest::{

@@ -46,6 +46,26 @@ pub enum RevocationSource {
     },
 }
 
+/// What put a skill into quarantine, as far as it decides how the skill gets out again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum QuarantineCause {
+    /// Something that only a person can judge: a failed audit, a changed file, a key or a publisher that is not trusted any more, a person's own doubt.
+    #[default]
+    Suspicion,
+    /// The installed version was revoked, and nothing else is held against the skill. A version that is not revoked ends it.
+    VersionRevoked {
+        /// The status before, which the skill then has again.
+        before: SkillStatus,
+    },
+}
+
+impl QuarantineCause {
+    fn is_suspicion(&self) -> bool {
+        *self == Self::Suspicion
+    }
+}
+
 /// An artifact as it is installed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstalledArtifact {
@@ -129,6 +149,9 @@ pub enum SkillEvent {
         /// What the audit held against it and the person accepts.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         accepted: Vec<Digest>,
+        /// Why it is in quarantine, where it is.
+        #[serde(default, skip_serializing_if = "QuarantineCause::is_suspicion")]
+        cause: QuarantineCause,
     },
     /// A skill was audited again.
     AuditRecorded {

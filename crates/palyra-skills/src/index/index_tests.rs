@@ -183,6 +183,76 @@ fn what_fails_waits_for_a_person_with_a_reason() {
     assert_eq!(index.skill(&echo).unwrap().status_reason, reason);
 }
 
+/// What a registry or a publisher does to one version of `echo`.
+fn revoke_echo(index: &mut SkillIndex, version: &str, number: u64) {
+    let content = examined("echo", version, "acme", 1, Outcome::Pass).content;
+    let artifacts = vec![RevokedArtifact { content, reason: "it leaks tokens".to_owned() }];
+    let list = RevocationList { publisher: publisher("acme"), number, issued_at: NOW, keys: Vec::new(), artifacts };
+    let plan = index.plan_revocations(&list.sign(&key(1)).unwrap());
+    carry_out(index, plan);
+}
+
+#[test]
+fn a_clean_update_ends_the_quarantine_of_a_revoked_version() {
+    let echo = skill("echo");
+    let newer = |outcome| examined("echo", "1.1.0", "acme", 1, outcome);
+    for before in [SkillStatus::Enabled, SkillStatus::Disabled] {
+        let mut index = with_echo();
+        if before == SkillStatus::Disabled {
+            let plan = index.plan_disable(&echo, "ana", None);
+            carry_out(&mut index, plan);
+        }
+        revoke_echo(&mut index, "1.0.0", 1);
+        assert_eq!(index.skill(&echo).unwrap().status, SkillStatus::Quarantined);
+        assert_eq!(code(index.runnable(&echo)), "skill_artifact_revoked");
+        let plan = index.plan_update(&newer(Outcome::Pass), &update(), NOW);
+        carry_out(&mut index, plan);
+        let record = index.skill(&echo).unwrap();
+        assert_eq!((record.status, record.status_reason.as_str()), (before, "updated from 1.0.0, which was revoked"));
+        // The next revocation is as good as the first.
+        revoke_echo(&mut index, "1.1.0", 2);
+        assert_eq!(index.skill(&echo).unwrap().status, SkillStatus::Quarantined);
+    }
+}
+
+#[test]
+fn whatever_else_is_held_against_a_revoked_version_outlasts_an_update() {
+    let echo = skill("echo");
+    type Doubt = fn(&SkillIndex, &SkillId) -> Result<Vec<SkillEvent>, SkillError>;
+    let doubts: [(&str, Doubt); 4] = [
+        ("a person", |index, echo| index.plan_quarantine(echo, "ana", "odd")),
+        ("an audit", |index, echo| index.plan_audited(echo, &report(Outcome::Fail(1)), AuditCause::Routine)),
+        ("a changed file", |index, echo| {
+            index.plan_load_failed(echo, &SkillError::Tampered { reason: "changed".to_owned() })
+        }),
+        ("its publisher", |index, _| index.plan_untrust(&publisher("acme"), "ana", "odd")),
+    ];
+    for (name, doubt) in doubts {
+        for revoked_first in [true, false] {
+            let mut index = with_echo();
+            if revoked_first {
+                revoke_echo(&mut index, "1.0.0", 1);
+            }
+            let plan = doubt(&index, &echo);
+            carry_out(&mut index, plan);
+            if !revoked_first {
+                revoke_echo(&mut index, "1.0.0", 1);
+            }
+            let plan = index.plan_trust(&publisher("acme"), &key(1).public(), "ana");
+            carry_out(&mut index, plan);
+            let plan = index.plan_update(&examined("echo", "1.1.0", "acme", 1, Outcome::Pass), &update(), NOW);
+            carry_out(&mut index, plan);
+            assert_eq!(code(index.runnable(&echo)), "skill_quarantined", "{name}, revoked first: {revoked_first}");
+        }
+    }
+    // A version that fails its audit does not end it either.
+    let mut index = with_echo();
+    revoke_echo(&mut index, "1.0.0", 1);
+    let plan = index.plan_update(&examined("echo", "1.1.0", "acme", 1, Outcome::Fail(1)), &update(), NOW);
+    carry_out(&mut index, plan);
+    assert_eq!(code(index.runnable(&echo)), "skill_quarantined");
+}
+
 #[test]
 fn what_an_older_daemon_did_not_note_is_noted_at_load() {
     let index = with_echo();
@@ -416,6 +486,7 @@ enum Attempt {
     Rotate { publisher: u8, from: u8, to: u8 },
     RevokeKey { key: u8 },
     RevocationList { publisher: u8, signer: u8, number: u8, key: u8 },
+    RevokeVersion { publisher: u8, signer: u8, number: u8, skill: u8, version: u8, key: Option<u8> },
 }
 
 const SKILLS: [&str; 2] = ["echo", "zed"];
@@ -423,6 +494,7 @@ const PUBLISHERS: [&str; 2] = ["acme", "zeta"];
 
 fn attempts() -> impl Strategy<Value = Vec<Attempt>> {
     let (s, v, p, k) = (0_u8..2, 1_u8..4, 0_u8..2, 1_u8..4);
+    let revoked = (p.clone(), k.clone(), 1_u8..6, s.clone(), v.clone(), proptest::option::of(k.clone()));
     let fails = prop_oneof![3 => Just(None), 1 => (0_u8..2).prop_map(Some)];
     let one = prop_oneof![
         4 => (s.clone(), v.clone(), p.clone(), k.clone(), fails.clone(), any::<bool>())
@@ -440,6 +512,9 @@ fn attempts() -> impl Strategy<Value = Vec<Attempt>> {
         1 => p.clone().prop_map(|publisher| Attempt::Untrust { publisher }),
         2 => (p.clone(), k.clone(), k.clone()).prop_map(|(publisher, from, to)| Attempt::Rotate { publisher, from, to }),
         1 => k.clone().prop_map(|key| Attempt::RevokeKey { key }),
+        2 => revoked.prop_map(|(publisher, signer, number, skill, version, key)| {
+            Attempt::RevokeVersion { publisher, signer, number, skill, version, key }
+        }),
         1 => (p, k.clone(), 1_u8..4, k)
             .prop_map(|(publisher, signer, number, key)| Attempt::RevocationList { publisher, signer, number, key }),
     ];
@@ -488,6 +563,18 @@ fn plan(index: &SkillIndex, attempt: &Attempt) -> Result<Vec<SkillEvent>, SkillE
             };
             list.sign(&key(*signer)).and_then(|envelope| index.plan_revocations(&envelope))
         }
+        Attempt::RevokeVersion { publisher: p, signer, number, skill: s, version, key: k } => {
+            let content = artifact(s, version, p, signer, &None).content;
+            let revoked = |k: &u8| RevokedKey { key_id: key(*k).public().id(), reason: "lost".to_owned() };
+            let list = RevocationList {
+                publisher: publisher(p),
+                number: u64::from(*number),
+                issued_at: NOW,
+                keys: k.iter().map(revoked).collect(),
+                artifacts: vec![RevokedArtifact { content, reason: "leaks".to_owned() }],
+            };
+            list.sign(&key(*signer)).and_then(|envelope| index.plan_revocations(&envelope))
+        }
     }
 }
 
@@ -514,7 +601,8 @@ proptest! {
         prop_assert_eq!(index, stored);
     }
 
-    /// Nothing but a person's enabling with a reason lets a skill run that fails or was ever put into quarantine.
+    /// Nothing but a person's enabling with a reason lets a skill run that fails or was ever put into quarantine; but for another version in the place of one that
+    /// was revoked.
     #[test]
     fn quarantine_is_left_by_a_reason_only(attempts in attempts()) {
         let mut index = SkillIndex::default();
@@ -527,7 +615,7 @@ proptest! {
                 {
                     held.remove(skill_id);
                 }
-                held.extend(index.skills().filter(|record| record.status == SkillStatus::Quarantined).map(|record| record.skill_id.clone()));
+                held.extend(index.skills().filter(|record| record.is_held()).map(|record| record.skill_id.clone()));
             }
             for record in index.skills() {
                 if index.runnable(&record.skill_id).is_ok() {

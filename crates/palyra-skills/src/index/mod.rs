@@ -5,7 +5,8 @@
 //!
 //! A decision never changes the index: `plan_…` returns the events that carry it out, the caller journals them and applies them then. INVARIANT: what a check has
 //! put into quarantine leaves it only by a person's `plan_enable` with a reason, whatever happens in between: updates keep it there, and a skill that was removed
-//! in quarantine is in quarantine when it comes back.
+//! in quarantine is in quarantine when it comes back. The one exception is a skill whose version was revoked and against which nothing else is held
+//! ([`QuarantineCause::VersionRevoked`]): an update to a version that is not revoked and passes its audit gives it the status back that it had.
 
 mod event;
 mod plan_artifact;
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Capabilities, KeyId, PublicKey, PublisherName, SkillError, SkillId};
 
-pub use event::{InstalledArtifact, Origin, RevocationSource, SkillEvent};
+pub use event::{InstalledArtifact, Origin, QuarantineCause, RevocationSource, SkillEvent};
 pub use plan_artifact::{InitialStatus, InstallRequest, Tofu, UpdateRequest};
 pub use plan_status::AuditCause;
 
@@ -76,6 +77,9 @@ pub struct SkillRecord {
     pub status_reason: String,
     /// Who gave it this status.
     pub status_by: String,
+    /// Why it is in quarantine, where it is.
+    #[serde(default)]
+    pub quarantine_cause: QuarantineCause,
     /// What the operator grants of what it asks for.
     pub grants: Capabilities,
     /// Settings that differ from their defaults.
@@ -95,6 +99,11 @@ impl SkillRecord {
     #[must_use]
     pub fn has_open_failures(&self) -> bool {
         self.artifact.audit.failures().iter().any(|failure| !self.accepted.contains(failure))
+    }
+
+    /// Whether it is in quarantine until a person lets it out.
+    fn is_held(&self) -> bool {
+        self.status == SkillStatus::Quarantined && self.quarantine_cause == QuarantineCause::Suspicion
     }
 }
 
@@ -218,6 +227,7 @@ impl SkillIndex {
                     status: *status,
                     status_reason: reason.clone(),
                     status_by: by.clone(),
+                    quarantine_cause: QuarantineCause::Suspicion,
                     grants: grants.clone(),
                     config: BTreeMap::new(),
                     accepted: BTreeSet::new(),
@@ -232,21 +242,25 @@ impl SkillIndex {
                 record.status = *status;
                 record.status_reason.clone_from(reason);
                 record.status_by.clone_from(by);
+                record.quarantine_cause = QuarantineCause::Suspicion;
                 record.accepted.clear();
                 record.audited_at = at;
             }),
             SkillEvent::Removed { skill_id, .. } => {
                 if let Some(record) = self.skills.remove(skill_id)
-                    && record.status == SkillStatus::Quarantined
+                    && record.is_held()
                 {
                     self.held.insert(skill_id.clone(), record.status_reason);
                 }
             }
-            SkillEvent::StatusChanged { skill_id, status, reason, by, accepted, .. } => {
+            SkillEvent::StatusChanged { skill_id, status, reason, by, accepted, cause, .. } => {
                 if *status == SkillStatus::Enabled {
                     self.held.remove(skill_id);
                 }
                 self.change(skill_id, at, |record| {
+                    // One plan may hold several reasons for quarantine; the strongest counts, in whichever order they come.
+                    let stays_held = record.is_held() && *status == SkillStatus::Quarantined;
+                    record.quarantine_cause = if stays_held { QuarantineCause::Suspicion } else { *cause };
                     record.status = *status;
                     record.status_reason.clone_from(reason);
                     record.status_by.clone_from(by);

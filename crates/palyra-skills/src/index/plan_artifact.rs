@@ -2,7 +2,7 @@
 
 use palyra_common::{SkillStatus, Timestamp};
 
-use super::{InstalledArtifact, KeyState, Origin, SkillEvent, SkillIndex};
+use super::{InstalledArtifact, KeyState, Origin, QuarantineCause, SkillEvent, SkillIndex};
 use crate::{AuditVerdict, Capabilities, Examined, SkillError, SkillId, SkillManifest};
 
 /// Whether a publisher nobody knows may be remembered from now on.
@@ -132,9 +132,17 @@ impl SkillIndex {
         check_time(examined, now)?;
         self.check_key(examined)?;
         let (status, reason) = match (record.status, examined.report.verdict) {
-            (SkillStatus::Quarantined, _) => (SkillStatus::Quarantined, record.status_reason.clone()),
+            _ if record.is_held() => (SkillStatus::Quarantined, record.status_reason.clone()),
             (_, AuditVerdict::Fail) => (SkillStatus::Quarantined, examined.report.summary()),
-            (status, _) => (status, record.status_reason.clone()),
+            (SkillStatus::Quarantined, AuditVerdict::Pass | AuditVerdict::Warn) => match record.quarantine_cause {
+                QuarantineCause::Suspicion => (SkillStatus::Quarantined, record.status_reason.clone()),
+                QuarantineCause::VersionRevoked { before } => {
+                    (before, format!("updated from {}, which was revoked", installed.version))
+                }
+            },
+            (status @ (SkillStatus::Enabled | SkillStatus::Disabled), AuditVerdict::Pass | AuditVerdict::Warn) => {
+                (status, record.status_reason.clone())
+            }
         };
         Ok(vec![SkillEvent::Updated {
             skill_id: skill,

@@ -189,9 +189,11 @@ impl SkillIndex {
             source: source.clone(),
         }];
         let told = format!("this version was revoked: {reason}");
-        events.extend(self.quarantine_where(&told, |record| {
-            record.artifact.content == artifact.content && record.artifact.publisher == *publisher
-        }));
+        let concerned = self
+            .skills
+            .values()
+            .filter(|record| record.artifact.content == artifact.content && record.artifact.publisher == *publisher);
+        events.extend(concerned.filter_map(|record| self.quarantine_revoked_version(&told, record)));
         events
     }
 }

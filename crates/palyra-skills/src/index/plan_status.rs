@@ -2,7 +2,7 @@
 
 use palyra_common::SkillStatus;
 
-use super::{SkillEvent, SkillIndex, SkillRecord};
+use super::{QuarantineCause, SkillEvent, SkillIndex, SkillRecord};
 use crate::{AuditReport, Capabilities, SkillError, SkillId, SkillManifest};
 
 /// Who is named where a check and not a person changed something.
@@ -79,7 +79,7 @@ impl SkillIndex {
             });
         }
         let fails = report.failures().iter().any(|failure| !record.accepted.contains(failure));
-        if fails && record.status != SkillStatus::Quarantined {
+        if fails && !record.is_held() {
             events.push(change(record, SkillStatus::Quarantined, report.summary(), CHECK, Vec::new()));
         }
         Ok(events)
@@ -88,7 +88,7 @@ impl SkillIndex {
     /// Takes in that an installed skill could not be loaded. If what is on disk is not what was installed, it goes into quarantine.
     pub fn plan_load_failed(&self, skill: &SkillId, error: &SkillError) -> Result<Vec<SkillEvent>, SkillError> {
         let record = self.skill(skill)?;
-        if !error.means_tampering() || record.status == SkillStatus::Quarantined {
+        if !error.means_tampering() || record.is_held() {
             return Ok(Vec::new());
         }
         Ok(vec![change(record, SkillStatus::Quarantined, error.to_string(), CHECK, Vec::new())])
@@ -128,7 +128,7 @@ impl SkillIndex {
         Ok(vec![SkillEvent::GrantsSet { skill_id: skill, grants: grants.clone(), by: by.to_owned() }])
     }
 
-    /// Puts every skill into quarantine that a condition names and that is not there yet.
+    /// Puts every skill into quarantine that a condition names and that is not held there yet.
     pub(super) fn quarantine_where(
         &self,
         reason: &str,
@@ -136,9 +136,22 @@ impl SkillIndex {
     ) -> Vec<SkillEvent> {
         self.skills
             .values()
-            .filter(|record| record.status != SkillStatus::Quarantined && concerned(record))
+            .filter(|record| !record.is_held() && concerned(record))
             .map(|record| change(record, SkillStatus::Quarantined, reason.to_owned(), CHECK, Vec::new()))
             .collect()
+    }
+
+    /// Puts the skill into quarantine whose installed version was revoked, and notes the status it had.
+    pub(super) fn quarantine_revoked_version(&self, reason: &str, record: &SkillRecord) -> Option<SkillEvent> {
+        let before = match record.status {
+            SkillStatus::Quarantined => return None,
+            before @ (SkillStatus::Enabled | SkillStatus::Disabled) => before,
+        };
+        let mut event = change(record, SkillStatus::Quarantined, reason.to_owned(), CHECK, Vec::new());
+        if let SkillEvent::StatusChanged { cause, .. } = &mut event {
+            *cause = QuarantineCause::VersionRevoked { before };
+        }
+        Some(event)
     }
 }
 
@@ -156,5 +169,6 @@ fn change(
         reason,
         by: by.to_owned(),
         accepted,
+        cause: QuarantineCause::Suspicion,
     }
 }

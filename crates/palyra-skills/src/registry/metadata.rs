@@ -166,17 +166,27 @@ impl Statement for RegistryIndex {
 }
 
 impl RegistryIndex {
+    /// Why an artifact was revoked, if it was.
+    #[must_use]
+    pub fn revocation_reason(&self, artifact: &RegistryArtifact) -> Option<&str> {
+        let revoked = self.revoked.iter().find(|revoked| revoked.content == artifact.content);
+        revoked.map(|revoked| revoked.reason.as_str())
+    }
+
     /// An artifact by id and version, or the newest that is not a pre-release; never one that was taken back.
     pub fn find(&self, skill: &SkillId, version: Option<&SkillVersion>) -> Result<&RegistryArtifact, SkillError> {
-        let offered = self.artifacts.iter().filter(|artifact| {
+        let listed = self.artifacts.iter().filter(|artifact| {
             let wanted = match version {
                 Some(version) => artifact.version == *version,
                 None => artifact.version.0.pre.is_empty(),
             };
-            artifact.skill_id == *skill
-                && wanted
-                && !self.revoked.iter().any(|revoked| revoked.content == artifact.content)
+            artifact.skill_id == *skill && wanted
         });
+        if let (Some(_), Some(reason)) = (version, listed.clone().find_map(|artifact| self.revocation_reason(artifact)))
+        {
+            return Err(SkillError::ArtifactRevoked { reason: reason.to_owned() });
+        }
+        let offered = listed.filter(|artifact| self.revocation_reason(artifact).is_none());
         offered.max_by(|left, right| left.version.cmp(&right.version)).ok_or_else(|| {
             let wanted = version.map_or_else(|| skill.to_string(), |version| format!("{skill} {version}"));
             SkillError::RegistryArtifactNotFound { wanted }

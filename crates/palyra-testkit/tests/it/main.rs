@@ -13,6 +13,7 @@ mod crash;
 mod direction;
 mod error_pages;
 mod oracles;
+mod pages;
 mod system;
 mod tamper;
 mod wording;

@@ -9,7 +9,7 @@ use clap::Args;
 use palyra_client::Client;
 use palyra_client::api::{InstallSkillParams, SkillDetail, UploadSkillParams, UploadSkillResponse};
 use palyra_client::command::{About, Command, SkillName};
-use palyra_common::{ExitCode, SkillStatus, ToStableError as _};
+use palyra_common::{ExitCode, ToStableError as _};
 use palyra_skills::{SkillArchive, verify};
 
 use super::info;
@@ -95,24 +95,10 @@ pub(super) async fn execute(client: &Client, given: InstallArguments, context: &
     };
     info::show(&detail, context)?;
     if context.console.is_text() {
-        context.console.remark(&format!("next: {}", next(&detail)));
+        let manifest = offered.as_ref().map(SkillArchive::manifest);
+        super::next::show(&context.console, super::next::after_installation(&detail, manifest));
     }
     Ok(ExitCode::Ok)
-}
-
-/// What to do with a skill that was just installed.
-fn next(detail: &SkillDetail) -> String {
-    let skill = &detail.skill;
-    match (skill.status, skill.tools.first()) {
-        (SkillStatus::Enabled, Some(tool)) => {
-            format!("palyra skills call {tool} '{{…}}', or in a run: palyra run \"use {tool} …\"")
-        }
-        (SkillStatus::Enabled, None) => format!("palyra skills hooks bind EVENT {}", skill.skill_id),
-        (SkillStatus::Disabled, _) => format!("palyra skills enable {}", skill.skill_id),
-        (SkillStatus::Quarantined, _) => {
-            format!("read the findings above; then: palyra skills enable {} --reason …, or remove it", skill.skill_id)
-        }
-    }
 }
 
 /// Hands an archive over in pieces, over whatever transport the client has.

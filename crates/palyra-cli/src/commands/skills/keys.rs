@@ -19,9 +19,7 @@ pub(crate) struct KeygenArguments {
 }
 
 pub(super) fn execute(given: &KeygenArguments, context: &Context) -> Result<ExitCode, CliError> {
-    let mut public_path = given.file.clone().into_os_string();
-    public_path.push(".pub");
-    let public_path = PathBuf::from(public_path);
+    let public_path = super::next::public_half(&given.file);
     if public_path.exists() {
         // Asked first: a private key whose public half belongs to another would be found out much later.
         let source = std::io::Error::new(std::io::ErrorKind::AlreadyExists, "the file already exists");
@@ -36,7 +34,6 @@ pub(super) fn execute(given: &KeygenArguments, context: &Context) -> Result<Exit
         console.line(&format!("private key  {}  (keep it secret)", given.file.display()))?;
         console.line(&format!("public key   {}  {public}", public_path.display()))?;
         console.line(&format!("key id       {}", public.id()))?;
-        console.remark(&format!("next: palyra skills pack FOLDER --key {}", given.file.display()));
     } else {
         console.document(&json!({
             "private_key_file": given.file,

@@ -73,8 +73,7 @@ pub(super) fn begin(given: &NewArguments, context: &Context) -> Result<ExitCode,
     if console.is_text() {
         console.line(&format!("Created skill `{}` in {}", given.skill, folder.display()))?;
         files.iter().try_for_each(|file| console.line(&format!("  {file}")))?;
-        let next = format!("palyra skills build {0}, then: palyra skills test {0}", folder.display());
-        console.remark(&format!("next: {next}"));
+        super::next::show(console, [super::next::in_folder("build", &folder)]);
         if let Err(missing) = GuestTools::of_user()?.find(given.lang) {
             console.remark(&format!("{missing}; install it with: {}", missing.install));
         }
@@ -103,7 +102,7 @@ pub(super) fn build(given: &BuildArguments, context: &Context) -> Result<ExitCod
     if built.origin == Origin::Cached {
         console.remark("up to date; nothing to rebuild");
     }
-    console.remark(&format!("next: palyra skills test {}", given.folder.display()));
+    super::next::show(console, [super::next::in_folder("test", &given.folder)]);
     Ok(ExitCode::Ok)
 }
 

@@ -13,6 +13,7 @@ mod keys;
 mod list;
 mod local;
 mod make;
+mod next;
 mod pack;
 mod publishers;
 mod registry;

@@ -47,17 +47,22 @@ pub(super) fn pack_folder(given: &PackArguments, context: &Context) -> Result<Ex
     let archive = SkillArchive::read(&bytes)?;
     let out = given.out.clone().unwrap_or_else(|| PathBuf::from(archive.manifest().file_name()));
     std::fs::write(&out, &bytes).map_err(super::file("write", &out))?;
-    tell(&out, &archive, context)
+    tell(&out, &archive, given.key.as_deref(), context)
 }
 
 pub(super) fn sign_archive(given: &SignArguments, context: &Context) -> Result<ExitCode, CliError> {
     let archive = read(&given.archive)?;
     let bytes = sign(&archive, &PublisherKey::load(&given.key)?, SystemClock.now())?;
     std::fs::write(&given.archive, &bytes).map_err(super::file("write", &given.archive))?;
-    tell(&given.archive, &SkillArchive::read(&bytes)?, context)
+    tell(&given.archive, &SkillArchive::read(&bytes)?, Some(&given.key), context)
 }
 
-fn tell(path: &Path, archive: &SkillArchive, context: &Context) -> Result<ExitCode, CliError> {
+fn tell(
+    path: &Path,
+    archive: &SkillArchive,
+    private_key: Option<&Path>,
+    context: &Context,
+) -> Result<ExitCode, CliError> {
     let signed = archive.signature().map(|signature| signature.key_id.to_string());
     let console = &context.console;
     if !console.is_text() {
@@ -73,14 +78,15 @@ fn tell(path: &Path, archive: &SkillArchive, context: &Context) -> Result<ExitCo
     match signed {
         Some(key) => {
             console.line(&format!("Packed {}, signed with {key}", path.display()))?;
-            let (publisher, file) = (&archive.manifest().publisher, path.display());
-            console.remark(&format!(
-                "next: palyra skills trust {publisher} KEY.pub (once), then: palyra skills install {file}"
-            ));
+            let publisher = &archive.manifest().publisher;
+            let public = private_key.map(super::next::public_half).filter(|public| public.exists());
+            let trust = public.map(|public| format!("palyra skills trust {publisher} {}", super::next::path(&public)));
+            let install = format!("palyra skills install {}", super::next::path(path));
+            super::next::show(console, trust.into_iter().chain([install]));
         }
         None => {
             console.line(&format!("Packed {}", path.display()))?;
-            console.remark(&format!("next: palyra skills sign {} --key publisher.key", path.display()));
+            super::next::show(console, [format!("palyra skills sign {} --key publisher.key", super::next::path(path))]);
         }
     }
     Ok(ExitCode::Ok)

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use palyra_common::{Clock as _, ExitCode, SystemClock};
 use palyra_skills::{
-    ArchiveLimits, Envelope, PublisherKey, RegistryLifetimes, RegistryRoles, RegistryWriter, SkillId, SkillVersion,
+    ArchiveLimits, Envelope, PublisherKey, RegistryArtifact, RegistryIndex, RegistryLifetimes, RegistryRoles,
+    RegistryWriter, SkillId, SkillVersion,
 };
 use serde_json::json;
 
@@ -106,16 +107,29 @@ fn open(given: &RegistryArguments) -> Result<(RegistryWriter, PublisherKey), Cli
 
 fn list(directory: &Path, context: &Context) -> Result<ExitCode, CliError> {
     let writer = RegistryWriter::open(directory, RegistryLifetimes::default())?;
-    let artifacts = &writer.index().artifacts;
+    let index = writer.index();
     if !context.console.is_text() {
-        context.console.list(&json!({"artifacts": artifacts}), artifacts)?;
+        let listed: Vec<_> = index.artifacts.iter().map(|artifact| listed(index, artifact)).collect();
+        context.console.list(&json!({"artifacts": listed}), &listed)?;
         return Ok(ExitCode::Ok);
     }
-    for artifact in artifacts {
-        let line = format!("{} {}  {}  {}", artifact.skill_id, artifact.version, artifact.publisher, artifact.name);
+    for artifact in &index.artifacts {
+        let mut line = format!("{} {}  {}  {}", artifact.skill_id, artifact.version, artifact.publisher, artifact.name);
+        if let Some(reason) = index.revocation_reason(artifact) {
+            line += &format!("  revoked: {reason}");
+        }
         context.console.line(&line)?;
     }
     Ok(ExitCode::Ok)
+}
+
+/// A version with the reason why it was revoked, if it was.
+fn listed(index: &RegistryIndex, artifact: &RegistryArtifact) -> serde_json::Value {
+    let mut document = json!(artifact);
+    if let (Some(reason), Some(fields)) = (index.revocation_reason(artifact), document.as_object_mut()) {
+        fields.insert("revoked".to_owned(), json!(reason));
+    }
+    document
 }
 
 fn tell(context: &Context, text: &str, document: &serde_json::Value) -> Result<ExitCode, CliError> {

@@ -66,10 +66,7 @@ pub(super) async fn execute(given: &TestArguments, context: &Context) -> Result<
     if console.is_text() {
         console.line(&format!("{} passed, {} failed", report.passed, report.failed))?;
         if report.failed == 0 {
-            let folder = given.folder.display();
-            console.remark(&format!(
-                "next: palyra skills keygen publisher.key (once), then: palyra skills pack {folder} --key publisher.key"
-            ));
+            super::next::show(console, super::next::after_tests(&given.folder));
         }
     } else {
         console.list(&report, &report.cases)?;

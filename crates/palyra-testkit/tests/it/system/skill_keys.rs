@@ -150,5 +150,19 @@ fn the_daemon_hears_by_its_own_clock_what_a_registry_and_a_publisher_take_back()
     let listed = wait_for_quarantine(&context);
     assert!(listed.contains("it leaks"), "{listed}");
     refused(&context, &CALL, "skill_artifact_revoked");
+
+    // A version that was not revoked ends the quarantine; the one that was stays listed, with the reason, and cannot be had.
+    publish(&packed(&context, "0.2.0", "one.key"));
+    let updated = done(&context, &["skills", "update", "hello"]);
+    assert!(updated.stdout.contains("enabled: updated from 0.1.0, which was revoked"), "{updated}");
+    done(&context, &CALL);
+    let revoke = ["skills", "registry", "revoke", &directory, "hello", "0.1.0", "--reason", "it leaks tokens"];
+    done(&context, &[&revoke[..], &["--key", "registry.key"]].concat());
+    let listed = done(&context, &["skills", "registry", "list", &directory]);
+    let of_version = |version: &str| listed.stdout.lines().find(|line| line.contains(version)).unwrap_or_default();
+    assert!(of_version("0.1.0").ends_with("revoked: it leaks tokens"), "{listed}");
+    assert!(!of_version("0.2.0").contains("revoked"), "{listed}");
+    let refusal = refused(&context, &["skills", "install", "team/hello@0.1.0"], "skill_artifact_revoked");
+    assert!(refusal.stderr.contains("it leaks tokens"), "{refusal}");
     context.finish().unwrap();
 }
