@@ -61,7 +61,7 @@ fn the_page_works(language: &str) -> bool {
     assert!(of("palyra skills call").stdout.contains("Hello, Ada!"));
     let run = of("palyra run");
     assert!(run.stderr.contains("• acme.todo-list.greet"), "the tool was not used: {run}");
-    assert!(of("palyra skills hooks bind").stdout.contains("is bound"));
+    assert!(of("palyra skills hooks bind").stdout.contains("Bound hook"));
     context.finish().unwrap();
     true
 }
@@ -83,7 +83,7 @@ fn the_readme_of_a_new_skill_works_as_it_stands() {
         let Some(said) = typed(&context, "acme.first", &readme, language) else { continue };
         let (line, last) = said.last().unwrap();
         assert!(
-            last.stdout.contains(if kind == "hook" { "is bound" } else { "Ada" }) || language == "wat",
+            last.stdout.contains(if kind == "hook" { "Bound hook" } else { "Ada" }) || language == "wat",
             "{line}: {last}"
         );
     }
