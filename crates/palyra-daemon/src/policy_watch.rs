@@ -35,7 +35,7 @@ pub(crate) async fn follow(policies: Arc<PolicyStore>, directory: PathBuf, closi
             Ok(Ok(difference)) => tracing::info!(changes = difference.changes.len(), "policies reloaded"),
             Ok(Err(error)) => {
                 let error = error.to_stable();
-                tracing::error!(code = %error.code, "THE POLICIES ON DISK ARE NOT IN FORCE; the previous ones are: {}", error.message);
+                tracing::error!(code = %error.code, "THE POLICIES ON DISK ARE NOT IN FORCE; the previous ones still apply: {}", error.message);
             }
             Err(error) => tracing::error!(%error, "loading the policies failed"),
         }
@@ -53,7 +53,10 @@ pub(crate) fn health(policies: &PolicyStore) -> ComponentHealth {
         Some(error) => ComponentHealth::new(
             "policy",
             HealthStatus::Degraded,
-            format!("the policies on disk are not in force; the previous ones are: {}", error.to_stable().message),
+            format!(
+                "the policies on disk are not in force; the previous ones still apply: {}",
+                error.to_stable().message
+            ),
         ),
     }
 }

@@ -70,7 +70,8 @@ impl Prices {
     /// What health says about the prices; nothing while all is well.
     pub(crate) fn health(&self) -> Option<ComponentHealth> {
         let problem = self.problem()?;
-        let summary = format!("the prices on disk are not in force; the previous ones are: {}", problem.message);
+        let summary =
+            format!("the prices on disk are not in force; the previous ones still apply: {}", problem.message);
         Some(ComponentHealth::new("prices", HealthStatus::Degraded, summary))
     }
 }

@@ -139,8 +139,8 @@ fn fields_are_exactly_those_of_the_schema() {
             (r#"{"count":1,"sizes":[1,2,3]}"#, "`sizes` has 3 entries"),
             (r#"{"count":1,"sizes":["x"]}"#, "`sizes[0]` must be of type number"),
             (r#"{"count":1,"owner":{"name":"x","admin":true}}"#, "`owner` has a field"),
-            (r#"{"count":1,"either":"x"}"#, "fits none of its alternatives"),
-            (r#"{"count":1,"either":{"b":1}}"#, "fits none of its alternatives"),
+            (r#"{"count":1,"either":"x"}"#, "matches none of its alternatives"),
+            (r#"{"count":1,"either":{"b":1}}"#, "matches none of its alternatives"),
             (r#"{"count":1,"admin":true}"#, "the document has a field"),
         ],
     );
@@ -199,7 +199,7 @@ fn what_is_cut_off_or_asks_for_tools_is_refused_whatever_it_says() {
         assert!(input(*kind).read_answer(&cut).unwrap_err().contains("cut off"), "{kind}");
         let call = ToolCallRequest { id: "c".into(), name: "palyra.fs.read".into(), arguments: "{}".into() };
         let asks = AssembledTurn { tool_calls: vec![call], ..turn("short") };
-        assert!(input(*kind).read_answer(&asks).unwrap_err().contains("asks for tools"), "{kind}");
+        assert!(input(*kind).read_answer(&asks).unwrap_err().contains("calls tools"), "{kind}");
     }
 }
 

@@ -46,7 +46,7 @@ fn each_mistake_gives_one_line_with_place_and_code() {
         (
             "[run]\nask_before = [\"a\", 3]",
             "config_wrong_type",
-            "/etc/palyra/palyra.toml:2: `run.ask_before` must be a value of type list of strings; \
+            "/etc/palyra/palyra.toml:2: expected list of strings for `run.ask_before`; \
              found list of values other than strings",
         ),
         ("run = 3", "config_wrong_type", "/etc/palyra/palyra.toml:1: expected table for `run`; found integer"),

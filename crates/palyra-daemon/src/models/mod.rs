@@ -186,8 +186,10 @@ impl Models {
         let info = self.live.describe();
         let state = self.state();
         if let Some(problem) = &state.problem {
-            let summary =
-                format!("the `models.toml` on disk is not in force; the previous version is: {}", problem.message);
+            let summary = format!(
+                "the `models.toml` on disk is not in force; the previous version still applies: {}",
+                problem.message
+            );
             let health = ComponentHealth::new("provider", HealthStatus::Degraded, summary);
             return match &problem.recovery_hint {
                 Some(hint) => health.hint(hint.clone()),

@@ -106,7 +106,7 @@ impl Watched {
 
     async fn refused(&self, kind: &'static str, file: &Path, error: &StableErrorEnvelope) {
         let shown = file.display();
-        tracing::error!(code = %error.code, "`{shown}` IS NOT IN FORCE; the previous version is: {}", error.message);
+        tracing::error!(code = %error.code, "`{shown}` IS NOT IN FORCE; the previous version still applies: {}", error.message);
         self.note(kind, file, Came::Refused(error)).await;
     }
 

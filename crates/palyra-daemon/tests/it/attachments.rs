@@ -65,7 +65,7 @@ async fn a_file_is_attached_by_its_owner_alone_and_outlives_a_kill() {
     let task = json!({"prompt": "p", "workspace": place.workspace(), "attachments": [mine]}).to_string();
     let refused = exchange_with(&daemon, "POST /api/v1/runs", &[("Authorization", &token)], &task);
     assert_eq!(refused.status, 422, "{}", refused.body);
-    assert!(refused.body.contains("you have not handed over a file"), "{}", refused.body);
+    assert!(refused.body.contains("you have not uploaded a file"), "{}", refused.body);
     daemon.kill();
     let daemon = place.start().await;
     assert!(answer_with(&daemon, vec![mine]).await.contains("mine alone"));

@@ -248,7 +248,7 @@ async fn a_link_is_good_for_its_canvas_and_nothing_else() {
     let reading = drawn.link(&json!({}));
     let refused = drawn.post(&reading, "component=signup&version=1&v.name=x");
     assert_eq!(refused.status, 403);
-    assert!(refused.body.contains("does not take answers"));
+    assert!(refused.body.contains("this link is read-only"));
     // From another site, to another name, in another encoding.
     let form = "component=signup&version=1&v.name=x";
     let post =

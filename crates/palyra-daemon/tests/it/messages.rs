@@ -179,7 +179,7 @@ async fn what_a_message_cannot_be_is_refused() {
     let mentioned = with("attachments", file(&digest.to_hex(), "image/png"));
     let refused = post(&daemon, "/api/v1/messages", &mentioned);
     assert_eq!(refused.status, 422, "{refused:?}");
-    assert!(refused.body.contains("you have not handed over"), "{refused:?}");
+    assert!(refused.body.contains("you have not uploaded"), "{refused:?}");
     assert_eq!(post(&daemon, "/api/v1/attachments", &json!({"name": "a.png", "data": "YWJj"})).status, 200);
     let routed = route(&daemon, &mentioned);
     assert_eq!(routed["disposition"], "started");

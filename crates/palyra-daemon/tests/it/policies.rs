@@ -75,7 +75,7 @@ async fn an_operators_policy_holds_at_once_and_a_bad_file_keeps_the_old_ones() {
 
     std::fs::write(directory.join("own.cedar"), "permit (principal, action, resource").unwrap();
     let complaint = until(&daemon, HealthStatus::Degraded).await;
-    assert!(complaint.contains("own.cedar") && complaint.contains("the old ones are"), "{complaint}");
+    assert!(complaint.contains("own.cedar") && complaint.contains("the previous ones still apply"), "{complaint}");
     let answer = over(&daemon).await.answer.unwrap_or_default();
     assert!(answer.contains("writing is not permitted here"), "the old set stays in force: {answer}");
     assert!(!place.workspace().join("a.txt").exists());

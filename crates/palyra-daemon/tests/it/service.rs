@@ -138,7 +138,7 @@ async fn sockets_that_must_not_be_served_are_refused() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             assert!(wait(&mut child, &place).success());
-            assert!(said(&place).contains("nothing here serves"), "{}", said(&place));
+            assert!(said(&place).contains("a socket that is not used"), "{}", said(&place));
             continue;
         }
         assert_eq!(wait(&mut child, &place).code(), Some(2), "{}", said(&place));
@@ -153,5 +153,5 @@ async fn a_socket_that_stands_elsewhere_is_refused() {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut child = activated(&place, [unix.into(), tcp.into()], "unix:http");
     assert_eq!(wait(&mut child, &place).code(), Some(2), "{}", said(&place));
-    assert!(said(&place).contains("where clients look for it"), "{}", said(&place));
+    assert!(said(&place).contains("where clients expect it"), "{}", said(&place));
 }

@@ -188,9 +188,9 @@ fn a_certificate_that_cannot_be_used_keeps_the_daemon_from_starting() {
     let missing = base.path().join("missing.pem");
     for (certificate, key, says) in [
         (&one.certificate, &two.key, "http.tls_key"),
-        (&exposed.certificate, &exposed.key, "every user of this machine can reach it"),
+        (&exposed.certificate, &exposed.key, "other users can read it"),
         (&missing, &one.key, "http.tls_certificate"),
-        (&one.key, &one.key, "it contains no certificates"),
+        (&one.key, &one.key, "it contains no PEM certificates"),
         (&one.certificate, &one.certificate, "http.tls_key"),
     ] {
         let place = with_files(tls_place(), certificate, key);

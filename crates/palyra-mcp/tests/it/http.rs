@@ -193,7 +193,7 @@ async fn a_service_that_wants_a_key_or_is_not_there_says_so() {
     let config = |url: &str, headers| ServerConfig::http(HttpConfig { url: url.to_owned(), headers });
     let server = place.registry.add(&played(), &config(&url, BTreeMap::new())).unwrap();
     let refused = server.tools().await.unwrap_err();
-    assert!(refused.code() == "mcp_connect_failed" && refused.to_string().contains("authorisation"), "{refused}");
+    assert!(refused.code() == "mcp_connect_failed" && refused.to_string().contains("authorization"), "{refused}");
 
     place.registry.remove(&played()).unwrap();
     let missing = BTreeMap::from([("Authorization".to_owned(), "env:PLAYED_NOWHERE".parse().unwrap())]);

@@ -197,7 +197,7 @@ mod tests {
     fn a_few_lines_that_stand_for_billions_of_looks_are_refused() {
         for keyword in ["anyOf", "allOf", "oneOf"] {
             let error = SchemaValidator::compile(&doubling(keyword, 28)).unwrap_err();
-            assert!(error.contains("too much work"), "{error}");
+            assert!(error.contains("too expensive"), "{error}");
             // What is still accepted is also told in bounded memory.
             assert!(SchemaValidator::compile(&doubling(keyword, 12)).unwrap().check(&json!(3)).is_err());
         }

@@ -131,7 +131,7 @@ fn links_directories_and_devices() {
 #[test]
 fn encryption_descriptors_methods_and_extra_fields() {
     for (flags, why) in
-        [(1, "encrypted"), (1 << 3, "only after its data"), (1 << 5, "not used here"), (1 << 13, "not used here")]
+        [(1, "encrypted"), (1 << 3, "only after its data"), (1 << 5, "unsupported"), (1 << 13, "unsupported")]
     {
         let mut entry = RawEntry::stored("assets/x", "x");
         entry.flags |= flags;
@@ -144,7 +144,7 @@ fn encryption_descriptors_methods_and_extra_fields() {
     }
     let mut newer = RawEntry::stored("assets/x", "x");
     newer.version = 45;
-    malformed(&with(newer), "not used here");
+    malformed(&with(newer), "unsupported");
     // A Unicode path field gives the file another name for those who read it.
     let mut extra = RawEntry::stored("assets/x", "x");
     extra.extra = b"\x75\x70\x08\x00\x01\0\0\0\0abc".to_vec();
@@ -165,10 +165,10 @@ fn headers_that_contradict_each_other() {
     let mut shorter = RawEntry::deflated("assets/x", b"abcabcabcabc");
     shorter.unpacked = 3;
     shorter.crc = crc(b"abc");
-    malformed(&with(shorter), "more than it says");
+    malformed(&with(shorter), "more than its declared size");
     let mut longer = RawEntry::deflated("assets/x", b"abc");
     longer.unpacked = 12;
-    malformed(&with(longer), "not as long as it says");
+    malformed(&with(longer), "does not have its declared size");
 }
 
 #[test]
@@ -178,10 +178,10 @@ fn overlapping_entries_gaps_and_bytes_around() {
     let mut twin = RawEntry::stored("assets/b", "abc");
     twin.offset = Some(0);
     overlap.push(twin);
-    malformed(&build(&overlap), "does not begin where");
+    malformed(&build(&overlap), "does not start where");
     let mut gap = good();
     gap[0].gap = b"hidden".to_vec();
-    malformed(&build(&gap), "does not begin where");
+    malformed(&build(&gap), "does not start where");
     let mut last_gap = good();
     last_gap[1].gap = b"hidden".to_vec();
     malformed(&build(&last_gap), "belong to no file");
@@ -192,7 +192,7 @@ fn overlapping_entries_gaps_and_bytes_around() {
     // Bytes behind the end mark of packed data.
     let mut tail = RawEntry::deflated("assets/x", b"abc");
     tail.data.extend(b"tail");
-    malformed(&with(tail), "behind the packed data");
+    malformed(&with(tail), "after the compressed data");
     // A comment, a second disk, a count that is not true.
     for (from_end, value) in [(2, 1), (18, 1), (12, 7), (14, 7)] {
         let mut bytes = archive.clone();
@@ -217,7 +217,7 @@ fn bombs() {
     entries.extend((0..200).map(|n| RawEntry { name: format!("assets/{n}").into_bytes(), ..entry.clone() }));
     let limits = ArchiveLimits { unpacked_bytes: 1 << 20, ..ArchiveLimits::default() };
     match SkillArchive::read_with(&build(&entries), &limits).unwrap_err() {
-        SkillError::ArchiveTooLarge { what, .. } => assert_eq!(what, "everything unpacked"),
+        SkillError::ArchiveTooLarge { what, .. } => assert_eq!(what, "the total unpacked size"),
         other => panic!("{other:?}"),
     }
 }

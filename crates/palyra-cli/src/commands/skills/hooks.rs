@@ -64,11 +64,11 @@ pub(super) async fn execute(client: &Client, command: HooksCommand, context: &Co
                 tools: given.tools,
             };
             let hook: HookView = client.execute(&Command::HookSet(params)).await?;
-            tell(&hook, "bound", context)
+            tell(&hook, "Bound", context)
         }
         HooksCommand::Unbind { hook } => {
             let hook: HookView = client.execute(&Command::HookRemove(About::only(HookName(hook)))).await?;
-            tell(&hook, "removed", context)
+            tell(&hook, "Removed", context)
         }
     }
 }
@@ -104,7 +104,7 @@ async fn list(client: &Client, context: &Context) -> Result<ExitCode, CliError> 
 
 fn tell(hook: &HookView, what: &str, context: &Context) -> Result<ExitCode, CliError> {
     if context.console.is_text() {
-        context.console.line(&format!("Hook `{}` ({} → {}) {what}", hook.hook_id, hook.event, hook.plugin_id))?;
+        context.console.line(&format!("{what} hook `{}` ({} → {})", hook.hook_id, hook.event, hook.plugin_id))?;
     } else {
         context.console.document(hook)?;
     }

@@ -20,7 +20,7 @@ pub(crate) struct NewArguments {
     /// Language: rust, javascript, python, c or wat
     #[arg(long, default_value = "rust")]
     lang: Language,
-    /// What the skill provides first
+    /// Whether it starts with a tool or a hook
     #[arg(long, value_enum, default_value_t = Kind::Tool)]
     kind: Kind,
     /// Publisher that will sign it [default: first word of the id]

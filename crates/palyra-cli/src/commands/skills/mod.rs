@@ -107,7 +107,7 @@ pub(crate) enum SkillsCommand {
         /// The file, as `palyra skills rotate-key` or `palyra skills revoke` wrote it
         file: PathBuf,
     },
-    /// Revoke a key, whoever signs with it
+    /// Revoke a key permanently, whatever publisher uses it
     RevokeKey(statements::RevokeKeyArguments),
     /// Call a tool of an installed skill outside any run
     Call(call::CallArguments),

@@ -96,7 +96,9 @@ pub(super) fn revoke(given: &RevokeArguments, context: &Context) -> Result<ExitC
     if given.revoked_keys.is_empty() && given.archives.is_empty() {
         return Err(CliError::Usage {
             reason: "nothing to revoke".to_owned(),
-            usage: Some("palyra skills revoke PUBLISHER --key KEY --revoked-key KEY|--archive FILE".to_owned()),
+            usage: Some(
+                "palyra skills revoke PUBLISHER --key KEY --reason REASON --revoked-key KEY|--archive FILE".to_owned(),
+            ),
         });
     }
     let key = PublisherKey::load(&given.key)?;

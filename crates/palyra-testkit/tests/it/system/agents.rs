@@ -29,10 +29,10 @@ fn an_agent_is_set_up_changed_used_and_removed() {
         "--mode",
         "strict",
     ]);
-    assert!(set.code == 0 && set.stdout.starts_with("agent reader is set up, version "), "{set}");
+    assert!(set.code == 0 && set.stdout.starts_with("Created agent reader, version "), "{set}");
     // What is not named stays as it is.
     let changed = palyra(&["agents", "set", "reader", "--name", "The reader", "--tool", "palyra.fs.*"]);
-    assert!(changed.stdout.starts_with("agent reader is changed"), "{changed}");
+    assert!(changed.stdout.starts_with("Updated agent reader"), "{changed}");
     let shown = palyra(&["agents", "show", "reader", "--output", "json"]).json().unwrap();
     assert_eq!(
         (&shown["name"], &shown["instructions"], &shown["mode"], &shown["tools"]),

@@ -112,7 +112,7 @@ fn canvases_are_listed_shown_linked_and_closed_from_the_command_line() {
     assert!(shown.stdout.starts_with("The first\n\n") && shown.stdout.contains("city*: City (text)"), "{shown}");
     assert!(!shown.stdout.contains('\u{1b}'), "{shown}");
     let looking = context.run(["canvas", "open", "last", "--minutes", "5"]).unwrap();
-    assert!(looking.code == 0 && looking.stderr.contains("`--act` makes one that takes answers"), "{looking}");
+    assert!(looking.code == 0 && looking.stderr.contains("use `--act` for one that can submit forms"), "{looking}");
     let acting = context.run(["canvas", "open", "last", "--act", "--output", "json"]).unwrap().json().unwrap();
     assert_eq!(acting["access"], "act");
     let browsed = |path: &str| browse(&context.state_root(), &format!("GET {path}"), "");

@@ -108,5 +108,5 @@ fn a_schema_that_stands_for_billions_of_looks_is_refused_before_it_is_packed() {
     folder(&context, "acme.bomb", &tool, "(module)");
     done(&context, &["skills", "keygen", "one.key"]);
     let packed = refused(&context, &["skills", "pack", "acme.bomb", "--key", "one.key"], "skill_manifest_invalid");
-    assert!(packed.stderr.contains("too much work"), "{packed}");
+    assert!(packed.stderr.contains("too expensive"), "{packed}");
 }

@@ -117,7 +117,7 @@ fn the_daemon_finds_a_tampered_skill_by_its_own_clock() {
     bytes[middle] ^= 1;
     std::fs::write(&stored, &bytes).unwrap();
     let listed = wait_for_quarantine(&context);
-    assert!(listed.contains("changed on disk") || listed.contains("archive"), "{listed}");
+    assert!(listed.contains("modified on disk") || listed.contains("archive"), "{listed}");
     refused(&context, &CALL, "skill_quarantined");
     let journal = done(&context, &["journal", "tail", "-n", "50", "--output", "ndjson"]);
     assert!(journal.stdout.contains("skill.changed"), "{journal}");

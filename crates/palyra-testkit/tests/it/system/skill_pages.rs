@@ -62,7 +62,7 @@ fn the_readme_of_a_new_skill_works_as_it_stands() {
         let Some(said) = typed(&context, "acme.first", &readme, language) else { continue };
         let (line, last) = said.last().unwrap();
         assert!(
-            last.stdout.contains(if kind == "hook" { "is bound" } else { "Ada" }) || language == "wat",
+            last.stdout.contains(if kind == "hook" { "Bound hook" } else { "Ada" }) || language == "wat",
             "{line}: {last}"
         );
     }

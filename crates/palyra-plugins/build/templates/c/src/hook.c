@@ -1,10 +1,10 @@
-// The hook of this skill: a function that is told what is about to happen and says what is to become of it.
-// vendor/palyra/palyra.h says what the host offers; what is used is named in wit/world.wit too.
+// The hook of this skill: a function that receives an event and returns a decision.
+// vendor/palyra/palyra.h declares the host interfaces; those in use must be listed in wit/world.wit too.
 #include <string.h>
 
 #include "palyra.h"
 
-// An `error` counts as a failing hook, and before an effect a failing hook refuses.
+// An `error` means that the hook failed; before an effect, a failing hook refuses.
 static palyra_decision guard(const palyra_event *event) {
   if (!palyra_json_string(event->payload, "tool")) return (palyra_decision){.error = "the payload names no tool"};
   if (strstr(event->payload, ".env")) {

@@ -1,4 +1,4 @@
-// The tools of this skill. vendor/palyra/palyra.h says what the host offers; what is used is named in wit/world.wit too.
+// The tools of this skill. vendor/palyra/palyra.h declares the host interfaces; those in use must be listed in wit/world.wit too.
 #include <string.h>
 
 #include "palyra.h"

@@ -1,8 +1,8 @@
-// The tools of this skill. Interfaces of the host are imported by name, such as
-// `import { write } from 'palyra:host/log@1.0.0';`, and named in wit/world.wit too.
+// The tools of this skill. Host interfaces are imported by name, such as
+// `import { write } from 'palyra:host/log@1.0.0';`, and must be listed in wit/world.wit too.
 import { tools } from './tools.js';
 
-// An error that the model may answer with another input. Any other error ends the call as failed.
+// An error that the model can correct by changing the input. Any other error makes the call fail.
 const invalidInput = (why) => ({ tag: 'invalid-input', val: why });
 
 function greet({ name }) {

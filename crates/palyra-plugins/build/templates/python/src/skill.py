@@ -1,4 +1,4 @@
-# The tools of this skill. Interfaces of the host are imported like `from wit_world.imports import log`, and named in wit/world.wit too.
+# The tools of this skill. Host interfaces are imported like `from wit_world.imports import log`, and must be listed in wit/world.wit too.
 import json
 
 from componentize_py_types import Err

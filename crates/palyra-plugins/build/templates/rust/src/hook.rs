@@ -1,17 +1,17 @@
-//! The hook of this skill: a function that is told what is about to happen and says what is to become of it.
+//! The hook of this skill: a function that receives an event and returns a decision.
 
 use palyra_plugins_sdk::{Decision, Event, hook_plugin};
 use serde::Deserialize;
 
 hook_plugin!(guard);
 
-/// What `run:before_tool` tells, as far as it matters here.
+/// The fields of `run:before_tool` that this hook needs.
 #[derive(Deserialize)]
 struct Call {
     tool: Option<String>,
 }
 
-/// An error counts as a failing hook, and before an effect a failing hook refuses.
+/// An error means that the hook failed; before an effect, a failing hook refuses.
 fn guard(event: Event) -> Result<Decision, String> {
     let call: Call = event.read()?;
     if call.tool.is_none() {

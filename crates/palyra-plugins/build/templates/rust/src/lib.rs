@@ -1,4 +1,4 @@
-//! The tools of this skill, a function each.
+//! The tools of this skill, one function each.
 
 use palyra_plugins_sdk::{Failure, tool_plugin};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-;; A tool as a core module: the host asks for room with `palyra_alloc`, writes the input (a JSON text) there and calls `run` with its place and length.
-;; `run` answers with the place of the output in the upper and its length in the lower half. This one gives back what it was given.
+;; A tool as a core module: the host allocates memory with `palyra_alloc`, writes the input (JSON) there and calls `run` with its address and length.
+;; `run` returns the address of the output in the upper half and its length in the lower half. This one returns its input.
 (module
   (memory (export "memory") 1)
   (global $free (mut i32) (i32.const 1024))
