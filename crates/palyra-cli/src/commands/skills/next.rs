@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use palyra_client::api::SkillDetail;
-use palyra_common::SkillStatus;
+use palyra_common::{SkillStatus, command_line};
 use palyra_skills::SkillManifest;
 use serde_json::{Map, Value, json};
 
@@ -18,11 +18,7 @@ pub(super) fn show(console: &Console, commands: impl IntoIterator<Item = String>
 
 /// A word as a POSIX shell reads it back.
 pub(super) fn word(text: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=@%+,".contains(letter);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
+    command_line([text])
 }
 
 pub(super) fn path(path: &Path) -> String {
@@ -104,20 +100,6 @@ fn example(schema: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_are_quoted_where_a_shell_would_split_or_expand_them() {
-        for (text, quoted) in [
-            ("hello", "hello"),
-            ("../a-b_c.key", "../a-b_c.key"),
-            ("my skill", "'my skill'"),
-            ("it's", r"'it'\''s'"),
-            ("$HOME", "'$HOME'"),
-            ("", "''"),
-        ] {
-            assert_eq!(word(text), quoted);
-        }
-    }
 
     #[test]
     fn an_example_has_what_a_schema_requires() {
