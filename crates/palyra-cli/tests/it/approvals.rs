@@ -144,7 +144,7 @@ fn what_was_agreed_to_is_listed_and_taken_back() {
     assert_eq!(
         listed,
         format!(
-            "{id}  mcp.bank.send_money `US133` in this session\n  agreed by user:me at 2026-11-14 23:46:41 UTC in session \
+            "{id}  mcp.bank.send_money `US133` in this session\n  allowed by user:me at 2026-11-14 23:46:41 UTC in session \
              00000000000000000000000001\n"
         )
     );
@@ -230,7 +230,7 @@ fn a_person_who_watches_answers_at_the_terminal() {
     terminal.types("always\n");
     terminal.wait_for("[m]ore > ");
     terminal.types("t\n");
-    terminal.wait_for("agreed to: mcp.bank.send_money `US133` in all your sessions until 2026");
+    terminal.wait_for("allowed: mcp.bank.send_money `US133` in all your sessions until 2026");
     terminal.wait_for("allow (timeboxed) by user:me");
     terminal.types("\u{3}");
     terminal.end();

@@ -131,7 +131,7 @@ async fn when_time_is_up_the_output_so_far_is_returned() {
     let (daemon, events) = played("go", place.path(), json!({ "turn": [call, { "text": "done" }] })).await;
     let [result] = results(&events).try_into().unwrap();
     assert!(
-        result.ok && result.content.contains("early") && result.content.contains("its time was over"),
+        !result.ok && result.content.contains("early") && result.content.contains("its time was over"),
         "{}",
         result.content
     );
