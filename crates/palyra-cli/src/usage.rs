@@ -38,7 +38,7 @@ fn expected_number(cause: &str) -> Option<String> {
     let (_, bounds) = cause.split_once(" is not in ")?;
     let (least, most) = bounds.split_once("..")?;
     let most = most.trim_start_matches('=');
-    let unlimited = [u32::MAX.into(), i64::MAX as u64, u64::MAX].iter().any(|max| most == max.to_string());
+    let unlimited = [u32::MAX.to_string(), i64::MAX.to_string(), u64::MAX.to_string()].iter().any(|max| most == max);
     Some(if unlimited {
         format!("expected a whole number ≥ {least}")
     } else {

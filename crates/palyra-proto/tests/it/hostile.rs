@@ -116,7 +116,7 @@ fn what_is_missing_or_wrong_is_named() {
     };
     assert_eq!(
         read(event(Body::ToolApprovalRequest(request))),
-        "the field `body.evidence[1].sink` is invalid: `77` is no sink_kind"
+        "the field `body.evidence[1].sink` is invalid: `77` is not a valid sink_kind"
     );
     let deep = Body::A2uiUpdate(wire::A2uiUpdate { payload_json: "[".repeat(100_000) });
     assert!(read(event(deep)).starts_with("the field `body.payload_json` is invalid: not JSON"));

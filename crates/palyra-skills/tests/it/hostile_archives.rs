@@ -186,7 +186,7 @@ fn overlapping_entries_gaps_and_bytes_around() {
     last_gap[1].gap = b"hidden".to_vec();
     malformed(&build(&last_gap), "belong to no file");
     let archive = build(&good());
-    malformed(&[archive.as_slice(), b"x"].concat(), "end record");
+    malformed(&[archive.as_slice(), b"x"].concat(), "end-of-central-directory record");
     malformed(&[archive.as_slice(), archive.as_slice()].concat(), "central directory");
     malformed(&[b"#!/bin/sh\n", archive.as_slice()].concat(), "central directory");
     // Bytes behind the end mark of packed data.
