@@ -12,38 +12,7 @@ pub(crate) fn refusal(error: &clap::Error) -> Option<CliError> {
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     );
-    (!asked_for_help).then(|| understood(&plainly(error)))
-}
-
-/// The parser's text, with a refused number explained in words instead of Rust's.
-fn plainly(error: &clap::Error) -> String {
-    let rendered = error.render().to_string();
-    let cause = std::error::Error::source(error).map(ToString::to_string);
-    match cause.as_deref().and_then(|cause| Some((cause, expected_number(cause)?))) {
-        Some((cause, expected)) => rendered.replacen(cause, &expected, 1),
-        None => rendered,
-    }
-}
-
-/// What a number should have been, from the standard library's or the parser's own words about it.
-fn expected_number(cause: &str) -> Option<String> {
-    match cause {
-        "invalid digit found in string" | "cannot parse integer from empty string" => {
-            return Some("expected a whole number".to_owned());
-        }
-        "number too large to fit in target type" => return Some("the number is too large".to_owned()),
-        "number too small to fit in target type" => return Some("the number is too small".to_owned()),
-        _ => {}
-    }
-    let (_, bounds) = cause.split_once(" is not in ")?;
-    let (least, most) = bounds.split_once("..")?;
-    let most = most.trim_start_matches('=');
-    let unlimited = [u32::MAX.to_string(), i64::MAX.to_string(), u64::MAX.to_string()].iter().any(|max| most == max);
-    Some(if unlimited {
-        format!("expected a whole number ≥ {least}")
-    } else {
-        format!("expected a whole number from {least} to {most}")
-    })
+    (!asked_for_help).then(|| understood(&error.render().to_string()))
 }
 
 /// The format that was asked for, found without the parser, which has just failed.
@@ -104,31 +73,7 @@ mod tests {
         let (reason, usage) = told(&["palyra", "--output", "xml", "version"]);
         assert!(reason.starts_with("invalid value `xml` for `--output <FORMAT>` [possible values: text"), "{reason}");
         assert_eq!(usage, None);
-    }
-
-    #[test]
-    fn a_wrong_number_is_explained_in_words() {
-        let reason = |arguments: &[&str]| told(arguments).0;
-        assert_eq!(
-            reason(&["palyra", "run", "--max-turns", "0", "x"]),
-            "invalid value `0` for `--max-turns <COUNT>`: expected a whole number ≥ 1"
-        );
-        assert_eq!(
-            reason(&["palyra", "run", "--wall-clock", "0", "x"]),
-            "invalid value `0` for `--wall-clock <SECONDS>`: expected a whole number ≥ 1"
-        );
-        assert_eq!(
-            reason(&["palyra", "run", "--max-turns", "ten", "x"]),
-            "invalid value `ten` for `--max-turns <COUNT>`: expected a whole number"
-        );
-        assert_eq!(
-            reason(&["palyra", "canvas", "open", "last", "--minutes", "2000"]),
-            "invalid value `2000` for `--minutes <MINUTES>`: expected a whole number from 1 to 1440"
-        );
-        assert_eq!(
-            reason(&["palyra", "run", "--max-turns", "99999999999999999999", "x"]),
-            "invalid value `99999999999999999999` for `--max-turns <COUNT>`: the number is too large"
-        );
+        assert!(told(&["palyra", "run", "--max-turns", "0", "x"]).0.contains("--max-turns"));
     }
 
     #[test]

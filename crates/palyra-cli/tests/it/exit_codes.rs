@@ -16,11 +16,11 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Reads "Category `not_found`, exit code 8. Trying again unchanged gives the same answer.".
+/// Reads "Category `not_found`, exit code 8. Retrying without a change fails again.".
 fn page(text: &str) -> Option<Page> {
     let line = text.lines().find(|line| line.starts_with("Category `"))?;
     let (category, rest) = line.strip_prefix("Category `")?.split_once("`, exit code ")?;
-    let retry = if line.contains("unchanged gives the same answer") { Retry::Pointless } else { Retry::MayHelp };
+    let retry = if line.contains("fails again") { Retry::Pointless } else { Retry::MayHelp };
     Some(Page { category: category.parse().ok()?, exit_code: rest.get(..1)?.parse().ok()?, retry })
 }
 

@@ -110,13 +110,13 @@ fn what_never_worked_is_not_added() {
 fn what_is_no_server_fails_with_its_own_error() {
     let place = Place::new();
     for (command, reason) in [
-        ("echo warming up >&2; echo out of order >&2; exit 3", "its program ended with exit code 3: out of order"),
-        ("exit 0", "its program ended with exit code 0"),
+        ("echo warming up >&2; echo out of order >&2; exit 3", "its process exited with code 3: out of order"),
+        ("exit 0", "its process exited with code 0"),
         ("exec cat", "it repeats what it is sent, so it is not an MCP server"),
     ] {
         let ran = place.run(&["mcp", "add", "x", "--", "/bin/sh", "-c", command]);
         assert_eq!(ran.code, 4, "{ran:?}");
-        let error = format!("cannot connect to the outside server `x`: {reason} [mcp_connect_failed]\n");
+        let error = format!("cannot connect to the MCP server `x`: {reason} [mcp_connect_failed]\n");
         assert!(ran.err.contains(&error), "{command}: {}", ran.err);
         assert!(!ran.err.contains("palyra mcp test"), "there is nothing to test: {}", ran.err);
     }

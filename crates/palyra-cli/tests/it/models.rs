@@ -121,7 +121,7 @@ fn a_test_sends_every_tool_and_makes_one_call() {
     written(&place, &server);
     let ran = with_key(&place, &["models", "test", "--verbose"], "sk-hunter2");
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.out.contains("works: called palyra.time.now and answered \"It is noon.\""), "{ran:?}");
+    assert!(ran.out.contains("works: called palyra.time.now and answered «It is noon.»"), "{ran:?}");
     assert!(ran.out.contains("not sent to OpenAI-compatible servers"), "{ran:?}");
     let [first, second] = server.requests().try_into().unwrap();
     assert!(first.body["tools"].as_array().unwrap().len() > 10, "the whole list: {}", first.body["tools"]);
