@@ -17,7 +17,7 @@ import numpy
 
 WIDTH, HEADS, LAYERS, HIDDEN = 64, 4, 2, 128
 LIKELY = {
-    "<tool_call>": 0.4,
+    "<tool_call>": 1.2,
     "<|im_end|>": 1.0,
     "</tool_call>": 0.4,
     '"': 1.0,
