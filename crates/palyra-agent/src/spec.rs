@@ -80,17 +80,13 @@ pub struct RunSpec {
 
 palyra_common::runtime_contract_enum! {
     /// Which tools the model of a run is told about. What it may call is decided elsewhere.
+    #[derive(Default)]
     pub enum ToolSelection("tool_selection") {
         /// All there are: runs of planners that do not read descriptions, and of older versions.
+        #[default]
         All = "all",
         /// Those that every run needs, and others once it comes to need them.
         Needed = "needed",
-    }
-}
-
-impl Default for ToolSelection {
-    fn default() -> Self {
-        Self::All
     }
 }
 
