@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::follow::Follow;
 use super::page::Page;
-use super::{keep_packages, model, provide_model};
+use super::{model, provide_model, provide_npx};
 
 #[test]
 fn writing_skills_works_as_it_stands() {
-    let server = model(&json!([{ "when": "to greet Ada", "turn": [
+    let server = model(json!([{ "when": "to greet Ada", "turn": [
         { "call": [{ "tool": "acme.todo-list.greet", "arguments": { "name": "Ada" } }] },
         { "text": "Done." },
     ] }]));
@@ -24,7 +24,7 @@ fn writing_skills_works_as_it_stands() {
 
 #[test]
 fn models_works_as_it_stands() {
-    let server = model(&json!([]));
+    let server = model(json!([]));
     Follow::new(Page::read("docs/models.md", Some("## Several: `models.toml`")))
         .before("palyra models set-default anthropic/claude-sonnet-4-5", move |shell| {
             provide_model(shell, "anthropic", &server);
@@ -36,7 +36,7 @@ fn models_works_as_it_stands() {
 #[test]
 fn mcp_works_as_it_stands() {
     Follow::new(Page::read("docs/mcp.md", Some("## A server is somebody else's program")))
-        .before("mkdir -p ~/papers", |shell| keep_packages(shell))
+        .before("mkdir -p ~/papers", |shell| provide_npx(shell))
         .to_the_end();
 }
 
