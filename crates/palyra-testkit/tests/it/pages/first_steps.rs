@@ -19,7 +19,7 @@ fn writing_skills_works_as_it_stands() {
             assert_eq!(chosen.code, 0, "{}", chosen.output);
             std::mem::forget(server);
         })
-        .to_the_end();
+        .follow();
 }
 
 #[test]
@@ -30,19 +30,19 @@ fn models_works_as_it_stands() {
             provide_model(shell, "anthropic", &server);
             std::mem::forget(server);
         })
-        .to_the_end();
+        .follow();
 }
 
 #[test]
 fn mcp_works_as_it_stands() {
     Follow::new(Page::read("docs/mcp.md", Some("## A server is somebody else's program")))
-        .before("mkdir -p ~/papers", |shell| provide_npx(shell))
-        .to_the_end();
+        .before("mkdir -p ~/papers", provide_npx)
+        .follow();
 }
 
 #[test]
 fn skills_works_as_it_stands() {
-    Follow::new(Page::read("docs/skills.md", None)).to_the_end();
+    Follow::new(Page::read("docs/skills.md", None)).follow();
 }
 
 #[test]
@@ -64,5 +64,5 @@ fn skill_registries_works_as_it_stands() {
                 assert_eq!(done.code, 0, "{command}: {}", done.output);
             }
         })
-        .to_the_end();
+        .follow();
 }

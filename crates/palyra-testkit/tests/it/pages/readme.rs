@@ -32,10 +32,8 @@ fn the_readme_works_as_it_stands() {
             // It is asked until the end of the page.
             std::mem::forget(server);
         })
-        .before(r#"palyra mcp add files -- npx -y @modelcontextprotocol/server-filesystem "$PWD""#, |shell| {
-            provide_npx(shell);
-        })
-        .to_the_end();
+        .before(r#"palyra mcp add files -- npx -y @modelcontextprotocol/server-filesystem "$PWD""#, provide_npx)
+        .follow();
 }
 
 #[test]
