@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::follow::Follow;
 use super::page::Page;
-use super::{keep_packages, model, provide_model};
+use super::{model, provide_model, provide_npx};
 
 #[test]
 fn writing_skills_works_as_it_stands() {
-    let server = model(&json!([{ "when": "to greet Ada", "turn": [
+    let server = model(json!([{ "when": "to greet Ada", "turn": [
         { "call": [{ "tool": "acme.todo-list.greet", "arguments": { "name": "Ada" } }] },
         { "text": "Done." },
     ] }]));
@@ -19,30 +19,30 @@ fn writing_skills_works_as_it_stands() {
             assert_eq!(chosen.code, 0, "{}", chosen.output);
             std::mem::forget(server);
         })
-        .to_the_end();
+        .follow();
 }
 
 #[test]
 fn models_works_as_it_stands() {
-    let server = model(&json!([]));
+    let server = model(json!([]));
     Follow::new(Page::read("docs/models.md", Some("## Several: `models.toml`")))
         .before("palyra models set-default anthropic/claude-sonnet-4-5", move |shell| {
             provide_model(shell, "anthropic", &server);
             std::mem::forget(server);
         })
-        .to_the_end();
+        .follow();
 }
 
 #[test]
 fn mcp_works_as_it_stands() {
     Follow::new(Page::read("docs/mcp.md", Some("## A server is somebody else's program")))
-        .before("mkdir -p ~/papers", |shell| keep_packages(shell))
-        .to_the_end();
+        .before("mkdir -p ~/papers", provide_npx)
+        .follow();
 }
 
 #[test]
 fn skills_works_as_it_stands() {
-    Follow::new(Page::read("docs/skills.md", None)).to_the_end();
+    Follow::new(Page::read("docs/skills.md", None)).follow();
 }
 
 #[test]
@@ -64,5 +64,5 @@ fn skill_registries_works_as_it_stands() {
                 assert_eq!(done.code, 0, "{command}: {}", done.output);
             }
         })
-        .to_the_end();
+        .follow();
 }

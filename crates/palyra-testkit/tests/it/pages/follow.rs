@@ -44,7 +44,7 @@ impl Follow {
     }
 
     /// Types all of it, and then the hints.
-    pub(super) fn to_the_end(mut self) {
+    pub(super) fn follow(mut self) {
         let mut mistakes = Vec::new();
         let mut differing = Vec::new();
         let mut hints = Vec::new();

@@ -10,16 +10,26 @@ mod readme;
 mod requests;
 mod shell;
 
+use std::path::PathBuf;
+use std::process::Command;
+
 use palyra_models::Script;
 use palyra_testkit::model_server::ModelServer;
 use serde_json::{Value, json};
 
 use self::shell::Shell;
 
-/// A model that answers what the pages ask, and `ok` to everything else.
-fn model(scenes: &Value) -> ModelServer {
+/// A model that answers what a page asks, calls the clock when it is told to, as `palyra models test` does, and says `ok` to everything else.
+fn model(scenes: Value) -> ModelServer {
+    let mut scenes: Vec<Value> = serde_json::from_value(scenes).unwrap();
+    scenes.push(json!({ "when": "palyra.time.now", "turn": [
+        { "call": [{ "tool": "palyra.time.now", "arguments": {} }] },
+        { "text": "It is noon." },
+    ] }));
     let script = json!({ "script": scenes, "turn": [{ "text": "ok" }, { "text": "ok" }] });
-    ModelServer::with_script(Script::parse(&script.to_string()).unwrap()).unwrap()
+    let server = ModelServer::with_script(Script::parse(&script.to_string()).unwrap()).unwrap();
+    server.offer_models(&["claude-sonnet-4-5", "scripted-model"]);
+    server
 }
 
 /// Puts the server behind the provider that the pages name. A reader has an account with that provider; a test has none.
@@ -31,14 +41,24 @@ fn provide_model(shell: &Shell, provider: &str, server: &ModelServer) {
     std::fs::write(directory.join("models.toml"), account).unwrap();
 }
 
-/// Fetches the server that the pages add, and lets `npx` keep it, so that a test needs the network once per machine. A server has ten seconds to answer, which
-/// fetching it may take.
-fn keep_packages(shell: &mut Shell) {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(std::path::PathBuf::from);
-    let cache = cache.or_else(|| Some(std::path::PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
-    let cache = cache.unwrap_or_else(std::env::temp_dir).join("palyra/npm");
-    let settings = format!("cache={}\nprefer-offline=true\nupdate-notifier=false\n", cache.display());
-    std::fs::write(shell.home().join(".npmrc"), settings).unwrap();
-    // Without a directory it ends at once; whether it was fetched shows when it is added.
-    shell.run("npx -y @modelcontextprotocol/server-filesystem");
+/// Puts an `npx` on the path that starts the server which the pages add from a copy that is kept between tests. The real one asks the registry at each start, and a
+/// server has ten seconds to answer.
+fn provide_npx(shell: &mut Shell) {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    let kept = cache.unwrap_or_else(std::env::temp_dir).join("palyra/mcp-servers");
+    let package = "@modelcontextprotocol/server-filesystem";
+    std::fs::create_dir_all(&kept).unwrap();
+    // With the settings of whoever runs the tests, who may have a registry of their own.
+    let install = format!(
+        "[ -e .whole ] || {{ npm install --no-audit --no-fund --no-update-notifier --prefix . {package} && touch .whole; }}"
+    );
+    let fetched = Command::new("flock").args([".lock", "sh", "-c", &install]).current_dir(&kept).output().unwrap();
+    assert!(fetched.status.success(), "{}", String::from_utf8_lossy(&fetched.stderr));
+    let start = format!("exec node {}/node_modules/{package}/dist/index.js \"$@\"", kept.display());
+    let npx =
+        format!("#!/bin/sh\n# npx -y PACKAGE ARGUMENTS\n[ \"$1 $2\" = '-y {package}' ] || exit 1\nshift 2\n{start}\n");
+    std::fs::create_dir(shell.home().join("bin")).unwrap();
+    std::fs::write(shell.home().join("bin/npx"), npx).unwrap();
+    shell.run("chmod 755 ~/bin/npx && export PATH=\"$HOME/bin:$PATH\"");
 }
