@@ -39,7 +39,7 @@ fn a_sound_journal_reads_verifies_and_proves() {
     std::fs::write(place.path("proof.json"), &proof.out).unwrap();
     let file = place.path("proof.json");
     let checked = place.run(&["journal", "prove", "--check", file.to_str().unwrap()]);
-    assert!(checked.code == 0 && checked.out.starts_with("proven: record 2 (test.note)"), "{checked:?}");
+    assert!(checked.code == 0 && checked.out.starts_with("OK: record 2 (test.note)"), "{checked:?}");
     std::fs::write(&file, proof.out.replace("test.note", "test.nota")).unwrap();
     let refuted = place.run(&["journal", "prove", "--check", file.to_str().unwrap()]);
     assert!(refuted.code != 0 && refuted.err.contains("[proof_refuted]"), "{refuted:?}");

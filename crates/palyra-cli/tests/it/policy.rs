@@ -38,7 +38,7 @@ fn the_shipped_policies_are_in_order() {
     assert_eq!(policy(&place, &["lint"]).out, "no warnings\n");
     let tested = policy(&place, &["test"]);
     assert_eq!(tested.code, 0, "{tested:?}");
-    assert!(tested.out.ends_with(" cases, 0 failed\n"), "{}", tested.out);
+    assert!(tested.out.ends_with(" tests, 0 failed\n"), "{}", tested.out);
 }
 
 #[test]
