@@ -396,7 +396,7 @@ fn patterns(known: &Known) -> Value {
     let patterns: Vec<Value> = agreed
         .map(|answer| {
             let session = answer["scope"] == "session";
-            let reach = if session { "this session" } else { "everything you do until 2026-11-15T00:46:41Z" };
+            let reach = if session { "this session" } else { "all your sessions until 2026-11-15T00:46:41Z" };
             json!({
                 "approval_id": approval_id(), "session_id": SessionId::from_u128(1), "tool": "mcp.bank.send_money",
                 "sentence": format!("mcp.bank.send_money `US133` in {reach}"), "scope": answer["scope"], "by": "user:me",

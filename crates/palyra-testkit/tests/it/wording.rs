@@ -102,7 +102,7 @@ fn words(text: &str) -> Vec<(usize, String)> {
     let mut quoted = false;
     for (at, letter) in text.char_indices() {
         quoted ^= letter == '`';
-        if letter.is_alphanumeric() && !quoted {
+        if (letter.is_alphanumeric() || letter == '_') && !quoted {
             if !inside {
                 words.push((at, String::new()));
             }
@@ -278,7 +278,7 @@ fn turns_are_found_in_prose_only() {
     assert_eq!(found("the input is no JSON: {error}"), ["is no"]);
     assert_eq!(found("Mend the line; it Stands Twice"), ["mend", "stands twice"]);
     assert_eq!(found("there is no run `{id}`; the token is no longer valid"), [] as [&str; 0]);
-    assert_eq!(found("recommend; amended; `is no` is what was typed"), [] as [&str; 0]);
+    assert_eq!(found("recommend; amended; runs_at_work; `is no` is what was typed"), [] as [&str; 0]);
     assert_eq!(found("it does not fit into memory"), [] as [&str; 0]);
 }
 
