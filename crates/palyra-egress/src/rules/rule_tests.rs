@@ -48,7 +48,7 @@ fn a_wrong_rule_says_what_is_wrong() {
         ("https://api.example/a/../b", "dot segment"),
         ("https://api.example/%2e%2e/b", "dot segment"),
         ("https://bücher.example", "non-ASCII"),
-        ("https://a.example\n", "control character"),
+        ("https://a.example\n", "control or non-ASCII character"),
     ] {
         let error = Rule::parse(given).unwrap_err().to_string();
         assert!(error.contains(said), "{given}: {error}");
