@@ -81,7 +81,7 @@ impl Driver {
             tools: ToolCalls::new(Arc::clone(&tape.progress)),
             shared,
             machine,
-            workspace,
+            workspace: Arc::clone(&workspace),
             tape,
             next_seq: last_seq + 1,
             staged: Vec::new(),
@@ -93,7 +93,7 @@ impl Driver {
             compaction: None,
             judging: None,
             images: Images::default(),
-            flow: Flow::default(),
+            flow: Flow::new(workspace),
             slot: None,
             started_at: None,
         }
@@ -342,10 +342,7 @@ impl Driver {
                 match action {
                     Action::Decide { call_id, tool, arguments } => {
                         let options = &self.shared.options;
-                        let decided = self
-                            .flow
-                            .decide(options, &self.machine, at, &call_id, &tool, &arguments, &self.workspace)
-                            .await;
+                        let decided = self.flow.decide(options, &self.machine, at, &call_id, &tool, &arguments).await;
                         if decided.verdict == ToolVerdict::Deny {
                             // A call that never runs is still one that was asked for.
                             drop(

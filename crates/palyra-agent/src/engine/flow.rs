@@ -23,8 +23,9 @@ use crate::projections;
 const MAX_OFFERED: usize = 100;
 
 /// The index of one run.
-#[derive(Default)]
 pub(super) struct Flow {
+    /// Where its files are.
+    workspace: Arc<Workspace>,
     material: Material,
     begun: bool,
     trusted: usize,
@@ -32,6 +33,11 @@ pub(super) struct Flow {
 }
 
 impl Flow {
+    /// Nothing was read yet.
+    pub(super) fn new(workspace: Arc<Workspace>) -> Self {
+        Self { workspace, material: Material::default(), begun: false, trusted: 0, readings: 0 }
+    }
+
     /// Decides on a proposal. Whatever goes wrong is a denial.
     pub(super) async fn decide(
         &mut self,
@@ -41,7 +47,6 @@ impl Flow {
         call_id: &str,
         tool: &str,
         arguments: &Value,
-        workspace: &Arc<Workspace>,
     ) -> Decided {
         if !machine.spec().lets_use(tool) {
             return beyond_the_agent(call_id, &machine.spec().agent, tool);
@@ -55,11 +60,11 @@ impl Flow {
             Err(error) => return denied(call_id, &error.to_stable()),
         };
         // INVARIANT: nobody is asked about a call that could not be made anyway.
-        if let Err(error) = validated(&registry, found, tool, arguments, workspace).await {
+        if let Err(error) = validated(&registry, found, tool, arguments, &self.workspace).await {
             return denied(call_id, &error.to_stable());
         }
         let declaration = found.declaration();
-        let resource = workspace.resource(&found.resource(arguments));
+        let resource = self.workspace.resource(&found.resource(arguments));
         self.absorb(machine);
         let seen = machine.seen();
         let mut classification = declaration.classification();
