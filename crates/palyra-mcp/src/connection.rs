@@ -36,6 +36,10 @@ const CANCEL_PATIENCE: Duration = Duration::from_millis(50);
 /// So many calls in a row that ran into their deadline without a word from the server end the connection.
 const MAX_SILENT_TIMEOUTS: u32 = 2;
 
+/// How long the probe for the newest revision waits at most. Shorter than the SDK's own limit of ten seconds: a late answer to a probe that the SDK
+/// gave up fails the handshake, one to a probe that the transport gave up is dropped.
+const PROBE_PATIENCE: Duration = Duration::from_secs(5);
+
 /// How long a program may take to be reaped once its output has ended.
 const REAP_PATIENCE: Duration = Duration::from_millis(250);
 
@@ -86,7 +90,7 @@ impl Connection {
             TransportConfig::Stdio(stdio) => {
                 let (process, input, output) =
                     ServerProcess::start(server, stdio, environment).map_err(without_words)?;
-                let patience = options.connect_timeout / 2;
+                let patience = (options.connect_timeout / 2).min(PROBE_PATIENCE);
                 let transport = StdioTransport::new(output, input, options.output_bytes, patience, Arc::clone(&shared));
                 let served = timeout(options.connect_timeout, handler.serve_with_lifecycle(transport, lifecycle)).await;
                 (served, Some(process))
@@ -109,8 +113,8 @@ impl Connection {
                 let failed_because = |reason| McpError::ConnectFailed { server: server.to_string(), reason };
                 let error = match (failed, ending, shared.closed()) {
                     (Ok(Err(_)), _, Some(why)) if why != Closed::EndOfOutput => failed_because(why.reason().to_owned()),
-                    // The program's own error is the best that can be said about it.
-                    (_, Some(ending), _) => failed_because(match last_line(&last_words) {
+                    // The program's own error is the best that can be said about it. After a timeout it may have ended only because we hung up.
+                    (Ok(Err(_)), Some(ending), _) => failed_because(match last_line(&last_words) {
                         Some(line) => format!("{ending}: {line}"),
                         None => ending,
                     }),

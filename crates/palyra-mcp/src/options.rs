@@ -22,7 +22,8 @@ pub struct McpOptions {
 impl Default for McpOptions {
     fn default() -> Self {
         Self {
-            connect_timeout: Duration::from_secs(10),
+            // Package runners take seconds to start what they have; a program that ends or writes something else fails at once.
+            connect_timeout: Duration::from_secs(30),
             list_timeout: Duration::from_secs(20),
             output_bytes: 8 << 20,
             first_backoff: Duration::from_millis(500),

@@ -43,9 +43,31 @@ impl Place {
 
     /// Adds a played server without pins.
     pub(crate) fn add(&self, greeting: &str) -> Arc<McpServer> {
+        self.add_command(
+            env!("CARGO_BIN_EXE_palyra-played-mcp-server"),
+            vec![greeting.to_owned(), self.counter().display().to_string()],
+        )
+    }
+
+    /// Adds a played server that a program in front of it keeps from starting for a while.
+    pub(crate) fn add_delayed(&self, greeting: &str, delay: Duration) -> Arc<McpServer> {
+        let script = format!("sleep {}; exec \"$0\" \"$@\"", delay.as_secs());
+        self.add_command(
+            "/bin/sh",
+            vec![
+                "-c".to_owned(),
+                script,
+                env!("CARGO_BIN_EXE_palyra-played-mcp-server").to_owned(),
+                greeting.to_owned(),
+                self.counter().display().to_string(),
+            ],
+        )
+    }
+
+    fn add_command(&self, command: &str, args: Vec<String>) -> Arc<McpServer> {
         let config = ServerConfig::stdio(StdioConfig {
-            command: env!("CARGO_BIN_EXE_palyra-played-mcp-server").to_owned(),
-            args: vec![greeting.to_owned(), self.counter().display().to_string()],
+            command: command.to_owned(),
+            args,
             env: vec!["PATH".to_owned(), "PLAYED_SECRET".to_owned(), "NOT_SET_AT_ALL".to_owned()],
             cwd: None,
         });

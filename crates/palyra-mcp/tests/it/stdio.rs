@@ -103,7 +103,7 @@ async fn a_server_that_dies_fails_the_call_and_is_started_again() {
     let server = place.pinned("2025").await;
     let died = call(&server, "die", json!({})).await.unwrap_err();
     assert_eq!((died.code().as_str(), died.sent()), ("mcp_server_disconnected", Sent::Perhaps));
-    assert!(died.to_string().contains("exit code 7"), "{died}");
+    assert!(died.to_string().contains("exited with code 7"), "{died}");
     let words = server.status().last_words;
     assert!(words.contains("last words, with the secret [redacted]"), "{words}");
     echo_works(&server).await;
@@ -281,6 +281,15 @@ async fn a_server_that_cannot_be_had_is_left_alone_for_a_while() {
         let status = server.status();
         assert!(status.failures == 1 && status.last_words.contains("played server starts"), "{greeting}: {status:?}");
     }
+}
+
+/// Package runners download what they start. The answers to both handshakes then come at once, long after each was asked for.
+#[tokio::test]
+async fn a_server_that_starts_slowly_is_waited_for() {
+    let place = Place::new(McpOptions { connect_timeout: Duration::from_secs(120), ..options() });
+    let server = place.add_delayed("2025", Duration::from_secs(11));
+    server.list_tools().await.unwrap();
+    assert_eq!(place.starts(), 1);
 }
 
 #[tokio::test]
