@@ -118,6 +118,7 @@ fn decided(turn: u32, call: u32) -> Input {
             source: palyra_flow::SourceNaming::ChosenOtherwise,
             seen: Label::system(),
         },
+        invalid: None,
     }))
 }
 
@@ -128,6 +129,7 @@ fn finished(turn: u32, call: u32) -> Input {
         result: Box::new(CallResult {
             content: format!("content of {call_id}"),
             error: None,
+            failure: None,
             label: Label::system(),
             data: None,
             class: None,
