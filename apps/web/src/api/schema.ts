@@ -1502,7 +1502,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Health of the daemon and of its parts; without a credential only whether it is well. */
+        /** Health of the daemon and of its parts; without a credential only whether it is healthy. */
         get: operations["health"];
         put?: never;
         post?: never;
@@ -1519,7 +1519,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether work can begin, and why not. */
+        /** Readiness: whether the daemon accepts work, and if not, why. */
         get: operations["ready"];
         put?: never;
         post?: never;
@@ -1536,7 +1536,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Numbers for Prometheus; needs the scope `metrics:read`. */
+        /** Metrics for Prometheus; needs the scope `metrics:read`. */
         get: operations["metrics"];
         put?: never;
         post?: never;
@@ -1621,7 +1621,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A response of before; with `stream` it is followed from its beginning. */
+        /** An earlier response; with `stream` it is streamed from its beginning. */
         get: operations["openai.responses.get"];
         put?: never;
         post?: never;
@@ -1640,7 +1640,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Embeddings of the configured server; 501 where there is none. */
+        /** Embeddings from the configured server; 501 if there is none. */
         post: operations["openai.embeddings"];
         delete?: never;
         options?: never;
@@ -1689,10 +1689,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Leads from the address of a form back to its page. */
+        /** Redirects from a form's address to its page. */
         get: operations["canvas.page.back"];
         put?: never;
-        /** Takes the forms of a canvas's page. */
+        /** Submits a form of a canvas page. */
         post: operations["canvas.page.act"];
         delete?: never;
         options?: never;
@@ -1709,7 +1709,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Any command as an envelope. A refused command is an answer too: look at `ok`. */
+        /** Any command as an envelope. A refused command is also answered with 200: check `ok`. */
         post: operations["acp.command"];
         delete?: never;
         options?: never;
@@ -2221,8 +2221,12 @@ export interface components {
             agent?: components["schemas"]["RunAgentView"] | null;
             /** @description What the run set out to do outside the workspace. */
             envelope?: components["schemas"]["IntentView"][];
+            /** @description The planner's list of steps, as it stands now. */
+            plan?: components["schemas"]["PlanStepView"][];
             /** @description Net file changes, by path. */
             changes: components["schemas"]["FileChangeView"][];
+            /** @description Calls that the run proposed and that were not made: refused, given up, or impossible as they were. */
+            not_run?: components["schemas"]["CallNotRunView"][];
             /** @description Questions that wait for a person, oldest first. */
             pending_approvals: components["schemas"]["ApprovalView"][];
             /** @description What the model consumed. */
@@ -2247,6 +2251,13 @@ export interface components {
             /** @description Where the effect goes, as far as it was named. */
             destinations?: string[];
         };
+        /** @description One step of a run's plan. The model wrote it, knowing all that it had read. */
+        PlanStepView: {
+            /** @description What to do. */
+            text: string;
+            /** @description How far it is: `pending`, `in_progress` or `done`. */
+            status: string;
+        };
         /** @description One file that a run changed, from before its first change to after its last. */
         FileChangeView: {
             /** @description Path inside the workspace. */
@@ -2260,6 +2271,45 @@ export interface components {
         };
         /** @enum {string} */
         FileChangeKind: "created" | "modified" | "deleted";
+        /** @description A call that a run proposed and that was not made. */
+        CallNotRunView: {
+            /** @description The call. */
+            call_id: string;
+            /** @description The tool. */
+            tool: string;
+            /** @description Its arguments; absent if they could not be read. */
+            arguments?: unknown;
+            /** @description Why it was not made; the code says whether it was refused. */
+            error: components["schemas"]["StableErrorEnvelope"];
+        };
+        /** @description The error that HTTP, gRPC, WebSocket and `--output json` all carry. */
+        StableErrorEnvelope: {
+            /** @description Stable snake_case code with a page in `docs/errors/`. */
+            code: string;
+            /** @description What happened, for a person, in one line. */
+            message: string;
+            /** @description What kind of failure it is. */
+            category: components["schemas"]["ErrorCategory"];
+            /** @description Whether the same request may succeed later. */
+            retryable: boolean;
+            /** @description What to do about it. */
+            recovery_hint?: string | null;
+            /** @description Structured facts for programs. Boxed, so that a `Result` with this error stays small. */
+            details?: unknown;
+            /** @description Fields that failed validation. */
+            validation_errors?: components["schemas"]["FieldError"][];
+        };
+        /** @enum {string} */
+        ErrorCategory: "auth" | "validation" | "policy" | "not_found" | "conflict" | "dependency" | "availability" | "internal";
+        /** @description One field that failed validation. */
+        FieldError: {
+            /** @description Path of the field, such as `run.max_turns`. */
+            field: string;
+            /** @description Stable snake_case code. */
+            code: string;
+            /** @description What is wrong, for a person. */
+            message: string;
+        };
         /** @description One question, and its answer when there is one. */
         ApprovalView: {
             /** @description The approval. */
@@ -2350,7 +2400,16 @@ export interface components {
              * @description Tokens the model wrote.
              */
             output_tokens: number;
+            /** @description What that cost, in millionths of a US dollar; absent where nothing is known of it. */
+            cost?: components["schemas"]["MicroUsd"] | null;
+            /** @description Whether a price or a count was not known, so that `cost` is the most that it can have been. */
+            cost_assumed?: boolean;
         };
+        /**
+         * Format: uint64
+         * @description An amount in millionths of a US dollar. Stored and sent as that whole number; shown to people as `$0.001234`.
+         */
+        MicroUsd: number;
         /** @description Where a run's time went, in milliseconds. */
         RunTimings: {
             /**
@@ -2374,11 +2433,6 @@ export interface components {
              */
             waiting_ms: number;
         };
-        /**
-         * Format: uint64
-         * @description An amount in millionths of a US dollar. Stored and sent as that whole number; shown to people as `$0.001234`.
-         */
-        MicroUsd: number;
         /** @description What came of one call. */
         ClientResultParams: {
             /** @description The call. */
@@ -2435,6 +2489,16 @@ export interface components {
              */
             tokens: number;
             /**
+             * @description The model that answered, or would.
+             * @default
+             */
+            model: string;
+            /**
+             * @description Whether a language model answered. The offline planner reads no descriptions of tools, so none are counted for it.
+             * @default true
+             */
+            language_model: boolean;
+            /**
              * Format: uint64
              * @description How many the provider counted itself, where it told.
              */
@@ -2452,10 +2516,16 @@ export interface components {
             segments: components["schemas"]["ContextSegmentView"][];
             /** @description What the summary among the parts stands for, oldest first, if it was asked for. */
             originals?: components["schemas"]["ContextSegmentView"][];
+            /** @description The tools that the model was told about, in the order of the request. */
+            offered_tools?: components["schemas"]["OfferedToolView"][];
+            /** @description Names of tools that it could have searched for. */
+            deferred_tools?: string[];
+            /** @description What the request costs on each wire; empty if no language model answered. */
+            wires?: components["schemas"]["WireCostView"][];
         };
         /** @description One part of a context. */
         ContextSegmentView: {
-            /** @description What it is: `tools`, `instructions`, `agent`, `history`, `user`, `assistant`, `tool_result`, `verdict` or `summary`. */
+            /** @description What it is: `tools`, `instructions`, `project`, `surroundings`, `agent`, `history`, `user`, `assistant`, `tool_result`, `verdict` or `summary`. */
             kind: string;
             /** @description Where it comes from, such as a file or a tool. */
             source: string;
@@ -2466,8 +2536,65 @@ export interface components {
             tokens: number;
             /** @description How far it may be trusted and shown. */
             label?: components["schemas"]["Label"] | null;
-            /** @description What the model read; empty for tools. */
+            /** @description What the model read; for tools, their names. */
             text: string;
+        };
+        /** @description A tool that a model was told about. */
+        OfferedToolView: {
+            /** @description Its name. */
+            name: string;
+            /**
+             * Format: uint32
+             * @description About how many tokens its description takes.
+             */
+            tokens: number;
+            /** @description Whether every run is told about it. */
+            core: boolean;
+        };
+        /** @description Tokens of a request on one wire, by what they are for, counted with the vocabulary `o200k_base`. */
+        WireCostView: {
+            /** @description The wire: `chat`, `responses`, `anthropic`, `gemini` or `ollama`. */
+            wire: string;
+            /**
+             * Format: uint64
+             * @description Palyra's instructions, and what stands around every request.
+             */
+            system: number;
+            /**
+             * Format: uint64
+             * @description Tools that every run is offered.
+             */
+            core_tools: number;
+            /**
+             * Format: uint64
+             * @description Tools of servers, skills and clients, and those that the run came to need.
+             */
+            extra_tools: number;
+            /**
+             * Format: uint64
+             * @description Project files, the run's surroundings, the operator's instructions for the agent.
+             */
+            project: number;
+            /**
+             * Format: uint64
+             * @description Earlier exchanges of the session.
+             */
+            history: number;
+            /**
+             * Format: uint64
+             * @description The task.
+             */
+            task: number;
+            /**
+             * Format: uint64
+             * @description Everything that followed it.
+             */
+            steps: number;
+            /**
+             * Format: uint64
+             * @description All of it.
+             */
+            total: number;
         };
         /** @description Outcome of feeding a run's tape to the run machine again. */
         ReplayReport: {
@@ -2554,34 +2681,6 @@ export interface components {
         AuxiliaryTaskKind: "summary" | "recall_search" | "classification" | "extraction" | "objective_judge" | "vision";
         /** @enum {string} */
         AuxiliaryTaskState: "pending" | "running" | "succeeded" | "failed" | "cancelled";
-        /** @description The error that HTTP, gRPC, WebSocket and `--output json` all carry. */
-        StableErrorEnvelope: {
-            /** @description Stable snake_case code with a page in `docs/errors/`. */
-            code: string;
-            /** @description What happened, for a person, in one line. */
-            message: string;
-            /** @description What kind of failure it is. */
-            category: components["schemas"]["ErrorCategory"];
-            /** @description Whether the same request may succeed later. */
-            retryable: boolean;
-            /** @description What to do about it. */
-            recovery_hint?: string | null;
-            /** @description Structured facts for programs. Boxed, so that a `Result` with this error stays small. */
-            details?: unknown;
-            /** @description Fields that failed validation. */
-            validation_errors?: components["schemas"]["FieldError"][];
-        };
-        /** @enum {string} */
-        ErrorCategory: "auth" | "validation" | "policy" | "not_found" | "conflict" | "dependency" | "availability" | "internal";
-        /** @description One field that failed validation. */
-        FieldError: {
-            /** @description Path of the field, such as `run.max_turns`. */
-            field: string;
-            /** @description Stable snake_case code. */
-            code: string;
-            /** @description What is wrong, for a person. */
-            message: string;
-        };
         /** @description A page of tasks. */
         ListAuxiliaryResponse: {
             /** @description The newest first. */
@@ -3328,7 +3427,7 @@ export interface components {
             plugin_id: string;
             /**
              * Format: int32
-             * @description Lower ones are asked first.
+             * @description Lower ones run first.
              */
             order: number;
             /**
@@ -3438,7 +3537,7 @@ export interface components {
         };
         /** @description How a call that is under way gets on. */
         CallProgress: {
-            /** @description The call it is about. */
+            /** @description The call it is about: a tool call, or [`MODEL_CALL`]. */
             call_id: string;
             /**
              * Format: uint8
@@ -3800,7 +3899,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description Why it was not done. */
+        /** @description Why the request failed. */
         Refusal: {
             headers: {
                 [name: string]: unknown;
@@ -3809,7 +3908,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorResponse"];
             };
         };
-        /** @description Why it was not done, in OpenAI's shape. */
+        /** @description Why the request failed, in OpenAI's format. */
         OpenAiRefusal: {
             headers: {
                 [name: string]: unknown;
@@ -3883,7 +3982,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -3938,7 +4037,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -4061,7 +4160,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -4110,7 +4209,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -4159,7 +4258,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -4292,7 +4391,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -4341,7 +4440,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -4431,7 +4530,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -4477,7 +4576,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -4523,7 +4622,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -4614,7 +4713,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -4667,7 +4766,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -4760,7 +4859,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -4875,7 +4974,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -4924,7 +5023,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -4970,7 +5069,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -5021,7 +5120,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -5072,7 +5171,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -5121,7 +5220,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -5172,7 +5271,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -5260,7 +5359,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -5306,7 +5405,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -5398,7 +5497,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -5523,7 +5622,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -5662,7 +5761,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -5764,7 +5863,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -5858,7 +5957,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -6046,7 +6145,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -6128,7 +6227,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -6191,7 +6290,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -6243,7 +6342,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -6324,7 +6423,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -6420,7 +6519,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -6510,7 +6609,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -6635,7 +6734,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -6689,7 +6788,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -6753,7 +6852,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -6839,7 +6938,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -6935,7 +7034,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -6981,7 +7080,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -7036,7 +7135,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -7085,7 +7184,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -7181,7 +7280,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -7271,7 +7370,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -7330,7 +7429,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -7376,7 +7475,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -7425,7 +7524,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -7474,7 +7573,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -7523,7 +7622,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -7569,7 +7668,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -7630,7 +7729,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -7721,7 +7820,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -7772,7 +7871,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -7821,7 +7920,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -7868,7 +7967,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -7952,7 +8051,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -7969,7 +8068,7 @@ export interface operations {
                     plugin_id: string;
                     /**
                      * Format: int32
-                     * @description Lower ones are asked first; 0 when left out.
+                     * @description Lower ones run first; 0 when left out.
                      * @default 0
                      */
                     order?: number;
@@ -8020,7 +8119,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path: {
@@ -8101,7 +8200,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -8386,7 +8485,7 @@ export interface operations {
             header?: {
                 /** @description The same key with the same request gives the stored answer instead of a second effect. */
                 "Idempotency-Key"?: string;
-                /** @description The request is refused if what it changes is no longer at this version. */
+                /** @description The request is refused if its target is no longer at this version. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -8433,7 +8532,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description So it is. */
+            /** @description OK. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8468,7 +8567,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description So it is. */
+            /** @description OK. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8491,7 +8590,7 @@ export interface operations {
             500: components["responses"]["Refusal"];
             501: components["responses"]["Refusal"];
             502: components["responses"]["Refusal"];
-            /** @description It cannot. */
+            /** @description Not ready. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8511,7 +8610,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The numbers. */
+            /** @description The metrics. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8628,7 +8727,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request with the same key is the same run. */
+                /** @description The same request with the same key returns the same run. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -8637,7 +8736,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description `palyra` is the configured one. */
+                    /** @description `palyra` is the configured model. */
                     model: string;
                     messages: {
                         /** @enum {unknown} */
@@ -8662,7 +8761,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done, or with `stream` under way. */
+            /** @description The answer, or with `stream` its events. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8707,7 +8806,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same request with the same key is the same run. */
+                /** @description The same request with the same key returns the same run. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -8716,7 +8815,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description `palyra` is the configured one. */
+                    /** @description `palyra` is the configured model. */
                     model: string;
                     input: string | Record<string, never>[];
                     instructions?: string | null;
@@ -8734,7 +8833,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done, or with `stream` under way. */
+            /** @description The answer, or with `stream` its events. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8786,7 +8885,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done, or with `stream` under way. */
+            /** @description The answer, or with `stream` its events. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8903,7 +9002,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The link is not known or no longer good; nobody learns which. */
+            /** @description The link is unknown or expired; the answer does not say which. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8922,7 +9021,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The canvas changed meanwhile. */
+            /** @description The canvas has changed in the meantime. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8940,7 +9039,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The form is encoded in a way that is not taken. */
+            /** @description The form's encoding is not supported. */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -8949,7 +9048,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description A value does not fit its field. */
+            /** @description A value is invalid for its field. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8967,7 +9066,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description A defect of the daemon. */
+            /** @description An internal error of the daemon. */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -8976,7 +9075,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The daemon cannot take it now. */
+            /** @description The daemon is not accepting work now. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9018,7 +9117,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The link is not known or no longer good; nobody learns which. */
+            /** @description The link is unknown or expired; the answer does not say which. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9037,7 +9136,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The canvas changed meanwhile. */
+            /** @description The canvas has changed in the meantime. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9055,7 +9154,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The form is encoded in a way that is not taken. */
+            /** @description The form's encoding is not supported. */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -9064,7 +9163,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description A value does not fit its field. */
+            /** @description A value is invalid for its field. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9082,7 +9181,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description A defect of the daemon. */
+            /** @description An internal error of the daemon. */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -9091,7 +9190,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The daemon cannot take it now. */
+            /** @description The daemon is not accepting work now. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9113,7 +9212,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The page is where it was. */
+            /** @description The page is at its previous address. */
             303: {
                 headers: {
                     [name: string]: unknown;
@@ -9129,7 +9228,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The link is not known or no longer good; nobody learns which. */
+            /** @description The link is unknown or expired; the answer does not say which. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9148,7 +9247,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The canvas changed meanwhile. */
+            /** @description The canvas has changed in the meantime. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9166,7 +9265,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The form is encoded in a way that is not taken. */
+            /** @description The form's encoding is not supported. */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -9175,7 +9274,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description A value does not fit its field. */
+            /** @description A value is invalid for its field. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9193,7 +9292,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description A defect of the daemon. */
+            /** @description An internal error of the daemon. */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -9202,7 +9301,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The daemon cannot take it now. */
+            /** @description The daemon is not accepting work now. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9237,7 +9336,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was taken; the page is where it was. */
+            /** @description Accepted; the page is at its previous address. */
             303: {
                 headers: {
                     [name: string]: unknown;
@@ -9253,7 +9352,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The link is not known or no longer good; nobody learns which. */
+            /** @description The link is unknown or expired; the answer does not say which. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9272,7 +9371,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The canvas changed meanwhile. */
+            /** @description The canvas has changed in the meantime. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9290,7 +9389,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The form is encoded in a way that is not taken. */
+            /** @description The form's encoding is not supported. */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -9299,7 +9398,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description A value does not fit its field. */
+            /** @description A value is invalid for its field. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9317,7 +9416,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description A defect of the daemon. */
+            /** @description An internal error of the daemon. */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -9326,7 +9425,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The daemon cannot take it now. */
+            /** @description The daemon is not accepting work now. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9433,7 +9532,7 @@ export interface operations {
                 progress?: boolean;
             };
             header?: {
-                /** @description The last position that was seen; the stream goes on after it. */
+                /** @description The last position that was seen; the stream continues after it. */
                 "Last-Event-ID"?: string;
             };
             path: {
