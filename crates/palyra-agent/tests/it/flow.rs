@@ -121,7 +121,7 @@ async fn once_untrusted_text_was_read_only_what_was_meant_goes_without_a_questio
     let run = bench.engine.create_run(bench.task("Tell Ada what the mail says")).await.unwrap();
     let asked = waiting(&bench, run.run_id).await;
     assert_eq!(asked.tool, DELETE);
-    assert!(asked.reason.contains("set out to do"), "{}", asked.reason);
+    assert!(asked.reason.contains("is not part of its stated intent"), "{}", asked.reason);
     assert_eq!(sent(&outbox).len(), 1);
     let details = bench.engine.run_details(run.run_id).await.unwrap();
     assert_eq!(details.envelope.iter().map(|intent| intent.tool.as_str()).collect::<Vec<_>>(), [SEND]);

@@ -103,7 +103,7 @@ async fn a_server_that_dies_fails_the_call_and_is_started_again() {
     let server = place.pinned("2025").await;
     let died = call(&server, "die", json!({})).await.unwrap_err();
     assert_eq!((died.code().as_str(), died.sent()), ("mcp_server_disconnected", Sent::Perhaps));
-    assert!(died.to_string().contains("exit code 7"), "{died}");
+    assert!(died.to_string().contains("exited with code 7"), "{died}");
     let words = server.status().last_words;
     assert!(words.contains("last words, with the secret [redacted]"), "{words}");
     echo_works(&server).await;
