@@ -1,7 +1,7 @@
-//! Texts that people read contain none of the turns that this project has edited out.
+//! User-visible texts contain none of the phrases on a list of banned ones.
 //!
-//! Looked at are string literals of product sources, reasons in the shipped policies, error pages and the generated reference, which holds the
-//! help texts of all commands and the descriptions of all settings. The list names clear offenders only; taste is left to reviews.
+//! Scans string literals in product sources, reasons in the shipped policies, error pages and the generated reference, which contains all help
+//! texts and descriptions of settings. The list names clear offenders only; style is left to reviews.
 
 use std::fs;
 use std::path::{Path, PathBuf};
