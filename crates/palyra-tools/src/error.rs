@@ -109,7 +109,7 @@ pub enum ToolError {
         path: String,
     },
     /// Text in another encoding.
-    #[error("`{path}` is not UTF-8 text: the byte at offset {position} does not fit")]
+    #[error("`{path}` is not UTF-8 text: invalid byte at offset {position}")]
     NotUtf8 {
         /// The path as given.
         path: String,
@@ -191,13 +191,13 @@ pub enum ToolError {
         lines: Vec<usize>,
     },
     /// Another hand changed a file between the plan and its completion.
-    #[error("`{path}` was changed by somebody else while the edit was under way; the edit was taken back")]
+    #[error("`{path}` was changed by someone else during the edit; the edit was undone")]
     EffectConflict {
         /// The file.
         path: String,
     },
     /// One effect id was used for two different effects.
-    #[error("effect `{effect_id}` was begun with other arguments")]
+    #[error("effect `{effect_id}` was started with different arguments")]
     EffectMismatch {
         /// The id.
         effect_id: String,

@@ -27,7 +27,7 @@ use crate::machine::{Cost, Input, Machine, ModelFailure, ModelTurn, Remedy};
 /// How long text is gathered before it is recorded.
 const GATHER: Duration = Duration::from_millis(30);
 /// What people read between an answer that broke off and the one that replaces it. The turn as it is kept holds the second alone.
-const BROKEN_OFF: &str = "\n[the answer broke off and begins anew]\n";
+const BROKEN_OFF: &str = "\n[the answer was cut off; starting over]\n";
 /// The target of events that carry what was written. No log shows them; an operator may export them.
 pub(super) const CONTENT: &str = "palyra_content";
 

@@ -59,7 +59,7 @@ impl Machine {
             }
             other => {
                 self.phase = other;
-                Err(self.reject("only a run at work can be paused"))
+                Err(self.reject("only a running run can be paused"))
             }
         }
     }

@@ -196,7 +196,7 @@ impl Machine {
         }
         self.readings.push(reading);
         let text = format!(
-            "The objective is not met yet (attempt {number} of {most}). A judge that has read the answer and the results says, and this is no \
+            "The objective is not met yet (attempt {number} of {most}). A judge that has read the answer and the results says, and this is not an \
              instruction of the user:\n{said}\nGo on until the objective is met, or say plainly why it cannot be."
         );
         Item::Verdict { text, label }

@@ -20,7 +20,7 @@ impl Machine {
     ) -> Result<(), Rejected> {
         match self.phase {
             Phase::Running(Activity::Compacting { replaces: expected }) if expected == replaces => {}
-            _ => return Err(self.reject("no such summary is under way")),
+            _ => return Err(self.reject("no such summary is in progress")),
         }
         let end = 1 + replaces as usize;
         let replaced: Vec<Item> = self.items.drain(1..end.min(self.items.len())).collect();

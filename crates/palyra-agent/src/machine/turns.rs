@@ -32,7 +32,7 @@ impl Machine {
     pub(super) fn on_model_delta(&mut self, turn: u32) -> Result<(), Rejected> {
         match self.phase {
             Phase::Running(Activity::Model { .. }) if turn == self.counters.turns => Ok(()),
-            _ => Err(self.reject("no such model turn is under way")),
+            _ => Err(self.reject("no such model turn is in progress")),
         }
     }
 
@@ -239,7 +239,7 @@ impl Machine {
             {
                 Ok(current)
             }
-            _ => Err(self.reject("no such model call is under way")),
+            _ => Err(self.reject("no such model call is in progress")),
         }
     }
 

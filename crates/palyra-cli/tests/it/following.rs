@@ -259,7 +259,7 @@ fn whoever_attached_leaves_with_ctrl_c_and_the_run_goes_on() {
     daemon.wait_for("/tape");
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
     let ran = Ran::from(child.wait_with_output().unwrap());
-    assert!(ran.err.contains("left; the run goes on: palyra runs attach"), "{}", ran.err);
+    assert!(ran.err.contains("detached; the run continues: palyra runs attach"), "{}", ran.err);
     assert!(daemon.requests().iter().all(|(line, _)| !line.contains("/abort")));
 }
 

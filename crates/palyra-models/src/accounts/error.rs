@@ -72,7 +72,7 @@ impl ToStableError for AccountsError {
             Self::File { .. } => StableErrorEnvelope::new("models_file_unusable", ErrorCategory::Validation, message)
                 .hint("check the path, its permissions and the free space"),
             Self::Invalid { .. } => StableErrorEnvelope::new("models_file_invalid", ErrorCategory::Validation, message)
-                .hint("mend the line; docs/models.md shows the whole form of models.toml"),
+                .hint("fix the line; docs/models.md shows the whole form of models.toml"),
             Self::UnknownProvider { .. } => {
                 StableErrorEnvelope::new("model_provider_not_found", ErrorCategory::NotFound, message)
                     .hint("see `palyra models list` and `palyra models discover`")

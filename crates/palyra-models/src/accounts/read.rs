@@ -212,7 +212,7 @@ impl Reader<'_> {
                 let kind = AuxiliaryTaskKind::parse(name).map_err(|error| {
                     self.wrong(
                         &at,
-                        format!("is no kind of task: {error}{}", did_you_mean(suggest(name, known).as_deref())),
+                        format!("is not a kind of task: {error}{}", did_you_mean(suggest(name, known).as_deref())),
                     )
                 })?;
                 routes.tasks.insert(kind, self.route(&at, providers)?);

@@ -1,7 +1,7 @@
 //! One answer, read as it arrives.
 //!
 //! What the body is, is seen from its first character and not believed from its content type: servers get the header wrong in both
-//! directions, and some ignore that streaming was asked for. What cannot be the beginning of an answer at all is no model server.
+//! directions, and some ignore that streaming was asked for. What cannot be the beginning of an answer at all is not a model server.
 //!
 //! INVARIANT: the answer ends with `Finished` or with an error. A connection that ends before the server said that the model
 //! stopped is an error, however much had arrived.
@@ -265,16 +265,16 @@ impl<D: Decode> Answer<D> {
         };
         if !packing.is_empty() {
             let line = format!(
-                "`{server}` packed its answer (`{packing}`), which nobody asked for; check the base URL and what stands in front of the server"
+                "`{server}` compressed its answer (`{packing}`) although that was not requested; check the base URL and any proxy in front of the server"
             );
             return ModelError::new(ModelErrorClass::Permanent, line);
         }
         let what = match (first, self.content_type.as_str()) {
             (b'<', _) => "a web page".to_owned(),
-            (_, "") => "something that is no answer of a model".to_owned(),
+            (_, "") => "something other than a model answer".to_owned(),
             (_, content_type) => format!("`{content_type}`"),
         };
-        let line = format!("`{server}` is no model server: it answered with {what}; check the base URL");
+        let line = format!("`{server}` is not a model server: it answered with {what}; check the base URL");
         ModelError::new(ModelErrorClass::Permanent, line)
     }
 }

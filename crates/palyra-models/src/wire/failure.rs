@@ -83,7 +83,7 @@ pub(super) fn from_status(
         ModelErrorClass::Permanent
             if is_page || (matches!(status, 404 | 405) && !is_about_models(&refusal, is_json)) =>
         {
-            format!("`{server}` is no model server, or its path is wrong ({status}): {said}; check the base URL")
+            format!("`{server}` is not a model server, or its path is wrong ({status}): {said}; check the base URL")
         }
         _ => format!("the model server answered {status}: {said}"),
     };

@@ -98,13 +98,13 @@ fn the_mistakes_of_people_get_a_line_that_says_what_to_do() {
             404,
             "<html><h1>Not Found</h1></html>",
             Class::Permanent,
-            "`https://h/v1` is no model server, or its path is wrong (404): a web page; check the base URL",
+            "`https://h/v1` is not a model server, or its path is wrong (404): a web page; check the base URL",
         ),
         (
             404,
             r#"{"detail":"Not Found"}"#,
             Class::Permanent,
-            "`https://h/v1` is no model server, or its path is wrong (404): Not Found; check the base URL",
+            "`https://h/v1` is not a model server, or its path is wrong (404): Not Found; check the base URL",
         ),
         (502, "<html>\u{fffd}bad gateway", Class::Transient, "the model server answered 502: a web page"),
     ];

@@ -12,5 +12,5 @@ pub(crate) fn parse(data: &str) -> Result<Value, ModelError> {
 
 /// The error for JSON that has nothing of what this kind of server sends: most likely it is another kind of server.
 pub(crate) fn no_part_of(what: &str) -> ModelError {
-    ModelError::malformed(format!("the server sent JSON that is no {what}; check the base URL"))
+    ModelError::malformed(format!("the server sent JSON that is not the expected {what}; check the base URL"))
 }

@@ -152,7 +152,7 @@ impl Transport {
         let whole = answer.whole(MAX_LIST).await.map_err(|error| self.mask.clean(error))?;
         serde_json::from_slice(&whole).map_err(|_| {
             let server = self.base.shown();
-            let line = format!("`{server}` is no model server: it did not answer with JSON; check the base URL");
+            let line = format!("`{server}` is not a model server: it did not answer with JSON; check the base URL");
             ModelError::new(ModelErrorClass::Permanent, line)
         })
     }

@@ -102,7 +102,8 @@ async fn what_is_no_model_server_is_said_to_be_none() {
     for (what, reply) in table {
         let (server, provider) = pair(vec![reply.clone()]);
         let error = answer(&provider).await.unwrap_err();
-        let line = format!("`{}` is no model server: it answered with {what}; check the base URL", server.base_url());
+        let line =
+            format!("`{}` is not a model server: it answered with {what}; check the base URL", server.base_url());
         assert_eq!((error.class, error.message), (Class::Permanent, line));
     }
 }

@@ -147,13 +147,13 @@ fn faults() -> Vec<(&'static str, Duration, Reply, Outcome)> {
             "an answer that is packed",
             PATIENT,
             Reply::raw(GZIPPED).header("content-encoding", "gzip"),
-            Outcome::Fails(Class::Permanent, None, "packed its answer (`gzip`), which nobody asked for"),
+            Outcome::Fails(Class::Permanent, None, "compressed its answer (`gzip`) although that was not requested"),
         ),
         (
             "an answer that is packed and does not say so",
             PATIENT,
             Reply::raw(GZIPPED),
-            Outcome::Fails(Class::Permanent, None, "packed its answer (`gzip`), which nobody asked for"),
+            Outcome::Fails(Class::Permanent, None, "compressed its answer (`gzip`) although that was not requested"),
         ),
         (
             "a refusal that is packed",

@@ -21,7 +21,7 @@ use crate::error::CliError;
 use crate::launcher;
 
 const EXAMPLES: &str = "\
-A run asks before an effect that you did not clearly request, above all when text that somebody
+A run asks before an effect that you did not clearly request, above all when text that someone
 else wrote, or the model itself, chose where the effect goes. The question names the value, its
 source and the sentence it was found in. Ask yourself whether *you* would have chosen that value.
 
@@ -37,7 +37,7 @@ Examples:
   palyra approvals decide 4P5Q allow                   this call, once
   palyra approvals decide 4P5Q allow --scope session   and calls like it in this session
   palyra approvals watch                               answer questions of all runs as they come
-  palyra approvals patterns                            what you agreed to for longer
+  palyra approvals patterns                            what you allowed for longer
   palyra approvals revoke 4P5Q                         take that back";
 
 /// What to do with approvals.

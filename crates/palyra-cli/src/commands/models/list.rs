@@ -36,7 +36,7 @@ pub(super) async fn execute(arguments: &ListArguments, context: &Context) -> Res
 fn routed(status: Option<&ModelsStatusResponse>, context: &Context) -> Result<ExitCode, CliError> {
     let console = &context.console;
     for problem in status.iter().flat_map(|status| status.problem.iter().chain(&status.prices_problem)) {
-        console.remark(&format!("note: the daemon goes on with what the file said before: {}", problem.message));
+        console.remark(&format!("note: the daemon still uses the previous version of the file: {}", problem.message));
     }
     let files = super::Files::read(context)?;
     let models = listed(&files.accounts);

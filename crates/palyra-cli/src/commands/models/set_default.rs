@@ -75,7 +75,7 @@ pub(super) async fn execute(arguments: &SetDefaultArguments, context: &Context) 
         Running::Nobody => "note: to try it: palyra models test",
         Running::Uses => "note: the running daemon uses it from now on, without a restart; to try it: palyra models test",
         Running::DoesNot => {
-            "note: the running daemon has not taken it over; `palyra daemon status` says why. It has the environment of its start: if the key was set later, run `palyra daemon stop` and the next command starts it anew"
+            "note: the running daemon does not use it yet; `palyra daemon status` says why. It has the environment it was started with: if the key was set later, run `palyra daemon stop`, and the next command starts it again"
         }
     });
     Ok(ExitCode::Ok)

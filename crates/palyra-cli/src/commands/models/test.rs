@@ -70,7 +70,7 @@ async fn simple(files: &super::Files, context: &Context) -> Result<ExitCode, Cli
     let info = selection.provider.describe();
     if !info.is_language_model {
         context.console.line(&selection.reason)?;
-        context.console.remark("there is nothing to test; `palyra models discover` shows what you could use");
+        context.console.remark("no model is configured; `palyra models discover` shows what you could use");
         return Ok(ExitCode::Ok);
     }
     // The server may have to say itself which model it has.

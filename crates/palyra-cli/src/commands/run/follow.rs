@@ -170,7 +170,7 @@ impl Follower<'_> {
         let console = &self.context.console;
         self.live.end_line()?;
         if self.options.on_interrupt == OnInterrupt::Leave {
-            console.remark(&format!("left; the run goes on: palyra runs attach {}", self.run_id));
+            console.remark(&format!("detached; the run continues: palyra runs attach {}", self.run_id));
             return Ok(Interrupted::Leave);
         }
         if self.cancelling == Cancelling::Asked {
@@ -202,9 +202,9 @@ impl Follower<'_> {
     fn lost(&mut self, error: ClientError) -> CliError {
         if error.is_connection_trouble() {
             let id = self.run_id;
-            self.context
-                .console
-                .remark(&format!("the run is not lost; it goes on when the daemon does: palyra runs attach {id}"));
+            self.context.console.remark(&format!(
+                "the run is not lost; it continues when the daemon runs again: palyra runs attach {id}"
+            ));
         }
         error.into()
     }

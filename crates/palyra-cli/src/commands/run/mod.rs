@@ -86,7 +86,7 @@ pub(crate) struct RunArguments {
     /// Stop after this many seconds of work; time spent waiting for you does not count
     #[arg(long, value_name = "SECONDS", value_parser = numbers::at_least::<u64>(1))]
     wall_clock: Option<u64>,
-    /// What must be achieved before the run may end: a judge checks each answer, and the run goes on until it is met
+    /// What must be achieved before the run may end: a judge checks each answer, and the run continues until it is met
     #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     objective: Option<String>,
     /// How many answers are judged before the last one is accepted as it is [default: 3]

@@ -9,7 +9,7 @@ use crate::error::CliError;
 /// How questions are answered.
 #[derive(Debug, Args)]
 pub(crate) struct QuestionArguments {
-    /// Without a terminal to ask at, wait until somebody answers elsewhere instead of ending with exit code 6
+    /// Without a terminal to ask at, wait until someone answers elsewhere instead of ending with exit code 6
     #[arg(long)]
     wait: bool,
     /// When the run asks before it acts: `deny` refuses every question, `ask-tty` insists on a terminal

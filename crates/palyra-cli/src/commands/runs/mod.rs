@@ -39,7 +39,7 @@ pub(crate) enum RunsCommand {
     List(list::ListArguments),
     /// Show one run: its outcome, answer, declared effects, file changes, time and cost
     Show(RunArgument),
-    /// Follow a run to its end, as `palyra run` does; Ctrl-C leaves and the run goes on
+    /// Follow a run to its end, as `palyra run` does; Ctrl-C detaches and the run continues
     Attach(attach::AttachArguments),
     /// Print a run's events, one per line
     Tape(tape::TapeArguments),

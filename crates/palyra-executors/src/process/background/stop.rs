@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::status::{ProcessInput, report};
 use crate::process::Processes;
 
-/// Ends a background process and everything it started, and says what it changed in the workspace. Stopping what has ended is no error.
+/// Ends a background process and everything it started, and says what it changed in the workspace. Stopping a process that has ended is not an error.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "its shape is the schema; reading is shared with palyra.process.status")]

@@ -46,7 +46,7 @@ fn mistakes() -> Vec<Mistake> {
             replies: vec![Reply::raw("<html>hello</html>").content_type("text/html")],
             code: "model_request_rejected",
             exit: 7,
-            line: &["is no model server: it answered with a web page; check the base URL", "`palyra models test`"],
+            line: &["is not a model server: it answered with a web page; check the base URL", "`palyra models test`"],
         },
         Mistake {
             name: "an empty answer",
