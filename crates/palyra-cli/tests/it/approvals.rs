@@ -194,7 +194,7 @@ fn watching_for_people() {
         }
         seen
     };
-    let asked = until("agree to: ");
+    let asked = until("allow: ");
     assert!(
         asked.starts_with(&format!("{}  asked 2026-11-14 23:46:40 UTC by run {}\n", approval_id(), run_id())),
         "{asked}"
