@@ -6,13 +6,11 @@
 
 use std::time::Duration;
 
-use palyra_common::{
-    ApprovalDecision, ApprovalId, ApprovalSubject, Digest, ErrorCategory, RunId, TerminationReason, Timestamp,
-};
+use palyra_common::{ApprovalDecision, ApprovalId, ApprovalSubject, Digest, RunId, TerminationReason, Timestamp};
 
 use super::action::{Action, ApprovalRequest, Question};
 use super::input::CallFacts;
-use super::round::Refusal;
+use super::round::{NotRun, Refusal};
 use super::state::{Call, CallState, Ending, MoneyQuestion, Phase, ToolRound};
 use super::turns::detail;
 use super::{Machine, Rejected};
@@ -130,21 +128,21 @@ impl Machine {
             (_, Question::RunAgain) => {
                 let message =
                     "outcome unknown: the daemon stopped while this ran; a person decided not to run it again";
-                let refusal = Refusal::new("outcome_unknown", ErrorCategory::Dependency, message.to_owned());
+                let refusal = Refusal::new(NotRun::OutcomeUnknown, message);
                 self.refuse(index, refusal, out)
             }
             (ApprovalDecision::Deny, Question::MayItRun) => {
                 let refusal = Refusal {
                     told: "a person refused this call; do not propose it again".to_owned(),
-                    ..not_approved("approval_denied", "a person refused it")
+                    ..Refusal::new(NotRun::ApprovalDenied, "a person refused it")
                 };
                 self.refuse(index, refusal, out)
             }
             (ApprovalDecision::Timeout, Question::MayItRun) => {
-                self.refuse(index, not_approved("approval_timeout", "nobody approved this call in time"), out)
+                self.refuse(index, Refusal::new(NotRun::ApprovalTimeout, "nobody approved this call in time"), out)
             }
             (ApprovalDecision::Error, Question::MayItRun) => {
-                self.refuse(index, not_approved("approval_error", "the approval could not be asked for"), out)
+                self.refuse(index, Refusal::new(NotRun::ApprovalError, "the approval could not be asked for"), out)
             }
         };
         if let Some(call) = self.round_mut().and_then(|round| round.calls.get_mut(index)) {
@@ -198,10 +196,6 @@ impl Machine {
         }
         self.round().map(|round| round.calls.iter().filter_map(lapsed).collect()).unwrap_or_default()
     }
-}
-
-fn not_approved(code: &str, message: &str) -> Refusal {
-    Refusal::new(code, ErrorCategory::Policy, message.to_owned())
 }
 
 /// A ULID whose time is the input's and whose random part is a digest: sortable, unique within the run, and the same on replay.

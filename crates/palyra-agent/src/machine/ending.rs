@@ -4,10 +4,10 @@
 //! terminal record. The driver answers within its grace period even if a tool does not.
 
 use palyra_budget::MicroUsd;
-use palyra_common::{ErrorCategory, RunLifecyclePhase, TerminationReason, Timestamp};
+use palyra_common::{RunLifecyclePhase, TerminationReason, Timestamp};
 
 use super::action::Action;
-use super::round::Refusal;
+use super::round::{NotRun, Refusal};
 use super::state::{Activity, CallState, Ending, Phase, ToolRound};
 use super::turns::detail;
 use super::{Machine, Rejected};
@@ -212,7 +212,7 @@ impl Machine {
         }
         self.abandon_step(out);
         let round = self.round().cloned().unwrap_or_default();
-        let round = self.abandon_pending(round, "run_ending", "not run: the run is ending", out);
+        let round = self.abandon_pending(round, NotRun::RunEnding, "not run: the run is ending", out);
         if round.is_executing() {
             self.enter(Phase::Running(Activity::Stopping { round, ending, phase }), at, out);
         } else {
@@ -240,7 +240,7 @@ impl Machine {
 /// Calls that were executing when the daemon stopped and will not be waited for.
 fn forget_executing(mut round: ToolRound, out: &mut Vec<Action>) -> ToolRound {
     let message = "outcome unknown: the daemon stopped".to_owned();
-    let refusal = Refusal::new("outcome_unknown", ErrorCategory::Dependency, message);
+    let refusal = Refusal::new(NotRun::OutcomeUnknown, message);
     for call in &mut round.calls {
         if matches!(call.state, CallState::Executing { .. }) {
             call.state = refusal.clone().settle(&call.call_id, &call.tool, out);

@@ -58,7 +58,7 @@ impl Machine {
                 let told = if decided.told.is_empty() { &decided.reasons } else { &decided.told };
                 Refusal {
                     told: format!("denied: {}", told.join("; ")),
-                    ..Refusal::new("denied", ErrorCategory::Policy, decided.reasons.join("; "))
+                    ..Refusal::new(NotRun::Denied, decided.reasons.join("; "))
                 }
             }
         };
@@ -266,11 +266,11 @@ impl Machine {
     pub(super) fn abandon_pending(
         &mut self,
         mut round: ToolRound,
-        code: &str,
+        why: NotRun,
         message: &str,
         out: &mut Vec<Action>,
     ) -> ToolRound {
-        let refusal = Refusal::new(code, ErrorCategory::Conflict, message.to_owned());
+        let refusal = Refusal::new(why, message);
         for call in &mut round.calls {
             match &call.state {
                 CallState::Executing { .. } => out.push(Action::StopTool { call_id: call.call_id.clone() }),
@@ -319,6 +319,22 @@ impl Machine {
     }
 }
 
+/// Which rule kept a call from being made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NotRun {
+    Denied,
+    HookBlocked,
+    HookFailedRun,
+    ApprovalDenied,
+    ApprovalTimeout,
+    ApprovalError,
+    ArgumentsInvalid,
+    OutcomeUnknown,
+    Interrupted,
+    RunEnding,
+    Internal,
+}
+
 /// Why a call is over without having been made.
 #[derive(Debug, Clone)]
 pub(super) struct Refusal {
@@ -334,7 +350,20 @@ pub(super) struct Refusal {
 
 impl Refusal {
     /// A refusal in words that people and the model are both told.
-    pub(super) fn new(code: &str, category: ErrorCategory, message: String) -> Self {
+    pub(super) fn new(why: NotRun, message: impl Into<String>) -> Self {
+        let (code, category) = match why {
+            NotRun::Denied => ("denied", ErrorCategory::Policy),
+            NotRun::HookBlocked => ("hook_blocked", ErrorCategory::Policy),
+            NotRun::HookFailedRun => ("hook_failed_run", ErrorCategory::Policy),
+            NotRun::ApprovalDenied => ("approval_denied", ErrorCategory::Policy),
+            NotRun::ApprovalTimeout => ("approval_timeout", ErrorCategory::Policy),
+            NotRun::ApprovalError => ("approval_error", ErrorCategory::Policy),
+            NotRun::ArgumentsInvalid => ("tool_arguments_invalid", ErrorCategory::Validation),
+            NotRun::OutcomeUnknown => ("outcome_unknown", ErrorCategory::Dependency),
+            NotRun::Interrupted => ("interrupted", ErrorCategory::Conflict),
+            NotRun::RunEnding => ("run_ending", ErrorCategory::Conflict),
+            NotRun::Internal => ("internal", ErrorCategory::Internal),
+        };
         Self::of(StableErrorEnvelope::new(code, category, message))
     }
 
@@ -344,7 +373,7 @@ impl Refusal {
 
     /// A defect: the call that was dealt with is not there.
     pub(super) fn internal(message: &str) -> Self {
-        Self::new("internal", ErrorCategory::Internal, message.to_owned())
+        Self::new(NotRun::Internal, message)
     }
 
     /// The state of the call from now on. People are told at once, whatever the rest of the round still waits for.

@@ -5,14 +5,14 @@
 //!
 //! A finished call is reviewed before the next exclusive call begins, so that a hook that ends the run ends it before anything else happens.
 
-use palyra_common::{ErrorCategory, HookDecision, Label, OutputClass, RunLifecycleHookPhase, Timestamp, ToolVerdict};
+use palyra_common::{HookDecision, Label, OutputClass, RunLifecycleHookPhase, Timestamp, ToolVerdict};
 use palyra_flow::{Reading, SourceNaming, Variables};
 use serde::{Deserialize, Serialize};
 
 use super::action::{Action, Question};
 use super::hooks::{BLOCKED, FAILED, said_by};
 use super::input::{CallFacts, CallResult, Decided, Showing};
-use super::round::Refusal;
+use super::round::{NotRun, Refusal};
 use super::state::{CallOutcome, CallState};
 use super::{Machine, Rejected};
 use crate::hooks::{HooksAnswered, Ruling, judge};
@@ -171,7 +171,7 @@ impl Machine {
             HookDecision::Block => self.blocked(index, ruling, out),
             HookDecision::FailRun => {
                 let message = "not run: a hook ended the run".to_owned();
-                self.refuse(index, Refusal::new(FAILED, ErrorCategory::Policy, message), out)
+                self.refuse(index, Refusal::new(NotRun::HookFailedRun, message), out)
             }
             HookDecision::RequestApproval => {
                 reasons.extend(ruling.reasons.iter().cloned());
@@ -184,7 +184,7 @@ impl Machine {
     /// The model is told who refused. Why is the hook's own text, which may quote anybody: the planner sees it as it sees untrusted results.
     fn blocked(&mut self, index: usize, ruling: &Ruling, out: &mut Vec<Action>) -> CallState {
         let message = format!("{} refused this call; do not propose it again unchanged", ruling.deciders());
-        let mut refusal = Refusal::new(BLOCKED, ErrorCategory::Policy, ruling.reasons.join("; "));
+        let mut refusal = Refusal::new(NotRun::HookBlocked, ruling.reasons.join("; "));
         let Some(call) = self.round().and_then(|round| round.calls.get(index)) else {
             return self.refuse(index, refusal, out);
         };

@@ -1,12 +1,12 @@
 //! Beginning and ending model turns, and messages that arrive while the run is at work.
 
-use palyra_common::{ErrorCategory, InputMode, Label, StableErrorEnvelope, StatusDetail, TerminationReason, Timestamp};
+use palyra_common::{InputMode, Label, StableErrorEnvelope, StatusDetail, TerminationReason, Timestamp};
 use palyra_models::{StopReason, ToolCallRequest};
 
 use super::action::Action;
 use super::hooks::HookStep;
 use super::input::{ModelFailure, ModelTurn, Remedy};
-use super::round::Refusal;
+use super::round::{NotRun, Refusal};
 use super::state::{Activity, AnswerVerdict, Call, CallState, Ending, Phase, QueuedMessage, ToolRound};
 use super::{Machine, Rejected};
 use crate::canonical::sorted;
@@ -127,17 +127,20 @@ impl Machine {
                 self.next_turn(at, out);
             }
             Phase::Running(Activity::Tools(round)) => {
-                let round = self.abandon_pending(round, "interrupted", "not run: the person wrote something new", out);
+                let round =
+                    self.abandon_pending(round, NotRun::Interrupted, "not run: the person wrote something new", out);
                 self.phase = Phase::Running(Activity::Tools(round));
                 self.advance(at, out);
             }
             Phase::WaitingForApproval(round) => {
-                let round = self.abandon_pending(round, "interrupted", "not run: the person wrote something new", out);
+                let round =
+                    self.abandon_pending(round, NotRun::Interrupted, "not run: the person wrote something new", out);
                 self.phase = Phase::WaitingForApproval(round);
                 self.advance(at, out);
             }
             Phase::Paused(Activity::HandedBack(round)) => {
-                let round = self.abandon_pending(round, "interrupted", "not run: the person wrote something new", out);
+                let round =
+                    self.abandon_pending(round, NotRun::Interrupted, "not run: the person wrote something new", out);
                 self.phase = Phase::Paused(Activity::HandedBack(round));
                 self.advance(at, out);
             }
@@ -312,11 +315,7 @@ impl Machine {
             tool: request.name.clone(),
             arguments: serde_json::Value::Null,
             references: Vec::new(),
-            state: Refusal::new("tool_arguments_invalid", ErrorCategory::Validation, message).settle(
-                &call_id,
-                &request.name,
-                out,
-            ),
+            state: Refusal::new(NotRun::ArgumentsInvalid, message).settle(&call_id, &request.name, out),
         };
         let arguments = match serde_json::from_str::<serde_json::Value>(text) {
             Ok(arguments) if arguments.is_object() => sorted(arguments),

@@ -36,8 +36,7 @@ impl Writer<'_> {
         }
         let beside = node.types != Types::ALL || !node.asserts_only_types();
         if !node.any_of.is_empty() && (!beside || self.accepts.takes(Keyword::AnyOfBeside)) {
-            let branches = self.alternatives(&node.any_of);
-            fields.insert("anyOf".to_owned(), branches);
+            self.alternatives(node, &node.any_of, &mut fields);
             if !beside {
                 return Value::Object(fields);
             }
@@ -47,8 +46,7 @@ impl Writer<'_> {
                 let base = Node { description: None, default: None, any_of: Vec::new(), ..node.clone() };
                 let each = node.any_of.iter().map(|branch| branch.clone().both(base.clone(), self.losses)).collect();
                 let each: Vec<Node> = each;
-                let branches = self.alternatives(&each);
-                fields.insert("anyOf".to_owned(), branches);
+                self.alternatives(node, &each, &mut fields);
                 return Value::Object(fields);
             }
             self.lose(node, "anyOf");
@@ -57,8 +55,15 @@ impl Writer<'_> {
         Value::Object(fields)
     }
 
-    fn alternatives(&mut self, branches: &[Node]) -> Value {
-        branches.iter().map(|branch| self.node(branch)).collect()
+    /// Alternatives of which one came out without any assertion say nothing together either.
+    fn alternatives(&mut self, node: &Node, branches: &[Node], fields: &mut Map<String, Value>) {
+        let written: Vec<Value> = branches.iter().map(|branch| self.node(branch)).collect();
+        if written.iter().any(says_nothing) {
+            self.lose(node, "anyOf");
+            self.anything(fields);
+        } else {
+            fields.insert("anyOf".to_owned(), written.into());
+        }
     }
 
     fn anything(&self, fields: &mut Map<String, Value>) {

@@ -12,7 +12,8 @@ use futures::StreamExt as _;
 use palyra_common::{RunId, SecretString};
 use palyra_models::{
     Anthropic, AssembledTurn, HttpProviderOptions, Message, ModelError, ModelErrorClass, ModelEvent, ModelProvider,
-    ModelRequest, OpenAi, OpenAiCompatible, Purpose, StopReason, Timeouts, ToolChoice, TurnAssembler, default_tools,
+    ModelRequest, OpenAi, OpenAiCompatible, Purpose, StopReason, Timeouts, ToolCallRequest, ToolChoice, TurnAssembler,
+    default_tools,
 };
 
 use crate::aimock::{self, Spoken};
@@ -24,6 +25,8 @@ const BEGIN: &str = "<!-- Written by the tests of palyra-models (PALYRA_UPDATE=1
 const END: &str = "<!-- End of the table. -->";
 /// The key that llama.cpp is started with.
 const KEY: &str = "sk-llama";
+/// A tool without arguments that have to be given.
+const TIME: &str = "palyra.time.now";
 
 /// A wire of llama.cpp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +98,21 @@ fn asked(words: &str, tool_choice: ToolChoice, most: u32) -> ModelRequest {
             vec![Message::system("Be brief."), Message::user(words)],
         )
     }
+}
+
+/// A question after several that were answered through a tool. llama.cpp asks for a call with `tool_choice`, it does not force one, and a model this
+/// small calls only what it has just seen called.
+fn practised() -> ModelRequest {
+    let mut request = asked("What time is it?", ToolChoice::Required, 96);
+    for minute in 0..6 {
+        let id = format!("call_{minute}");
+        let call = ToolCallRequest { id: id.clone(), name: TIME.to_owned(), arguments: "{}".to_owned() };
+        request.push(Message::assistant("", vec![call]));
+        request.push(Message::tool_result(&id, TIME, format!("2026-01-01T12:0{minute}:00Z")));
+        request.push(Message::assistant(format!("It is 12:0{minute}."), Vec::new()));
+        request.push(Message::user("What time is it?"));
+    }
+    request
 }
 
 /// What came of a call: its turn, and in how many pieces it came.
@@ -178,13 +196,11 @@ async fn llama_rows(weights: Weights, window: u32) {
         let choice = if weights == Weights::Real { ToolChoice::Forbidden } else { ToolChoice::Required };
         let (_, pieces) = turn(&*provider, asked("Count to ten.", choice, 64)).await;
         assert!(pieces > 1, "{wire:?}: it came in one piece");
-        let room = if weights == Weights::Real { 96 } else { 400 };
-        call_and_result(
-            &*provider,
-            asked("What time is it? Call palyra__time__now.", ToolChoice::Required, room),
-            ToolChoice::Auto,
-        )
-        .await;
+        let request = match weights {
+            Weights::Random => asked("What time is it?", ToolChoice::Required, 400),
+            Weights::Real => practised(),
+        };
+        call_and_result(&*provider, request, ToolChoice::Auto).await;
         let wrong_key = wire.provider(&server, "sk-wrong");
         let refusal = refused(&*wrong_key, asked("Say hello.", ToolChoice::Auto, 1)).await;
         assert_eq!((refusal.class, refusal.status), (ModelErrorClass::Auth, Some(401)), "{wire:?}: {refusal}");

@@ -44,6 +44,7 @@ def main() -> None:
             tiny_model.main(params.model.path, window * slots)
         else:
             params.model.path = smollm2()
+            params.sampling.temp = 0
             params.chat_template = TEMPLATE.read_text(encoding="utf-8")
         params.hostnames = ["127.0.0.1"]
         params.port = 0

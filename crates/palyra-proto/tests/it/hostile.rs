@@ -119,7 +119,7 @@ fn what_is_missing_or_wrong_is_named() {
         "the field `body.evidence[1].sink` is invalid: `77` is not a valid sink_kind"
     );
     let deep = Body::A2uiUpdate(wire::A2uiUpdate { payload_json: "[".repeat(100_000) });
-    assert!(read(event(deep)).starts_with("the field `body.payload_json` is invalid: not JSON"));
+    assert!(read(event(deep)).starts_with("the field `body.payload_json` is invalid: not valid JSON"));
 
     let result =
         wire::AcpCommandResultEnvelope { request_id: id.clone(), command: "run.create".into(), ..Default::default() };

@@ -59,8 +59,6 @@ fn refusals() -> Vec<Refused> {
             prepare: |context| drop(context.file("a-file", "x").unwrap()),
             ..refused("a file as workspace", &["run", "--workspace", "a-file", "list files"], 8, "workspace_not_found")
         },
-        refused("no daemon for a list", &["runs", "list"], 4, "daemon_unreachable"),
-        refused("no daemon for an approval", &["approvals", "list"], 4, "daemon_unreachable"),
         refused("no journal to verify", &["journal", "verify"], 8, "journal_not_found"),
         Refused {
             environment: &[("PALYRA_CONFIG", "/nonexistent/palyra.toml")],
@@ -103,7 +101,6 @@ fn refusals() -> Vec<Refused> {
         },
         refused("an unknown key to explain", &["config", "explain", "run.max_turn"], 2, "config_unknown_key"),
         refused("a wrong value to set", &["config", "set", "run.max_turns", "many"], 2, "config_wrong_type"),
-        refused("a backup without a daemon", &["journal", "backup", "/tmp/nowhere-palyra"], 4, "daemon_unreachable"),
     ]
 }
 

@@ -86,7 +86,7 @@ fn tell(
         }
         None => {
             console.line(&format!("Packed {}", path.display()))?;
-            super::next::show(console, [format!("palyra skills sign {} --key publisher.key", super::next::path(path))]);
+            console.remark(&format!("to sign it: palyra skills sign {} --key KEY", super::next::path(path)));
         }
     }
     Ok(ExitCode::Ok)

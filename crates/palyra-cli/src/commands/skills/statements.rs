@@ -126,7 +126,9 @@ pub(super) fn revoke(given: &RevokeArguments, context: &Context) -> Result<ExitC
         let what = format!("revocation list {} of {}, with {keys} and {archives}", list.number, list.publisher);
         console.line(&format!("{}: {what}", path.display()))?;
         let shown = path.display();
-        console.remark(&format!("next: palyra skills registry publish DIRECTORY {shown} --key REGISTRY-KEY"));
+        console.remark(&format!(
+            "to tell users of a registry: palyra skills registry publish DIRECTORY {shown} --key REGISTRY-KEY"
+        ));
         console.remark(&format!("or send it to everyone who trusts you; they run: palyra skills import {shown}"));
     } else {
         console.document(&json!({
