@@ -59,6 +59,7 @@ fn spec() -> RunSpec {
         objective: None,
         limits: RunLimits { wall_clock_ms: Duration::from_secs(900).as_millis() as u64, ..RunLimits::default() },
         model: ModelChoice { provider: "scripted".into(), name: "m".into(), context_tokens: 128_000 },
+        reserved_tokens: 0,
         idempotency: None,
     }
 }

@@ -161,7 +161,7 @@ pub fn summary_tokens(text: &str) -> u32 {
 /// The first item, the person's task, is never summarised. Zero means that nothing can be gained.
 #[must_use]
 pub fn compactable(spec: &RunSpec, items: &[Item]) -> u32 {
-    let keep = spec.model.context_tokens as usize / 4;
+    let keep = spec.room() as usize / 4;
     let mut kept = 0;
     let mut cut = items.len();
     for (index, item) in items.iter().enumerate().skip(1).rev() {
@@ -244,7 +244,7 @@ pub(crate) fn message(spec: &RunSpec, item: &Item) -> Message {
             Message::assistant(text, calls.clone()).with_reasoning(reasoning.clone())
         }
         Item::ToolResult { call_id, tool, content, failed, .. } => {
-            let content = shorten(content, spec.model.context_tokens as usize);
+            let content = shorten(content, spec.room() as usize);
             if *failed {
                 Message::tool_error(call_id, tool, content)
             } else {
@@ -305,7 +305,7 @@ fn item_tokens(spec: &RunSpec, item: &Item) -> usize {
                 + reasoning.iter().map(reasoning_bytes).sum::<usize>()
         }
         Item::ToolResult { content, tool, .. } => {
-            tool.len() + content.len().min(spec.model.context_tokens as usize * BYTES_PER_TOKEN / 4 + 128)
+            tool.len() + content.len().min(spec.room() as usize * BYTES_PER_TOKEN / 4 + 128)
         }
         Item::Verdict { text, .. } => text.len(),
         Item::Summary { text, .. } => text.len() + SUMMARY_FRAME_BYTES,

@@ -73,6 +73,9 @@ pub struct RunSpec {
     pub limits: RunLimits,
     /// The model that plans.
     pub model: ModelChoice,
+    /// Tokens of the model's window that tools and the answer take, as estimated when the run was accepted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reserved_tokens: u32,
     /// What makes creating this run idempotent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency: Option<Idempotency>,
@@ -116,7 +119,18 @@ fn is_main_agent(name: &str) -> bool {
     name == MAIN_AGENT
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is given by serde")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 impl RunSpec {
+    /// Tokens of the window that instructions and conversation may take.
+    #[must_use]
+    pub fn room(&self) -> u32 {
+        self.model.context_tokens.saturating_sub(self.reserved_tokens)
+    }
+
     /// What the operator says to the model in runs of this agent, if anything.
     #[must_use]
     pub fn instructions(&self) -> Option<&str> {

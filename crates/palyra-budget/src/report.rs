@@ -77,6 +77,8 @@ impl UsageReport {
 
 fn key(row: &UsageRow, by: UsageGrouping) -> String {
     match by {
+        // A provider that chooses the model itself may have failed before it said which.
+        UsageGrouping::Model if row.model.is_empty() => row.provider.clone(),
         UsageGrouping::Model => format!("{}/{}", row.provider, row.model),
         UsageGrouping::Session => row.session_id.to_string(),
         UsageGrouping::Agent => row.agent.clone(),

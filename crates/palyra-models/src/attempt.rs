@@ -1,5 +1,7 @@
 //! Who was asked, and what came of it.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
@@ -15,6 +17,14 @@ pub struct Answering {
     /// The name of the credential; never the credential itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
+}
+
+/// `provider/model`, or the provider alone where it chooses the model itself.
+impl fmt::Display for Answering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { provider, model, .. } = self;
+        if model.is_empty() { f.write_str(provider) } else { write!(f, "{provider}/{model}") }
+    }
 }
 
 /// A try at a call that failed.

@@ -14,7 +14,7 @@ use super::given_history::{self, GivenExchange};
 use super::images::{Images, Looked, Onlooker};
 use super::locks::Held;
 use super::sessions::{self, Known};
-use super::{Engine, Shared, files, surroundings};
+use super::{Engine, Shared, files, request_size, surroundings};
 use crate::agents::{AgentProfile, RunAgent};
 use crate::error::AgentError;
 use crate::machine::{Input, Machine};
@@ -205,7 +205,7 @@ impl Engine {
         let onlooker =
             Onlooker { run_id, session_id, owner: new.owner(), agent: &agent, model: &info.model, prompt: &new.prompt };
         let (attachments, images) = self.take_in(found, &onlooker, &looked).await?;
-        let spec = RunSpec {
+        let mut spec = RunSpec {
             run_id,
             session_id,
             machine_version: MACHINE_VERSION,
@@ -230,8 +230,10 @@ impl Engine {
             objective: new.objective.clone(),
             limits: self.limits(&new),
             model: ModelChoice::of(info),
+            reserved_tokens: 0,
             idempotency: new.idempotency_key.clone().map(|key| Idempotency { key, request }),
         };
+        spec.reserved_tokens = request_size::reserved(options, &spec);
         let mut records = Vec::new();
         if session.is_none() {
             let created = SessionCreated {

@@ -239,13 +239,7 @@ fn retrying(failed: &Attempt, failures: u32) -> String {
         0 => "now".to_owned(),
         seconds => format!("in {seconds} s"),
     };
-    format!(
-        "{}/{}: {class}; retrying {when} (attempt {}): {}",
-        asked.provider,
-        asked.model,
-        failures.saturating_add(1),
-        error.message
-    )
+    format!("{asked}: {class}; retrying {when} (attempt {}): {}", failures.saturating_add(1), error.message)
 }
 
 /// The stream of a call that is opened when it is first polled. It is one span of work, from the request to the end of the answer.

@@ -7,6 +7,7 @@
 use palyra_models::{Message, ModelError, ModelErrorClass, ToolSpec};
 
 use super::EngineOptions;
+use super::tool_offer::ToolOffer;
 use crate::context;
 use crate::spec::{RunSpec, ToolSelection};
 
@@ -47,6 +48,17 @@ impl RequestSize {
 /// Tokens of the window that are kept for the answer.
 fn kept_for_answer(window: u32, bound: Option<u32>) -> u32 {
     bound.unwrap_or(USUAL_ANSWER).min(window / ANSWER_SHARE)
+}
+
+/// Tokens of the window that a run has for neither instructions nor conversation: the tools that it is offered first, and the answer.
+pub(super) fn reserved(options: &EngineOptions, spec: &RunSpec) -> u32 {
+    let window = spec.model.context_tokens;
+    if spec.tools == ToolSelection::All || window == 0 {
+        return 0;
+    }
+    let counter = options.spending.counter(REFERENCE_MODEL);
+    let tools: u64 = ToolOffer::to(options, spec, &[]).tools.iter().map(|tool| counter.tool(tool).tokens).sum();
+    u32::try_from(tools).unwrap_or(u32::MAX).saturating_add(kept_for_answer(window, options.max_output_tokens))
 }
 
 /// Why the request cannot be sent, if the window cannot hold it together with an answer.

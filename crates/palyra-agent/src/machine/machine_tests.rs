@@ -33,6 +33,7 @@ pub(super) fn spec() -> RunSpec {
         objective: None,
         limits: RunLimits { max_turns: 5, max_tool_calls: 10, loop_repeats: 3, ..RunLimits::default() },
         model: ModelChoice { provider: "scripted".into(), name: "s".into(), context_tokens: 10_000 },
+        reserved_tokens: 0,
         idempotency: None,
     }
 }

@@ -10,7 +10,7 @@ use palyra_flow::{Reading, SourceNaming, Variables};
 use serde::{Deserialize, Serialize};
 
 use super::action::{Action, Question};
-use super::hooks::{BLOCKED, FAILED, said_by};
+use super::hooks::said_by;
 use super::input::{CallFacts, CallResult, Decided, Showing};
 use super::round::{NotRun, Refusal};
 use super::state::{CallOutcome, CallState};

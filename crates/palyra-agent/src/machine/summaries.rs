@@ -58,7 +58,7 @@ impl Machine {
 
     /// Tokens of context above which older items are summarised.
     pub(super) fn fills_up_at(&self) -> u64 {
-        u64::from(self.spec.model.context_tokens) * u64::from(self.spec.limits.compact_at_percent) / 100
+        u64::from(self.spec.room()) * u64::from(self.spec.limits.compact_at_percent) / 100
     }
 }
 

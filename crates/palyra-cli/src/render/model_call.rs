@@ -1,6 +1,7 @@
 //! What there is to tell about a model call that is over: who was asked in vain, and what its bill says of the budgets.
 
 use palyra_common::JournalEvent;
+use palyra_models::Answering;
 use serde_json::Value;
 
 use super::text::shortened;
@@ -47,13 +48,8 @@ fn attempts(call: &Value) -> impl Iterator<Item = String> {
     let text = |attempt: &Value, place: &str| attempt.pointer(place).and_then(Value::as_str).map(one_line);
     list(call, "/attempts").map(move |attempt| {
         let part = |place: &str| text(attempt, place).unwrap_or_default();
-        let told = format!(
-            "{}/{} failed ({}): {}",
-            part("/asked/provider"),
-            part("/asked/model"),
-            part("/error/class"),
-            part("/error/message")
-        );
+        let asked = Answering { provider: part("/asked/provider"), model: part("/asked/model"), credential: None };
+        let told = format!("{asked} failed ({}): {}", part("/error/class"), part("/error/message"));
         shortened(&told, SHOWN)
     })
 }

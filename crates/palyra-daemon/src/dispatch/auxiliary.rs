@@ -64,7 +64,7 @@ fn view(row: AuxiliaryRow) -> AuxiliaryTaskView {
         started_at: row.started_at,
         ended_at: row.ended_at,
         calls: row.calls,
-        answered_by: row.answering.map(|by| format!("{}/{}", by.provider, by.model)),
+        answered_by: row.answering.map(|by| by.to_string()),
         input_tokens: row.usage.input_tokens,
         output_tokens: row.usage.output_tokens,
         micro_usd: row.cost.micro_usd,

@@ -28,7 +28,7 @@ fn files_from_anywhere_go_with_a_task() {
     let directory = outside.display().to_string();
     for (path, why) in [
         (&missing, "it does not exist"),
-        (&directory, "it is no regular file"),
+        (&directory, "it is not a regular file"),
         (&empty, "it is empty"),
         (&large, "more than 5 MiB"),
     ] {

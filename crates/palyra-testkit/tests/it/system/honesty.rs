@@ -38,7 +38,7 @@ async fn a_pipe_is_run_by_a_shell_after_a_question_that_is_true() {
     let run = client.create_run(&task("run cat notes.md | wc -l", place.path())).await.unwrap();
     wait_for_phase(&client, run.run_id, RunLifecyclePhase::WaitingForApproval).await;
     let pending = client.run(run.run_id).await.unwrap().pending_approvals;
-    assert!(pending[0].reason.contains("a shell would read the command as a script"), "{pending:?}");
+    assert!(pending[0].reason.contains("a shell would interpret the command as a script"), "{pending:?}");
     assert!(!pending[0].reason.contains("the model"), "no model is involved: {pending:?}");
     let [shown] = pending[0].evidence.as_slice() else { panic!("{pending:?}") };
     assert_eq!(shown.source.as_deref(), Some("your request"));
@@ -64,7 +64,7 @@ fn what_was_not_done_does_not_look_done() {
     let shown = context.run(["runs", "show", "last"]).unwrap();
     assert!(shown.stdout.contains("I did not understand"), "the answer is kept: {shown}");
     let done = context.run(["run", "list files"]).unwrap();
-    assert!(done.code == 0 && done.stderr.contains("completed —"), "{done}");
+    assert!(done.code == 0 && done.stderr.contains("completed in "), "{done}");
     context.finish().unwrap();
 }
 

@@ -77,7 +77,7 @@ fn asking(base_url: &str) -> TestContext {
 
 /// The one line that says why the run ended.
 fn assert_told(name: &str, text: &str, code: &str, parts: &[&str]) {
-    assert!(text.contains(&format!("failed (provider_error: {code})")), "{name}: {text}");
+    assert!(text.contains(&format!("failed ({code})")), "{name}: {text}");
     let is_told = |line: &&str| {
         let mut rest = *line;
         parts.iter().all(|part| match rest.split_once(part) {
@@ -124,6 +124,7 @@ fn a_server_that_was_not_there_is_named_and_another_one_takes_its_place() {
     assert_eq!(run.code, 4, "{run}");
     let line = format!("cannot reach the model server at `{gone}`");
     assert_told("no network", &run.stderr, "model_unreachable", &[&line, "; check the network"]);
+    assert!(!run.stderr.contains("openai_compatible/:"), "half a name: {run}");
     // What the daemon was started with holds until it is started again, which resuming does.
     let stopped = context.run(["daemon", "stop"]).unwrap();
     assert_eq!(stopped.code, 0, "{stopped}");
@@ -165,6 +166,8 @@ fn a_model_that_the_server_does_not_list_is_refused_before_there_is_a_run() {
     let runs = context.run(["runs", "list", "--output", "json"]).unwrap();
     assert!(!runs.stdout.contains("say hello"), "{runs}");
     assert!(server.requests().iter().all(|request| request.method == "GET"), "nothing was said to a model");
+    let right = context.run(["run", "--model", "scripted-model", "say hello"]).unwrap();
+    assert_eq!(right.code, 0, "{right}");
     context.finish().unwrap();
 }
 
@@ -252,7 +255,7 @@ fn a_soft_limit_is_told_to_whoever_follows_the_run() {
     let prices = "version = 1\n[[price]]\nprovider = '*'\nmodels = ['*']\ninput = 3_000_000\noutput = 15_000_000\n";
     std::fs::write(context.root().join("home/.config/palyra/prices.toml"), prices).unwrap();
     let run = context.run(["run", "say hello"]).unwrap();
-    assert!(run.stderr.contains("budget: $") && run.stderr.contains("over the soft limit of $0.000001"), "{run}");
+    assert!(run.stderr.contains("budget: spent $") && run.stderr.contains("over the soft limit of $0.000001"), "{run}");
     let tape = context.run(["runs", "tape", "last"]).unwrap();
     assert!(tape.stdout.contains("over the soft limit of $0.000001"), "{tape}");
     let again = context.run(["run", "say hello"]).unwrap();

@@ -35,7 +35,7 @@ async fn a_server_plans_with_streaming_and_tools() {
         .iter()
         .filter_map(|tool| tool["function"]["name"].as_str())
         .collect();
-    assert!(offered.contains(&"palyra__fs__read") && offered.contains(&"palyra__fs__apply_patch"), "{offered:?}");
+    assert!(offered.contains(&"palyra__fs__read") && offered.contains(&"palyra__fs__edit"), "{offered:?}");
     let told = chats[1].body["messages"].as_array().unwrap().last().unwrap();
     assert_eq!(told["role"], "tool");
     assert!(told["content"].as_str().unwrap().contains("second line"), "{told}");

@@ -110,7 +110,7 @@ fn an_update_by_name_takes_the_newest_of_the_registry() {
     publish("0.1.0");
     done(&context, &["skills", "install", "team/hello"]);
     let same = done(&context, &["skills", "update", "hello"]);
-    assert!(same.stdout.contains("hello 0.1.0") && same.stderr.contains("nothing newer in team"), "{same}");
+    assert!(same.stdout.contains("hello 0.1.0") && same.stderr.contains("already up to date with team"), "{same}");
     let newer = publish("0.2.0");
     let updated = done(&context, &["skills", "update", "hello"]);
     assert!(updated.stdout.contains("hello 0.2.0"), "{updated}");
