@@ -29,7 +29,7 @@ pub enum AccountsError {
         reason: String,
     },
     /// No account has this name.
-    #[error("`models.toml` has no provider `{name}`{}", did_you_mean(suggestion.as_deref()))]
+    #[error("no provider `{name}` is configured{}", did_you_mean(suggestion.as_deref()))]
     UnknownProvider {
         /// What was given.
         name: String,

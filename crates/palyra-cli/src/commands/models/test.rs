@@ -16,8 +16,8 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::render::text::{millis, quoted};
 
-/// A person waits; a model that is being loaded takes its time.
-const LIMIT: Duration = Duration::from_secs(60);
+/// A model on this machine may be loaded first, and reads the tool list word by word.
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// The agent of runs that name no other.
 const MAIN_AGENT: &str = "main";
