@@ -16,7 +16,7 @@ use crate::input::{fingerprint, parse, text};
 use crate::workspace_path::normal_text;
 use crate::{
     FileChange, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName, ToolOutput,
-    cancel,
+    Workspace, cancel,
 };
 
 /// Lines named when a text is found in several places.
@@ -60,6 +60,19 @@ impl FsEdit {
                 .offered(Offering::Always),
         )
     }
+
+    fn input(&self, arguments: Value) -> Result<FsEditInput, ToolError> {
+        let input: FsEditInput = parse(&self.0.name, arguments)?;
+        let wrong =
+            |field: &str, message: &str| Err(ToolError::argument(self.0.name.as_str(), field, "invalid", message));
+        if input.old.is_empty() {
+            return wrong("old", "`old` is empty; use palyra.fs.write to write a whole file");
+        }
+        if input.old == input.new {
+            return wrong("new", "`old` and `new` are the same");
+        }
+        Ok(input)
+    }
 }
 
 #[async_trait]
@@ -72,17 +85,14 @@ impl Tool for FsEdit {
         format!("file:{}", normal_text(text(arguments, "path").unwrap_or_default()))
     }
 
+    fn check(&self, arguments: &Value, workspace: &Workspace) -> Result<(), ToolError> {
+        let input = self.input(arguments.clone())?;
+        workspace.path(&input.path).map(drop)
+    }
+
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
         let fingerprint = fingerprint(&self.0.name, &invocation.arguments);
-        let input: FsEditInput = parse(&self.0.name, invocation.arguments)?;
-        let wrong =
-            |field: &str, message: &str| Err(ToolError::argument(self.0.name.as_str(), field, "invalid", message));
-        if input.old.is_empty() {
-            return wrong("old", "`old` is empty; use palyra.fs.write to write a whole file");
-        }
-        if input.old == input.new {
-            return wrong("new", "`old` and `new` are the same");
-        }
+        let input = self.input(invocation.arguments)?;
         let label = self.0.output.clone().from_source(format!("file:{}", normal_text(&input.path)));
         let Invocation { workspace, artifacts, limits, effects, effect_id, cancel: token, .. } = invocation;
         let receipt = cancel::write(&token, move |cancel| {
