@@ -32,14 +32,15 @@ fn stands_in<'t>(text: &'t str, after: impl Fn(&'t str, Option<char>) -> Option<
         if first.is_whitespace() {
             return false;
         }
-        let line = text.get(..start).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
-        let before = line.chars().next_back();
+        let earlier = text.get(..start).unwrap_or_default();
+        let before = earlier.chars().next_back().filter(|letter| *letter != '\n');
         if !begins(before) {
             return false;
         }
         let Some(after) = text.get(start..).and_then(|rest| after(rest, before.and_then(closing))) else {
             return false;
         };
+        let line = earlier.rsplit('\n').next().unwrap_or_default();
         // Inside a quote that began earlier, this is the end of something longer.
         let inside = after.chars().next().is_some_and(|next| {
             is_quote(next) && before.and_then(closing) != Some(next) && line.matches(next).count() % 2 == 1
@@ -78,6 +79,8 @@ fn after_word<'t>(text: &'t str, wanted: &str, close: Option<char>) -> Option<&'
     let mut rest = text;
     let mut left = wanted;
     let mut begun = false;
+    // The letter before, if it stood outside of quotes.
+    let mut previous: Option<char> = None;
     loop {
         if begun && left.is_empty() {
             return Some(rest);
@@ -85,6 +88,8 @@ fn after_word<'t>(text: &'t str, wanted: &str, close: Option<char>) -> Option<&'
         let letter = rest.chars().next().filter(|letter| Some(*letter) != close)?;
         let tail = rest.get(letter.len_utf8()..)?;
         (left, rest) = match letter {
+            // After a letter this is an apostrophe: `user's build, don't touch src` quotes nothing.
+            '\'' | '"' if previous.is_some_and(char::is_alphanumeric) => return None,
             '\'' => {
                 let (inside, after) = tail.split_once('\'')?;
                 (left.strip_prefix(inside)?, after)
@@ -100,6 +105,7 @@ fn after_word<'t>(text: &'t str, wanted: &str, close: Option<char>) -> Option<&'
             plain => (left.strip_prefix(plain)?, tail),
         };
         begun = true;
+        previous = (!matches!(letter, '\'' | '"' | '\\')).then_some(letter);
     }
 }
 
@@ -243,6 +249,8 @@ mod tests {
             ("run sh -c \"git status; rm -rf x\"", &["rm", "-rf", "x"]),
             ("run sh -c \"git status; rm -rf x\"", &["git", "status"]),
             ("run echo x\"y\"", &["echo", "x"]),
+            // Apostrophes are no quotes.
+            ("run rm -rf user's build, don't touch src", &["rm", "-rf", "users build, dont", "touch", "src"]),
             ("run echo 'x", &["echo", "x"]),
             ("run", &[""]),
         ];

@@ -173,12 +173,12 @@ pub enum ToolError {
         reason: String,
     },
     /// The text that an edit replaces is not in the file.
-    #[error("the text to replace is not in `{path}`{}", near(nearest.as_ref()))]
+    #[error("the text to replace is not in `{path}`{}", near(*nearest))]
     EditTextNotFound {
         /// The file.
         path: String,
-        /// The line most like it, with its number.
-        nearest: Option<(usize, String)>,
+        /// The number of the line most like it. Its text is not told: an error is trusted, the file may not be.
+        nearest: Option<usize>,
     },
     /// The text that an edit replaces is in the file more than once.
     #[error("the text to replace occurs {times} times in `{path}`, at lines {}", numbers(lines, *times))]
@@ -460,8 +460,8 @@ fn one_line(message: &str) -> String {
     line
 }
 
-fn near(nearest: Option<&(usize, String)>) -> String {
-    nearest.map(|(number, line)| format!("; the most similar line is {number}: `{}`", line.trim())).unwrap_or_default()
+fn near(nearest: Option<usize>) -> String {
+    nearest.map(|number| format!("; line {number} is the most similar")).unwrap_or_default()
 }
 
 fn numbers(lines: &[usize], times: usize) -> String {

@@ -21,8 +21,8 @@ use crate::{
 
 /// Lines named when a text is found in several places.
 const NAMED_LINES: usize = 8;
-/// Longest line quoted in an error, in characters.
-const QUOTED: usize = 120;
+/// Bytes that a line may have more than four times those of the text it is compared with.
+const SHORT: usize = 120;
 /// Lines looked at for the one that is most like the text that was not found.
 const COMPARED_LINES: usize = 20_000;
 /// How alike a line has to be in order to be worth a mention.
@@ -163,14 +163,14 @@ fn line_of(text: &str, at: usize) -> usize {
     text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// The line of the file that is most like the first line of what was looked for, with its number.
-fn nearest(present: &str, old: &str) -> Option<(usize, String)> {
+/// The number of the line that is most like the first line of what was looked for.
+fn nearest(present: &str, old: &str) -> Option<usize> {
     let wanted = old.lines().map(str::trim).find(|line| !line.is_empty())?;
     (1..)
         .zip(present.lines().take(COMPARED_LINES))
-        .filter(|(_, line)| line.len() <= 4 * wanted.len() + QUOTED)
-        .map(|(number, line)| (strsim::jaro_winkler(wanted, line.trim()), number, line))
-        .filter(|(score, ..)| *score >= ALIKE)
+        .filter(|(_, line)| line.len() <= 4 * wanted.len() + SHORT)
+        .map(|(number, line)| (strsim::jaro_winkler(wanted, line.trim()), number))
+        .filter(|(score, _)| *score >= ALIKE)
         .max_by(|one, other| one.0.total_cmp(&other.0).then(other.1.cmp(&one.1)))
-        .map(|(_, number, line)| (number, line.chars().take(QUOTED).collect()))
+        .map(|(_, number)| number)
 }

@@ -16,8 +16,12 @@ const MAX_DEPTH: usize = 32;
 
 /// Everything wrong with `value`; empty when it fits.
 pub fn check(schema: &Value, value: &Value) -> Vec<FieldError> {
-    let mut checker = Checker { root: schema, errors: Vec::new(), steps: 0 };
+    let mut checker = Checker { root: schema, errors: Vec::new(), steps: 0, exhausted: false };
     checker.visit(schema, value, "", 0);
+    // What a `not` or an `if` could not be held against to its end proves nothing.
+    if checker.exhausted && checker.errors.is_empty() {
+        checker.too_deep("");
+    }
     checker.errors
 }
 
@@ -26,6 +30,8 @@ struct Checker<'a> {
     errors: Vec<FieldError>,
     /// Schemas that the value was held against so far.
     steps: usize,
+    /// Whether something was not held against its schema to the end.
+    exhausted: bool,
 }
 
 impl<'a> Checker<'a> {
@@ -34,10 +40,15 @@ impl<'a> Checker<'a> {
         self.errors.push(FieldError { field: field.to_owned(), code: code.to_owned(), message });
     }
 
+    fn too_deep(&mut self, path: &str) {
+        self.exhausted = true;
+        self.fail(path, "too_deep", format!("{} is nested too deeply", shown(path)));
+    }
+
     fn visit(&mut self, schema: &'a Value, value: &Value, path: &str, depth: usize) {
         self.steps += 1;
         if depth > MAX_DEPTH || self.steps > keywords::MAX_STEPS {
-            self.fail(path, "too_deep", format!("{} is nested too deeply", shown(path)));
+            self.too_deep(path);
             return;
         }
         let Value::Object(rules) = schema else {
@@ -90,9 +101,9 @@ impl<'a> Checker<'a> {
     fn any_of(&mut self, options: &'a [Value], value: &Value, path: &str, depth: usize) {
         let mut closest: Option<Vec<FieldError>> = None;
         for option in options {
-            let mut attempt = Checker { root: self.root, errors: Vec::new(), steps: self.steps };
+            let mut attempt = Checker { errors: Vec::new(), ..*self };
             attempt.visit(option, value, path, depth + 1);
-            self.steps = attempt.steps;
+            (self.steps, self.exhausted) = (attempt.steps, attempt.exhausted);
             if attempt.errors.is_empty() {
                 return;
             }
@@ -182,7 +193,9 @@ fn matches_loosely(allowed: &[Value], value: &Value) -> bool {
     let fold = |text: &str| -> String {
         text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
     };
-    value.as_str().is_some_and(|text| allowed.iter().filter_map(Value::as_str).any(|name| fold(name) == fold(text)))
+    // Of `.` and `../..` nothing would be left to compare.
+    let same = |name: &str, text: &str| !fold(name).is_empty() && fold(name) == fold(text);
+    value.as_str().is_some_and(|text| allowed.iter().filter_map(Value::as_str).any(|name| same(name, text)))
 }
 
 fn is_type(name: &str, value: &Value) -> bool {

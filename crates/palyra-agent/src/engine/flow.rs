@@ -166,17 +166,17 @@ impl Flow {
 
 /// Whether a call could be made at all: there is such a tool, its arguments have the shape that it declares, and the tool itself sees nothing wrong with them.
 async fn validated(
-    registry: &Registry,
+    registry: &Arc<Registry>,
     tool: &Arc<dyn Tool>,
     name: &str,
     arguments: &Value,
     workspace: &Arc<Workspace>,
 ) -> Result<(), ToolError> {
-    registry.validate(name, arguments)?;
+    let (registry, name) = (Arc::clone(registry), name.to_owned());
     let (tool, arguments, workspace) = (Arc::clone(tool), arguments.clone(), Arc::clone(workspace));
-    tokio::task::spawn_blocking(move || tool.check(&arguments, &workspace))
-        .await
-        .unwrap_or_else(|error| Err(ToolError::Internal(error.to_string())))
+    // Schemas of others may take a while, too.
+    let check = move || registry.validate(&name, &arguments).and_then(|_| tool.check(&arguments, &workspace));
+    tokio::task::spawn_blocking(check).await.unwrap_or_else(|error| Err(ToolError::Internal(error.to_string())))
 }
 
 /// Without a language model nothing was chosen by one.

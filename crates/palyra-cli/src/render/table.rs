@@ -13,7 +13,9 @@ const NARROWEST: usize = 12;
 
 /// Lines of a table: a heading and rows, no trailing blanks, no wider than the terminal if results go to one.
 pub(crate) fn lines<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> Vec<String> {
-    fitted(heading, rows, console::columns())
+    // Cells hold what servers, models and files say.
+    let rows: Vec<[String; N]> = rows.iter().map(|row| row.each_ref().map(|cell| console::plain(cell))).collect();
+    fitted(heading, &rows, console::columns())
 }
 
 fn fitted<const N: usize>(heading: [&str; N], rows: &[[String; N]], columns: Option<usize>) -> Vec<String> {

@@ -107,9 +107,11 @@ impl OutsideTool {
     fn failed(&self, error: StableErrorEnvelope, changed: &Changed) -> ToolError {
         tracing::warn!(tool = %self.declaration.name, %error, "an outside tool failed");
         let mut message = format!("`{}` failed", self.declaration.name);
-        let files: Vec<&str> = changed.changes.iter().take(MAX_NOTES).map(|change| change.path.as_str()).collect();
-        if !files.is_empty() {
-            message.push_str(&format!(", after it had changed files, which undo does not cover: {}", files.join(", ")));
+        // Names of files are the server's words, and an error is trusted.
+        if !changed.changes.is_empty() {
+            let count = changed.changes.len();
+            message
+                .push_str(&format!("; files in the workspace changed meanwhile ({count}), which undo does not cover"));
         }
         ToolError::Custom(Box::new(StableErrorEnvelope { message, details: None, ..error }))
     }

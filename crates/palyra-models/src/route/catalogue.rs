@@ -68,7 +68,12 @@ impl Catalogue {
                 return entries;
             }
         }
-        let asked = async { pool.get(provider, key).await.ok()?.models().await.ok() };
+        let asked = async {
+            let mut listed = pool.get(provider, key).await.ok()?.models().await.ok()?;
+            // A name is shown to people, and no model has one with control characters.
+            listed.retain(|entry| !entry.id.chars().any(char::is_control));
+            Some(listed)
+        };
         let entries: Option<Arc<[ModelEntry]>> =
             tokio::time::timeout(PATIENCE, asked).await.ok().flatten().map(Into::into);
         self.locked().insert(provider.to_owned(), List { at: pace.now(), entries: entries.clone() });

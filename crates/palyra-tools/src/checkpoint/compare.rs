@@ -46,6 +46,9 @@ impl Checkpoint {
                 changed.not_covered.push(format!("`{path}` was not a regular file before"));
                 continue;
             }
+            if stamp_now(workspace, path).is_some_and(|stamp| stamp.is_older_than(self.begun)) {
+                continue;
+            }
             let Some((after, _)) = digest_now(workspace, path)? else { continue };
             let directories = new_directories(path, &self.directories, &present.directories);
             changed.changes.push(FileChange {

@@ -14,7 +14,7 @@ mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use palyra_common::Digest;
 
@@ -63,6 +63,8 @@ pub struct Checkpoint {
     others: BTreeSet<WorkspacePath>,
     /// How many files there were that no copy was made of.
     left_out: usize,
+    /// When it was begun.
+    begun: SystemTime,
     cost: CheckpointCost,
     store: Arc<store::Shelf>,
 }

@@ -45,6 +45,17 @@ impl Stamp {
         }
     }
 
+    /// Whether nothing about the file has changed since, not even its name. A file that only came into sight, because an ignore file or a limit had hidden it,
+    /// was not made meanwhile.
+    pub(super) fn is_older_than(&self, moment: SystemTime) -> bool {
+        let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let changed = Duration::new(
+            u64::try_from(self.changed.0).unwrap_or_default(),
+            u32::try_from(self.changed.1).unwrap_or_default(),
+        );
+        changed + YOUNG < since
+    }
+
     /// Whether a file with this stamp now is certainly the one that had the other stamp then.
     pub(super) fn proves_unchanged_since(&self, then: &Self) -> bool {
         then.settled == Settled::Yes && Self { settled: then.settled, ..*self } == *then

@@ -61,7 +61,7 @@ impl CheckpointStore {
         limits: CheckpointLimits,
         token: &CancellationToken,
     ) -> Result<Checkpoint, ToolError> {
-        let began = Instant::now();
+        let (began, begun) = (Instant::now(), SystemTime::now());
         let shelf = self.shelf(workspace)?;
         let cancel = Cancel::of(token);
         let taking = Mutex::new(Taking::default());
@@ -83,6 +83,7 @@ impl CheckpointStore {
         let files = taken.files.values().filter(covered).count();
         *locked(&shelf.known) = taken.files.iter().map(|(path, kept)| (path.clone(), *kept)).collect();
         Ok(Checkpoint {
+            begun,
             left_out: taken.files.len() - files + taken.uncounted,
             files: taken.files,
             directories: taken.directories,

@@ -3,6 +3,8 @@
 //! A wire may be unable to tell a model of them, so they are checked here, where every call comes in. Work is bounded by the depth of the
 //! value and by [`MAX_STEPS`]; a pattern that cannot be compiled is passed over, since a call is not at fault for it.
 
+use std::collections::HashSet;
+
 use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
@@ -10,15 +12,17 @@ use super::{Checker, matches_loosely, shown};
 
 /// Most schemas that one call is held against. Alternatives within alternatives multiply.
 pub(super) const MAX_STEPS: usize = 50_000;
+/// What holding a text against a pattern counts for.
+const PATTERN_STEPS: usize = 20;
 /// Largest compiled pattern in bytes.
 const MAX_PATTERN: usize = 256 * 1024;
 
 impl<'a> Checker<'a> {
     /// Whether a value fits, without saying why not.
     fn fits(&mut self, schema: &'a Value, value: &Value, depth: usize) -> bool {
-        let mut attempt = Checker { root: self.root, errors: Vec::new(), steps: self.steps };
+        let mut attempt = Checker { errors: Vec::new(), ..*self };
         attempt.visit(schema, value, "", depth + 1);
-        self.steps = attempt.steps;
+        (self.steps, self.exhausted) = (attempt.steps, attempt.exhausted);
         attempt.errors.is_empty()
     }
 
@@ -76,7 +80,7 @@ impl<'a> Checker<'a> {
             }
         }
         if let (Some(text), Some(pattern)) = (value.as_str(), rules.get("pattern").and_then(Value::as_str))
-            && !matches(pattern, text)
+            && !self.matches(pattern, text, path)
         {
             self.fail(path, "wrong_form", format!("{} must match the pattern `{pattern}`", shown(path)));
         }
@@ -88,8 +92,8 @@ impl<'a> Checker<'a> {
             self.visit(schema, item, &format!("{path}[{index}]"), depth + 1);
         }
         if rules.get("uniqueItems") == Some(&Value::Bool(true)) {
-            let repeated = items.iter().enumerate().any(|(at, item)| items.iter().take(at).any(|other| other == item));
-            if repeated {
+            let mut seen = HashSet::new();
+            if items.iter().any(|item| !seen.insert(item.to_string())) {
                 self.fail(path, "repeated", format!("{} must not repeat an item", shown(path)));
             }
         }
@@ -126,7 +130,7 @@ impl<'a> Checker<'a> {
                 self.fail(path, "unknown_argument", format!("{} must not have the property `{name}`", shown(path)));
             }
             for (pattern, schema) in object(rules, "patternProperties") {
-                if matches(pattern, name) {
+                if self.matches(pattern, name, path) {
                     let inner = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                     self.visit(schema, value, &inner, depth + 1);
                 }
@@ -139,6 +143,18 @@ impl<'a> Checker<'a> {
                 }
             }
         }
+    }
+}
+
+impl Checker<'_> {
+    /// Whether a text matches. Compiling a pattern is work that counts.
+    fn matches(&mut self, pattern: &str, text: &str, path: &str) -> bool {
+        self.steps += PATTERN_STEPS;
+        if self.steps > MAX_STEPS {
+            self.too_deep(path);
+            return true;
+        }
+        matches(pattern, text)
     }
 }
 

@@ -11,7 +11,7 @@ use palyra_models::{
 };
 use serde_json::json;
 
-use crate::console::Style;
+use crate::console::{Style, one_line};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::render::text::{millis, quoted};
@@ -101,7 +101,7 @@ fn line(name: &str, result: &TryOut, context: &Context) -> String {
         answering.and_then(|who| who.credential.as_ref()).map(|key| format!(" with key {key}")).unwrap_or_default();
     // The server may have chosen the model itself.
     let known = answering.map(|who| ModelName::new(&who.provider, &who.model).to_string());
-    let name = known.filter(|known| known.contains('/')).unwrap_or_else(|| name.to_owned());
+    let name = one_line(&known.filter(|known| known.contains('/')).unwrap_or_else(|| name.to_owned()));
     match &result.error {
         None => {
             let good = context.console.styled(Style::Good, "works");

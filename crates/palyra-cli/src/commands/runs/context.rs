@@ -7,6 +7,7 @@ use palyra_client::command::{About, Command};
 use palyra_common::ExitCode;
 
 use super::RunArgument;
+use crate::console::{one_line, plain};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::numbers;
@@ -78,7 +79,7 @@ fn lines(seen: &RunContextResponse) -> Vec<String> {
 
 fn headline(seen: &RunContextResponse) -> String {
     let RunContextResponse { turn, turns, tokens, window, stable_messages, .. } = seen;
-    let model = if seen.model.is_empty() { String::new() } else { format!(" for `{}`", seen.model) };
+    let model = if seen.model.is_empty() { String::new() } else { format!(" for `{}`", one_line(&seen.model)) };
     if !seen.language_model {
         return format!(
             "turn {turn} of {turns}: about {tokens} tokens{model}, which is not a language model: it reads no tool descriptions and has no window"
@@ -143,8 +144,8 @@ fn wires(wires: &[WireCostView]) -> Vec<String> {
 fn whole(segments: &[ContextSegmentView], context: &Context) -> Result<(), CliError> {
     for (number, segment) in segments.iter().enumerate() {
         let head = format!("── {number} {} {} ({} tokens)", segment.kind, segment.source, segment.tokens);
-        context.console.line(&head)?;
-        context.console.line(&segment.text)?;
+        context.console.line(&one_line(&head))?;
+        context.console.line(&plain(&segment.text))?;
     }
     Ok(())
 }

@@ -7,12 +7,12 @@ use palyra_common::{SkillStatus, command_line};
 use palyra_skills::SkillManifest;
 use serde_json::{Map, Value, json};
 
-use crate::console::Console;
+use crate::console::{Console, one_line};
 
 /// Prints the commands.
 pub(super) fn show(console: &Console, commands: impl IntoIterator<Item = String>) {
     for command in commands {
-        console.remark(&format!("next: {command}"));
+        console.remark(&format!("next: {}", one_line(&command)));
     }
 }
 
