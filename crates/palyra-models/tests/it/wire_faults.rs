@@ -89,7 +89,7 @@ fn faults() -> Vec<(&'static str, Duration, Reply, Outcome)> {
             "a web page",
             PATIENT,
             Reply::raw("<!doctype html><title>hi</title>").content_type("text/html"),
-            Outcome::Fails(Class::Permanent, None, "no model server"),
+            Outcome::Fails(Class::Permanent, None, "not a model server"),
         ),
         (
             "a huge event",
