@@ -22,7 +22,7 @@ fn a_list_names_what_steers_and_a_page_everything() {
     assert_eq!(
         list.out,
         format!(
-            "APPROVAL                    ASKED (UTC)          RISK  ANSWER   STEERED BY        QUESTION\n{id}  2026-11-14 \
+            "APPROVAL                    ASKED (UTC)          RISK  ANSWER   UNTRUSTED VALUE   QUESTION\n{id}  2026-11-14 \
              23:46:40  high  pending  US133 and 1 more  send money to US133\n"
         )
     );

@@ -310,7 +310,10 @@ fn lists_tapes_undo_replay_and_detached_runs() {
     assert_eq!(place.run(&["runs", "tape", "last", "--output", "ndjson"]).out.lines().count(), 7);
     assert_eq!(place.run(&["runs", "tape", "last", "--from-seq", "3", "-n", "2"]).out.lines().count(), 2);
     let undone = place.run(&["runs", "undo", "last"]);
-    assert_eq!(undone.out, format!("run {id}: 1 file restored\n  restored notes.md\n"));
+    assert_eq!(
+        undone.out,
+        format!("undid run {id}: 1 file restored\n  notes.md: restored to what it was before the run\n")
+    );
     let replay = place.run(&["runs", "replay", "last"]);
     assert_eq!(replay.code, 7);
     assert!(replay.out.contains("differs from the record at position 4\n  recorded: execute a\n"), "{}", replay.out);
