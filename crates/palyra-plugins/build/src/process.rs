@@ -92,6 +92,7 @@ pub(crate) fn version(command: &mut Command) -> Option<String> {
 pub(crate) fn complaint(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).output().ok().filter(|output| !output.status.success())?;
     let text = String::from_utf8_lossy(&output.stderr);
-    let line = text.lines().next().map(|line| line.trim().trim_start_matches("error: ").to_owned());
+    let line =
+        text.lines().next().map(|line| line.trim().trim_start_matches("error: ").trim_end_matches('.').to_owned());
     line.filter(|line| !line.is_empty())
 }
