@@ -99,7 +99,7 @@ impl Machine {
                 ApprovalDecision::Error => "a hook wanted a person to agree, and nobody could be asked".to_owned(),
                 ApprovalDecision::Allow | ApprovalDecision::Deny => match reason {
                     None => "a person refused what a hook had them asked about".to_owned(),
-                    Some(reason) => format!("what a hook wanted a person to agree to was denied ({reason})"),
+                    Some(reason) => format!("what a hook wanted a person to allow was denied ({reason})"),
                 },
             };
             let ending =

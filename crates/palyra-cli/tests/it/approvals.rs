@@ -118,7 +118,7 @@ fn without_an_offer_the_daemon_refuses_and_says_so() {
     assert_eq!(ran.code, 2, "{ran:?}");
     assert_eq!(ran.json()["error"]["code"], "approval_scope_unavailable");
     let list = place.run(&["approvals", "list"]).out;
-    assert!(list.contains("  -           write notes.md\n"), "nothing steers it: {list}");
+    assert!(list.contains("  -                write notes.md\n"), "nothing steers it: {list}");
 }
 
 #[test]

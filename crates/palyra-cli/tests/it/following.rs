@@ -187,7 +187,7 @@ fn questions_are_denied_or_a_terminal_is_insisted_on_where_that_is_asked_for() {
     assert!(ran.err.contains("denied, as --on-approval says: write notes.md\n"), "{}", ran.err);
     let bodies: Vec<_> = daemon.requests().into_iter().filter(|(line, _)| line.contains("/decide")).collect();
     assert_eq!(bodies.len(), 1);
-    assert_eq!(bodies[0].1, r#"{"decision":"deny","scope":"once"}"#);
+    assert_eq!(bodies[0].1, r#"{"decision":"deny","scope":"once","reason":"`--on-approval deny`"}"#);
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(super) async fn execute(
         return Ok(code);
     }
     context.console.remark(&format!(
-        "it was told to stop, but is still at work after {} s; to see what becomes of it: palyra runs attach {id}",
+        "it was told to stop, but is still running after {} s; to see what becomes of it: palyra runs attach {id}",
         PATIENCE.as_secs()
     ));
     Ok(ExitCode::Precondition)

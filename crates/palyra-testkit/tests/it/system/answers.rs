@@ -70,8 +70,8 @@ fn a_call_that_nobody_was_asked_about_is_not_refused_by_a_person() {
     let decided = context.run(["approvals", "decide", &id, "deny", "--reason", "use the other folder"]).unwrap();
     assert_eq!(decided.code, 0, "{decided}");
     context.run(["runs", "attach", "last"]).unwrap();
-    let tape = context.run(["runs", "tape", "last", "--output", "ndjson"]).unwrap();
-    assert!(tape.stdout.contains("this call was denied (use the other folder); do not propose it again"), "{tape}");
+    let told = context.run(["runs", "context", "last", "--full"]).unwrap();
+    assert!(told.stdout.contains("this call was denied (use the other folder); do not propose it again"), "{told}");
     let long = "x".repeat(501);
     let refused = context.run(["approvals", "decide", &id, "deny", "--reason", &long]).unwrap();
     assert_eq!(refused.code, 2, "{refused}");
