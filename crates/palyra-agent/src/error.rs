@@ -207,7 +207,7 @@ pub enum AgentError {
     #[error("the task is empty")]
     EmptyPrompt,
     /// A file that a task refers to or that came with it cannot be taken in.
-    #[error("`{path}` cannot be read: {source}")]
+    #[error("{}", unreadable(path, source))]
     BadReference {
         /// The path as written, or the name of the attachment.
         path: String,
@@ -254,6 +254,12 @@ fn no_turn(run_id: RunId, turn: Option<u32>) -> String {
         Some(turn) => format!("run {run_id} had no turn {turn}"),
         None => format!("run {run_id} has not called its model yet"),
     }
+}
+
+/// Most errors of tools name the path themselves.
+fn unreadable(path: &str, source: &ToolError) -> String {
+    let reason = source.to_string();
+    if reason.contains(&format!("`{path}`")) { reason } else { format!("`{path}` cannot be read: {reason}") }
 }
 
 impl ToStableError for AgentError {

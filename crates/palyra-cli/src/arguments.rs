@@ -1,8 +1,9 @@
 //! The top of the command tree. Each command's own arguments are beside its code in `commands/`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use palyra_common::SecretRef;
 
 use crate::commands::{
@@ -10,6 +11,7 @@ use crate::commands::{
     runs, sandbox, sessions, skills, tokens, usage,
 };
 use crate::console::OutputFormat;
+use crate::numbers;
 
 const EXAMPLES: &str = "\
 Start here:
@@ -41,6 +43,15 @@ pub(crate) struct Arguments {
 
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Arguments {
+    /// The arguments in these words, of which the first is the program's name.
+    pub(crate) fn read<W: Into<OsString> + Clone>(words: impl IntoIterator<Item = W>) -> Result<Self, clap::Error> {
+        let mut command = numbers::with_signs(Self::command());
+        let mut matches = command.try_get_matches_from_mut(words)?;
+        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    }
 }
 
 /// Where the daemon is, if not at the socket in the state root.

@@ -215,8 +215,11 @@ impl Console {
         if self.is_text() {
             self.remark(&render_error(self, envelope));
         } else {
-            // If standard output is gone too, the exit code still tells.
-            let _ = self.document(&palyra_client::api::ErrorResponse { error: envelope.clone() });
+            // Where standard output takes nothing, the reason must not be lost with it.
+            let document = palyra_client::api::ErrorResponse { error: envelope.clone() };
+            if self.document(&document).is_err() {
+                self.remark(&render_error(self, envelope));
+            }
         }
     }
 

@@ -110,7 +110,7 @@ pub(crate) enum CliError {
         reason: String,
     },
     /// Nothing has this id.
-    #[error("no {kind} matches `{wanted}`")]
+    #[error("{}", no_match(kind, wanted))]
     NoMatch {
         /// `run`, `session`, `approval`, `pattern` or `decision`.
         kind: &'static str,
@@ -165,6 +165,14 @@ impl From<ModelError> for CliError {
     fn from(error: ModelError) -> Self {
         Self::Model(Box::new(error.to_stable()))
     }
+}
+
+/// `last` matches nothing only where nothing is.
+fn no_match(kind: &str, wanted: &str) -> String {
+    if wanted.eq_ignore_ascii_case("last") && matches!(kind, "run" | "session" | "canvas") {
+        return format!("there is no {kind} yet");
+    }
+    format!("no {kind} matches `{wanted}`")
 }
 
 fn shown(matches: &[String]) -> String {
@@ -224,8 +232,11 @@ impl CliError {
                 StableErrorEnvelope::new("workspace_not_found", ErrorCategory::NotFound, message)
                     .hint("name an existing directory with --workspace DIR")
             }
-            Self::NoMatch { kind, .. } => StableErrorEnvelope::new("id_not_found", ErrorCategory::NotFound, message)
+            Self::NoMatch { kind, wanted } => StableErrorEnvelope::new("id_not_found", ErrorCategory::NotFound, message)
                 .hint(match kind {
+                    "run" | "session" if wanted.eq_ignore_ascii_case("last") => {
+                        "start a run with: palyra run \"list the files\"".to_owned()
+                    }
                     "approval" => "see `palyra approvals list`; the id, its beginning or its end is enough".to_owned(),
                     "pattern" => "see `palyra approvals patterns`; the id, its beginning or its end is enough".to_owned(),
                     "decision" => "see `palyra runs tape RUN` for the calls of a run; give RUN/CALL".to_owned(),

@@ -17,9 +17,10 @@ mod usage;
 
 pub use reference::reference;
 
+use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::process;
 
-use clap::Parser as _;
 use palyra_common::ExitCode;
 
 use crate::arguments::Arguments;
@@ -30,9 +31,10 @@ use crate::error::CliError;
 /// Runs the command that the process was started with and gives its exit code.
 #[must_use]
 pub fn main() -> process::ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let arguments = match Arguments::read(&words) {
         Ok(arguments) => arguments,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(&error, &words),
     };
     let console = Console::of_process(arguments.output);
     let code = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -50,11 +52,19 @@ pub fn main() -> process::ExitCode {
     process::ExitCode::from(finish(&console, code) as u8)
 }
 
-fn refuse(error: &clap::Error) -> process::ExitCode {
-    let Some(refusal) = usage::refusal(error) else { error.exit() };
-    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-    let console = Console::of_process(usage::wanted_format(words));
-    process::ExitCode::from(finish(&console, Err(refusal)) as u8)
+fn refuse(error: &clap::Error, words: &[OsString]) -> process::ExitCode {
+    let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let console = Console::of_process(usage::wanted_format(&words));
+    let code = match usage::refusal(error, &words) {
+        Some(refusal) => finish(&console, Err(refusal)),
+        None => match error.print().and_then(|()| io::stdout().flush()) {
+            // Help that was not asked for is a usage error.
+            Ok(()) if error.use_stderr() => ExitCode::Validation,
+            Ok(()) => ExitCode::Ok,
+            Err(source) => finish(&console, Err(CliError::Output { source })),
+        },
+    };
+    process::ExitCode::from(code as u8)
 }
 
 fn finish(console: &Console, result: Result<ExitCode, CliError>) -> ExitCode {

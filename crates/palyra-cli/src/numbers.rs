@@ -1,5 +1,6 @@
 //! Whole numbers on the command line: one parser, one way to say which are meant.
 
+use std::any::TypeId;
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -28,10 +29,21 @@ impl Number for u32 {}
 impl Number for u64 {}
 impl Number for usize {}
 
+/// The command with every number taken as one whatever its sign, so that `-n -1` is told to be too small and not to be an unknown option.
+pub(crate) fn with_signs(command: clap::Command) -> clap::Command {
+    let signed =
+        |argument: clap::Arg| if is_number(&argument) { argument.allow_negative_numbers(true) } else { argument };
+    command.mut_args(signed).mut_subcommands(with_signs)
+}
+
+fn is_number(argument: &clap::Arg) -> bool {
+    let numbers = [TypeId::of::<u16>(), TypeId::of::<u32>(), TypeId::of::<u64>(), TypeId::of::<usize>()];
+    let parser = argument.get_value_parser().type_id();
+    argument.get_action().takes_values() && numbers.iter().any(|number| parser == *number)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::any::TypeId;
-
     use clap::CommandFactory as _;
 
     use super::*;
@@ -50,21 +62,24 @@ mod tests {
     /// No argument shows the parser's own words for a number, such as "invalid digit found in string".
     #[test]
     fn every_number_on_the_command_line_is_read_here() {
-        let root = Arguments::command();
+        let root = with_signs(Arguments::command());
         let seen = check(&root, &root, &["palyra".to_owned()]);
         assert!(seen > 10, "{seen}");
     }
 
     fn check(root: &clap::Command, command: &clap::Command, path: &[String]) -> usize {
-        let numbers = [TypeId::of::<u16>(), TypeId::of::<u32>(), TypeId::of::<u64>(), TypeId::of::<usize>()];
         let mut seen = 0;
         for argument in command.get_arguments() {
-            let parser = argument.get_value_parser().type_id();
-            if numbers.iter().any(|number| parser == *number) {
-                let given = argument.get_long().map_or_else(|| "x".to_owned(), |flag| format!("--{flag}=x"));
-                let words = path.iter().cloned().chain([given]);
-                let error = root.clone().try_get_matches_from(words).unwrap_err().to_string();
-                assert!(error.contains("expected a whole number"), "{path:?} {}: {error}", argument.get_id());
+            if is_number(argument) {
+                for wrong in ["x", "-1"] {
+                    let given = match argument.get_long() {
+                        Some(flag) => vec![format!("--{flag}"), wrong.to_owned()],
+                        None => vec![wrong.to_owned()],
+                    };
+                    let words = path.iter().cloned().chain(given);
+                    let error = root.clone().try_get_matches_from(words).unwrap_err().to_string();
+                    assert!(error.contains("expected a whole number"), "{path:?} {}: {error}", argument.get_id());
+                }
                 seen += 1;
             }
         }

@@ -22,7 +22,7 @@ pub enum Sent {
 #[derive(Debug, Error)]
 pub enum McpError {
     /// A name that no server can have.
-    #[error("`{name}` is not a valid server name")]
+    #[error("`{name}` is not a valid server name: it must have 1 to 32 of the characters a-z, 0-9, `_` and `-`")]
     ServerNameInvalid {
         /// The text given.
         name: String,
@@ -270,7 +270,7 @@ impl ToStableError for McpError {
                 "mcp_server_name_invalid",
                 Validation,
                 Retry::Pointless,
-                "use 1 to 32 of the characters a-z, 0-9, `_` and `-`",
+                "choose a name such as `files` or `issue-tracker`",
             ),
             Self::ServerNotFound { .. } => {
                 ("mcp_server_not_found", NotFound, Retry::Pointless, "see `palyra mcp list`")
@@ -314,7 +314,7 @@ impl ToStableError for McpError {
             Self::StartFailed { .. } => (
                 "mcp_server_start_failed",
                 Dependency,
-                Retry::Pointless,
+                Retry::MayHelp,
                 "check the command; the server gets only the environment variables listed in its entry",
             ),
             Self::ConnectFailed { .. } => {

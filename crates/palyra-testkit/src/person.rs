@@ -102,7 +102,7 @@ impl Person {
         for approval in client.approvals(&open).await?.approvals {
             let again = approval.summary.starts_with(RUN_AGAIN) || approval.reason.contains("outcome is unknown");
             let decision = if again { self.answers.run_again } else { self.answers.may_it_run };
-            let params = DecideApprovalParams { decision, scope: ApprovalScope::Once, minutes: None };
+            let params = DecideApprovalParams { decision, scope: ApprovalScope::Once, minutes: None, reason: None };
             match client.decide_approval(approval.approval_id, &params).await {
                 Ok(_) => {}
                 // Asked and answered, or withdrawn, between the list and now.

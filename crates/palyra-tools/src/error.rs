@@ -415,7 +415,9 @@ impl ToolError {
             Self::EffectConflict { .. } => "read the file again and repeat the edit as a new call",
             Self::EffectMismatch { .. } => "give every effect its own id",
             Self::EffectDamaged { .. } => "compare the files with their last known state before going on",
-            Self::UndoConflict { .. } => "restore or commit these files first, or undo by hand",
+            Self::UndoConflict { .. } => {
+                "undo restores all files of a run or none; put these back as the run left them and try again, or undo by hand"
+            }
             Self::ArtifactNotFound { .. } => "use a digest that an earlier result named",
             Self::PermissionDenied { .. } => "check the owner and the mode of the file",
             Self::DiskFull { .. } => "free some space and try again",

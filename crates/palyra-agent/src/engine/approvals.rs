@@ -26,6 +26,8 @@ pub struct Answer {
     pub by: String,
     /// Where they answer.
     pub via: Option<String>,
+    /// Why. The model is told why a call was denied.
+    pub reason: Option<String>,
 }
 
 impl Engine {
@@ -51,6 +53,7 @@ impl Engine {
             until: answer.until.filter(|_| answer.scope == ApprovalScope::Timeboxed),
             by: answer.by,
             via: answer.via,
+            reason: answer.reason,
         };
         match self.send(approval.run_id, input).await {
             Err(AgentError::WrongPhase { .. }) => return Err(not_open()),

@@ -97,11 +97,12 @@ impl Machine {
         &mut self,
         approval_id: ApprovalId,
         decision: ApprovalDecision,
+        reason: Option<&str>,
         at: Timestamp,
         out: &mut Vec<Action>,
     ) -> Result<(), Rejected> {
         if self.on_money_decided(approval_id, decision, at, out).is_some()
-            || self.on_hook_question_decided(approval_id, decision, at, out).is_some()
+            || self.on_hook_question_decided(approval_id, decision, reason, at, out).is_some()
         {
             return Ok(());
         }
@@ -133,8 +134,8 @@ impl Machine {
             }
             (ApprovalDecision::Deny, Question::MayItRun) => {
                 let refusal = Refusal {
-                    told: "a person refused this call; do not propose it again".to_owned(),
-                    ..Refusal::new(NotRun::ApprovalDenied, "a person refused it")
+                    told: format!("{}; do not propose it again", denied("this call", reason)),
+                    ..Refusal::new(NotRun::ApprovalDenied, denied("it", reason))
                 };
                 self.refuse(index, refusal, out)
             }
@@ -151,9 +152,15 @@ impl Machine {
         self.trusted.extend(approved);
         if decision != ApprovalDecision::Allow && question == Question::MayItRun {
             if self.refused.contains(&binding) {
-                let message = "a person had already refused exactly this call".to_owned();
+                let message = match reason {
+                    None => "a person had already refused exactly this call",
+                    Some(_) => "exactly this call had already been denied",
+                };
                 self.end_now(
-                    Ending::without_answer(TerminationReason::ApprovalDenied, Some(detail("approval_denied", message))),
+                    Ending::without_answer(
+                        TerminationReason::ApprovalDenied,
+                        Some(detail("approval_denied", message.to_owned())),
+                    ),
                     at,
                     out,
                 );
@@ -195,6 +202,14 @@ impl Machine {
             return vec![question.approval_id];
         }
         self.round().map(|round| round.calls.iter().filter_map(lapsed).collect()).unwrap_or_default()
+    }
+}
+
+/// That something was denied. Where a reason came with the answer, it need not have been a person's own: a command may deny for them.
+fn denied(what: &str, reason: Option<&str>) -> String {
+    match reason {
+        None => format!("a person refused {what}"),
+        Some(reason) => format!("{what} was denied ({reason})"),
     }
 }
 

@@ -82,6 +82,7 @@ impl Machine {
         &mut self,
         id: ApprovalId,
         decision: ApprovalDecision,
+        reason: Option<&str>,
         at: Timestamp,
         out: &mut Vec<Action>,
     ) -> Option<()> {
@@ -94,14 +95,15 @@ impl Machine {
         // Refusing another text is not refusing the answer: it is delivered as the model wrote it.
         if !allowed && question != Question::ReplaceAnswer {
             let message = match decision {
-                ApprovalDecision::Timeout => "a hook wanted a person to agree, and nobody did in time",
-                ApprovalDecision::Error => "a hook wanted a person to agree, and nobody could be asked",
-                ApprovalDecision::Allow | ApprovalDecision::Deny => "a person refused what a hook had them asked about",
+                ApprovalDecision::Timeout => "a hook wanted a person to agree, and nobody did in time".to_owned(),
+                ApprovalDecision::Error => "a hook wanted a person to agree, and nobody could be asked".to_owned(),
+                ApprovalDecision::Allow | ApprovalDecision::Deny => match reason {
+                    None => "a person refused what a hook had them asked about".to_owned(),
+                    Some(reason) => format!("what a hook wanted a person to allow was denied ({reason})"),
+                },
             };
-            let ending = Ending::without_answer(
-                TerminationReason::ApprovalDenied,
-                Some(detail("approval_denied", message.to_owned())),
-            );
+            let ending =
+                Ending::without_answer(TerminationReason::ApprovalDenied, Some(detail("approval_denied", message)));
             self.enter_terminal(RunLifecyclePhase::Aborted, ending, at, out);
             return Some(());
         }

@@ -80,7 +80,15 @@ fn request(actions: &[Action]) -> ApprovalRequest {
 }
 
 fn answered(approval_id: palyra_common::ApprovalId, decision: ApprovalDecision) -> Input {
-    Input::ApprovalDecided { approval_id, decision, scope: ApprovalScope::Once, until: None, by: "p".into(), via: None }
+    Input::ApprovalDecided {
+        approval_id,
+        decision,
+        scope: ApprovalScope::Once,
+        until: None,
+        by: "p".into(),
+        via: None,
+        reason: None,
+    }
 }
 
 /// A run whose first call, of a writing tool, is being screened.

@@ -66,6 +66,9 @@ pub enum Input {
         /// Where they answered, such as `unix` or `http`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         via: Option<String>,
+        /// Why, if they said so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// A tool call ended, one way or another.
     ToolFinished {

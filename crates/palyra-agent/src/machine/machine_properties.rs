@@ -243,7 +243,7 @@ proptest! {
             let wanted = match step {
                 Move::Raw(input) => vec![input],
                 Move::Answer(index, decision) => open_approvals(&machine).get(index).map(|approval_id| {
-                    Input::ApprovalDecided { approval_id: *approval_id, decision, scope: ApprovalScope::Once, until: None, by: "p".into(), via: None }
+                    Input::ApprovalDecided { approval_id: *approval_id, decision, scope: ApprovalScope::Once, until: None, by: "p".into(), via: None, reason: None }
                 }).into_iter().collect(),
                 Move::Hooks(index, said) => answering(&machine, index, &said).into_iter().collect(),
                 Move::Time(millis) => {

@@ -259,6 +259,7 @@ fn answered(approval_id: palyra_common::ApprovalId, decision: ApprovalDecision) 
         until: None,
         by: "me".into(),
         via: None,
+        reason: None,
     }
 }
 

@@ -185,8 +185,8 @@ impl Machine {
                 self.on_budget_refused(turn, attempt, *error, at, &mut out)?;
             }
             Input::Decided(decided) => self.on_decided(*decided, at, &mut out)?,
-            Input::ApprovalDecided { approval_id, decision, .. } => {
-                self.on_approval_decided(approval_id, decision, at, &mut out)?;
+            Input::ApprovalDecided { approval_id, decision, reason, .. } => {
+                self.on_approval_decided(approval_id, decision, reason.as_deref(), at, &mut out)?;
             }
             Input::ToolFinished { call_id, result, .. } => self.on_tool_finished(&call_id, result, at, &mut out)?,
             Input::Compacted { replaces, summary, .. } => self.on_compacted(replaces, summary, at, &mut out)?,
@@ -230,6 +230,7 @@ impl Machine {
                     until: None,
                     by: "palyra".to_owned(),
                     via: None,
+                    reason: None,
                 })
                 .collect();
         }

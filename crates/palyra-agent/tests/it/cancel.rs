@@ -26,6 +26,8 @@ async fn cancel_while_it_hangs(hang: Hang) -> (Vec<palyra_common::RunStreamEvent
     bench.engine.cancel(run.run_id, "me", Some("enough".into())).await.unwrap();
     let (row, events) = bench.finish(run.run_id).await;
     assert_eq!((row.phase, row.reason), (RunLifecyclePhase::Aborted, Some(TerminationReason::Cancellation)));
+    // Whatever became of the call, the run ended because somebody wanted it to.
+    assert_eq!(row.detail.map(|detail| detail.code).as_deref(), Some("cancelled"));
     (events, began.elapsed())
 }
 

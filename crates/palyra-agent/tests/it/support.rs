@@ -198,7 +198,7 @@ impl Bench {
 
 /// The answer of the person whose runs these are, for one call.
 pub(crate) fn answer(decision: ApprovalDecision) -> Answer {
-    Answer { decision, scope: ApprovalScope::Once, until: None, by: "local".into(), via: None }
+    Answer { decision, scope: ApprovalScope::Once, until: None, by: "local".into(), via: None, reason: None }
 }
 
 /// Asks and permits like the product, and lets the tools of the tests pass.

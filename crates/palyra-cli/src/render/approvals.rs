@@ -18,16 +18,16 @@ pub(crate) fn list(approvals: &[ApprovalView]) -> Vec<String> {
                 instant(approval.requested_at),
                 approval.risk.to_string(),
                 state(approval),
-                steered_by(approval),
+                untrusted_value(approval),
                 shortened(&approval.summary, 60),
             ]
         })
         .collect();
-    table::lines(["APPROVAL", "ASKED (UTC)", "RISK", "ANSWER", "STEERED BY", "QUESTION"], &rows)
+    table::lines(["APPROVAL", "ASKED (UTC)", "RISK", "ANSWER", "UNTRUSTED VALUE", "QUESTION"], &rows)
 }
 
 /// The first steering value, and how many more there are.
-fn steered_by(approval: &ApprovalView) -> String {
+fn untrusted_value(approval: &ApprovalView) -> String {
     match approval.evidence.as_slice() {
         [] => "-".to_owned(),
         [first, rest @ ..] => {

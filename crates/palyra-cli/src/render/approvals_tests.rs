@@ -62,7 +62,7 @@ fn a_list_has_a_column_for_what_steers() {
     assert_eq!(
         list(&[approval(), plain, two]),
         [
-            "APPROVAL                    ASKED (UTC)          RISK  ANSWER     STEERED BY                                     \
+            "APPROVAL                    ASKED (UTC)          RISK  ANSWER     UNTRUSTED VALUE                                \
              QUESTION",
             "00000000000000000000000001  2026-11-14 23:46:40  high  pending    US133                                          \
              send money",

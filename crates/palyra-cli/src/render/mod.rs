@@ -5,6 +5,7 @@ pub(crate) mod calls;
 pub(crate) mod compaction;
 pub(crate) mod evidence;
 pub(crate) mod model_call;
+pub(crate) mod next_page;
 pub(crate) mod plan;
 pub(crate) mod question;
 pub(crate) mod runs;

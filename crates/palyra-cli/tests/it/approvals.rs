@@ -22,7 +22,7 @@ fn a_list_names_what_steers_and_a_page_everything() {
     assert_eq!(
         list.out,
         format!(
-            "APPROVAL                    ASKED (UTC)          RISK  ANSWER   STEERED BY        QUESTION\n{id}  2026-11-14 \
+            "APPROVAL                    ASKED (UTC)          RISK  ANSWER   UNTRUSTED VALUE   QUESTION\n{id}  2026-11-14 \
              23:46:40  high  pending  US133 and 1 more  send money to US133\n"
         )
     );
@@ -118,7 +118,7 @@ fn without_an_offer_the_daemon_refuses_and_says_so() {
     assert_eq!(ran.code, 2, "{ran:?}");
     assert_eq!(ran.json()["error"]["code"], "approval_scope_unavailable");
     let list = place.run(&["approvals", "list"]).out;
-    assert!(list.contains("  -           write notes.md\n"), "nothing steers it: {list}");
+    assert!(list.contains("  -                write notes.md\n"), "nothing steers it: {list}");
 }
 
 #[test]

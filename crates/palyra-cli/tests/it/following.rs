@@ -187,7 +187,7 @@ fn questions_are_denied_or_a_terminal_is_insisted_on_where_that_is_asked_for() {
     assert!(ran.err.contains("denied, as --on-approval says: write notes.md\n"), "{}", ran.err);
     let bodies: Vec<_> = daemon.requests().into_iter().filter(|(line, _)| line.contains("/decide")).collect();
     assert_eq!(bodies.len(), 1);
-    assert_eq!(bodies[0].1, r#"{"decision":"deny","scope":"once"}"#);
+    assert_eq!(bodies[0].1, r#"{"decision":"deny","scope":"once","reason":"`--on-approval deny`"}"#);
 }
 
 #[test]
@@ -310,7 +310,10 @@ fn lists_tapes_undo_replay_and_detached_runs() {
     assert_eq!(place.run(&["runs", "tape", "last", "--output", "ndjson"]).out.lines().count(), 7);
     assert_eq!(place.run(&["runs", "tape", "last", "--from-seq", "3", "-n", "2"]).out.lines().count(), 2);
     let undone = place.run(&["runs", "undo", "last"]);
-    assert_eq!(undone.out, format!("run {id}: 1 file restored\n  restored notes.md\n"));
+    assert_eq!(
+        undone.out,
+        format!("undid run {id}: 1 file restored\n  notes.md: restored to what it was before the run\n")
+    );
     let replay = place.run(&["runs", "replay", "last"]);
     assert_eq!(replay.code, 7);
     assert!(replay.out.contains("differs from the record at position 4\n  recorded: execute a\n"), "{}", replay.out);

@@ -89,7 +89,7 @@ fn a_changed_tool_is_shown_loudly_and_agreed_to_again() {
 fn what_never_worked_is_not_added() {
     let place = Place::new();
     for (arguments, code, name) in [
-        (&["mcp", "add", "x", "--", "/nowhere/at/all"][..], 7, "mcp_server_start_failed"),
+        (&["mcp", "add", "x", "--", "/nowhere/at/all"][..], 4, "mcp_server_start_failed"),
         (&["mcp", "add", "x", "--", "/bin/sh", "-c", "echo out of order >&2; exit 3"], 4, "mcp_connect_failed"),
         (&["mcp", "add", "x", "--url", "http://example.com/mcp"], 2, "mcp_url_refused"),
         (&["mcp", "add", "x", "--url", "http://127.0.0.1:9/mcp"], 4, "mcp_connect_failed"),
@@ -103,6 +103,12 @@ fn what_never_worked_is_not_added() {
         assert!(ran.err.contains(&format!("[{name}]")), "{arguments:?} {ran:?}");
         assert!(place.run(&["mcp", "list"]).out.starts_with("no MCP servers"), "{arguments:?}");
     }
+    let hint = |arguments: &[&str]| place.run(arguments).err.lines().last().unwrap_or_default().to_owned();
+    assert!(hint(&["mcp", "add", "x", "--url", "http://127.0.0.1:9/mcp"]).contains("check the address"));
+    assert!(hint(&["mcp", "add", "x", "--", "true"]).contains("run the command yourself"));
+    assert!(hint(&["mcp", "add", "x", "--", "/nowhere/at/all"]).contains("check the command"));
+    let name = place.run(&["mcp", "add", "My Files", "--", "true"]);
+    assert!(name.err.contains("1 to 32 of the characters a-z, 0-9, `_` and `-`"), "{}", name.err);
 }
 
 /// The error says what the program itself said; nothing is waited for that cannot come.

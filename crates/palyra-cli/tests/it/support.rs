@@ -97,8 +97,8 @@ struct Known {
     may_go_on: bool,
     /// There was another run before.
     had_runs: bool,
-    /// A part of it does not work.
-    failing: bool,
+    /// A part of it does not work, as this status.
+    unwell: Option<&'static str>,
 }
 
 /// How the played run goes.
@@ -157,9 +157,9 @@ impl FakeDaemon {
         self.known.0.lock().unwrap().had_runs = true;
     }
 
-    /// From now on a part of the daemon does not work.
-    pub(crate) fn fails(&self) {
-        self.known.0.lock().unwrap().failing = true;
+    /// From now on a part of the daemon does not work as it should: it is `degraded` or `failing`.
+    pub(crate) fn becomes(&self, status: &'static str) {
+        self.known.0.lock().unwrap().unwell = Some(status);
     }
 
     /// Waits until a request that contains this text has come.
@@ -480,8 +480,8 @@ fn detail(story: Story, known: &Known) -> Value {
 
 fn health(state_root: &Path, known: &Known) -> Value {
     json!({
-        "status": if known.failing { "failing" } else { "ok" }, "version": "0.1.0", "pid": std::process::id(), "state_root": state_root,
+        "status": known.unwell.unwrap_or("ok"), "version": "0.1.0", "pid": std::process::id(), "state_root": state_root,
         "provider": { "name": "offline", "model": "offline", "reason": "no model is configured" }, "uptime_ms": 5,
-        "components": [{ "component": "journal", "status": "ok", "summary": "7 records" }],
+        "components": [{ "component": "journal", "status": known.unwell.unwrap_or("ok"), "summary": "7 records" }],
     })
 }

@@ -1,6 +1,8 @@
 //! What holds for every command: help, suggestions, errors, exit codes.
 
-use crate::support::{FakeDaemon, Place, Story};
+use std::process::Stdio;
+
+use crate::support::{FakeDaemon, Place, Ran, Story};
 
 #[test]
 fn without_a_daemon_only_its_own_commands_go_without() {
@@ -45,11 +47,43 @@ fn a_daemon_of_which_a_part_fails_is_told_by_the_exit_code() {
     let place = Place::new();
     let daemon = FakeDaemon::start(&place, Story::Completes);
     assert_eq!(place.run(&["daemon", "status"]).code, 0);
-    daemon.fails();
-    let ran = place.run(&["daemon", "status"]);
-    assert_eq!(ran.code, 7, "{ran:?}");
-    assert!(ran.out.starts_with("status    failing\n"), "{}", ran.out);
-    assert_eq!(place.run(&["daemon", "status", "--output", "json"]).code, 7);
+    assert!(!place.run(&["run", "x"]).err.contains("warning"));
+    for status in ["degraded", "failing"] {
+        daemon.becomes(status);
+        let ran = place.run(&["daemon", "status"]);
+        assert_eq!(ran.code, 7, "{ran:?}");
+        assert!(ran.out.starts_with(&format!("status    {status}\n")), "{}", ran.out);
+        assert_eq!(place.run(&["daemon", "status", "--output", "json"]).code, 7);
+        let warning = format!("warning: the daemon is {status} (journal: 7 records); see `palyra daemon status`\n");
+        assert!(place.run(&["run", "x"]).err.contains(&warning));
+    }
+}
+
+/// An output that takes nothing is an error of its own, whatever is printed and in whatever form.
+#[test]
+fn output_that_cannot_be_written_is_told() {
+    let place = Place::new();
+    let _daemon = FakeDaemon::start(&place, Story::Completes);
+    let into = |path: &str, arguments: &[&str]| {
+        let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+        Ran::from(place.command(arguments).stdout(file).output().unwrap())
+    };
+    for arguments in
+        [&["version"][..], &["--help"], &["--version"], &["runs", "--help"], &["runs", "list"], &["run", "x"]]
+    {
+        for format in ["text", "json"] {
+            let ran = into("/dev/full", &[arguments, &["--output", format]].concat());
+            assert_eq!(ran.code, 7, "{arguments:?} {ran:?}");
+            assert!(ran.err.contains("[output_failed]"), "{arguments:?} {format} {ran:?}");
+            assert_eq!(into("/dev/null", &[arguments, &["--output", format]].concat()).code, 0);
+        }
+    }
+    for arguments in [&["reference"][..], &["--help"]] {
+        let mut child = place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "whoever stops reading has read enough");
+    }
 }
 
 #[test]
@@ -59,6 +93,8 @@ fn numbers_that_make_no_sense_are_refused_in_words() {
         (&["run", "--max-turns", "x", "y"][..], "expected a whole number ≥ 1"),
         (&["run", "--wall-clock", "0", "y"], "expected a whole number ≥ 1"),
         (&["runs", "list", "-n", "0"], "expected a whole number ≥ 1"),
+        (&["runs", "list", "-n", "-1"], "expected a whole number ≥ 1"),
+        (&["tokens", "create", "--name", "ci", "--days", "-1"], "expected a whole number from 1 to 3650"),
         (&["tokens", "create", "--name", "ci", "--days", "999999999"], "expected a whole number from 1 to 3650"),
     ] {
         let ran = place.run(arguments);
@@ -72,7 +108,9 @@ fn a_mistyped_command_gets_a_suggestion_and_two() {
     let place = Place::new();
     let ran = place.run(&["rnus", "list"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("`runs` [command_line_invalid]\nhint: usage: "), "{}", ran.err);
+    assert!(ran.err.contains("did you mean `runs`? [command_line_invalid]\nhint: usage: "), "{}", ran.err);
+    let ran = place.run(&["rnu", "x"]);
+    assert!(ran.err.contains("did you mean `run` or `runs`?"), "{}", ran.err);
     let ran = place.run(&["rnus", "--output", "json"]);
     assert_eq!((ran.code, ran.err.as_str()), (2, ""));
     assert_eq!(ran.json()["error"]["code"], "command_line_invalid");

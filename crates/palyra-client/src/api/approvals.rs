@@ -164,6 +164,9 @@ pub struct DecideApprovalParams {
     /// How long a timeboxed answer holds; an hour if nobody says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minutes: Option<u32>,
+    /// Why, in at most 500 characters. The model of the run is told why a call was denied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Which agreed patterns to list.

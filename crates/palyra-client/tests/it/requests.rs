@@ -29,8 +29,12 @@ async fn methods_paths_queries_and_bodies() {
     client.resume_run(id, &palyra_client::api::ResumeRunParams::default()).await.unwrap();
     let input = RunInputParams { text: "also".to_owned(), mode: InputMode::FollowUp };
     client.send_input(id, &input).await.unwrap();
-    let decision =
-        DecideApprovalParams { decision: ApprovalDecision::Allow, scope: ApprovalScope::Once, minutes: None };
+    let decision = DecideApprovalParams {
+        decision: ApprovalDecision::Allow,
+        scope: ApprovalScope::Once,
+        minutes: None,
+        reason: None,
+    };
     assert_eq!(client.decide_approval(ApprovalId::from_u128(3), &decision).await.unwrap().run.unwrap().run_id, id);
 
     let sent: Vec<String> =

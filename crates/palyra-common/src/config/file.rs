@@ -109,7 +109,7 @@ impl Reader<'_> {
     }
 
     fn unknown(&mut self, name: &str, line: usize) {
-        let suggestion = suggest(name).map(str::to_owned);
+        let suggestion = suggest(name);
         self.problems.push(ConfigProblem::UnknownKey { origin: self.origin(line), key: shown(name), suggestion });
     }
 

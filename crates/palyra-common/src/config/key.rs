@@ -101,20 +101,67 @@ pub fn find_key(name: &str) -> Option<&'static KeySpec> {
     KEYS.iter().find(|key| key.name == name)
 }
 
-/// The key that was most likely meant.
-pub(super) fn suggest(name: &str) -> Option<&'static str> {
-    /// Below this two names have too little in common for a guess to help.
-    const ALIKE: f64 = 0.8;
+/// The key that was most likely meant, or the section where none of its keys was named.
+pub(super) fn suggest(name: &str) -> Option<String> {
     let folded = name.to_ascii_lowercase().replace('-', "_");
     let last = folded.rsplit('.').next().unwrap_or_default();
+    if !folded.contains('.') {
+        let sections = || KEYS.iter().filter_map(|key| key.name.split_once('.')).map(|(section, _)| section);
+        if sections().any(|section| section == folded) {
+            return Some(format!("{folded}.*"));
+        }
+        if let Some(section) = sections()
+            .filter(|section| is_mistyped(section, &folded))
+            .min_by_key(|section| strsim::damerau_levenshtein(section, &folded))
+        {
+            return Some(section.to_owned());
+        }
+    }
     KEYS.iter()
-        .map(|key| {
+        .filter_map(|key| {
+            let (_, own) = key.name.split_once('.')?;
             let whole = strsim::jaro_winkler(key.name, &folded);
             // A right name in the wrong section is the commonest mistake after a typing error.
-            let same_name = key.name.split_once('.').is_some_and(|(_, name)| name == last);
-            (if same_name { whole.max(0.9) } else { whole }, key.name)
+            let likeness = if own == last { whole.max(0.9) } else { whole };
+            let is_meant = own == last || is_mistyped(own, last) || is_beginning(own, last);
+            (is_meant && likeness >= ALIKE).then_some((likeness, key.name))
         })
-        .filter(|(likeness, _)| *likeness >= ALIKE)
         .max_by(|left, right| left.0.total_cmp(&right.0))
-        .map(|(_, name)| name)
+        .map(|(_, name)| name.to_owned())
+}
+
+/// Below this two names have too little in common for a guess to help.
+const ALIKE: f64 = 0.8;
+
+/// Whether one name can be the other with a slip of the fingers: about one in three letters, and two letters changing places are one slip.
+fn is_mistyped(name: &str, typed: &str) -> bool {
+    strsim::damerau_levenshtein(name, typed) <= (name.len() / 3).max(1)
+}
+
+/// Whether a name was not written to its end.
+fn is_beginning(name: &str, typed: &str) -> bool {
+    typed.len() >= 3 && name.starts_with(typed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_key_that_is_likely_meant_is_suggested() {
+        for (typed, meant) in [
+            ("run.maxturns", Some("run.max_turns")),
+            ("run.max_trusn", Some("run.max_turns")),
+            ("run.ask", Some("run.ask_before")),
+            ("modl.name", Some("model.name")),
+            ("max_turns", Some("run.max_turns")),
+            ("modl", Some("model")),
+            ("run", Some("run.*")),
+            ("http.prt", None),
+            ("foo", None),
+            ("x", None),
+        ] {
+            assert_eq!(suggest(typed).as_deref(), meant, "{typed}");
+        }
+    }
 }

@@ -131,8 +131,7 @@ impl LoadedConfig {
 }
 
 pub(super) fn unknown_argument(key: &str) -> ConfigError {
-    ConfigProblem::UnknownKey { origin: Origin::Argument, key: shown(key), suggestion: suggest(key).map(str::to_owned) }
-        .into()
+    ConfigProblem::UnknownKey { origin: Origin::Argument, key: shown(key), suggestion: suggest(key) }.into()
 }
 
 /// Finds, reads and layers the configuration of a process with this environment.

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use palyra_agent::{AgentError, Answer, ApprovalFilter, PatternFilter};
 use palyra_client::api::{
-    ApprovalState, ApprovalView, DecideApprovalParams, DecideApprovalResponse, GetApprovalParams, ListApprovalsParams,
-    ListApprovalsResponse, ListPatternsParams, ListPatternsResponse,
+    ApprovalAnswer, ApprovalState, ApprovalView, DecideApprovalParams, DecideApprovalResponse, GetApprovalParams,
+    ListApprovalsParams, ListApprovalsResponse, ListPatternsParams, ListPatternsResponse, RunView,
 };
 use palyra_client::command::About;
 use palyra_common::{
     ApprovalDecision, ApprovalId, ApprovalScope, Clock as _, ErrorCategory, SessionId, StableErrorEnvelope,
-    SystemClock, Timestamp,
+    SystemClock, TerminationReason, Timestamp,
 };
 use tokio::time::Instant;
 
@@ -31,6 +31,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const DEFAULT_MINUTES: u32 = 60;
 /// A day: whoever wants more writes a policy.
 const MAX_MINUTES: u32 = 24 * 60;
+/// A sentence or two: a model reads it with every later turn.
+const MAX_REASON_CHARACTERS: usize = 500;
 
 pub(super) async fn list(app: &App, caller: &Caller, params: ListApprovalsParams) -> Result<ListApprovalsResponse> {
     let open = match params.state.unwrap_or(ApprovalState::Pending) {
@@ -98,6 +100,10 @@ pub(super) async fn decide(
         (ApprovalScope::Once | ApprovalScope::Session, None) => None,
         (_, Some(_)) => return Err(Refusal::field("minutes", "it requires the scope `timeboxed`")),
     };
+    let reason = params.reason.as_deref().map(str::trim).filter(|reason| !reason.is_empty()).map(str::to_owned);
+    if reason.as_ref().is_some_and(|reason| reason.chars().count() > MAX_REASON_CHARACTERS) {
+        return Err(Refusal::field("reason", format!("it must have at most {MAX_REASON_CHARACTERS} characters")));
+    }
     if requests::find(app, target).await?.is_some() {
         let approval = requests::decide(app, caller, target, &params).await?;
         return Ok(DecideApprovalResponse { approval, run: None });
@@ -108,6 +114,7 @@ pub(super) async fn decide(
         until,
         by: caller.id().to_owned(),
         via: Some(caller.via()),
+        reason,
     };
     let run_id = match app.engine.decide_approval(target, answer).await {
         Err(AgentError::ApprovalNotFound(_)) => return Err(not_open(app, target).await),
@@ -118,20 +125,38 @@ pub(super) async fn decide(
 
 /// Why a question takes no answer. Whoever was slower than somebody else hears what they decided, and does not wonder whether it ever was asked.
 async fn not_open(app: &App, id: ApprovalId) -> Refusal {
-    let view = match look_at(app, id).await {
-        Ok(view) => view,
+    let question = match look_at(app, id).await {
+        Ok(question) => question,
         Err(refusal) => return refusal,
     };
-    match view.answer {
-        Some(answer) => {
-            let message =
-                format!("approval `{id}` was already answered: {}, by {}", answer.decision.as_str(), answer.by);
-            StableErrorEnvelope::new("approval_not_found", ErrorCategory::NotFound, message)
-                .hint(format!("`palyra approvals show {id}` shows how"))
-                .into()
+    let run = match question.run_id {
+        Some(run_id) => view(app, run_id).await.ok(),
+        None => None,
+    };
+    closed(&question, run.as_ref())
+}
+
+/// The refusal of an answer to a question that is closed, with what closed it.
+pub(super) fn closed(question: &ApprovalView, run: Option<&RunView>) -> Refusal {
+    let id = question.approval_id;
+    let why = match (&question.answer, run) {
+        (Some(ApprovalAnswer { decision: ApprovalDecision::Timeout, at, .. }), _) => {
+            format!("expired at {}: nobody answered in time", at.to_rfc3339())
         }
-        None => AgentError::ApprovalNotFound(id.to_string()).into(),
-    }
+        (Some(answer), _) => {
+            format!("was already decided: {} by {} at {}", answer.decision, answer.by, answer.at.to_rfc3339())
+        }
+        (None, Some(RunView { run_id, reason: Some(TerminationReason::Cancellation), .. })) => {
+            format!("is no longer open: run `{run_id}` was cancelled")
+        }
+        (None, Some(run)) if run.phase.is_terminal() => {
+            format!("is no longer open: run `{}` has ended ({})", run.run_id, run.phase)
+        }
+        (None, _) => "is no longer open: the question was withdrawn".to_owned(),
+    };
+    StableErrorEnvelope::new("approval_closed", ErrorCategory::Conflict, format!("approval `{id}` {why}"))
+        .hint(format!("`palyra approvals show {id}` shows the question and what became of it"))
+        .into()
 }
 
 /// When a timebox of so many minutes ends.

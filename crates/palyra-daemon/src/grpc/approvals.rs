@@ -53,7 +53,8 @@ impl ApprovalsService for Approvals {
         let caller = caller(&request)?;
         let request = request.into_inner();
         let target = read::parsed(&request.approval_id, "approval_id").map_err(unreadable)?;
-        let params = read::decision(request.decision, request.scope, request.minutes).map_err(unreadable)?;
+        let params =
+            read::decision(request.decision, request.scope, request.minutes, request.reason).map_err(unreadable)?;
         let decided = outcome!(&self.app, &caller, ApprovalDecide(About { target, params }));
         Ok(Response::new(wire::DecideApprovalResponse { run: decided.run.map(write::run) }))
     }

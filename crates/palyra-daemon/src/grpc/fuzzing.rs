@@ -31,7 +31,7 @@ fn upward(body: Up) -> Read<()> {
         Up::Resume(resume) => read::parsed::<RunId>(&resume.run_id, "resume.run_id").map(drop),
         Up::Approval(answer) => {
             read::parsed::<ApprovalId>(&answer.approval_id, "approval.approval_id")?;
-            read::decision(answer.decision, answer.scope, answer.minutes).map(drop)
+            read::decision(answer.decision, answer.scope, answer.minutes, answer.reason).map(drop)
         }
         Up::Steer(steer) => read::input(steer).map(drop),
         Up::Abort(_) => Ok(()),

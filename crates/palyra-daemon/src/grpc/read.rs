@@ -100,11 +100,17 @@ pub(super) fn results(deliver: wire::DeliverResults) -> DeliverResultsParams {
     DeliverResultsParams { results: deliver.results.into_iter().map(result).collect() }
 }
 
-pub(super) fn decision(decision: i32, scope: i32, minutes: Option<u32>) -> Read<DecideApprovalParams> {
+pub(super) fn decision(
+    decision: i32,
+    scope: i32,
+    minutes: Option<u32>,
+    reason: Option<String>,
+) -> Read<DecideApprovalParams> {
     Ok(DecideApprovalParams {
         decision: contract_from_wire(decision, "decision")?,
         scope: contract_from_wire(scope, "scope")?,
         minutes,
+        reason,
     })
 }
 

@@ -18,7 +18,7 @@ pub(super) async fn carry_out(app: &App, caller: &Caller, run_id: RunId, body: U
         Up::Approval(answer) => {
             let target: ApprovalId = read::parsed(&answer.approval_id, "approval.approval_id")?;
             of_this_run(app, caller, run_id, target).await?;
-            let params = read::decision(answer.decision, answer.scope, answer.minutes)?;
+            let params = read::decision(answer.decision, answer.scope, answer.minutes, answer.reason)?;
             Command::ApprovalDecide(About { target, params })
         }
         Up::Steer(steer) => Command::RunInput(About { target: run_id, params: read::input(steer)? }),

@@ -126,7 +126,12 @@ pub(crate) async fn question(daemon: &Daemon) -> ApprovalView {
 /// Answers the question that a run has asked.
 pub(crate) async fn allow(daemon: &Daemon) {
     let asked = question(daemon).await;
-    let params = DecideApprovalParams { decision: ApprovalDecision::Allow, scope: ApprovalScope::Once, minutes: None };
+    let params = DecideApprovalParams {
+        decision: ApprovalDecision::Allow,
+        scope: ApprovalScope::Once,
+        minutes: None,
+        reason: None,
+    };
     daemon.client.decide_approval(asked.approval_id, &params).await.unwrap();
 }
 

@@ -174,7 +174,12 @@ async fn a_question_survives_a_restart_and_is_answered() {
     let again = wait_for_question(&daemon.client).await;
     assert_eq!(again.approval_id, pending.approval_id);
     assert!(!place.workspace().join("made.txt").exists());
-    let allow = DecideApprovalParams { decision: ApprovalDecision::Allow, scope: ApprovalScope::Once, minutes: None };
+    let allow = DecideApprovalParams {
+        decision: ApprovalDecision::Allow,
+        scope: ApprovalScope::Once,
+        minutes: None,
+        reason: None,
+    };
     daemon.client.decide_approval(again.approval_id, &allow).await.unwrap();
     daemon.follow(run.run_id, 1).await;
     assert!(place.workspace().join("made.txt").exists());

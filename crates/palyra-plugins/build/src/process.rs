@@ -87,3 +87,12 @@ pub(crate) fn version(command: &mut Command) -> Option<String> {
     let text = String::from_utf8_lossy(&output.stdout);
     text.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
 }
+
+/// Why a program that is there does not do what it is asked: the first line of its error output.
+pub(crate) fn complaint(command: &mut Command) -> Option<String> {
+    let output = command.stdin(Stdio::null()).output().ok().filter(|output| !output.status.success())?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line =
+        text.lines().next().map(|line| line.trim().trim_start_matches("error: ").trim_end_matches('.').to_owned());
+    line.filter(|line| !line.is_empty())
+}

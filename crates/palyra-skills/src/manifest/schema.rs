@@ -5,7 +5,8 @@
 
 use std::fmt;
 
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
 use super::schema_cost::SchemaCost;
@@ -85,20 +86,28 @@ impl SchemaValidator {
         if cost.looks > MAX_LOOKS_EXPLAINED {
             return Err(vec!["the value: it does not match the schema".to_owned()]);
         }
-        let complaints: Vec<String> = self
-            .validator
-            .iter_errors(value)
-            .take(MAX_COMPLAINTS)
-            .map(|error| {
-                let place = error.instance_path().to_string();
-                let place = if place.is_empty() { "the value".to_owned() } else { format!("`{place}`") };
-                let mut complaint = error.masked().to_string();
-                complaint.truncate(complaint.floor_char_boundary(400));
-                format!("{place}: {complaint}")
-            })
-            .collect();
+        let complaints: Vec<String> =
+            self.validator.iter_errors(value).take(MAX_COMPLAINTS).map(|error| complaint(&error)).collect();
         Err(complaints)
     }
+}
+
+/// What is wrong with a value and where, without showing it. The two commonest mistakes name the field.
+fn complaint(error: &ValidationError<'_>) -> String {
+    let place = error.instance_path().to_string();
+    let mut text = match error.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            let fields: Vec<String> = unexpected.iter().map(|field| format!("`{field}`")).collect();
+            format!("there is no field {}", fields.join(", "))
+        }
+        ValidationErrorKind::Required { property } => {
+            format!("the field `{}` is missing", property.as_str().unwrap_or_default())
+        }
+        _ if place.is_empty() => format!("the value: {}", error.masked()),
+        _ => error.masked().to_string(),
+    };
+    text.truncate(text.floor_char_boundary(400));
+    if place.is_empty() { text } else { format!("`{place}`: {text}") }
 }
 
 /// Depth, patterns, and references: only to places inside the schema itself.
@@ -179,7 +188,11 @@ mod tests {
         validator.check(&json!({"url": "https://a"})).unwrap();
         let complaints = validator.check(&json!({"url": 3})).unwrap_err();
         assert!(complaints[0].starts_with("`/url`: "), "{complaints:?}");
-        assert_eq!(validator.check(&json!({})).unwrap_err().len(), 1);
+        assert_eq!(validator.check(&json!({})).unwrap_err(), ["the field `url` is missing"]);
+        let closed = json!({"type": "object", "properties": {"a": {"type": "object", "additionalProperties": false}}});
+        let validator = SchemaValidator::compile(&closed).unwrap();
+        assert_eq!(validator.check(&json!({"a": {"x": 1, "y": 2}})).unwrap_err(), ["`/a`: there is no field `x`, `y`"]);
+        assert!(validator.check(&json!(3)).unwrap_err()[0].starts_with("the value: "));
     }
 
     /// Definitions of which each names the next one twice.

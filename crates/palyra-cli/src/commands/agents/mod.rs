@@ -30,7 +30,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) enum AgentsCommand {
     /// List agents
-    List,
+    List(list::ListArguments),
     /// Show everything about an agent
     Show(NameArgument),
     /// Create an agent, or change the given fields of one
@@ -50,7 +50,7 @@ pub(crate) struct NameArgument {
 pub(super) async fn execute(command: AgentsCommand, context: &Context) -> Result<ExitCode, CliError> {
     let client = launcher::connect(context).await?;
     match command {
-        AgentsCommand::List => list::execute(&client, context).await,
+        AgentsCommand::List(arguments) => list::execute(arguments, &client, context).await,
         AgentsCommand::Show(argument) => show::execute(argument.agent, &client, context).await,
         AgentsCommand::Set(arguments) => set::execute(*arguments, &client, context).await,
         AgentsCommand::Remove(argument) => remove::execute(argument.agent, &client, context).await,

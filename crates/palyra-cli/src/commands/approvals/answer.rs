@@ -66,8 +66,13 @@ impl Answer {
             Self::Hour => (ApprovalDecision::Allow, ApprovalScope::Timeboxed, Some(60)),
             Self::Deny => (ApprovalDecision::Deny, ApprovalScope::Once, None),
         };
-        DecideApprovalParams { decision, scope, minutes }
+        DecideApprovalParams { decision, scope, minutes, reason: None }
     }
+}
+
+/// The answer of `--on-approval deny`. It says so itself, since nobody was asked.
+pub(crate) fn denied_unasked() -> DecideApprovalParams {
+    DecideApprovalParams { reason: Some("`--on-approval deny`".to_owned()), ..Answer::Deny.params() }
 }
 
 /// An answer that was accepted.

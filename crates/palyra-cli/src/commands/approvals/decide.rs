@@ -5,7 +5,7 @@ use palyra_client::Client;
 use palyra_client::api::DecideApprovalParams;
 use palyra_common::{ApprovalDecision, ApprovalScope, ExitCode};
 
-use super::answer;
+use super::{answer, which};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::numbers;
@@ -23,7 +23,8 @@ Examples:
   palyra approvals decide 4P5Q allow
   palyra approvals decide 4P5Q allow --scope session
   palyra approvals decide 4P5Q allow --scope timeboxed --minutes 20
-  palyra approvals decide 4P5Q deny";
+  palyra approvals decide 4P5Q deny
+  palyra approvals decide 4P5Q deny --reason \"write to the staging copy instead\"";
 
 /// Which question, and the answer.
 #[derive(Debug, Args)]
@@ -41,6 +42,9 @@ pub(crate) struct DecideArguments {
     /// How long a timeboxed answer holds, up to a day [default: 60]
     #[arg(long, value_name = "MINUTES", value_parser = numbers::between::<u32>(1, 1440))]
     minutes: Option<u32>,
+    /// Why it is denied; the model is told
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -57,7 +61,11 @@ pub(super) async fn execute(
     context: &Context,
 ) -> Result<ExitCode, CliError> {
     let params = params(arguments)?;
-    let id = resolve::approval(client, &arguments.approval).await?;
+    let id = match resolve::approval(client, &arguments.approval).await {
+        // The daemon then says what closed it.
+        Err(CliError::NoMatch { .. }) => which::approval(client, &arguments.approval).await?,
+        open => open?,
+    };
     let decided = answer::give(client, id, &params).await?;
     let console = &context.console;
     if !console.is_text() {
@@ -95,5 +103,8 @@ fn params(arguments: &DecideArguments) -> Result<DecideApprovalParams, CliError>
     if minutes.is_some() && scope != ApprovalScope::Timeboxed {
         return refuse("`--minutes` goes with `--scope timeboxed`");
     }
-    Ok(DecideApprovalParams { decision, scope, minutes })
+    if arguments.reason.is_some() && decision == ApprovalDecision::Allow {
+        return refuse("`--reason` goes with `deny`");
+    }
+    Ok(DecideApprovalParams { decision, scope, minutes, reason: arguments.reason.clone() })
 }

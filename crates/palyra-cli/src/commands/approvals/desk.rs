@@ -8,11 +8,12 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use palyra_client::api::DecideApprovalParams;
 use palyra_client::{Client, ClientError};
 use palyra_common::ApprovalId;
 use tokio::task::JoinHandle;
 
-use super::answer::{self, Answer, Decided, Typed};
+use super::answer::{self, Decided, Typed};
 use super::keyboard::{Keyboard, Line};
 use crate::console::{Console, TerminalInput, one_line};
 use crate::error::CliError;
@@ -169,7 +170,7 @@ impl<'a> Desk<'a> {
                     let refused = format!("denied, as --on-approval says: {}", shortened(&first.summary, 300));
                     self.console.remark(&refused);
                 }
-                self.give(first.approval_id, Answer::Deny);
+                self.give(first.approval_id, answer::denied_unasked());
             }
         }
         self.shown = Some(Shown { id: first.approval_id, since });
@@ -225,7 +226,7 @@ impl<'a> Desk<'a> {
         }
         let choices = question::choices(first);
         match answer::understand(&line.text, first.offer.as_deref()) {
-            Typed::Answer(answer) => self.give(first.approval_id, answer),
+            Typed::Answer(answer) => self.give(first.approval_id, answer.params()),
             Typed::More => self.console.prompt(&format!("{}\n{choices}", question::more(first).join("\n"))),
             Typed::Unclear => {
                 let explained = answer::explain_unclear(&line.text, first.offer.as_deref());
@@ -234,9 +235,9 @@ impl<'a> Desk<'a> {
         }
     }
 
-    fn give(&mut self, id: ApprovalId, answer: Answer) {
+    fn give(&mut self, id: ApprovalId, params: DecideApprovalParams) {
         let client = self.client.clone();
-        let task = tokio::spawn(async move { answer::give(&client, id, &answer.params()).await });
+        let task = tokio::spawn(async move { answer::give(&client, id, &params).await });
         self.deciding = Some(Deciding { id, task });
     }
 
@@ -260,7 +261,7 @@ impl<'a> Desk<'a> {
             Err(ClientError::Refused(envelope)) => {
                 self.console.remark(&format!("not accepted: {} [{}]", one_line(&envelope.message), envelope.code));
                 // Somebody else was quicker, or the run took the question back: it is closed either way.
-                if envelope.code == "approval_not_found" {
+                if matches!(envelope.code.as_str(), "approval_closed" | "approval_not_found") {
                     self.answered(id);
                 }
                 self.shown = None;

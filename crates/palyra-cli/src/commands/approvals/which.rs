@@ -1,6 +1,6 @@
 //! Which approval a person means, answered ones included: a whole id, its beginning or its end.
 //!
-//! For looking and for taking back. What is to be *answered* is looked for among the open ones alone, by [`crate::resolve`].
+//! For looking and for taking back. What is to be *answered* is looked for among the open ones first, by [`crate::resolve`].
 
 use palyra_client::Client;
 use palyra_client::api::{ApprovalState, ListApprovalsParams, ListPatternsParams};

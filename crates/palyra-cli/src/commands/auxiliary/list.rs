@@ -4,11 +4,12 @@ use clap::Args;
 use palyra_client::Client;
 use palyra_client::api::{AuxiliaryTaskView, ListAuxiliaryParams, ListAuxiliaryResponse};
 use palyra_client::command::Command;
-use palyra_common::{AuxiliaryTaskState, ExitCode};
+use palyra_common::{AuxiliaryTaskId, AuxiliaryTaskState, ExitCode};
 
 use crate::context::Context;
 use crate::error::CliError;
 use crate::numbers;
+use crate::render::next_page::NextPage;
 use crate::render::table;
 use crate::render::text::{instant, shortened};
 use crate::resolve;
@@ -28,6 +29,9 @@ pub(crate) struct ListArguments {
     /// Of this run only: an id, its beginning or its end, or `last`
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
+    /// Only tasks older than this one
+    #[arg(long, value_name = "TASK")]
+    before: Option<AuxiliaryTaskId>,
 }
 
 pub(super) async fn execute(
@@ -43,19 +47,31 @@ pub(super) async fn execute(
         Some(run) => Some(resolve::run(client, run).await?),
         None => None,
     };
-    let params =
-        ListAuxiliaryParams { session_id, run_id, state: arguments.state, limit: arguments.limit, before: None };
+    let ListArguments { state, limit, before, .. } = *arguments;
+    let params = ListAuxiliaryParams { session_id, run_id, state, limit, before };
     let page: ListAuxiliaryResponse = client.execute(&Command::AuxiliaryList(params)).await?;
     let console = &context.console;
     if !console.is_text() {
         console.list(&page, &page.tasks)?;
     } else if page.tasks.is_empty() {
-        let filtered = arguments.state.is_some() || arguments.session.is_some() || arguments.run.is_some();
+        let filtered = arguments.state.is_some()
+            || arguments.before.is_some()
+            || arguments.session.is_some()
+            || arguments.run.is_some();
         console.remark(if filtered { "no auxiliary tasks match" } else { "no auxiliary tasks yet" });
     } else {
         let rows: Vec<_> = page.tasks.iter().map(row).collect();
         let lines = table::lines(["TASK", "KIND", "STATE", "CREATED (UTC)", "CALLS", "TOKENS", "COST", "ABOUT"], &rows);
         lines.iter().try_for_each(|line| console.line(line))?;
+        if let Some(before) = page.next_before {
+            let next = NextPage::of("palyra auxiliary list")
+                .option("--state", state)
+                .option("--session", session_id)
+                .option("--run", run_id)
+                .option("--limit", limit)
+                .option("--before", Some(before));
+            console.remark(&next.line());
+        }
     }
     Ok(ExitCode::Ok)
 }

@@ -31,7 +31,7 @@ pub(crate) enum DaemonCommand {
     Start,
     /// Stop it cleanly; unfinished runs go on after the next start
     Stop,
-    /// Show whether it runs and how it is doing; exits with 4 if it is not running, with 7 if a part of it is failing
+    /// Show whether it runs and how it is doing; exits with 4 if it is not running, with 7 if it is degraded or failing
     Status,
     /// Print the end of its log
     Logs(logs::LogsArguments),

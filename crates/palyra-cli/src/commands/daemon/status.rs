@@ -13,7 +13,7 @@ pub(super) async fn execute(context: &Context) -> Result<ExitCode, CliError> {
         context.console.document(&health)?;
     }
     Ok(match health.status {
-        HealthStatus::Ok | HealthStatus::Degraded => ExitCode::Ok,
-        HealthStatus::Failing => ExitCode::Precondition,
+        HealthStatus::Ok => ExitCode::Ok,
+        HealthStatus::Degraded | HealthStatus::Failing => ExitCode::Precondition,
     })
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use clap::Args;
 use palyra_common::{ExitCode, SecretRef, ToStableError as _};
-use palyra_mcp::{HttpConfig, McpError, McpRegistry, ServerConfig, ServerName, StdioConfig, ToolDescription};
+use palyra_mcp::{
+    HttpConfig, McpError, McpRegistry, ServerConfig, ServerName, StdioConfig, ToolDescription, TransportConfig,
+};
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -66,7 +68,8 @@ pub(super) async fn execute(arguments: AddArguments, context: &Context) -> Resul
         registry.pin(&name, &tools)?;
         return report("Repinned", &name, &tools, context);
     }
-    let server = registry.add(&name, &configuration(arguments, context)?)?;
+    let configuration = configuration(arguments, context)?;
+    let server = registry.add(&name, &configuration)?;
     let added = pinned(&registry, &name, context).await;
     server.shutdown().await;
     match added {
@@ -74,19 +77,22 @@ pub(super) async fn execute(arguments: AddArguments, context: &Context) -> Resul
         Err(error) => {
             // What never worked is not kept.
             registry.remove(&name)?;
-            Err(not_added(&error))
+            Err(not_added(&error, &configuration.transport))
         }
     }
 }
 
 /// The error with what can be done about it now: there is no server yet that `palyra mcp test` could look at.
-fn not_added(error: &McpError) -> CliError {
+fn not_added(error: &McpError, transport: &TransportConfig) -> CliError {
     let envelope = error.to_stable();
-    CliError::McpAdd(Box::new(match error {
-        McpError::ConnectFailed { .. } => {
+    CliError::McpAdd(Box::new(match (error, transport) {
+        (McpError::ConnectFailed { .. }, TransportConfig::Stdio(_)) => {
             envelope.hint("it was not added; run the command yourself to see what it does")
         }
-        McpError::ConnectTimeout { .. } => {
+        (McpError::ConnectFailed { .. }, TransportConfig::Http(_)) => envelope
+            .hint("it was not added; check the address, and that an MCP server answers there over streamable HTTP"),
+        (McpError::StartFailed { .. }, _) => envelope.hint("it was not added; check the command and your permissions"),
+        (McpError::ConnectTimeout { .. }, _) => {
             envelope.hint("it was not added; if it only starts slowly, give it more time with --timeout SECONDS")
         }
         _ => envelope,

@@ -1,20 +1,24 @@
-//! The loop that follows a run: its tape, the person's answers, Ctrl-C and a clock, whichever comes first.
+//! The loop that follows a run: its tape, the person's answers, signals and a clock, whichever comes first.
 
 use std::time::Duration;
 
 use palyra_client::api::{AbortRunParams, RunDetail, RunView};
-use palyra_client::{Client, ClientError, Follow};
+use palyra_client::{Client, ClientError, Follow, TapeStream};
 use palyra_common::{RunId, RunStreamBody, RunStreamEvent};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use super::live::Live;
+use super::signals::{Received, Signals};
 use crate::commands::approvals::desk::{Desk, QuestionPolicy};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::render::question::Question;
 
 const TICK: Duration = Duration::from_millis(500);
+/// How long a command that fails waits until the daemon knows that the run is cancelled.
+const ABORT_PATIENCE: Duration = Duration::from_secs(5);
+/// How long after its terminal the signal of a closed terminal may come.
+const SIGNAL_PATIENCE: Duration = Duration::from_millis(50);
 
 /// How following ended.
 #[derive(Debug)]
@@ -27,7 +31,7 @@ pub(crate) enum Ending {
     Unanswered(Box<RunDetail>),
 }
 
-/// What Ctrl-C does.
+/// What Ctrl-C and the other signals that end a command do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnInterrupt {
     /// The first one cancels the run, the second leaves: whoever started a run stops it with the command.
@@ -51,7 +55,7 @@ struct Follower<'a> {
     abort: Option<Request>,
 }
 
-/// What follows from Ctrl-C.
+/// What follows from a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Interrupted {
     Stay,
@@ -79,14 +83,13 @@ pub(crate) async fn to_the_end(
     client: &Client,
     run_id: RunId,
     options: FollowOptions,
+    mut signals: Signals,
     context: &Context,
 ) -> Result<Ending, CliError> {
-    let mut interrupts = signal(SignalKind::interrupt()).map_err(|source| CliError::Runtime { source })?;
     let mut tape = client.tape(run_id, 1, Follow::UntilEnd);
     if context.console.is_text() {
         tape = tape.with_progress();
     }
-    let mut clock = tokio::time::interval(TICK);
     let mut follower = Follower {
         client,
         run_id,
@@ -98,28 +101,12 @@ pub(crate) async fn to_the_end(
         cancelling: Cancelling::NotAsked,
         abort: None,
     };
-    loop {
-        tokio::select! {
-            event = tape.next() => match event {
-                Ok(Some(event)) => follower.event(event)?,
-                Ok(None) => break,
-                Err(error) => return Err(follower.lost(error)),
-            },
-            _ = interrupts.recv() => {
-                if follower.interrupted()? == Interrupted::Leave {
-                    return Ok(Ending::Left);
-                }
-            }
-            step = follower.desk.next() => follower.desk.step(step)?,
-            result = finished(&mut follower.abort) => follower.aborted(result)?,
-            _ = clock.tick() => follower.tick(),
-        }
-        if follower.is_present()
-            && follower.desk.is_stuck()
-            && let Some(detail) = follower.unanswered().await?
-        {
-            return Ok(Ending::Unanswered(Box::new(detail)));
-        }
+    let followed = follower.follow(&mut tape, &mut signals).await;
+    if let Err(error) = &followed {
+        follower.settle_abort(error, &mut signals).await;
+    }
+    if let Some(ending) = followed? {
+        return Ok(ending);
     }
     follower.live.end_line()?;
     follower.desk.settle().await?;
@@ -135,6 +122,49 @@ async fn finished(request: &mut Option<Request>) -> Result<RunView, ClientError>
 }
 
 impl Follower<'_> {
+    /// Follows the tape to its end, unless something else ends the command first.
+    async fn follow(&mut self, tape: &mut TapeStream, signals: &mut Signals) -> Result<Option<Ending>, CliError> {
+        let mut clock = tokio::time::interval(TICK);
+        loop {
+            tokio::select! {
+                event = tape.next() => match event {
+                    Ok(Some(event)) => self.event(event)?,
+                    Ok(None) => return Ok(None),
+                    Err(error) => return Err(self.lost(error)),
+                },
+                received = signals.next() => {
+                    if self.interrupted(received)? == Interrupted::Leave {
+                        return Ok(Some(Ending::Left));
+                    }
+                }
+                step = self.desk.next() => self.desk.step(step)?,
+                result = finished(&mut self.abort) => self.aborted(result)?,
+                _ = clock.tick() => self.tick(),
+            }
+            if self.is_present()
+                && self.desk.is_stuck()
+                && let Some(detail) = self.unanswered().await?
+            {
+                return Ok(Some(Ending::Unanswered(Box::new(detail))));
+            }
+        }
+    }
+
+    /// Sees to it that a run which is to be cancelled is, although the command fails. A terminal that is closed takes no output any more, and
+    /// that may be noticed before its signal is.
+    async fn settle_abort(&mut self, error: &CliError, signals: &mut Signals) {
+        if matches!(error, CliError::Output { .. })
+            && self.options.on_interrupt == OnInterrupt::Cancel
+            && self.cancelling == Cancelling::NotAsked
+            && let Ok(received) = tokio::time::timeout(SIGNAL_PATIENCE, signals.next()).await
+        {
+            self.cancel(received);
+        }
+        if self.abort.is_some() {
+            let _ = tokio::time::timeout(ABORT_PATIENCE, finished(&mut self.abort)).await;
+        }
+    }
+
     fn event(&mut self, event: RunStreamEvent) -> Result<(), CliError> {
         self.live.show(&event)?;
         self.position = event.seq;
@@ -166,23 +196,34 @@ impl Follower<'_> {
         Ok(Some(detail))
     }
 
-    fn interrupted(&mut self) -> Result<Interrupted, CliError> {
-        let console = &self.context.console;
-        self.live.end_line()?;
-        if self.options.on_interrupt == OnInterrupt::Leave {
-            console.remark(&format!("detached; the run continues: palyra runs attach {}", self.run_id));
-            return Ok(Interrupted::Leave);
+    fn interrupted(&mut self, received: Received) -> Result<Interrupted, CliError> {
+        let (console, id) = (&self.context.console, self.run_id);
+        match (self.options.on_interrupt, self.cancelling) {
+            (OnInterrupt::Leave, _) => {
+                self.live.end_line()?;
+                console.remark(&format!("detached; the run continues: palyra runs attach {id}"));
+                Ok(Interrupted::Leave)
+            }
+            (OnInterrupt::Cancel, Cancelling::Asked) => {
+                self.live.end_line()?;
+                console.remark(&format!("left; to see what became of the run: palyra runs show {id}"));
+                Ok(Interrupted::Leave)
+            }
+            (OnInterrupt::Cancel, Cancelling::NotAsked) => {
+                // First of all: nothing can be printed to a terminal that is closed.
+                self.cancel(received);
+                self.live.end_line()?;
+                console.remark("cancelling the run … (press Ctrl-C again to leave at once)");
+                Ok(Interrupted::Stay)
+            }
         }
-        if self.cancelling == Cancelling::Asked {
-            console.remark(&format!("left; to see what became of the run: palyra runs show {}", self.run_id));
-            return Ok(Interrupted::Leave);
-        }
-        console.remark("cancelling the run … (press Ctrl-C again to leave at once)");
+    }
+
+    fn cancel(&mut self, received: Received) {
         let (client, id) = (self.client.clone(), self.run_id);
         self.cancelling = Cancelling::Asked;
-        let params = AbortRunParams { reason: Some("cancelled at the terminal".to_owned()) };
+        let params = AbortRunParams { reason: Some(received.reason().to_owned()) };
         self.abort = Some(tokio::spawn(async move { client.abort_run(id, &params).await }));
-        Ok(Interrupted::Stay)
     }
 
     fn aborted(&mut self, result: Result<RunView, ClientError>) -> Result<(), CliError> {

@@ -1,6 +1,7 @@
 //! `palyra run TASK`: from a sentence to a finished run.
 //!
-//! The run lives in the daemon; this command only creates and follows it. Closing the terminal loses the view, not the run.
+//! The run lives in the daemon; this command only creates and follows it. Killing it loses the view, not the run; Ctrl-C, SIGTERM and a
+//! closed terminal cancel the run.
 //! What the model writes goes to standard output, everything else to standard error, so that an answer can be piped on.
 
 mod attach;
@@ -9,6 +10,7 @@ pub(super) mod follow;
 mod live;
 mod open_calls;
 pub(super) mod questions;
+pub(super) mod signals;
 mod task;
 
 use std::path::PathBuf;
@@ -19,10 +21,11 @@ use palyra_client::api::{
     CreateRunParams, HealthResponse, ListRunsParams, ListSessionsParams, ProviderView, RunDetail, RunLimitsParams,
     RunView,
 };
-use palyra_common::{ExitCode, RequestId, RunMode, SessionId, TerminationReason, config, env_vars};
+use palyra_common::{ExitCode, HealthStatus, RequestId, RunMode, SessionId, TerminationReason, config, env_vars};
 
 use self::follow::{Ending, FollowOptions, OnInterrupt};
 use self::questions::QuestionArguments;
+use self::signals::Signals;
 use crate::commands::agents;
 use crate::console::{OutputFormat, Style, one_line, plain};
 use crate::context::Context;
@@ -43,10 +46,13 @@ Examples:
   palyra run --output ndjson \"…\" | jq .            every event as it happens
   palyra run --detach \"…\"                          only start it; follow with `palyra runs attach last`
 
-While it runs, Ctrl-C cancels the run; a second Ctrl-C leaves at once. When a run asks before it
-acts, it shows the value in question, where it comes from and the sentence it was found in. Answer
-a (once), s (calls like it in this session), t (for an hour), d (deny) or m (show everything). No
-flag allows anything for you. What you name in the task yourself needs no question.
+While it runs, Ctrl-C cancels the run, as does SIGTERM or closing the terminal; a second Ctrl-C
+leaves at once. With --detach or nohup it outlives the terminal.
+
+When a run asks before it acts, it shows the value in question, where it comes from and the
+sentence it was found in. Answer a (once), s (calls like it in this session), t (for an hour),
+d (deny) or m (show everything). No flag allows anything for you. What you name in the task
+yourself needs no question.
 
 Without a terminal, a run that needs an answer is left waiting: the command prints the commands
 that answer it and ends with exit code 6. --wait waits instead; --on-approval deny refuses.";
@@ -109,6 +115,9 @@ pub(super) async fn execute(arguments: RunArguments, context: &Context) -> Resul
     if started == launcher::Started::Already {
         not_seen_by_the_daemon(&health, context).iter().for_each(|note| context.console.remark(note));
     }
+    if let Some(warning) = unwell(&health) {
+        context.console.remark(&context.console.styled(Style::Ask, &warning));
+    }
     let (session_id, session_key) = session(&client, arguments.session).await?;
     let workspace = match (&arguments.workspace, &arguments.agent) {
         (None, Some(agent)) if agents::works_elsewhere(&client, agent).await? => String::new(),
@@ -132,13 +141,14 @@ pub(super) async fn execute(arguments: RunArguments, context: &Context) -> Resul
         // Makes it safe to ask again after a broken connection.
         idempotency_key: Some(RequestId::generate().to_string()),
     };
-    let run = client.create_run(&params).await?;
     if arguments.detach {
-        return detached(&run, context);
+        return detached(&client.create_run(&params).await?, context);
     }
+    let signals = Signals::listen()?;
+    let run = client.create_run(&params).await?;
     introduce(&client, &run, params.agent, &health.provider, context).await;
     let options = FollowOptions { questions, on_interrupt: OnInterrupt::Cancel, history_until: 0 };
-    follow_and_conclude(&client, &run, options, context).await
+    follow_and_conclude(&client, &run, options, signals, context).await
 }
 
 /// Follows a run and prints how it ended: the same for a run that was just made and for one that is attached to.
@@ -146,9 +156,10 @@ pub(super) async fn follow_and_conclude(
     client: &Client,
     run: &RunView,
     options: FollowOptions,
+    signals: Signals,
     context: &Context,
 ) -> Result<ExitCode, CliError> {
-    match follow::to_the_end(client, run.run_id, options, context).await? {
+    match follow::to_the_end(client, run.run_id, options, signals, context).await? {
         Ending::Left => Ok(ExitCode::Precondition),
         Ending::Over(said) => conclude(client, run, &said, context).await,
         Ending::Unanswered(detail) => unanswered(*detail, context),
@@ -199,6 +210,20 @@ fn not_seen_by_the_daemon(health: &HealthResponse, context: &Context) -> Vec<Str
         notes.push(format!("note: the daemon keeps the settings it was started with, because the configuration is invalid now: {message}"));
     }
     notes
+}
+
+/// One line about the parts of the daemon that do not work as they should.
+fn unwell(health: &HealthResponse) -> Option<String> {
+    let parts = health.components.iter().filter(|part| part.status != HealthStatus::Ok);
+    let parts: Vec<String> = parts.map(|part| one_line(&format!("{}: {}", part.component, part.summary))).collect();
+    let status = health.status;
+    match (status, parts.is_empty()) {
+        (HealthStatus::Ok, _) => None,
+        (_, true) => Some(format!("warning: the daemon is {status}; see `palyra daemon status`")),
+        (_, false) => {
+            Some(format!("warning: the daemon is {status} ({}); see `palyra daemon status`", parts.join("; ")))
+        }
+    }
 }
 
 fn limits(max_turns: Option<u32>, max_tool_calls: Option<u32>, seconds: Option<u64>) -> Option<RunLimitsParams> {

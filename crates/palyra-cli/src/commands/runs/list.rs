@@ -8,8 +8,12 @@ use palyra_common::{ExitCode, RunLifecyclePhase};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::numbers;
+use crate::render::next_page::NextPage;
 use crate::render::text::shortened;
 use crate::{render, resolve};
+
+/// How many are listed where nothing is said.
+const DEFAULT_LIMIT: u32 = 20;
 
 /// Which runs.
 #[derive(Debug, Args)]
@@ -21,7 +25,7 @@ pub(crate) struct ListArguments {
     #[arg(long)]
     phase: Option<RunLifecyclePhase>,
     /// How many to list
-    #[arg(short = 'n', long, default_value_t = 20, value_name = "COUNT", value_parser = numbers::at_least::<u32>(1))]
+    #[arg(short = 'n', long, default_value_t = DEFAULT_LIMIT, value_name = "COUNT", value_parser = numbers::at_least::<u32>(1))]
     limit: u32,
     /// Only runs older than this one
     #[arg(long, value_name = "RUN")]
@@ -54,7 +58,12 @@ pub(super) async fn execute(
     } else {
         render::runs::list(&page.runs).iter().try_for_each(|line| console.line(line))?;
         if let Some(before) = page.next_before {
-            console.remark(&format!("older ones: palyra runs list --before {before}"));
+            let next = NextPage::of("palyra runs list")
+                .option("--session", session_id)
+                .option("--phase", arguments.phase)
+                .option("--limit", (arguments.limit != DEFAULT_LIMIT).then_some(arguments.limit))
+                .option("--before", Some(before));
+            console.remark(&next.line());
         }
     }
     Ok(ExitCode::Ok)

@@ -25,7 +25,7 @@ const EXAMPLES: &str = "\
 RUN is an id, its beginning or its end, or `last`.
 
 Examples:
-  palyra runs list --phase waiting-for-approval
+  palyra runs list --phase waiting_for_approval
   palyra runs attach last
   palyra runs send last \"also check the tests\"
   palyra runs envelope last --allow mcp.mail.send --to ada@example.org
@@ -43,7 +43,7 @@ pub(crate) enum RunsCommand {
     Attach(attach::AttachArguments),
     /// Print a run's events, one per line
     Tape(tape::TapeArguments),
-    /// Cancel a run and whatever it is doing
+    /// Cancel a run and whatever it is doing, and wait for its end; exits with 7 if it does not end within 10 seconds
     Abort(abort::AbortArguments),
     /// Pause a run until it is resumed
     Pause(RunArgument),

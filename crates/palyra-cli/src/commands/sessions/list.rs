@@ -8,15 +8,22 @@ use palyra_common::ExitCode;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::numbers;
+use crate::render::next_page::NextPage;
 use crate::render::table;
 use crate::render::text::{instant, shortened};
+
+/// How many are listed where nothing is said.
+const DEFAULT_LIMIT: u32 = 20;
 
 /// How many.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
     /// How many to list
-    #[arg(short = 'n', long, default_value_t = 20, value_name = "COUNT", value_parser = numbers::at_least::<u32>(1))]
+    #[arg(short = 'n', long, default_value_t = DEFAULT_LIMIT, value_name = "COUNT", value_parser = numbers::at_least::<u32>(1))]
     limit: u32,
+    /// Only older ones, as the list before says where it ends
+    #[arg(long, value_name = "POSITION", value_parser = numbers::at_least::<u64>(1))]
+    before: Option<u64>,
 }
 
 pub(super) async fn execute(
@@ -24,13 +31,16 @@ pub(super) async fn execute(
     client: &Client,
     context: &Context,
 ) -> Result<ExitCode, CliError> {
-    let page =
-        client.sessions(&ListSessionsParams { limit: Some(arguments.limit), before: None, archived: None }).await?;
+    let params = ListSessionsParams { limit: Some(arguments.limit), before: arguments.before, archived: None };
+    let page = client.sessions(&params).await?;
     let console = &context.console;
     if !console.is_text() {
         console.list(&page, &page.sessions)?;
     } else if page.sessions.is_empty() {
-        console.remark("no sessions yet; a run creates one: palyra run \"list the files\"");
+        console.remark(match arguments.before {
+            None => "no sessions yet; a run creates one: palyra run \"list the files\"",
+            Some(_) => "no older sessions",
+        });
     } else {
         let rows: Vec<_> = page
             .sessions
@@ -47,6 +57,11 @@ pub(super) async fn execute(
             .collect();
         let lines = table::lines(["SESSION", "LAST ACTIVE (UTC)", "RUNS", "KEY", "TITLE"], &rows);
         lines.iter().try_for_each(|line| console.line(line))?;
+        if let Some(before) = page.next_before {
+            let limit = (arguments.limit != DEFAULT_LIMIT).then_some(arguments.limit);
+            let next = NextPage::of("palyra sessions list").option("--limit", limit).option("--before", Some(before));
+            console.remark(&next.line());
+        }
     }
     Ok(ExitCode::Ok)
 }

@@ -172,7 +172,7 @@ async fn answer(
         }
         (named, shown) => named.or(shown).ok_or_else(|| Refusal::field("approval_id", "name the question"))?,
     };
-    let params = DecideApprovalParams { decision, scope: ApprovalScope::Once, minutes: None };
+    let params = DecideApprovalParams { decision, scope: ApprovalScope::Once, minutes: None, reason: None };
     let command = Command::ApprovalDecide(About { target, params: params.clone() });
     authorise::command(app, caller, &command).await?;
     // A card shows questions of its own session, so these are the ones that are answered on it.

@@ -106,7 +106,7 @@ pub(super) async fn decide(
     let mut question = find(app, id).await?.ok_or_else(not_open)?;
     let now = SystemClock.now();
     if question.answer(now).is_some() {
-        return Err(not_open().into());
+        return Err(super::approvals::closed(&question.view(now), None));
     }
     let refused = |reason: &str| AgentError::AnswerRefused { by: caller.id().to_owned(), reason: reason.to_owned() };
     if question.asked.owner != caller.id() {

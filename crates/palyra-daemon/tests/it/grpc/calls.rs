@@ -108,6 +108,7 @@ async fn approvals_can_be_answered_without_a_stream() {
         decision,
         scope: contract_to_wire(palyra_common::ApprovalScope::Once),
         minutes: None,
+        reason: None,
     };
     // Nothing said, and a number that no version knows: neither is an answer.
     for nonsense in [0, 77] {

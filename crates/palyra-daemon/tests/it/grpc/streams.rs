@@ -38,6 +38,7 @@ fn allow(approval_id: &str) -> Up {
         decision: contract_to_wire(palyra_common::ApprovalDecision::Allow),
         scope: contract_to_wire(palyra_common::ApprovalScope::Once),
         minutes: None,
+        reason: None,
     })
 }
 

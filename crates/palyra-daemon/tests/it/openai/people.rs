@@ -38,7 +38,12 @@ async fn question(client: &Client) -> ApprovalView {
 }
 
 async fn allow(client: &Client) {
-    let allow = DecideApprovalParams { decision: ApprovalDecision::Allow, scope: ApprovalScope::Once, minutes: None };
+    let allow = DecideApprovalParams {
+        decision: ApprovalDecision::Allow,
+        scope: ApprovalScope::Once,
+        minutes: None,
+        reason: None,
+    };
     let approval = question(client).await;
     client.decide_approval(approval.approval_id, &allow).await.unwrap();
 }

@@ -44,6 +44,7 @@ impl Compiler {
         Err(MissingToolchain {
             language: Language::C,
             what: "a C compiler for WebAssembly".to_owned(),
+            found: None,
             install: format!("python3 -m venv {folder} && {folder}/bin/pip install ziglang=={ZIG}"),
         })
     }

@@ -22,6 +22,7 @@ impl Componentizer {
         let missing = |what: &str, install: &str| MissingToolchain {
             language: Language::JavaScript,
             what: what.to_owned(),
+            found: None,
             install: install.to_owned(),
         };
         let library = folder.join("node_modules/@bytecodealliance/componentize-js/src/componentize.js");

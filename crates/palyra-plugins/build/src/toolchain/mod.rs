@@ -29,12 +29,14 @@ pub(crate) const COMPONENTIZE_PY: &str = "0.25.1";
 
 /// A compiler that is not there.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{what} is not installed; it is needed to build skills in {language}")]
+#[error("{what} is not installed{}; it is needed to build skills in {language}", found.as_deref().map(|found| format!(" ({found})")).unwrap_or_default())]
 pub struct MissingToolchain {
     /// The language that needs it.
     pub language: Language,
     /// What is missing.
     pub what: String,
+    /// What is there in its place, if something is.
+    pub found: Option<String>,
     /// The command that installs it.
     pub install: String,
 }

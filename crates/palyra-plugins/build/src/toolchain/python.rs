@@ -22,6 +22,7 @@ impl Componentizer {
             return Err(MissingToolchain {
                 language: Language::Python,
                 what: "componentize-py".to_owned(),
+                found: None,
                 install: format!(
                     "python3 -m venv {folder} && {folder}/bin/pip install componentize-py=={COMPONENTIZE_PY}"
                 ),

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::{MissingToolchain, Versions, versions};
 use crate::Language;
-use crate::process::version;
+use crate::process::{complaint, version};
 
 /// What plugins are compiled for: it has no system below it, so there is nothing to take away.
 pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
@@ -30,9 +30,19 @@ impl Cargo {
         let missing = |what: &str, install: &str| MissingToolchain {
             language: Language::Rust,
             what: what.to_owned(),
+            found: None,
             install: install.to_owned(),
         };
-        let no_rust = || missing("Rust", "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y");
+        let no_rust = || match complaint(Command::new("rustc").arg("--version")) {
+            // Its toolchains are kept below the home directory, so another one has none.
+            Some(words) => MissingToolchain {
+                found: Some(format!(
+                    "`rustc` is there, but says: {words}; rustup keeps toolchains in RUSTUP_HOME or the home directory"
+                )),
+                ..missing("a Rust toolchain", "rustup default stable")
+            },
+            None => missing("Rust", "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y"),
+        };
         let rustc = version(Command::new("rustc").arg("--version")).ok_or_else(no_rust)?;
         let cargo = version(Command::new("cargo").arg("--version")).ok_or_else(no_rust)?;
         let library = library().ok_or_else(|| {

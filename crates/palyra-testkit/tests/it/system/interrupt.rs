@@ -1,4 +1,4 @@
-//! Ctrl-C at `palyra run`.
+//! Ctrl-C at `palyra run`, and the other signals that end it.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -11,6 +11,16 @@ use super::PATIENCE;
 
 #[test]
 fn the_first_interruption_aborts_the_run_and_says_so() {
+    assert_aborts(Signal::INT, "cancelled at the terminal");
+}
+
+#[test]
+fn whoever_ends_the_command_or_closes_its_terminal_ends_the_run() {
+    assert_aborts(Signal::TERM, "ended by SIGTERM");
+    assert_aborts(Signal::HUP, "ended by SIGHUP");
+}
+
+fn assert_aborts(signal: Signal, reason: &str) {
     let words: Vec<String> = (0..400).map(|number| format!("word {number} ")).collect();
     let context =
         TestContext::new().unwrap().scripted(&json!({ "turn": [{ "text": words, "delay_ms": 40 }] })).unwrap();
@@ -26,11 +36,12 @@ fn the_first_interruption_aborts_the_run_and_says_so() {
         std::thread::sleep(Duration::from_millis(5));
     }
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    kill_process(pid, Signal::INT).unwrap();
+    kill_process(pid, signal).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(7));
 
     let shown = context.run(["runs", "show", "last", "--output", "json"]).unwrap().json().unwrap();
     assert_eq!((shown["phase"].as_str(), shown["reason"].as_str()), (Some("aborted"), Some("cancellation")), "{shown}");
+    assert!(shown["detail"]["message"].as_str().unwrap_or_default().contains(reason), "{shown}");
     let tape = context.run(["runs", "tape", "last", "--output", "ndjson"]).unwrap();
     let events: Vec<Value> = tape.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let cancel = events.iter().position(|event| event["journal_event"]["kind"] == "run.cancel").unwrap();

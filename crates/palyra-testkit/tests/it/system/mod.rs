@@ -2,6 +2,7 @@
 //! `TestDaemon::finish`, which replays all runs and verifies the journal.
 
 mod agents;
+mod answers;
 mod approvals;
 mod attachments;
 mod canvas;

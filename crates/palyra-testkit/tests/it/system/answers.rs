@@ -1,0 +1,136 @@
+//! What commands that steer runs say about what became of them: the end of an aborted run, a question that is closed, a call that nobody was asked
+//! about, a file that cannot be put back.
+
+use palyra_testkit::{Run, TestContext};
+use serde_json::{Value, json};
+
+use super::call;
+
+/// A home where writing a file is asked about first.
+fn asking(turns: usize) -> TestContext {
+    let write = call("palyra.fs.write", json!({ "path": "out.txt", "content": "written\n" }));
+    let mut script = vec![write; turns];
+    script.push(json!({ "text": "all done" }));
+    let context = TestContext::new().unwrap().scripted(&json!({ "turn": script })).unwrap();
+    context.env("PALYRA_RUN_ASK_BEFORE", "palyra.fs.write")
+}
+
+/// The one open question.
+fn open_question(context: &TestContext) -> String {
+    let listed = context.run(["approvals", "list", "--output", "ndjson"]).unwrap();
+    let question: Value = serde_json::from_str(listed.stdout.lines().next().unwrap()).unwrap();
+    question["approval_id"].as_str().unwrap().to_owned()
+}
+
+fn assert_closed(ran: &Run, why: &str) {
+    assert_eq!(ran.code, 7, "{ran}");
+    assert!(ran.stderr.contains("[approval_closed]") && ran.stderr.contains(why), "{ran}");
+}
+
+#[test]
+fn an_aborted_run_is_told_when_it_has_ended() {
+    let slow = json!({ "turn": [{ "text": "slow", "delay_ms": 600_000 }] });
+    let context = TestContext::new().unwrap().scripted(&slow).unwrap();
+    let started = context.run(["run", "--detach", "wait"]).unwrap();
+    let id = started.stdout.trim();
+    let aborted = context.run(["runs", "abort", "last"]).unwrap();
+    assert_eq!((aborted.code, aborted.stdout.as_str()), (0, format!("run {id}: cancelled\n").as_str()), "{aborted}");
+    context.finish().unwrap();
+}
+
+#[test]
+fn a_question_that_is_closed_says_what_closed_it() {
+    let context = asking(1);
+    assert_eq!(context.run(["run", "write it"]).unwrap().code, 6);
+    let id = open_question(&context);
+    assert_eq!(context.run(["approvals", "decide", &id, "allow"]).unwrap().code, 0);
+    assert_closed(&context.run(["approvals", "decide", &id, "deny"]).unwrap(), "was already decided: allow by ");
+    let end = &id[20..];
+    assert_closed(&context.run(["approvals", "decide", end, "deny"]).unwrap(), "was already decided: allow by ");
+    assert_eq!(context.run(["runs", "attach", "last"]).unwrap().code, 0);
+
+    assert_eq!(context.run(["run", "write it"]).unwrap().code, 6);
+    let id = open_question(&context);
+    assert_eq!(context.run(["runs", "abort", "last"]).unwrap().code, 0);
+    assert_closed(&context.run(["approvals", "decide", &id, "allow"]).unwrap(), "was cancelled");
+    context.finish().unwrap();
+}
+
+#[test]
+fn a_call_that_nobody_was_asked_about_is_not_refused_by_a_person() {
+    let context = asking(1);
+    let denied = context.run(["run", "--on-approval", "deny", "write it"]).unwrap();
+    assert!(denied.stderr.contains("refused: it was denied (`--on-approval deny`)"), "{denied}");
+    assert!(!denied.stderr.contains("a person"), "{denied}");
+    let shown = context.run(["runs", "show", "last"]).unwrap();
+    assert!(shown.stdout.contains("it was denied (`--on-approval deny`)"), "{shown}");
+
+    assert_eq!(context.run(["run", "write it"]).unwrap().code, 6);
+    let id = open_question(&context);
+    let decided = context.run(["approvals", "decide", &id, "deny", "--reason", "use the other folder"]).unwrap();
+    assert_eq!(decided.code, 0, "{decided}");
+    context.run(["runs", "attach", "last"]).unwrap();
+    let told = context.run(["runs", "context", "last", "--full"]).unwrap();
+    assert!(told.stdout.contains("this call was denied (use the other folder); do not propose it again"), "{told}");
+    let long = "x".repeat(501);
+    let refused = context.run(["approvals", "decide", &id, "deny", "--reason", &long]).unwrap();
+    assert_eq!(refused.code, 2, "{refused}");
+    context.finish().unwrap();
+}
+
+#[test]
+fn undo_names_each_file_and_where_its_old_content_is() {
+    let script = json!({ "turn": [
+        call("palyra.fs.write", json!({ "path": "new.txt", "content": "new\n" })),
+        call("palyra.fs.write", json!({ "path": "old.txt", "content": "changed\n" })),
+        { "text": "all done" },
+    ] });
+    let context = TestContext::new().unwrap().scripted(&script).unwrap();
+    let none = context.run(["runs", "undo", "last"]).unwrap();
+    assert_eq!(none.code, 8, "{none}");
+    assert!(none.stderr.contains("there is no run yet") && none.stderr.contains("hint: start a run with"), "{none}");
+
+    let old = context.workspace().join("old.txt");
+    std::fs::write(&old, "before\n").unwrap();
+    let run = context.run(["run", "change them"]).unwrap();
+    assert_eq!(run.code, 0, "{run}");
+    std::fs::write(&old, "mine\n").unwrap();
+    let conflict = context.run(["runs", "undo", "last"]).unwrap();
+    assert_eq!(conflict.code, 7, "{conflict}");
+    let kept = conflict.stderr.lines().find_map(|line| line.trim().strip_prefix("old.txt before the run: ")).unwrap();
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), "before\n");
+
+    std::fs::write(&old, "changed\n").unwrap();
+    let undone = context.run(["runs", "undo", "last"]).unwrap();
+    assert_eq!(undone.code, 0, "{undone}");
+    assert!(undone.stdout.contains(": 1 file restored, 1 removed\n"), "{undone}");
+    assert!(undone.stdout.contains("\n  new.txt: removed; the run had created it\n"), "{undone}");
+    assert!(undone.stdout.contains("\n  old.txt: restored to what it was before the run\n"), "{undone}");
+    context.finish().unwrap();
+}
+
+/// The command that a list names for its next page, as words.
+fn next(ran: &Run) -> Vec<String> {
+    let line = ran.stderr.lines().find_map(|line| line.strip_prefix("next: palyra "));
+    line.unwrap_or_else(|| panic!("no next page: {ran}")).split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+fn the_next_page_is_named_with_the_filters_of_the_first() {
+    let context = TestContext::new().unwrap();
+    for task in ["list files", "dance", "list files"] {
+        context.run(["run", task]).unwrap();
+    }
+    let first = context.run(["runs", "list", "-n", "1", "--phase", "completed"]).unwrap();
+    let words = next(&first);
+    assert!(words.join(" ").starts_with("runs list --phase completed --limit 1 --before "), "{words:?}");
+    let second = context.run(words).unwrap();
+    assert!(second.code == 0 && second.stdout.contains("list files"), "{second}");
+    assert!(!second.stderr.contains("next:") || !second.stdout.contains("dance"), "{second}");
+
+    let first = context.run(["sessions", "list", "-n", "2"]).unwrap();
+    let second = context.run(next(&first)).unwrap();
+    assert_eq!((second.code, second.stdout.lines().count()), (0, 2), "{second}");
+    assert!(!second.stderr.contains("next:"), "{second}");
+    context.finish().unwrap();
+}
