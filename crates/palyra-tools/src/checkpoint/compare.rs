@@ -21,6 +21,16 @@ pub struct Changed {
     pub not_covered: Vec<String>,
 }
 
+/// Where a file comes from that a checkpoint does not hold.
+enum Origin {
+    /// It was made since.
+    Made,
+    /// It was there, unseen, and is as it was.
+    CameIntoSight,
+    /// It was there, unseen, in a form that nobody kept.
+    Unknown,
+}
+
 /// The files as they are now.
 #[derive(Default)]
 struct Present {
@@ -46,8 +56,13 @@ impl Checkpoint {
                 changed.not_covered.push(format!("`{path}` was not a regular file before"));
                 continue;
             }
-            if stamp_now(workspace, path).is_some_and(|stamp| stamp.is_older_than(self.begun)) {
-                continue;
+            match self.origin(path, stamp_now(workspace, path)) {
+                Origin::Made => {}
+                Origin::CameIntoSight => continue,
+                Origin::Unknown => {
+                    changed.not_covered.push(format!("`{path}` changed and was not copied before"));
+                    continue;
+                }
             }
             let Some((after, _)) = digest_now(workspace, path)? else { continue };
             let directories = new_directories(path, &self.directories, &present.directories);
@@ -66,6 +81,29 @@ impl Checkpoint {
             changed.not_covered.push(format!("`{path}`, which was no regular file, is gone"));
         }
         Ok(changed)
+    }
+
+    /// Where a file comes from that the checkpoint does not hold. Undo removes only what was certainly made since.
+    fn origin(&self, path: &WorkspacePath, stamp: Option<Stamp>) -> Origin {
+        let unchanged = stamp.is_some_and(|stamp| stamp.is_older_than(self.begun));
+        let mut here = Some(path.clone());
+        while let Some(at) = here.filter(|_| !self.unseen.is_empty()) {
+            if self.unseen.contains(&at) {
+                return if unchanged { Origin::CameIntoSight } else { Origin::Unknown };
+            }
+            here = at.parent();
+        }
+        match stamp {
+            _ if unchanged => Origin::CameIntoSight,
+            // A file that was copied under another name may be removed here; one that was not would be lost.
+            Some(stamp) if stamp.is_born_before(self.begun) && !self.holds(&stamp) => Origin::Unknown,
+            _ => Origin::Made,
+        }
+    }
+
+    /// Whether a copy was made of this file, whatever it was called.
+    fn holds(&self, stamp: &Stamp) -> bool {
+        self.files.values().any(|kept| kept.content.is_some() && kept.stamp.is_same_file(stamp))
     }
 
     #[expect(clippy::too_many_arguments, reason = "one file in all its aspects, for one caller")]
