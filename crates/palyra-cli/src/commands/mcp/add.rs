@@ -20,6 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// These download what they run first.
 const PACKAGE_RUNNERS: [&str; 10] = ["npx", "npm", "pnpm", "yarn", "bunx", "deno", "uvx", "uv", "pipx", "docker"];
 const RUNNER_PATIENCE: Duration = Duration::from_secs(120);
+/// What to do if nothing there speaks the protocol.
+const CHECK_COMMAND: &str = "it was not added; run the command yourself to see what it does";
+const CHECK_URL: &str = "it was not added; check the URL: servers often answer at a path such as /mcp";
 
 /// Which server, and how it is reached.
 #[derive(Debug, Args)]
@@ -66,6 +69,7 @@ pub(super) async fn execute(arguments: AddArguments, context: &Context) -> Resul
         registry.pin(&name, &tools)?;
         return report("Repinned", &name, &tools, context);
     }
+    let advice = if arguments.url.is_some() { CHECK_URL } else { CHECK_COMMAND };
     let server = registry.add(&name, &configuration(arguments, context)?)?;
     let added = pinned(&registry, &name, context).await;
     server.shutdown().await;
@@ -74,18 +78,16 @@ pub(super) async fn execute(arguments: AddArguments, context: &Context) -> Resul
         Err(error) => {
             // What never worked is not kept.
             registry.remove(&name)?;
-            Err(not_added(&error))
+            Err(not_added(&error, advice))
         }
     }
 }
 
 /// The error with what can be done about it now: there is no server yet that `palyra mcp test` could look at.
-fn not_added(error: &McpError) -> CliError {
+fn not_added(error: &McpError, advice: &str) -> CliError {
     let envelope = error.to_stable();
     CliError::McpAdd(Box::new(match error {
-        McpError::ConnectFailed { .. } => {
-            envelope.hint("it was not added; run the command yourself to see what it does")
-        }
+        McpError::ConnectFailed { .. } => envelope.hint(advice),
         McpError::ConnectTimeout { .. } => {
             envelope.hint("it was not added; if it only starts slowly, give it more time with --timeout SECONDS")
         }
