@@ -107,9 +107,7 @@ fn the_same_effect_happens_once() {
 fn errors_repeat_nothing_that_a_file_says() {
     let bench = Bench::new();
     bench.file("f", "let total = 1; // MARKER\nlet total = 1; // MARKER\nlet sum = 2; // MARKER\n");
-    let patch = |old: &str, end: &str| {
-        json!({ "patch": format!("*** Begin Patch\n*** Update File: f\n@@\n{old}{end}*** End Patch\n") })
-    };
+    let patch = |old: &str, end: &str| json!({ "patch": format!("*** Begin Patch\n*** Update File: f\n@@\n{old}{end}*** End Patch\n") });
     let unified = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n let total = 2;\n-x\n+y\n";
     for (tool, arguments) in [
         ("fs.edit", json!({"path": "f", "old": "let total = 1; // ARKER", "new": "x"})),
