@@ -6,6 +6,7 @@
 
 mod advice;
 mod amount;
+mod attribution;
 mod build_info;
 mod classification;
 mod clock;
@@ -29,6 +30,7 @@ mod secret_ref;
 
 pub use advice::model_advice;
 pub use amount::micro_dollars;
+pub use attribution::ChangeAttribution;
 pub use build_info::BuildInfo;
 pub use classification::{Consequence, FieldClass, FieldRole, OutputClass, ToolClassification};
 pub use clock::{Clock, FixedClock, SystemClock, Timestamp};

@@ -13,6 +13,7 @@ use palyra_client::api::{
     RunTimings, RunUsage, RunView, SessionSettingsView, SessionView, UndoAction, UndoResponse, UndoneFile,
     VerifyReport,
 };
+use palyra_common::ChangeAttribution;
 use palyra_journal::StoredRecord;
 use palyra_tools::FileChange;
 
@@ -110,13 +111,15 @@ pub(crate) fn intent(view: IntentView) -> Intent {
 
 /// From before the first change of each file to after its last; a file that is as it was is left out.
 fn net_changes(changes: &[FileChange]) -> Vec<FileChangeView> {
-    let mut files: BTreeMap<&str, (&FileChange, &FileChange)> = BTreeMap::new();
+    let mut files: BTreeMap<&str, (&FileChange, &FileChange, ChangeAttribution)> = BTreeMap::new();
     for change in changes {
-        files.entry(&change.path).and_modify(|(_, last)| *last = change).or_insert((change, change));
+        let (_, last, attribution) = files.entry(&change.path).or_insert((change, change, change.attribution));
+        *last = change;
+        *attribution = change.attribution.max(*attribution);
     }
     files
         .into_iter()
-        .filter_map(|(path, (first, last))| {
+        .filter_map(|(path, (first, last, attribution))| {
             let (before, after) = (first.before, last.after);
             let kind = match (before, after) {
                 (before, after) if before == after => return None,
@@ -124,7 +127,7 @@ fn net_changes(changes: &[FileChange]) -> Vec<FileChangeView> {
                 (_, None) => FileChangeKind::Deleted,
                 _ => FileChangeKind::Modified,
             };
-            Some(FileChangeView { path: path.to_owned(), kind, before, after })
+            Some(FileChangeView { path: path.to_owned(), kind, before, after, attribution })
         })
         .collect()
 }
@@ -197,6 +200,7 @@ pub(crate) fn undone(run: UndoneRun) -> UndoResponse {
     let file = |change: FileChange| UndoneFile {
         action: if change.after.is_none() { UndoAction::Removed } else { UndoAction::Restored },
         path: change.path,
+        attribution: change.attribution,
     };
     UndoResponse { files: run.changes.into_iter().map(file).collect() }
 }
@@ -262,6 +266,7 @@ mod tests {
             after: after.map(|text| Digest::of(text.as_bytes())),
             before_mode: None,
             directories: Vec::new(),
+            attribution: ChangeAttribution::Written,
         }
     }
 
@@ -287,5 +292,9 @@ mod tests {
         assert_eq!(kinds, expected);
         assert_eq!(views[0].before, Some(Digest::of(b"1")));
         assert_eq!(views[0].after, Some(Digest::of(b"3")));
+        assert!(views.iter().all(|view| view.attribution.is_written()));
+        let observed = FileChange { attribution: ChangeAttribution::Observed, ..changes[4].clone() };
+        let views = net_changes(&[changes[1].clone(), observed, change("edited", Some("3"), Some("4"))]);
+        assert_eq!(views[0].attribution, ChangeAttribution::Observed, "one uncertain change makes all of it uncertain");
     }
 }

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::quoted;
 use crate::handler::{Closed, Handler, Shared};
+use crate::http::HttpError;
 use crate::process::ServerProcess;
 use crate::server::{McpCall, ProgressSink};
 use crate::stdio::StdioTransport;
@@ -385,7 +386,12 @@ fn handshake_failure(error: &ClientInitializeError) -> String {
         return "it requires authorization; add a header with `--header Authorization=env:NAME`".to_owned();
     }
     quoted(&match error {
-        ClientInitializeError::TransportError { error, .. } => chain(error.error.as_ref()),
+        ClientInitializeError::TransportError { error, .. } => match error.error.downcast_ref::<HttpError>() {
+            Some(HttpError::UnexpectedContentType(Some(kind))) => {
+                format!("it answered with content of the type {kind}, so it is not an MCP server")
+            }
+            _ => chain(error.error.as_ref()),
+        },
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return handshake_failure(fallback),
         ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", error.message),
         ClientInitializeError::ConnectionClosed(_) => "it closed the connection".to_owned(),

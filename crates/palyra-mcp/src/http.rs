@@ -35,7 +35,7 @@ const MAX_REFUSAL: usize = 64 << 10;
 /// How often a broken stream of events is taken up again.
 const STREAM_RETRIES: usize = 5;
 
-type HttpError = StreamableHttpError<reqwest::Error>;
+pub(crate) type HttpError = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
 /// A transport to the configured address. Opens no connection yet.

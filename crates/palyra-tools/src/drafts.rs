@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use palyra_common::Digest;
+use palyra_common::{ChangeAttribution, Digest};
 use serde_json::Value;
 
 use crate::effects::{NewContent, Plan, Receipt};
@@ -87,6 +87,7 @@ impl<'a> Drafts<'a> {
                 after: draft.now.as_deref().map(Digest::of),
                 before_mode: draft.before_mode,
                 directories,
+                attribution: ChangeAttribution::Written,
             });
             contents.push(NewContent { bytes: draft.now, mode: draft.mode });
         }

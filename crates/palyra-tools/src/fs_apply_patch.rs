@@ -13,7 +13,7 @@ use crate::effects::{Ground, Plan};
 use crate::input::{fingerprint, parse, text};
 use crate::patch::{self, Action, FilePatch, Hunk};
 use crate::patch_apply::{CarriageReturns, apply};
-use crate::workspace_path::normal_text;
+use crate::workspace_path::{in_list, normal_text};
 use crate::{
     FileChange, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName, ToolOutput,
     Workspace, cancel,
@@ -64,7 +64,10 @@ impl Tool for FsApplyPatch {
     fn resource(&self, arguments: &Value) -> String {
         let given = text(arguments, "patch").unwrap_or_default();
         match patch::parse(given) {
-            Ok(files) => format!("files:{}", paths(&files).join(",")),
+            Ok(files) => {
+                let paths: Vec<String> = paths(&files).iter().map(|path| in_list(path)).collect();
+                format!("files:{}", paths.join(","))
+            }
             Err(_) => format!("patch:{}", Digest::of(given.as_bytes())),
         }
     }

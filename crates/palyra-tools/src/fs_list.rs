@@ -136,6 +136,7 @@ fn list(workspace: &Workspace, input: &FsListInput, cancel: &Cancel) -> Result<L
         depth: Some(number(input.depth, DEFAULT_DEPTH)),
         hidden: Include::from(input.hidden),
         ignored: Include::from(input.ignored),
+        excluded: Include::No,
         cancel,
     };
     let entries = Mutex::new(Vec::new());

@@ -128,6 +128,7 @@ fn search(workspace: &Workspace, input: &FsSearchInput, cancel: &Cancel) -> Resu
         depth: None,
         hidden: Include::from(input.hidden),
         ignored: Include::from(input.ignored),
+        excluded: Include::No,
         cancel,
     };
     let files = Mutex::new(Vec::new());

@@ -9,7 +9,7 @@ use crate::ToolError;
 use crate::cancel::Cancel;
 use crate::patch::{Hunk, LineKind};
 
-/// Longest line quoted in an error, in characters.
+/// Longest line of a patch quoted in an error, in characters.
 const QUOTED: usize = 120;
 
 /// A line and what ends it.
@@ -162,7 +162,8 @@ fn matches_at(lines: &[Line<'_>], at: usize, old: &[&[u8]]) -> bool {
         .is_some_and(|here| here.iter().zip(old).all(|(line, wanted)| line.content == *wanted))
 }
 
-/// Where the hunk comes closest, and the first line that differs there.
+/// Where the hunk comes closest, and the number of the first line that differs there. What the file holds there is not quoted: an error is trusted, the file
+/// may not be. Only lines of the patch are.
 fn nearest(lines: &[Line<'_>], from: usize, old: &[&[u8]], hint: Option<usize>) -> String {
     let agreeing = |at: usize| {
         let here = lines.get(at..).unwrap_or_default();
@@ -182,7 +183,7 @@ fn nearest(lines: &[Line<'_>], from: usize, old: &[&[u8]], hint: Option<usize>) 
     };
     let expected = quote(old.get(agreed).copied().unwrap_or_default());
     match lines.get(at + agreed) {
-        Some(found) => format!("line {} is `{}`, expected `{expected}`", at + agreed + 1, quote(found.content)),
+        Some(_) => format!("line {} differs, expected `{expected}`", at + agreed + 1),
         None => format!("the file ends at line {}, expected `{expected}`", lines.len()),
     }
 }

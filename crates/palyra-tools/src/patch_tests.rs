@@ -84,7 +84,7 @@ fn patches_that_do_not() {
             "missing line",
             "a\nb\n",
             envelope("@@\n a\n-x\n+y"),
-            "hunk 1 of `f` does not apply: line 2 is `b`, expected `x`",
+            "hunk 1 of `f` does not apply: line 2 differs, expected `x`",
         ),
         ("nothing alike", "a\n", envelope("@@\n-x\n+y"), "the line `x` is not in the rest of the file"),
         ("ambiguous", "1\n1\n", envelope("@@\n-1\n+2"), "at line 1 and again at line 2"),

@@ -163,7 +163,7 @@ impl<'a> Checker<'a> {
                 self.visit(property, value, &full, depth + 1);
                 continue;
             }
-            if keywords::is_patterned(rules, name) {
+            if self.is_patterned(rules, name, path) {
                 continue;
             }
             match rules.get("additionalProperties") {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use palyra_common::{Clock, Consequence, Digest, Label, RunId, SandboxTier};
+use palyra_common::{ChangeAttribution, Clock, Consequence, Digest, Label, RunId, SandboxTier};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -183,6 +183,9 @@ pub struct FileChange {
     /// Directories that came, or went, with the file, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directories: Vec<String>,
+    /// How it is known that the run changed it.
+    #[serde(default, skip_serializing_if = "ChangeAttribution::is_written")]
+    pub attribution: ChangeAttribution,
 }
 
 /// A stored payload.

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use palyra_common::Digest;
+use palyra_common::{ChangeAttribution, Digest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -58,6 +58,8 @@ struct Folded<'a> {
     /// Whether each change began where the one before it ended.
     unbroken: bool,
     directories: BTreeSet<&'a String>,
+    /// Of all changes the least certain.
+    attribution: ChangeAttribution,
 }
 
 fn fold(changes: &[FileChange]) -> BTreeMap<&str, Folded<'_>> {
@@ -68,10 +70,12 @@ fn fold(changes: &[FileChange]) -> BTreeMap<&str, Folded<'_>> {
             last: change,
             unbroken: true,
             directories: BTreeSet::new(),
+            attribution: ChangeAttribution::Written,
         });
         file.unbroken &= std::ptr::eq(file.last, change) || file.last.after == change.before;
         file.last = change;
         file.directories.extend(&change.directories);
+        file.attribution = file.attribution.max(change.attribution);
     }
     files
 }
@@ -110,6 +114,7 @@ fn plan(changes: &[FileChange], ground: &Ground<'_>) -> Result<Plan, ToolError> 
             after: file.first.before,
             before_mode: mode,
             directories: file.directories.iter().map(|directory| (*directory).clone()).collect(),
+            attribution: file.attribution,
         });
         contents.push(NewContent { bytes, mode: file.first.before_mode });
     }

@@ -29,6 +29,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) depth: Option<usize>,
     pub(crate) hidden: Include,
     pub(crate) ignored: Include,
+    /// Whether what ignore files exclude is named all the same, without being entered.
+    pub(crate) excluded: Include,
     pub(crate) cancel: &'a Cancel,
 }
 
@@ -59,6 +61,8 @@ pub(crate) struct Found {
     pub(crate) kind: FileType,
     pub(crate) directory: Arc<Dir>,
     pub(crate) name: OsString,
+    /// Whether ignore files exclude it; reported only if the walk asks for it.
+    pub(crate) excluded: bool,
 }
 
 /// How a walk ended.
@@ -101,8 +105,14 @@ impl<'a> Walk<'a> {
             depth: None,
             hidden: Include::Yes,
             ignored: Include::No,
+            excluded: Include::No,
             cancel,
         }
+    }
+
+    /// Names what ignore files exclude, too, without entering it.
+    pub(crate) fn naming_excluded(self) -> Self {
+        Self { excluded: Include::Yes, ..self }
     }
 
     /// Visits every entry below the start; `make_visitor` is called once per thread.
@@ -116,8 +126,13 @@ impl<'a> Walk<'a> {
         };
         if !metadata.is_dir() {
             let name = self.start.file_name().unwrap_or_default().to_owned();
-            let found =
-                Found { path: self.start.clone(), kind: metadata.file_type(), directory: Arc::new(parent), name };
+            let found = Found {
+                path: self.start.clone(),
+                kind: metadata.file_type(),
+                directory: Arc::new(parent),
+                name,
+                excluded: false,
+            };
             make_visitor()(&found);
             return Ok(WalkEnd::default());
         }
@@ -162,14 +177,8 @@ impl<'a> Walk<'a> {
         Ok(Some((directory, rules)))
     }
 
-    fn passes(&self, path: &WorkspacePath, name: &OsStr, is_directory: bool, rules: &IgnoreRules) -> bool {
-        if name == ".git" {
-            return false;
-        }
-        if self.hidden == Include::No && name.as_encoded_bytes().starts_with(b".") {
-            return false;
-        }
-        self.ignored == Include::Yes || !rules.excludes(path, is_directory)
+    fn passes(&self, name: &OsStr) -> bool {
+        name != ".git" && (self.hidden == Include::Yes || !name.as_encoded_bytes().starts_with(b"."))
     }
 }
 
@@ -234,14 +243,18 @@ impl Shared<'_> {
                 continue;
             };
             let path = path.join(&name);
-            if walk.workspace.guard(&path).is_err() || !walk.passes(&path, &name, kind.is_dir(), &rules) {
+            if walk.workspace.guard(&path).is_err() || !walk.passes(&name) {
+                continue;
+            }
+            let excluded = walk.ignored == Include::No && rules.excludes(&path, kind.is_dir());
+            if excluded && walk.excluded == Include::No {
                 continue;
             }
             let deeper = path.depth().saturating_sub(walk.start.depth());
-            if kind.is_dir() && walk.depth.is_none_or(|depth| deeper < depth) {
+            if kind.is_dir() && !excluded && walk.depth.is_none_or(|depth| deeper < depth) {
                 self.push(Job::Directory(path.clone(), Some(Arc::clone(&rules))));
             }
-            batch.push(Found { path, kind, directory: Arc::clone(&directory), name });
+            batch.push(Found { path, kind, directory: Arc::clone(&directory), name, excluded });
             if batch.len() == BATCH {
                 self.push(Job::Entries(std::mem::take(&mut batch)));
             }

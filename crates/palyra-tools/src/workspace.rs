@@ -8,6 +8,7 @@
 //! INVARIANT: devices, sockets and named pipes are never read or written. The kind is asked before opening, opening never
 //! blocks (`O_NONBLOCK`), and the kind of what was really opened is asked again.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -22,7 +23,7 @@ use sha2::{Digest as _, Sha256};
 use crate::cancel::Cancel;
 use crate::protected::Protected;
 use crate::registry::nearest;
-use crate::workspace_path::escape;
+use crate::workspace_path::{escape, in_list};
 use crate::{ToolError, WorkspacePath};
 
 /// How much is read at a time while streaming.
@@ -86,20 +87,33 @@ impl Workspace {
         }
     }
 
-    /// The resource of a call in one spelling: files of the workspace that are named by an absolute path are named by the relative one.
+    /// The resource of a call in one spelling: a file of the workspace has one name, whichever path, absolute or through links, leads to it; blocks.
     #[must_use]
     pub fn resource(&self, resource: &str) -> String {
-        let spelled = |path: &str| match path.starts_with('/') {
-            true => self.path(path).map_or_else(|_| path.to_owned(), |path| path.to_string()),
-            false => path.to_owned(),
+        let spelled = |path: &str| match self.path(path).and_then(|path| self.resolve(&path)) {
+            Ok(path) => path.to_string(),
+            // Not a file of the workspace: the call is refused, or names something else.
+            Err(_) => path.to_owned(),
         };
         match resource.split_once(':') {
             Some((kind @ ("file" | "directory"), path)) => format!("{kind}:{}", spelled(path)),
             Some(("files", paths)) => {
-                format!("files:{}", paths.split(',').map(spelled).collect::<Vec<_>>().join(","))
+                let paths: BTreeSet<String> = paths.split(',').map(|path| in_list(&spelled(path))).collect();
+                format!("files:{}", paths.into_iter().collect::<Vec<_>>().join(","))
             }
             _ => resource.to_owned(),
         }
+    }
+
+    /// Where a directory of the workspace is on the host, without links; blocks.
+    pub fn directory(&self, text: &str) -> Result<PathBuf, ToolError> {
+        let path = self.path(text)?;
+        // Looked up from the handle: what lies outside of the workspace looks the same whether it is there or not.
+        let real = self.resolve(&path)?;
+        if !self.metadata(&real)?.is_dir() {
+            return Err(ToolError::PathNotDirectory { path: path.to_string() });
+        }
+        Ok(if real.is_root() { self.root.clone() } else { self.root.join(real.as_path()) })
     }
 
     /// Refuses what is protected. The path has to be free of links; see [`Workspace::resolve`].

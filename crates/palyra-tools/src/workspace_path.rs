@@ -107,6 +107,11 @@ pub(crate) fn normal_text(text: &str) -> String {
     }
 }
 
+/// A path in a list with commas; it can be given back like any other spelling.
+pub(crate) fn in_list(path: &str) -> String {
+    path.replace(',', "\\x2c")
+}
+
 /// Resolves `.` and `..` by the text alone; `None` when `..` climbs above the start. An absolute path stays absolute.
 ///
 /// Doing this before any system call makes what is opened the same as what was approved: the kernel would resolve `link/..`

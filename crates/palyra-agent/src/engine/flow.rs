@@ -63,11 +63,11 @@ impl Flow {
             Err(error) => return denied(call_id, &error.to_stable()),
         };
         // INVARIANT: nobody is asked about a call that could not be made anyway.
-        if let Err(error) = validated(&registry, found, tool, arguments, &self.workspace).await {
-            return denied(call_id, &error.to_stable());
-        }
+        let resource = match validated(&registry, found, tool, arguments, &self.workspace).await {
+            Ok(resource) => resource,
+            Err(error) => return denied(call_id, &error.to_stable()),
+        };
         let declaration = found.declaration();
-        let resource = self.workspace.resource(&found.resource(arguments));
         self.absorb(machine);
         let seen = machine.seen();
         let mut classification = declaration.classification();
@@ -165,17 +165,22 @@ impl Flow {
 }
 
 /// Whether a call could be made at all: there is such a tool, its arguments have the shape that it declares, and the tool itself sees nothing wrong with them.
+/// Gives the resource that it would touch.
 async fn validated(
     registry: &Arc<Registry>,
     tool: &Arc<dyn Tool>,
     name: &str,
     arguments: &Value,
     workspace: &Arc<Workspace>,
-) -> Result<(), ToolError> {
+) -> Result<String, ToolError> {
     let (registry, name) = (Arc::clone(registry), name.to_owned());
     let (tool, arguments, workspace) = (Arc::clone(tool), arguments.clone(), Arc::clone(workspace));
-    // Schemas of others may take a while, too.
-    let check = move || registry.validate(&name, &arguments).and_then(|_| tool.check(&arguments, &workspace));
+    // Looks at the file system, and schemas of others may take a while, too.
+    let check = move || {
+        registry.validate(&name, &arguments)?;
+        tool.check(&arguments, &workspace)?;
+        Ok(workspace.resource(&tool.resource(&arguments)))
+    };
     tokio::task::spawn_blocking(check).await.unwrap_or_else(|error| Err(ToolError::Internal(error.to_string())))
 }
 

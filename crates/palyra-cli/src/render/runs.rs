@@ -3,7 +3,9 @@
 use palyra_client::api::{
     FileChangeKind, FileChangeView, IntentView, RunAgentView, RunDetail, RunTimings, RunUsage, RunView,
 };
-use palyra_common::{ExitCode, RunLifecyclePhase, StatusDetail, TerminationReason, ToStableError as _, model_advice};
+use palyra_common::{
+    ChangeAttribution, ExitCode, RunLifecyclePhase, StatusDetail, TerminationReason, ToStableError as _, model_advice,
+};
 use palyra_models::{ModelError, ModelErrorClass};
 
 use super::calls;
@@ -96,9 +98,17 @@ pub(crate) fn changes(changes: &[FileChangeView]) -> Vec<String> {
                 FileChangeKind::Modified => '~',
                 FileChangeKind::Deleted => '-',
             };
-            format!("{mark} {}", shortened(&change.path, 200))
+            format!("{mark} {}{}", shortened(&change.path, 200), certainty(change.attribution))
         })
         .collect()
+}
+
+/// What is added to a file that somebody else may have changed.
+pub(crate) fn certainty(attribution: ChangeAttribution) -> &'static str {
+    match attribution {
+        ChangeAttribution::Written => "",
+        ChangeAttribution::Observed => " (changed during a call)",
+    }
 }
 
 /// What is to be told about an end beside its name. That a cancelled run was cancelled is told already.

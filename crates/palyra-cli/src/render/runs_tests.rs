@@ -5,8 +5,8 @@ use palyra_client::api::{
     CallNotRunView, FileChangeKind, FileChangeView, IntentView, RunDetail, RunTimings, RunUsage, RunView,
 };
 use palyra_common::{
-    ErrorCategory, ExitCode, RunId, RunLifecyclePhase, RunMode, SessionId, StableErrorEnvelope, StatusDetail,
-    TerminationReason, Timestamp,
+    ChangeAttribution, ErrorCategory, ExitCode, RunId, RunLifecyclePhase, RunMode, SessionId, StableErrorEnvelope,
+    StatusDetail, TerminationReason, Timestamp,
 };
 
 use super::*;
@@ -45,6 +45,7 @@ fn detail() -> RunDetail {
             kind: FileChangeKind::Modified,
             before: None,
             after: None,
+            attribution: ChangeAttribution::Written,
         }],
         not_run: Vec::new(),
         pending_approvals: Vec::new(),

@@ -4,7 +4,7 @@
 //! row becomes a block of `HEADING  value` lines.
 
 use super::text::wrapped;
-use crate::console;
+use crate::console::{self, one_line};
 
 /// Blanks between two columns.
 const GAP: usize = 2;
@@ -13,12 +13,13 @@ const NARROWEST: usize = 12;
 
 /// Lines of a table: a heading and rows, no trailing blanks, no wider than the terminal if results go to one.
 pub(crate) fn lines<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> Vec<String> {
-    // Cells hold what servers, models and files say.
-    let rows: Vec<[String; N]> = rows.iter().map(|row| row.each_ref().map(|cell| console::plain(cell))).collect();
-    fitted(heading, &rows, console::columns())
+    fitted(heading, rows, console::columns())
 }
 
 fn fitted<const N: usize>(heading: [&str; N], rows: &[[String; N]], columns: Option<usize>) -> Vec<String> {
+    // Cells hold what servers, models and files say: none of it may drive the terminal or look like a row of its own.
+    let rows: Vec<[String; N]> = rows.iter().map(|row| row.each_ref().map(|cell| one_line(cell))).collect();
+    let rows = rows.as_slice();
     let (mut widths, mut words) = (heading.map(width), heading.map(width));
     for row in rows {
         for ((column, word), cell) in widths.iter_mut().zip(&mut words).zip(row) {
@@ -130,6 +131,17 @@ mod tests {
                 "                                     name everywhere",
             ]
         );
+    }
+
+    #[test]
+    fn a_cell_can_neither_drive_the_terminal_nor_pass_for_a_row() {
+        let hostile = "gpt\u{1b}[2J\u{9b}31m\r\u{202e}\u{061c}x\n01KM4Q9C  completed";
+        for columns in [None, Some(30), Some(100)] {
+            let lines = fitted(["MODEL", "STATE"], &[[hostile.to_owned(), "ok".to_owned()]], columns);
+            assert!(lines.iter().flat_map(|line| line.chars()).all(|c| !c.is_control()), "{lines:?}");
+            assert!(!lines.concat().contains(['\u{202e}', '\u{061c}']), "{lines:?}");
+        }
+        assert_eq!(fitted(["MODEL", "STATE"], &[[hostile.to_owned(), "ok".to_owned()]], None).len(), 2);
     }
 
     #[test]

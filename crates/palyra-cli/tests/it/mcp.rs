@@ -1,5 +1,7 @@
 //! `palyra mcp …` against a small server written in shell.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
@@ -111,6 +113,28 @@ fn what_never_worked_is_not_added() {
     assert!(name.err.contains("1 to 32 of the characters a-z, 0-9, `_` and `-`"), "{}", name.err);
 }
 
+/// Answers any request with a page, as a web server does.
+fn serve_page(mut stream: TcpStream) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or_default() == 0 {
+            return;
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line == "\r\n" {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let page = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello";
+    stream.write_all(page.as_bytes()).unwrap();
+}
+
 /// The error says what the program itself said; nothing is waited for that cannot come.
 #[test]
 fn what_is_no_server_fails_with_its_own_error() {
@@ -126,6 +150,17 @@ fn what_is_no_server_fails_with_its_own_error() {
         assert!(ran.err.contains(&error), "{command}: {}", ran.err);
         assert!(!ran.err.contains("palyra mcp test"), "there is nothing to test: {}", ran.err);
     }
+    let page = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", page.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in page.incoming().map_while(Result::ok) {
+            serve_page(stream);
+        }
+    });
+    let ran = place.run(&["mcp", "add", "x", "--url", &url]);
+    let reason = "it answered with content of the type text/html, so it is not an MCP server [mcp_connect_failed]\n";
+    assert!(ran.code == 4 && ran.err.contains(reason), "{}", ran.err);
+    assert!(ran.err.contains("hint: it was not added; check the URL"), "{}", ran.err);
     let ran =
         place.run(&["mcp", "add", "x", "--timeout", "1", "--", "/bin/sh", "-c", "echo still here >&2; sleep 600"]);
     assert_eq!(ran.code, 4, "{ran:?}");

@@ -4,7 +4,7 @@
 //! [`RunView`](super::RunView).
 
 use palyra_budget::MicroUsd;
-use palyra_common::{InputMode, runtime_contract_enum};
+use palyra_common::{ChangeAttribution, InputMode, runtime_contract_enum};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +84,9 @@ pub struct UndoneFile {
     pub path: String,
     /// What was done to it.
     pub action: UndoAction,
+    /// Whether the run itself had written it, or it was only seen to differ after a program or an outside server had run.
+    #[serde(default)]
+    pub attribution: ChangeAttribution,
 }
 
 /// Outcome of feeding a run's tape to the run machine again.

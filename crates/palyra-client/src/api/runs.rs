@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use palyra_budget::MicroUsd;
 use palyra_common::{
-    Digest, RunId, RunLifecyclePhase, RunMode, SessionId, StableErrorEnvelope, StatusDetail, TerminationReason,
-    Timestamp, runtime_contract_enum,
+    ChangeAttribution, Digest, RunId, RunLifecyclePhase, RunMode, SessionId, StableErrorEnvelope, StatusDetail,
+    TerminationReason, Timestamp, runtime_contract_enum,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -287,6 +287,9 @@ pub struct FileChangeView {
     /// Digest after; absent if it was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Digest>,
+    /// Whether the run itself wrote it, or it was only seen to differ after a program or an outside server had run.
+    #[serde(default)]
+    pub attribution: ChangeAttribution,
 }
 
 /// What a run's model calls consumed.

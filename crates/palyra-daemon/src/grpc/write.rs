@@ -109,6 +109,7 @@ fn change(change: FileChangeView) -> wire::FileChange {
         kind: kind.into(),
         before: change.before.map(|digest| digest.to_string()),
         after: change.after.map(|digest| digest.to_string()),
+        observed: !change.attribution.is_written(),
     }
 }
 

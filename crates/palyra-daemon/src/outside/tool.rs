@@ -4,7 +4,7 @@
 //! log and not the planner.
 //!
 //! A server of this machine runs outside of any sandbox and does not say which files it changes. So the workspace is compared before and after each call
-//! that may change something, as it is for processes; what differs counts as changed by the run and can be taken back with it.
+//! that may change something, as it is for processes; what differs counts as changed during the call and can be taken back with the run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,17 +103,26 @@ impl OutsideTool {
         output
     }
 
-    /// Code and category are ours; the message may quote the server and is for the log. A call that failed may have changed files all the same.
-    fn failed(&self, error: StableErrorEnvelope, changed: &Changed) -> ToolError {
-        tracing::warn!(tool = %self.declaration.name, %error, "an outside tool failed");
-        let mut message = format!("`{}` failed", self.declaration.name);
-        // Names of files are the server's words, and an error is trusted.
-        if !changed.changes.is_empty() {
-            let count = changed.changes.len();
-            message
-                .push_str(&format!("; files in the workspace changed meanwhile ({count}), which undo does not cover"));
+    /// Code, category and hint are ours; the message may quote the server and is for the log. A call that failed may have changed files all the same: then it
+    /// has a result, which holds them, so that they are shown and can be taken back.
+    fn failed(&self, error: &McpError, changed: Changed) -> Result<ToolOutput, ToolError> {
+        let stable = error.to_stable();
+        tracing::warn!(tool = %self.declaration.name, error = %stable, "an outside tool failed");
+        let message = format!("`{}` failed", self.declaration.name);
+        let ours = StableErrorEnvelope { message, details: None, validation_errors: Vec::new(), ..stable };
+        if changed.changes.is_empty() {
+            return Err(match error {
+                McpError::Cancelled { .. } => ToolError::Cancelled,
+                _ => ToolError::Custom(Box::new(ours)),
+            });
         }
-        ToolError::Custom(Box::new(StableErrorEnvelope { message, details: None, ..error }))
+        // Names of files are the server's words, so only their number is told.
+        let count = changed.changes.len();
+        let mut output =
+            ToolOutput::text(format!("error: {ours}; files changed during the call: {count}"), self.label());
+        output.failure = Some(ours.message);
+        output.changes = changed.changes;
+        Ok(output)
     }
 
     fn label(&self) -> Label {
@@ -156,8 +165,7 @@ impl Tool for OutsideTool {
         let changed = self.changed(before, &invocation).await;
         match called {
             Ok(outcome) => Ok(self.output(outcome, changed, invocation.limits.inline_bytes)),
-            Err(McpError::Cancelled { .. }) => Err(ToolError::Cancelled),
-            Err(error) => Err(self.failed(error.to_stable(), &changed)),
+            Err(error) => self.failed(&error, changed),
         }
     }
 }

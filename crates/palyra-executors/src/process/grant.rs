@@ -111,22 +111,7 @@ fn process(
 fn working_directory(workspace: &Workspace, wanted: &Wanted) -> Result<PathBuf, ToolError> {
     match wanted.cwd.as_deref() {
         None | Some("") => Ok(workspace.root().to_owned()),
-        Some(cwd) => directory(workspace, cwd),
-    }
-}
-
-/// The directory of the workspace that a call names.
-fn directory(workspace: &Workspace, cwd: &str) -> Result<PathBuf, ToolError> {
-    let path = workspace.path(cwd)?;
-    let inside = workspace.root().join(path.as_path());
-    // The sandbox confines whatever happens; this only turns a mistake into a clear answer.
-    match inside.canonicalize() {
-        Ok(real) if !real.starts_with(workspace.root()) => {
-            Err(ToolError::PathOutsideWorkspace { path: cwd.to_owned() })
-        }
-        Ok(real) if !real.is_dir() => Err(ToolError::PathNotDirectory { path: cwd.to_owned() }),
-        Ok(real) => Ok(real),
-        Err(error) => Err(ToolError::io(cwd, error)),
+        Some(cwd) => workspace.directory(cwd),
     }
 }
 

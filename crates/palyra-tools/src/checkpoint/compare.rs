@@ -1,10 +1,11 @@
 //! What became of the files since a checkpoint.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use palyra_common::Digest;
+use cap_std::fs::Metadata;
+use palyra_common::{ChangeAttribution, Digest};
 
 use super::stamp::Stamp;
 use super::{Checkpoint, Kept};
@@ -21,10 +22,21 @@ pub struct Changed {
     pub not_covered: Vec<String>,
 }
 
+/// Where a file comes from that a checkpoint does not hold.
+enum Origin {
+    /// It was made since.
+    Made,
+    /// It was there, unseen, and is as it was.
+    CameIntoSight,
+    /// It was there, unseen, in a form that nobody kept.
+    Unknown,
+}
+
 /// The files as they are now.
 #[derive(Default)]
 struct Present {
-    files: BTreeSet<WorkspacePath>,
+    /// What the walk saw of each file, straight from the directory that it was in.
+    files: BTreeMap<WorkspacePath, Option<Stamp>>,
     directories: BTreeSet<WorkspacePath>,
     others: BTreeSet<WorkspacePath>,
 }
@@ -35,19 +47,24 @@ impl Checkpoint {
         let present = look(workspace)?;
         let mut changed = Changed::default();
         for (path, kept) in &self.files {
-            // Asked one by one and not taken from the walk: whoever writes an ignore file would otherwise decide what is looked at.
-            let now = stamp_now(workspace, path);
+            // What the walk did not see is asked for by its name: whoever writes an ignore file would otherwise decide what is looked at.
+            let now = present.files.get(path).copied().flatten().or_else(|| stamp_now(workspace, path));
             if !now.is_some_and(|now| now.proves_unchanged_since(&kept.stamp)) {
                 self.compare(workspace, artifacts, path, kept, now, &present, &mut changed)?;
             }
         }
-        for path in present.files.iter().filter(|path| !self.files.contains_key(path)) {
+        for (path, stamp) in present.files.iter().filter(|(path, _)| !self.files.contains_key(path)) {
             if self.others.contains(path) {
                 changed.not_covered.push(format!("`{path}` was not a regular file before"));
                 continue;
             }
-            if stamp_now(workspace, path).is_some_and(|stamp| stamp.is_older_than(self.begun)) {
-                continue;
+            match self.origin(path, *stamp) {
+                Origin::Made => {}
+                Origin::CameIntoSight => continue,
+                Origin::Unknown => {
+                    changed.not_covered.push(format!("`{path}` changed and was not copied before"));
+                    continue;
+                }
             }
             let Some((after, _)) = digest_now(workspace, path)? else { continue };
             let directories = new_directories(path, &self.directories, &present.directories);
@@ -57,6 +74,7 @@ impl Checkpoint {
                 after: Some(after),
                 before_mode: None,
                 directories,
+                attribution: ChangeAttribution::Observed,
             });
         }
         for path in present.others.difference(&self.others) {
@@ -66,6 +84,29 @@ impl Checkpoint {
             changed.not_covered.push(format!("`{path}`, which was no regular file, is gone"));
         }
         Ok(changed)
+    }
+
+    /// Where a file comes from that the checkpoint does not hold. Undo removes only what was certainly made since.
+    fn origin(&self, path: &WorkspacePath, stamp: Option<Stamp>) -> Origin {
+        let unchanged = stamp.is_some_and(|stamp| stamp.is_older_than(self.begun));
+        let mut here = Some(path.clone());
+        while let Some(at) = here.filter(|_| !self.unseen.is_empty()) {
+            if self.unseen.contains(&at) {
+                return if unchanged { Origin::CameIntoSight } else { Origin::Unknown };
+            }
+            here = at.parent();
+        }
+        match stamp {
+            _ if unchanged => Origin::CameIntoSight,
+            // A file that was copied under another name may be removed here; one that was not would be lost.
+            Some(stamp) if stamp.is_born_before(self.begun) && !self.holds(&stamp) => Origin::Unknown,
+            _ => Origin::Made,
+        }
+    }
+
+    /// Whether a copy was made of this file, whatever it was called.
+    fn holds(&self, stamp: &Stamp) -> bool {
+        self.files.values().any(|kept| kept.content.is_some() && kept.stamp.is_same_file(stamp))
     }
 
     #[expect(clippy::too_many_arguments, reason = "one file in all its aspects, for one caller")]
@@ -95,6 +136,7 @@ impl Checkpoint {
             after: now.map(|(digest, _)| digest),
             before_mode: Some(kept.stamp.mode),
             directories: if gone { new_directories(path, &present.directories, &self.directories) } else { Vec::new() },
+            attribution: ChangeAttribution::Observed,
         });
         Ok(())
     }
@@ -102,8 +144,16 @@ impl Checkpoint {
 
 /// The stamp of a path if a regular file is there.
 fn stamp_now(workspace: &Workspace, path: &WorkspacePath) -> Option<Stamp> {
-    let metadata = workspace.dir().symlink_metadata(path.as_path()).ok()?;
-    metadata.is_file().then(|| Stamp::of(&metadata, SystemTime::now()))
+    stamp_of(&workspace.dir().symlink_metadata(path.as_path()).ok()?)
+}
+
+/// The same of what a walk has just found.
+fn stamp_here(found: &Found) -> Option<Stamp> {
+    stamp_of(&found.directory.symlink_metadata(&found.name).ok()?)
+}
+
+fn stamp_of(metadata: &Metadata) -> Option<Stamp> {
+    metadata.is_file().then(|| Stamp::of(metadata, SystemTime::now()))
 }
 
 fn digest_now(workspace: &Workspace, path: &WorkspacePath) -> Result<Option<(Digest, u32)>, ToolError> {
@@ -139,11 +189,13 @@ fn look(workspace: &Workspace) -> Result<Present, ToolError> {
     let present = Mutex::new(Present::default());
     Walk::whole(workspace, &cancel).run(|| {
         |found: &Found| {
+            // Before the lock: this is what takes the time, and all threads do it at once.
+            let stamp = found.kind.is_file().then(|| stamp_here(found)).flatten();
             let mut present = present.lock().unwrap_or_else(PoisonError::into_inner);
             if found.kind.is_dir() {
                 present.directories.insert(found.path.clone());
             } else if found.kind.is_file() {
-                present.files.insert(found.path.clone());
+                present.files.insert(found.path.clone(), stamp);
             } else {
                 present.others.insert(found.path.clone());
             }

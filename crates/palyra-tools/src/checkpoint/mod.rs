@@ -61,6 +61,8 @@ pub struct Checkpoint {
     directories: BTreeSet<WorkspacePath>,
     /// Things that are not regular files; a new one is worth a word.
     others: BTreeSet<WorkspacePath>,
+    /// What was there and not looked at, because ignore files exclude it or the limit was reached; of a directory only its own name.
+    unseen: BTreeSet<WorkspacePath>,
     /// How many files there were that no copy was made of.
     left_out: usize,
     /// When it was begun.

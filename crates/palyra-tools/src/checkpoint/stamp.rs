@@ -17,6 +17,8 @@ pub(super) struct Stamp {
     modified: (i64, i64),
     changed: (i64, i64),
     pub(super) mode: u32,
+    /// When it was made, where the file system keeps that.
+    born: Option<SystemTime>,
     settled: Settled,
 }
 
@@ -41,6 +43,7 @@ impl Stamp {
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed,
             mode: metadata.mode() & 0o777,
+            born: metadata.created().ok().map(cap_std::time::SystemTime::into_std),
             settled,
         }
     }
@@ -54,6 +57,16 @@ impl Stamp {
             u32::try_from(self.changed.1).unwrap_or_default(),
         );
         changed + YOUNG < since
+    }
+
+    /// Whether the file was there at that moment, under whatever name.
+    pub(super) fn is_born_before(&self, moment: SystemTime) -> bool {
+        self.born.is_some_and(|born| born + YOUNG < moment)
+    }
+
+    /// Whether both are the same file, whatever it holds and wherever it lies.
+    pub(super) fn is_same_file(&self, other: &Self) -> bool {
+        (self.device, self.inode, self.born) == (other.device, other.inode, other.born)
     }
 
     /// Whether a file with this stamp now is certainly the one that had the other stamp then.

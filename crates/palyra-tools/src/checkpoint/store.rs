@@ -65,7 +65,7 @@ impl CheckpointStore {
         let shelf = self.shelf(workspace)?;
         let cancel = Cancel::of(token);
         let taking = Mutex::new(Taking::default());
-        Walk::whole(workspace, &cancel).run(|| {
+        Walk::whole(workspace, &cancel).naming_excluded().run(|| {
             |found: &Found| match shelf.visit(workspace, found, limits, &taking) {
                 Ok(()) => Flow::Continue,
                 Err(error) => {
@@ -88,6 +88,7 @@ impl CheckpointStore {
             files: taken.files,
             directories: taken.directories,
             others: taken.others,
+            unseen: taken.unseen,
             cost: CheckpointCost {
                 files,
                 copied: taken.copied,
@@ -122,6 +123,7 @@ struct Taking {
     files: BTreeMap<WorkspacePath, Kept>,
     directories: BTreeSet<WorkspacePath>,
     others: BTreeSet<WorkspacePath>,
+    unseen: BTreeSet<WorkspacePath>,
     uncounted: usize,
     copied: usize,
     copied_bytes: u64,
@@ -136,6 +138,10 @@ impl Shelf {
         limits: CheckpointLimits,
         taking: &Mutex<Taking>,
     ) -> Result<(), ToolError> {
+        if found.excluded {
+            locked(taking).unseen.insert(found.path.clone());
+            return Ok(());
+        }
         if found.kind.is_dir() {
             locked(taking).directories.insert(found.path.clone());
             return Ok(());
@@ -144,9 +150,13 @@ impl Shelf {
             locked(taking).others.insert(found.path.clone());
             return Ok(());
         }
-        if locked(taking).files.len() >= limits.files {
-            locked(taking).uncounted += 1;
-            return Ok(());
+        {
+            let mut taking = locked(taking);
+            if taking.files.len() >= limits.files {
+                taking.uncounted += 1;
+                taking.unseen.insert(found.path.clone());
+                return Ok(());
+            }
         }
         let now = SystemTime::now();
         let stamp = match found.directory.symlink_metadata(&found.name) {

@@ -156,11 +156,11 @@ impl Checker<'_> {
         }
         matches(pattern, text)
     }
-}
 
-/// Whether a name is one that patterns speak of.
-pub(super) fn is_patterned(rules: &Map<String, Value>, name: &str) -> bool {
-    object(rules, "patternProperties").any(|(pattern, _)| matches(pattern, name))
+    /// Whether a name is one that patterns speak of.
+    pub(super) fn is_patterned(&mut self, rules: &Map<String, Value>, name: &str, path: &str) -> bool {
+        object(rules, "patternProperties").any(|(pattern, _)| self.matches(pattern, name, path))
+    }
 }
 
 fn matches(pattern: &str, text: &str) -> bool {
@@ -177,7 +177,7 @@ fn object<'a>(rules: &'a Map<String, Value>, name: &str) -> impl Iterator<Item =
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::super::check;
 
@@ -219,15 +219,67 @@ mod tests {
         assert!(check(&json!({"pattern": "^(?=a)"}), &json!("b")).is_empty(), "a call is not at fault for a pattern");
     }
 
-    #[test]
-    fn alternatives_of_alternatives_end() {
+    /// Definitions that take more steps than there are.
+    fn endless() -> Value {
         let mut definitions = serde_json::Map::new();
         for n in 0..30 {
             let next = format!("#/$defs/d{}", n + 1);
             definitions.insert(format!("d{n}"), json!({"anyOf": [{"$ref": next}, {"$ref": next}]}));
         }
         definitions.insert("d30".into(), json!({"type": "string"}));
-        let errors = check(&json!({"$defs": definitions, "$ref": "#/$defs/d0"}), &json!(1));
+        Value::Object(definitions)
+    }
+
+    #[test]
+    fn alternatives_of_alternatives_end() {
+        let errors = check(&json!({"$defs": endless(), "$ref": "#/$defs/d0"}), &json!(1));
         assert!(!errors.is_empty());
+    }
+
+    #[test]
+    fn a_check_that_does_not_come_to_its_end_refuses() {
+        let endless_one = json!({"$ref": "#/$defs/d0"});
+        for schema in [
+            json!({"not": endless_one}),
+            json!({"if": endless_one, "then": false}),
+            json!({"oneOf": [true, endless_one]}),
+            json!({"anyOf": [{"not": endless_one}]}),
+            json!({"not": {"allOf": [{"not": {"not": endless_one}}]}}),
+        ] {
+            let mut whole = schema.clone();
+            whole["$defs"] = endless();
+            let errors = check(&whole, &json!({}));
+            assert!(errors.iter().any(|error| error.code == "too_deep"), "{schema}: {errors:?}");
+        }
+    }
+
+    #[test]
+    fn patterns_count_as_work() {
+        let many = |kind: &str| -> serde_json::Map<String, Value> {
+            (0..200).map(|n| (format!("{kind}{n}"), json!({}))).collect()
+        };
+        let schema = json!({"patternProperties": many("^x"), "additionalProperties": false});
+        let errors = check(&schema, &Value::Object(many("y")));
+        assert!(errors.iter().any(|error| error.code == "too_deep"));
+        let compared = errors.iter().filter(|error| error.code == "unknown_argument").count();
+        assert!(compared < 200, "all names were held against all patterns");
+        let nested: Vec<Value> = (0..3_000).map(|n| json!({"pattern": format!("a{n}?")})).collect();
+        let errors = check(&json!({"allOf": nested}), &json!("a"));
+        assert!(errors.iter().any(|error| error.code == "too_deep"));
+    }
+
+    #[test]
+    fn items_are_the_same_whatever_the_order_of_their_properties() {
+        let schema = json!({"uniqueItems": true});
+        assert!(!check(&schema, &json!([{"a": 1, "b": 2}, {"b": 2, "a": 1}])).is_empty());
+        assert!(check(&schema, &json!([1, "1", [1], {"1": 1}])).is_empty());
+    }
+
+    #[test]
+    fn a_choice_without_letters_is_that_choice_only() {
+        let schema = json!({"enum": [".", "src"]});
+        for (value, fits) in [(".", true), ("SRC", true), ("../..", false), ("", false), ("/", false)] {
+            assert_eq!(check(&schema, &json!(value)).is_empty(), fits, "{value}");
+        }
     }
 }

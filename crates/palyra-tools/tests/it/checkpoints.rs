@@ -131,6 +131,115 @@ fn a_cancelled_checkpoint_is_an_error_and_an_old_store_is_emptied() {
     assert_eq!(fs::read_dir(&root).unwrap().count(), 0);
 }
 
+/// Longer than a file counts as young.
+fn settle() {
+    std::thread::sleep(Duration::from_millis(120));
+}
+
+#[test]
+fn files_that_came_into_sight_are_not_taken_for_new_ones() {
+    let bench = Bench::new();
+    bench.file(".gitignore", "*.log\nbuild/\n");
+    bench.file("person.log", "a person's");
+    bench.file("build/out", "a person's");
+    bench.file("a", "1");
+    settle();
+    let (before, store) = (snapshot(&bench.root()), store(&bench));
+    let few = CheckpointLimits { files: 1, ..CheckpointLimits::default() };
+    for limits in [CheckpointLimits::default(), few] {
+        let checkpoint = store.take(&bench.workspace, limits, &bench.cancel).unwrap();
+        fs::remove_file(bench.root().join(".gitignore")).unwrap();
+        let changed = changes(&bench, &checkpoint);
+        let new: Vec<_> = changed.changes.iter().filter(|change| change.before.is_none()).collect();
+        assert!(new.is_empty(), "{new:?}");
+        bench.file(".gitignore", "*.log\nbuild/\n");
+        assert_eq!(snapshot(&bench.root()), before);
+        settle();
+    }
+}
+
+#[test]
+fn undo_does_not_remove_what_was_there_unseen_in_a_form_that_nobody_kept() {
+    let bench = Bench::new();
+    bench.file(".gitignore", "*.log\n.env\nbuild/\n");
+    for name in ["edited.log", ".env", "build/out", "moved.log"] {
+        bench.file(name, "a person's");
+    }
+    bench.file("covered", "1");
+    settle();
+    let store = store(&bench);
+    let checkpoint = take(&bench, &store);
+    fs::remove_file(bench.root().join(".gitignore")).unwrap();
+    // In place, by a new file in its place, in a directory that was not entered, and under another name.
+    bench.file("edited.log", "by the call");
+    bench.file("new", "by the call");
+    fs::rename(bench.root().join("new"), bench.root().join(".env")).unwrap();
+    bench.file("build/more", "by the call");
+    fs::rename(bench.root().join("moved.log"), bench.root().join("seen.txt")).unwrap();
+    fs::rename(bench.root().join("covered"), bench.root().join("renamed")).unwrap();
+    let changed = changes(&bench, &checkpoint);
+    let unknown = ["`.env`", "`build/more`", "`edited.log`", "`seen.txt`"];
+    assert_eq!(changed.not_covered, unknown.map(|path| format!("{path} changed and was not copied before")));
+    take_back(&bench, &changed);
+    for name in ["edited.log", ".env", "build/out", "build/more", "seen.txt", "covered"] {
+        assert!(bench.text(name).is_some(), "{name} is gone");
+    }
+    assert_eq!(bench.text("renamed"), None, "the same file is there again under its old name");
+}
+
+#[test]
+fn undo_is_a_conflict_wherever_somebody_was_since() {
+    type Deed = fn(&Bench);
+    let by_the_call: Deed = |bench| {
+        bench.file("edited", "by the call");
+        fs::remove_file(bench.root().join("deleted")).unwrap();
+        fs::rename(bench.root().join("renamed"), bench.root().join("to")).unwrap();
+        bench.file("new/deep/made", "by the call");
+        fs::remove_file(bench.root().join("replaced")).unwrap();
+        bench.file("replaced/inside", "by the call");
+    };
+    let by_a_person: [(&str, Deed); 9] = [
+        ("edited", |bench| bench.file("edited", "a person's")),
+        ("edited", |bench| fs::remove_file(bench.root().join("edited")).unwrap()),
+        ("deleted", |bench| bench.file("deleted", "a person's")),
+        ("deleted", |bench| bench.file("deleted/inside", "a person's")),
+        ("to", |bench| bench.file("to", "a person's")),
+        ("renamed", |bench| bench.file("renamed", "a person's")),
+        ("new/deep/made", |bench| bench.file("new/deep/made", "a person's")),
+        ("edited", |bench| {
+            fs::remove_file(bench.root().join("edited")).unwrap();
+            symlink("deleted", bench.root().join("edited")).unwrap();
+        }),
+        ("replaced", |bench| bench.file("replaced/of a person", "a person's")),
+    ];
+    for (number, (path, deed)) in by_a_person.into_iter().enumerate() {
+        let bench = Bench::new();
+        for name in ["edited", "deleted", "renamed", "replaced"] {
+            bench.file(name, name);
+        }
+        let store = store(&bench);
+        let checkpoint = take(&bench, &store);
+        by_the_call(&bench);
+        let changed = changes(&bench, &checkpoint);
+        deed(&bench);
+        let before = snapshot(&bench.root());
+        let id = EffectId::new("undo");
+        let refused = undo(&changed.changes, &bench.workspace, bench.artifacts.as_ref(), &bench.effects, &id);
+        let error = refused.expect_err(&format!("{number} {path}"));
+        assert!(error.to_string().contains(path), "{number} {path}: {error}");
+        assert_eq!(snapshot(&bench.root()), before, "{number} {path}: nothing is touched");
+    }
+    // What somebody puts beside the call's files stays, with the directory that it is in.
+    let bench = Bench::new();
+    let store = store(&bench);
+    let checkpoint = take(&bench, &store);
+    bench.file("new/made", "by the call");
+    let changed = changes(&bench, &checkpoint);
+    bench.file("new/beside", "a person's");
+    take_back(&bench, &changed);
+    assert_eq!((bench.text("new/made"), bench.text("new/beside").as_deref()), (None, Some("a person's")));
+}
+
 /// One thing that a process may do to a tree of few names.
 #[derive(Debug, Clone)]
 enum Deed {

@@ -214,3 +214,54 @@ fn an_absolute_path_inside_is_accepted_however_it_gets_there_and_named_like_the_
         assert_eq!(bench.workspace.resource(&format!("file:{out}")), format!("file:{out}"));
     }
 }
+
+#[test]
+fn a_file_has_one_name_whichever_link_leads_to_it() {
+    let bench = Bench::new();
+    bench.file("sub/a.txt", "1");
+    bench.file("with,comma", "1");
+    symlink("sub", bench.root().join("linked")).unwrap();
+    symlink("sub/a.txt", bench.root().join("a-link")).unwrap();
+    let far = bench.dir.path().join("far");
+    symlink(bench.root().join("linked"), &far).unwrap();
+    let absolute = bench.root().join("linked/a.txt").display().to_string();
+    let far = far.join("a.txt").display().to_string();
+    let resource = |text: &str| bench.workspace.resource(text);
+    for path in ["sub/a.txt", "./linked/../linked/a.txt", "linked/a.txt", "a-link", &absolute, &far] {
+        assert_eq!(resource(&format!("file:{path}")), "file:sub/a.txt", "{path}");
+    }
+    assert_eq!(resource("file:linked/new/file"), "file:sub/new/file");
+    assert_eq!(resource("directory:linked"), "directory:sub");
+    assert_eq!(resource("files:z,linked/a.txt,a-link"), "files:sub/a.txt,z");
+    assert_eq!(resource("process:linked:ls"), "process:linked:ls", "only names of files are spelled anew");
+    let patch = "*** Begin Patch\n*** Delete File: with,comma\n*** End Patch\n";
+    let tool = bench.registry.get("palyra.fs.apply_patch").unwrap();
+    assert_eq!(resource(&tool.resource(&json!({ "patch": patch }))), "files:with\\x2ccomma", "one file and not two");
+}
+
+#[test]
+fn what_lies_outside_looks_the_same_whether_it_is_there_or_not() {
+    let bench = Bench::new();
+    let outside = bench.dir.path().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(outside.join("file"), "x").unwrap();
+    std::fs::create_dir(outside.join("directory")).unwrap();
+    symlink(&outside, bench.root().join("out")).unwrap();
+    let direct = outside.display().to_string();
+    for prefix in ["out", "../outside", direct.as_str()] {
+        for name in ["file", "directory", "absent", "absent/deeper", "file/deeper"] {
+            let path = format!("{prefix}/{name}");
+            for tool in ["fs.read", "fs.list", "fs.edit", "fs.write"] {
+                let arguments = match tool {
+                    "fs.edit" => json!({"path": path, "old": "x", "new": "y"}),
+                    "fs.write" => json!({"path": path, "content": "y"}),
+                    _ => json!({ "path": path }),
+                };
+                let error = bench.call(tool, arguments).unwrap_err();
+                assert_eq!(error.code(), "path_outside_workspace", "{tool} {path}: {error}");
+            }
+            let error = bench.workspace.directory(&path).unwrap_err();
+            assert_eq!(error.code(), "path_outside_workspace", "{path}: {error}");
+        }
+    }
+}

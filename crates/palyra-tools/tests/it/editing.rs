@@ -101,3 +101,26 @@ fn the_same_effect_happens_once() {
     assert_eq!(bench.call_as("e", "fs.edit", arguments).unwrap(), first);
     assert_eq!(bench.text("f").unwrap(), "old text by a person, later");
 }
+
+/// Errors are trusted; what a file says is as trustworthy as the file.
+#[test]
+fn errors_repeat_nothing_that_a_file_says() {
+    let bench = Bench::new();
+    bench.file("f", "let total = 1; // MARKER\nlet total = 1; // MARKER\nlet sum = 2; // MARKER\n");
+    let patch = |old: &str, end: &str| json!({ "patch": format!("*** Begin Patch\n*** Update File: f\n@@\n{old}{end}*** End Patch\n") });
+    let unified = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n let total = 2;\n-x\n+y\n";
+    for (tool, arguments) in [
+        ("fs.edit", json!({"path": "f", "old": "let total = 1; // ARKER", "new": "x"})),
+        ("fs.edit", json!({"path": "f", "old": "let sum = 2; //\nMARKE", "new": "x"})),
+        ("fs.edit", json!({"path": "f", "old": "let total = 1;", "new": "x"})),
+        ("fs.apply_patch", patch("-let total = 1;\n+x\n", "")),
+        ("fs.apply_patch", patch("-let total = 1;\n+x\n", "*** End of File\n")),
+        ("fs.apply_patch", json!({ "patch": unified })),
+        ("fs.apply_patch", json!({ "patch": "*** Begin Patch\n*** Update File: f\n@@ let\n-x\n+y\n*** End Patch\n" })),
+    ] {
+        let error = bench.call(tool, arguments.clone()).unwrap_err().to_stable();
+        let told = serde_json::to_string(&error).unwrap();
+        assert!(!told.contains("MARKER"), "{arguments}: {told}");
+        assert!(error.message.contains('`'), "{arguments}: {told}");
+    }
+}

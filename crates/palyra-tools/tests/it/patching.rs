@@ -106,7 +106,7 @@ fn the_error_tells_what_is_there() {
     bench.file("src/lib.rs", "fn a() {\n    1\n}\n");
     let patch = envelope("*** Update File: src/lib.rs\n@@\n fn a() {\n-    2\n+    3\n }");
     let error = bench.call("fs.apply_patch", patch).unwrap_err().to_stable();
-    assert_eq!(error.message, "hunk 1 of `src/lib.rs` does not apply: line 2 is `    1`, expected `    2`");
+    assert_eq!(error.message, "hunk 1 of `src/lib.rs` does not apply: line 2 differs, expected `    2`");
     assert_eq!(error.recovery_hint.unwrap(), "read the file again and copy its lines exactly");
 }
 

@@ -22,6 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// These download what they run first.
 const PACKAGE_RUNNERS: [&str; 10] = ["npx", "npm", "pnpm", "yarn", "bunx", "deno", "uvx", "uv", "pipx", "docker"];
 const RUNNER_PATIENCE: Duration = Duration::from_secs(120);
+/// What to do if nothing there speaks the protocol.
+const CHECK_COMMAND: &str = "it was not added; run the command yourself to see what it does";
+const CHECK_URL: &str = "it was not added; check the URL: servers often answer at a path such as /mcp";
 
 /// Which server, and how it is reached.
 #[derive(Debug, Args)]
@@ -87,10 +90,9 @@ fn not_added(error: &McpError, transport: &TransportConfig) -> CliError {
     let envelope = error.to_stable();
     CliError::McpAdd(Box::new(match (error, transport) {
         (McpError::ConnectFailed { .. }, TransportConfig::Stdio(_)) => {
-            envelope.hint("it was not added; run the command yourself to see what it does")
+            envelope.hint(CHECK_COMMAND)
         }
-        (McpError::ConnectFailed { .. }, TransportConfig::Http(_)) => envelope
-            .hint("it was not added; check the address, and that an MCP server answers there over streamable HTTP"),
+        (McpError::ConnectFailed { .. }, TransportConfig::Http(_)) => envelope.hint(CHECK_URL),
         (McpError::StartFailed { .. }, _) => envelope.hint("it was not added; check the command and your permissions"),
         (McpError::ConnectTimeout { .. }, _) => {
             envelope.hint("it was not added; if it only starts slowly, give it more time with --timeout SECONDS")

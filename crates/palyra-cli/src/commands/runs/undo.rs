@@ -7,6 +7,7 @@ use palyra_common::{ExitCode, RunId};
 use super::RunArgument;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::render::runs::certainty;
 use crate::render::text::{counted, shortened};
 
 pub(super) async fn execute(run: &RunArgument, client: &Client, context: &Context) -> Result<ExitCode, CliError> {
@@ -39,7 +40,7 @@ pub(super) async fn execute(run: &RunArgument, client: &Client, context: &Contex
             UndoAction::Restored => "restored to what it was before the run",
             UndoAction::Removed => "removed; the run had created it",
         };
-        console.line(&format!("  {}: {what}", shortened(&file.path, 200)))?;
+        console.line(&format!("  {}: {what}{}", shortened(&file.path, 200), certainty(file.attribution)))?;
     }
     Ok(ExitCode::Ok)
 }

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use palyra_common::{RunLifecyclePhase, RunStreamBody, RunStreamEvent, TerminationReason};
+use palyra_common::{ChangeAttribution, RunLifecyclePhase, RunStreamBody, RunStreamEvent, TerminationReason};
 use palyra_testkit::{DaemonOptions, Model, TestContext};
 use serde_json::{Value, json};
 
@@ -177,6 +177,8 @@ async fn files_that_a_server_writes_are_among_the_changed_ones_and_can_be_taken_
     assert!(!asked(&events).is_empty() && !asked(&events).iter().any(|text| text.contains("outside the workspace")));
     let changed: Vec<&str> = detail.changes.iter().map(|change| change.path.as_str()).collect();
     assert_eq!(changed, ["new.txt", "notes.md"], "{}", daemon.log());
+    // Nobody but the server knows whether it was the server.
+    assert!(detail.changes.iter().all(|change| change.attribution == ChangeAttribution::Observed));
     assert_eq!(detail.run.reason, Some(TerminationReason::FinalAnswer));
     client.undo_run(run.run_id).await.unwrap();
     assert_eq!(std::fs::read_to_string(place.path().join("notes.md")).unwrap(), "first line\nsecond line\n");

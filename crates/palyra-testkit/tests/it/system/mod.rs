@@ -17,6 +17,7 @@ mod interrupt;
 mod mistakes;
 mod openai;
 mod outside;
+mod outside_hostile;
 mod pipes;
 mod processes;
 mod replay;

@@ -363,3 +363,30 @@ async fn a_tier_that_was_not_seen_to_hold_is_not_used() {
     assert_eq!(result.error.unwrap().code, "sandbox_tier_unproven");
     daemon.finish().await.unwrap();
 }
+
+/// Nobody has decided yet when a call is checked, so nothing may be learned from the check about files outside of the workspace.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whether_a_file_of_the_host_is_there_is_not_learned() {
+    let (place, outside) = (workspace(), tempfile::tempdir().unwrap());
+    std::fs::write(outside.path().join("there"), "x").unwrap();
+    std::os::unix::fs::symlink(outside.path(), place.path().join("out")).unwrap();
+    let path = |name: &str| outside.path().join(name).display().to_string();
+    let within = |cwd: &str| call("palyra.process.run", json!({ "argv": ["true"], "cwd": cwd }));
+    let script = json!({ "turn": [
+        run(&[&path("there")]),
+        run(&[&path("absent")]),
+        within("out/there"),
+        within("out/absent"),
+        within(&path("there")),
+        within(&path("absent")),
+        { "text": "done" },
+    ] });
+    let (daemon, events) = played("go", place.path(), script).await;
+    let questions = names(&events).iter().filter(|name| *name == "question").count();
+    assert_eq!(questions, 4, "an absolute path is refused before anyone is asked: {:?}", names(&events));
+    let codes: Vec<_> = results(&events).into_iter().map(|result| result.error.map(|error| error.code)).collect();
+    for pair in codes.chunks(2) {
+        assert_eq!(pair[0], pair[1], "{codes:?}");
+    }
+    daemon.finish().await.unwrap();
+}

@@ -242,6 +242,19 @@ fn a_guard_in_web_assembly_stops_a_call_before_it_happens() {
     done(&context, &["skills", "hooks", "bind", "run:before_tool", "examples.policy-guard", "--id", "guard"]);
     let run = context.run(["run", "write the note"]).unwrap();
     assert!(!context.workspace().join("notes.txt").exists(), "the call happened: {run}");
+    // Whoever looks sees that it was refused, and why.
+    let refused = ["palyra.fs.write notes.txt refused: ", "the arguments hold `DROP TABLE`"];
+    let shown = done(&context, &["runs", "show", "last"]);
+    let text = done(&context, &["runs", "tape", "last"]);
+    for (place, line) in [
+        (&run, run.stderr.lines().find(|line| line.contains("✗ "))),
+        (&shown, shown.stdout.lines().skip_while(|line| *line != "calls not made").nth(1)),
+    ] {
+        assert!(line.is_some_and(|line| refused.iter().all(|part| line.contains(part))), "{place}");
+    }
+    let told = text.stdout.lines().find(|line| line.contains("t1c1 refused: "));
+    assert!(told.is_some_and(|line| line.contains(refused[1])), "{text}");
+    assert!(!run.stderr.contains("• palyra.fs.write"), "{run}");
     let tape = done(&context, &["runs", "tape", "last", "--output", "ndjson"]);
     assert!(tape.stdout.contains("\"decision\":\"block\""), "{tape}");
 
