@@ -60,13 +60,11 @@ pub(crate) fn ended_well(run: &RunView) -> bool {
 
 /// Where the time went.
 pub(crate) fn timings(timings: &RunTimings) -> String {
-    let mut text =
-        format!("{} (model {}, tools {}", millis(timings.total_ms), millis(timings.model_ms), millis(timings.tools_ms));
-    if timings.waiting_ms > 0 {
-        text.push_str(&format!(", waiting for you {}", millis(timings.waiting_ms)));
-    }
-    text.push(')');
-    text
+    let parts = [("model", timings.model_ms), ("tools", timings.tools_ms), ("waiting for you", timings.waiting_ms)];
+    let parts: Vec<String> =
+        parts.iter().filter(|(_, spent)| *spent > 0).map(|(on, spent)| format!("{on} {}", millis(*spent))).collect();
+    let total = millis(timings.total_ms);
+    if parts.is_empty() { total } else { format!("{total} ({})", parts.join(", ")) }
 }
 
 /// What the model consumed and cost; nothing for a run without a language model.
@@ -106,6 +104,13 @@ fn told(run: &RunView) -> Option<&StatusDetail> {
     run.detail.as_ref().filter(|detail| detail.code != detail.message)
 }
 
+/// Whether a short answer, which was just printed, begins with the reason.
+fn stands_above(reason: &StatusDetail, detail: &RunDetail) -> bool {
+    let answer = detail.answer.as_deref().unwrap_or_default().trim();
+    let first = answer.lines().next().unwrap_or_default();
+    reason.code == "task_not_done" && answer.lines().count() <= 3 && first.trim_end_matches([':', '.', ' ']).eq_ignore_ascii_case(&reason.message)
+}
+
 /// Why a run ended, in one line, with what to do about it where a model is the reason.
 fn why(detail: &StatusDetail) -> String {
     let why = shortened(&detail.message, 300);
@@ -132,7 +137,7 @@ pub(crate) fn summary(detail: &RunDetail, advice: Advice) -> Vec<String> {
         first.push_str(&format!(", {usage}"));
     }
     let mut lines = vec![first];
-    lines.extend(told(run).map(|detail| format!("  {}", why(detail))));
+    lines.extend(told(run).filter(|reason| !stands_above(reason, detail)).map(|detail| format!("  {}", why(detail))));
     let id = run.run_id;
     if !detail.changes.is_empty() {
         let undo = if run.undone { String::new() } else { format!(" (to undo: palyra runs undo {id})") };
