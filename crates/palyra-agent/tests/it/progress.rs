@@ -118,15 +118,20 @@ impl ModelProvider for Limited {
     async fn stream(&self, _: ModelRequest) -> Result<ModelStream, ModelError> {
         let asked = Answering { provider: "work".into(), model: "large".into(), credential: None };
         let error = ModelError::new(ModelErrorClass::RateLimit, "too many requests");
-        let failed =
-            |wait_ms| ModelEvent::Attempted(Attempt { asked: asked.clone(), error: error.clone(), wait_ms, usage: None });
+        let failed = |wait_ms| {
+            ModelEvent::Attempted(Attempt { asked: asked.clone(), error: error.clone(), wait_ms, usage: None })
+        };
         let may_answer = Arc::clone(&self.may_answer);
         let answer = futures::stream::once(async move {
             let _permit = may_answer.acquire().await;
             Ok(ModelEvent::TextDelta("here".into()))
         });
-        let before =
-            futures::stream::iter([ModelEvent::Answering(asked.clone()), failed(0), failed(11_600), ModelEvent::Answering(asked)]);
+        let before = futures::stream::iter([
+            ModelEvent::Answering(asked.clone()),
+            failed(0),
+            failed(11_600),
+            ModelEvent::Answering(asked),
+        ]);
         let end = futures::stream::iter([Ok(ModelEvent::Finished(StopReason::EndTurn))]);
         Ok(before.map(Ok).chain(answer).chain(end).boxed())
     }

@@ -160,7 +160,11 @@ mod tests {
             line(&result(Some(error)), "x", None),
             "✗ palyra.fs.read x failed: `x` does not exist [path_not_found]"
         );
-        let exited = ToolResult { ok: false, content: "`false`: exit code 1 after 0.0 s\n--- stderr (3 bytes)\nno\n".to_owned(), ..result(None) };
+        let exited = ToolResult {
+            ok: false,
+            content: "`false`: exit code 1 after 0.0 s\n--- stderr (3 bytes)\nno\n".to_owned(),
+            ..result(None)
+        };
         assert_eq!(line(&exited, "false", took), "✗ palyra.fs.read false … 12 ms failed: exit code 1 after 0.0 s");
     }
 

@@ -67,6 +67,12 @@ pub(crate) fn timings(timings: &RunTimings) -> String {
     if parts.is_empty() { total } else { format!("{total} ({})", parts.join(", ")) }
 }
 
+/// Where a run's time went; the offline planner is not a model.
+fn spent(detail: &RunDetail) -> RunTimings {
+    let model_ms = if detail.run.model.starts_with("offline/") { 0 } else { detail.timings.model_ms };
+    RunTimings { model_ms, ..detail.timings }
+}
+
 /// What the model consumed and cost; nothing for a run without a language model.
 pub(crate) fn usage(usage: &RunUsage) -> Option<String> {
     if usage.input_tokens == 0 && usage.output_tokens == 0 {
@@ -108,7 +114,9 @@ fn told(run: &RunView) -> Option<&StatusDetail> {
 fn stands_above(reason: &StatusDetail, detail: &RunDetail) -> bool {
     let answer = detail.answer.as_deref().unwrap_or_default().trim();
     let first = answer.lines().next().unwrap_or_default();
-    reason.code == "task_not_done" && answer.lines().count() <= 3 && first.trim_end_matches([':', '.', ' ']).eq_ignore_ascii_case(&reason.message)
+    reason.code == "task_not_done"
+        && answer.lines().count() <= 3
+        && first.trim_end_matches([':', '.', ' ']).eq_ignore_ascii_case(&reason.message)
 }
 
 /// Why a run ended, in one line, with what to do about it where a model is the reason.
@@ -132,7 +140,7 @@ pub(crate) enum Advice {
 /// The closing lines of `palyra run`.
 pub(crate) fn summary(detail: &RunDetail, advice: Advice) -> Vec<String> {
     let run = &detail.run;
-    let mut first = format!("{} in {}", outcome(run), timings(&detail.timings));
+    let mut first = format!("{} in {}", outcome(run), timings(&spent(detail)));
     if let Some(usage) = usage(&detail.usage) {
         first.push_str(&format!(", {usage}"));
     }
@@ -203,7 +211,7 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
     if let Some(ended) = run.ended_at {
         lines.push(format!("ended      {} UTC", instant(ended)));
     }
-    lines.push(format!("time       {}", timings(&detail.timings)));
+    lines.push(format!("time       {}", timings(&spent(detail))));
     if let Some(usage) = usage(&detail.usage) {
         lines.push(format!("usage      {usage}"));
     }

@@ -40,7 +40,9 @@ pub(super) fn not_understood(words: &str) -> String {
 
 /// Whether a word is another one with a letter too many, too few or wrong.
 fn is_typo(word: &str, meant: &str) -> bool {
-    word.len() > 2 && !word.eq_ignore_ascii_case(meant) && strsim::damerau_levenshtein(&word.to_ascii_lowercase(), meant) == 1
+    word.len() > 2
+        && !word.eq_ignore_ascii_case(meant)
+        && strsim::damerau_levenshtein(&word.to_ascii_lowercase(), meant) == 1
 }
 
 /// What was done and found. The first line says whether all of it was done, and if not, why.

@@ -107,7 +107,8 @@ mod tests {
         let ran = |how: &str, printed: &str| Ran { how: how.to_owned(), printed: printed.to_owned() };
         let failed = "`ls x`: exit code 2 after 0.0 s\n--- stderr (12 bytes)\nls: x: no such file\n";
         assert_eq!(Ran::of(failed), ran("exit code 2", "ls: x: no such file"));
-        let both = "`a`: ended by signal 9 after 3.0 s: its time was over\n--- stdout (2 bytes)\na\n--- stderr (2 bytes)\nb\n";
+        let both =
+            "`a`: ended by signal 9 after 3.0 s: its time was over\n--- stdout (2 bytes)\na\n--- stderr (2 bytes)\nb\n";
         assert_eq!(
             Ran::of(both),
             ran("ended by signal 9: its time was over", "--- stdout (2 bytes)\na\n--- stderr (2 bytes)\nb")

@@ -31,11 +31,7 @@ pub(super) fn count(clause: Clause<'_>, referents: &Referents<'_>) -> Option<Vec
         () if unit.is_any(&["characters", "character", "letters", "chars"]) => Unit::Characters,
         () => return None,
     };
-    let sources = if rest.tokens.is_empty() {
-        vec![referents.source()?]
-    } else {
-        files::sources(rest, referents)?
-    };
+    let sources = if rest.tokens.is_empty() { vec![referents.source()?] } else { files::sources(rest, referents)? };
     Some(sources.into_iter().map(|source: Source| Request::Count { unit, source }).collect())
 }
 

@@ -124,7 +124,9 @@ pub(super) fn sources(clause: Clause<'_>, referents: &Referents<'_>) -> Option<V
         rest = rest.from(1);
     }
     // `the file` is the one spoken of; `all files` never is.
-    if sources.is_empty() && says_file && !clause.tokens.iter().any(|token| token.is_any(&["all", "every", "each", "any"]))
+    if sources.is_empty()
+        && says_file
+        && !clause.tokens.iter().any(|token| token.is_any(&["all", "every", "each", "any"]))
     {
         sources.push(referents.source()?);
     }
@@ -144,7 +146,9 @@ fn name(clause: Clause<'_>) -> Option<(Vec<String>, usize)> {
     }
     let article = usize::from(first.is_any(ARTICLES) && tokens.len() > 1);
     let words = tokens.get(article..)?;
-    let ends_name = |token: &Token<'_>| token.text.rsplit('/').next().is_some_and(|last| last.trim_start_matches('.').contains('.'));
+    let ends_name = |token: &Token<'_>| {
+        token.text.rsplit('/').next().is_some_and(|last| last.trim_start_matches('.').contains('.'))
+    };
     let joins = |token: &&Token<'_>| token.kind == Kind::Word && !token.is("and") && !token.is_any(EMPTY);
     let unbroken = words.iter().take_while(joins).count();
     let length = words.iter().take(unbroken).position(ends_name).map_or(unbroken, |position| position + 1);

@@ -198,7 +198,11 @@ pub(super) fn is_path(token: &Token<'_>) -> bool {
     const KNOWN: &[&str] =
         &["README", "LICENSE", "LICENCE", "Makefile", "Dockerfile", "CHANGELOG", "CONTRIBUTING", "NOTICE"];
     let letter = is_letter(token) && !token.is_any(&["a", "i"]);
-    token.kind == Kind::Word && (letter || token.text.contains(['.', '/', '@']) || token.text.starts_with('~') || KNOWN.contains(&token.text))
+    token.kind == Kind::Word
+        && (letter
+            || token.text.contains(['.', '/', '@'])
+            || token.text.starts_with('~')
+            || KNOWN.contains(&token.text))
 }
 
 /// Whether a token names a file where nothing but a file can stand: quoted, a path, or any single letter.

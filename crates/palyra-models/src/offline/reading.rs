@@ -23,10 +23,7 @@ pub(super) enum Purpose {
 /// Reads a source and reports on it.
 pub(super) fn look(purpose: Purpose, source: &Source, results: &[Finished<'_>], tools: &[ToolSpec]) -> Next {
     match source {
-        Source::Attached(attachment) => {
-            let name = format!("the attached {}", attachment.name);
-            Next::Done(report(purpose, &name, &Shown::of(&attachment.text)))
-        }
+        Source::Attached(attachment) => Next::Done(report(purpose, &attachment.name, &Shown::of(&attachment.text))),
         Source::File(spellings) => file(purpose, spellings, results, tools),
     }
 }
@@ -71,9 +68,9 @@ fn report(purpose: Purpose, name: &str, shown: &Shown<'_>) -> Outcome {
             let headline = format!("summary of {}, made of its own sentences", shown.measured(name));
             Outcome::done(headline, summary::of_text(shown.text, sentences))
         }
-        Purpose::Count(_) if shown.is_part() => {
-            Outcome::failed(format!("cannot count {name}: it is too large to be read in one piece; to count it: run wc FILE"))
-        }
+        Purpose::Count(_) if shown.is_part() => Outcome::failed(format!(
+            "cannot count {name}: it is too large to be read in one piece; to count it: run wc FILE"
+        )),
         Purpose::Count(unit) => {
             let (count, word) = match unit {
                 Unit::Lines => (shown.text.lines().count(), "line"),
@@ -126,8 +123,13 @@ pub(super) fn find(name: &str, results: &[Finished<'_>], tools: &[ToolSpec]) -> 
             let shown = Shown::of(result.content);
             let found: Vec<&str> = entries(shown.text).filter(|entry| is_named(entry, name)).collect();
             Next::Done(match found.as_slice() {
-                [] if shown.is_part() => Outcome::failed(format!("`{name}` is not among the first files of the workspace, and there are more than I can list")),
-                [] => Outcome::done(format!("there is no file named `{name}` here, apart from hidden and ignored ones"), String::new()),
+                [] if shown.is_part() => Outcome::failed(format!(
+                    "`{name}` is not among the first files of the workspace, and there are more than I can list"
+                )),
+                [] => Outcome::done(
+                    format!("there is no file named `{name}` here, apart from hidden and ignored ones"),
+                    String::new(),
+                ),
                 found => Outcome::done(format!("found `{name}`"), found.join("\n")),
             })
         }

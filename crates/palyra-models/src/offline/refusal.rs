@@ -35,10 +35,14 @@ pub(super) fn reason(path: &str, result: &Finished<'_>) -> String {
     };
     let cause = cause.strip_prefix(&format!("`{path}` ")).map_or_else(|| cause.to_owned(), |rest| format!("it {rest}"));
     match line {
-        line if line.contains("[path_exists]") => format!("{cause}; `write` replaces a file, `append` adds to it"),
+        line if line.contains("[path_exists]") && cause.starts_with("it ") => {
+            format!("{cause}; `write` replaces a file, `append` adds to it")
+        }
         _ if advice.starts_with("did you mean") => format!("{cause}; {advice}"),
         line if line.contains("[path_not_found]") && !path.contains(['.', '/']) => {
-            format!("{cause}; if that is not the name of a file, the task takes a language model: palyra models discover")
+            format!(
+                "{cause}; if that is not the name of a file, the task takes a language model: palyra models discover"
+            )
         }
         _ => cause,
     }

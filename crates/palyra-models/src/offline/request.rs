@@ -46,6 +46,7 @@ impl Attachment {
         let (name, text) = attached.split_once("]\n")?;
         let end = format!("\n[end of {name}]");
         let text = text.split_once(end.as_str()).map_or(text, |(text, _)| text);
+        let name = name.strip_prefix("attachment ").unwrap_or(name);
         Some(Self { name: name.to_owned(), text: summary::without_frames(text) })
     }
 }

@@ -120,7 +120,9 @@ pub(super) fn next(request: &Request, results: &[Finished<'_>], tools: &[ToolSpe
         Request::Run { command } => run(command, results, tools),
         Request::Time => {
             let call = Call::new("palyra.time.now", json!({}), "look at the clock".to_owned());
-            single(".", call, results, tools, |found| (found.trim().to_owned(), String::new()))
+            single(".", call, results, tools, |found| {
+                (found.split(" (").next().unwrap_or_default().trim().to_owned(), String::new())
+            })
         }
         Request::Help => Next::Done(Outcome::done(
             "the offline planner answers, which is not a language model; to connect one: palyra models discover\nIt understands".to_owned(),

@@ -151,7 +151,10 @@ mod tests {
 
     #[test]
     fn files_are_summarised_from_their_own_words() {
-        assert_eq!(of_text(NOTES, None), "headings: Notes · Later\n- The first point.\n- A second point!\n- let x = 1;");
+        assert_eq!(
+            of_text(NOTES, None),
+            "headings: Notes · Later\n- The first point.\n- A second point!\n- let x = 1;"
+        );
         assert_eq!(of_text(NOTES, Some(1)), "The first point.");
         assert_eq!(of_text("", None), "there is no text in it");
         assert_eq!(counts("one two\n"), "1 line, 2 words");
