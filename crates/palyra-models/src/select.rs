@@ -91,7 +91,7 @@ pub fn select(options: &SelectOptions<'_>) -> Result<Selection, SelectError> {
         ModelProviderChoice::Auto if !options.accounts.routes.default.is_empty() => Ok(routed(options)?),
         ModelProviderChoice::Auto if has_server || has_key => single(options, ProviderKind::OpenaiCompatible),
         ModelProviderChoice::Auto => {
-            let because = "neither OPENAI_BASE_URL nor OPENAI_API_KEY is set and no model is configured";
+            let because = "no model is configured";
             Ok(offline(because, &unused(options.environment)))
         }
         // Files of before wrote `openai` for any server that speaks like it.

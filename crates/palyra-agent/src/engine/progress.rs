@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use palyra_common::CallProgress;
+use palyra_common::{CallProgress, MODEL_CALL};
 use palyra_safety::StreamScanner;
 use palyra_tools::{ToolProgress, ToolReport};
 use tokio::sync::watch;
@@ -22,6 +22,8 @@ use super::safety::Safety;
 pub(super) const PACE: Duration = Duration::from_secs(1);
 /// Most news a follower gets of one call: a call that takes ten minutes at that pace. Stops a tool that outlives its time limit.
 const MOST_PER_CALL: u32 = 600;
+/// Failed tries of a model call that are kept for followers: each is an event of its own, and the first may be followed at once by the next.
+const KEPT_FAILURES: usize = 16;
 /// How much of the end of a call's output is kept.
 const TAIL_BYTES: usize = 16 << 10;
 
@@ -39,7 +41,8 @@ struct Slot {
     /// The count of changes when it changed last.
     changed: u64,
     percent: Option<u8>,
-    message: String,
+    /// The newest step, and of the model's calls those before it that a follower may not have seen, each with the count of changes it made.
+    steps: VecDeque<(u64, String)>,
     tail: VecDeque<u8>,
     /// How many bytes were printed in all.
     printed: u64,
@@ -71,7 +74,13 @@ impl ProgressBoard {
         let mut slots = self.lock();
         let Some(slot) = slots.get_mut(call_id) else { return };
         match report {
-            ToolReport::Step { percent, message } => (slot.percent, slot.message) = (percent, message),
+            ToolReport::Step { percent, message } => {
+                slot.percent = percent;
+                let kept = if call_id == MODEL_CALL { KEPT_FAILURES } else { 1 };
+                slot.steps.push_back((*self.changes.borrow() + 1, message));
+                let excess = slot.steps.len().saturating_sub(kept);
+                slot.steps.drain(..excess);
+            }
             ToolReport::Output(bytes) => {
                 slot.printed += bytes.len() as u64;
                 slot.tail.extend(bytes.iter().skip(bytes.len().saturating_sub(TAIL_BYTES)));
@@ -123,12 +132,18 @@ impl Seen {
             }
             seen.told += 1;
             let output = seen.output(slot, safety);
-            news.push(CallProgress {
+            let told = |message: &str, output| CallProgress {
                 call_id: call_id.clone(),
                 percent: slot.percent,
-                message: safety.before_export(slot.message.clone()),
+                message: safety.before_export(message.to_owned()),
                 output,
-            });
+            };
+            let fresh: Vec<&str> =
+                slot.steps.iter().filter(|(at, _)| *at > before).map(|(_, message)| message.as_str()).collect();
+            let newest = slot.steps.back().map_or("", |(_, message)| message.as_str());
+            let earlier = fresh.split_last().map_or(&[][..], |(_, earlier)| earlier);
+            news.extend(earlier.iter().map(|message| told(message, String::new())));
+            news.push(told(newest, output));
         }
         news
     }

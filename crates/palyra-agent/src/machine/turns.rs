@@ -247,7 +247,7 @@ impl Machine {
     }
 
     fn complete(&mut self, turn: &ModelTurn, at: Timestamp, out: &mut Vec<Action>) {
-        let (detail, verdict) = self.about_answer(turn.stop_reason);
+        let (detail, verdict) = self.about_answer(turn.stop_reason, &turn.text);
         self.items.push(Item::Assistant {
             text: turn.text.clone(),
             calls: Vec::new(),
@@ -259,12 +259,12 @@ impl Machine {
 
     /// What is to be said about an answer beside its text. Only facts count: what the provider says of its own answer, and whether the call right before
     /// it failed. What the words mean is for the person, or a judge.
-    fn about_answer(&self, stop: StopReason) -> (Option<StatusDetail>, AnswerVerdict) {
+    fn about_answer(&self, stop: StopReason, text: &str) -> (Option<StatusDetail>, AnswerVerdict) {
         let follows_failure = matches!(self.items.last(), Some(Item::ToolResult { failed: true, .. }));
         let failure = self.last_failure.as_ref().filter(|_| follows_failure);
         match stop {
             StopReason::NotDone => {
-                let message = "the answer says that the task was not done".to_owned();
+                let message = why_not_done(text);
                 (Some(detail("task_not_done", message)), AnswerVerdict::NotDone)
             }
             StopReason::MaxTokens => {
@@ -333,6 +333,23 @@ impl Machine {
 
 pub(super) fn detail(code: &str, message: String) -> StatusDetail {
     StatusDetail { code: code.to_owned(), message }
+}
+
+/// Longest reason taken from an answer.
+const LONGEST_REASON: usize = 200;
+
+/// Why a task was not done: the first line of the answer, in which who answers so says why.
+fn why_not_done(answer: &str) -> String {
+    let line = answer.trim().lines().next().unwrap_or_default().trim_end_matches([':', '.', ' ']);
+    let mut letters = line.chars();
+    match (letters.next(), letters.next()) {
+        (None, _) => "the task was not done".to_owned(),
+        // The beginning of a sentence, unless it is a name.
+        (Some(first), Some(second)) if second.is_lowercase() => {
+            first.to_lowercase().chain(line.chars().skip(1)).take(LONGEST_REASON).collect()
+        }
+        _ => line.chars().take(LONGEST_REASON).collect(),
+    }
 }
 
 fn provider_error(code: &str, message: String) -> Ending {

@@ -102,7 +102,7 @@ async fn a_tool_that_nobody_listens_to_is_not_held_up() {
     assert_eq!(run.answer.as_deref(), Some("finished"));
 }
 
-/// Fails once as a router does, and answers when the test lets it.
+/// Fails twice in a row as a router does, and answers when the test lets it.
 struct Limited {
     may_answer: Arc<Semaphore>,
 }
@@ -118,14 +118,20 @@ impl ModelProvider for Limited {
     async fn stream(&self, _: ModelRequest) -> Result<ModelStream, ModelError> {
         let asked = Answering { provider: "work".into(), model: "large".into(), credential: None };
         let error = ModelError::new(ModelErrorClass::RateLimit, "too many requests");
-        let failed = ModelEvent::Attempted(Attempt { asked: asked.clone(), error, wait_ms: 11_600, usage: None });
+        let failed = |wait_ms| {
+            ModelEvent::Attempted(Attempt { asked: asked.clone(), error: error.clone(), wait_ms, usage: None })
+        };
         let may_answer = Arc::clone(&self.may_answer);
         let answer = futures::stream::once(async move {
             let _permit = may_answer.acquire().await;
             Ok(ModelEvent::TextDelta("here".into()))
         });
-        let before =
-            futures::stream::iter([ModelEvent::Answering(asked.clone()), failed, ModelEvent::Answering(asked)]);
+        let before = futures::stream::iter([
+            ModelEvent::Answering(asked.clone()),
+            failed(0),
+            failed(11_600),
+            ModelEvent::Answering(asked),
+        ]);
         let end = futures::stream::iter([Ok(ModelEvent::Finished(StopReason::EndTurn))]);
         Ok(before.map(Ok).chain(answer).chain(end).boxed())
     }
@@ -150,5 +156,9 @@ async fn a_model_call_that_failed_and_is_made_again_is_told_while_it_waits() {
     };
     tokio::time::timeout(Duration::from_secs(20), follow).await.expect("the run goes on");
     let told: Vec<_> = told.iter().map(|told| (told.call_id.as_str(), told.message.as_str())).collect();
-    assert_eq!(told, [(MODEL_CALL, "work/large: rate limit; retrying in 12 s (attempt 2): too many requests")]);
+    let expected = [
+        "work/large: rate limit; retrying now (attempt 2): too many requests",
+        "work/large: rate limit; retrying in 12 s (attempt 3): too many requests",
+    ];
+    assert_eq!(told, expected.map(|message| (MODEL_CALL, message)));
 }

@@ -82,8 +82,14 @@ pub(crate) fn not_run(call: &CallNotRunView) -> String {
 fn failure(result: &ToolResult) -> String {
     match &result.error {
         Some(error) => why_not(error),
-        None => format!("failed: {}", shortened(&result.content, REASON)),
+        None => format!("failed: {}", shortened(how_it_ended(&result.content), REASON)),
     }
+}
+
+/// The line that says how a program ended, without its name, which stands beside it. What it printed is for the answer and the tape.
+fn how_it_ended(content: &str) -> &str {
+    let first = content.lines().next().unwrap_or_default();
+    first.rsplit_once("`: ").filter(|_| first.starts_with('`')).map_or(first, |(_, ended)| ended)
 }
 
 fn why_not(error: &StableErrorEnvelope) -> String {
@@ -154,8 +160,12 @@ mod tests {
             line(&result(Some(error)), "x", None),
             "✗ palyra.fs.read x failed: `x` does not exist [path_not_found]"
         );
-        let exited = ToolResult { ok: false, content: "`false`: exit code 1".to_owned(), ..result(None) };
-        assert_eq!(line(&exited, "false", took), "✗ palyra.fs.read false … 12 ms failed: `false`: exit code 1");
+        let exited = ToolResult {
+            ok: false,
+            content: "`false`: exit code 1 after 0.0 s\n--- stderr (3 bytes)\nno\n".to_owned(),
+            ..result(None)
+        };
+        assert_eq!(line(&exited, "false", took), "✗ palyra.fs.read false … 12 ms failed: exit code 1 after 0.0 s");
     }
 
     #[test]

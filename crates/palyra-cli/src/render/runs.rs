@@ -62,13 +62,17 @@ pub(crate) fn ended_well(run: &RunView) -> bool {
 
 /// Where the time went.
 pub(crate) fn timings(timings: &RunTimings) -> String {
-    let mut text =
-        format!("{} (model {}, tools {}", millis(timings.total_ms), millis(timings.model_ms), millis(timings.tools_ms));
-    if timings.waiting_ms > 0 {
-        text.push_str(&format!(", waiting for you {}", millis(timings.waiting_ms)));
-    }
-    text.push(')');
-    text
+    let parts = [("model", timings.model_ms), ("tools", timings.tools_ms), ("waiting for you", timings.waiting_ms)];
+    let parts: Vec<String> =
+        parts.iter().filter(|(_, spent)| *spent > 0).map(|(on, spent)| format!("{on} {}", millis(*spent))).collect();
+    let total = millis(timings.total_ms);
+    if parts.is_empty() { total } else { format!("{total} ({})", parts.join(", ")) }
+}
+
+/// Where a run's time went; the offline planner is not a model.
+fn spent(detail: &RunDetail) -> RunTimings {
+    let model_ms = if detail.run.model.starts_with("offline/") { 0 } else { detail.timings.model_ms };
+    RunTimings { model_ms, ..detail.timings }
 }
 
 /// What the model consumed and cost; nothing for a run without a language model.
@@ -116,6 +120,15 @@ fn told(run: &RunView) -> Option<&StatusDetail> {
     run.detail.as_ref().filter(|detail| detail.code != detail.message)
 }
 
+/// Whether a short answer, which was just printed, begins with the reason.
+fn stands_above(reason: &StatusDetail, detail: &RunDetail) -> bool {
+    let answer = detail.answer.as_deref().unwrap_or_default().trim();
+    let first = answer.lines().next().unwrap_or_default();
+    reason.code == "task_not_done"
+        && answer.lines().count() <= 3
+        && first.trim_end_matches([':', '.', ' ']).eq_ignore_ascii_case(&reason.message)
+}
+
 /// Why a run ended, in one line, with what to do about it where a model is the reason.
 fn why(detail: &StatusDetail) -> String {
     let why = shortened(&detail.message, 300);
@@ -137,12 +150,12 @@ pub(crate) enum Advice {
 /// The closing lines of `palyra run`.
 pub(crate) fn summary(detail: &RunDetail, advice: Advice) -> Vec<String> {
     let run = &detail.run;
-    let mut first = format!("{} in {}", outcome(run), timings(&detail.timings));
+    let mut first = format!("{} in {}", outcome(run), timings(&spent(detail)));
     if let Some(usage) = usage(&detail.usage) {
         first.push_str(&format!(", {usage}"));
     }
     let mut lines = vec![first];
-    lines.extend(told(run).map(|detail| format!("  {}", why(detail))));
+    lines.extend(told(run).filter(|reason| !stands_above(reason, detail)).map(|detail| format!("  {}", why(detail))));
     let id = run.run_id;
     if !detail.changes.is_empty() {
         let undo = if run.undone { String::new() } else { format!(" (to undo: palyra runs undo {id})") };
@@ -208,7 +221,7 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
     if let Some(ended) = run.ended_at {
         lines.push(format!("ended      {} UTC", instant(ended)));
     }
-    lines.push(format!("time       {}", timings(&detail.timings)));
+    lines.push(format!("time       {}", timings(&spent(detail))));
     if let Some(usage) = usage(&detail.usage) {
         lines.push(format!("usage      {usage}"));
     }

@@ -25,6 +25,34 @@ pub(super) fn ran(result: &str) -> bool {
     first.starts_with('`') && (first.contains("`: exit code ") || first.contains("`: ended by signal "))
 }
 
+/// What a program did.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Ran {
+    /// How it ended: `exit code 2`.
+    pub(super) how: String,
+    /// What it printed. Where that went is said only if it printed to both places.
+    pub(super) printed: String,
+}
+
+impl Ran {
+    pub(super) fn of(result: &str) -> Self {
+        let (first, rest) = result.split_once('\n').unwrap_or((result, ""));
+        let ended = first.rsplit_once("`: ").map_or(first, |(_, ended)| ended);
+        let how = match ended.split_once(" after ") {
+            // Why it was ended by force stands behind the time it took.
+            Some((how, after)) => match after.split_once(": ") {
+                Some((_, why)) => format!("{how}: {why}"),
+                None => how.to_owned(),
+            },
+            None => ended.to_owned(),
+        };
+        let is_stream = |line: &&str| line.starts_with("--- stdout (") || line.starts_with("--- stderr (");
+        let is_single = rest.lines().filter(is_stream).count() == 1;
+        let lines = rest.lines().filter(|line| !(is_single && is_stream(line)));
+        Self { how, printed: lines.collect::<Vec<_>>().join("\n") }
+    }
+}
+
 /// Whether a shell would do more with a line than cut it into words.
 fn needs_shell(command: &str) -> bool {
     let mut letters = command.chars();
@@ -72,6 +100,20 @@ mod tests {
             assert_eq!(arguments(command), Some(expected), "{command}");
         }
         assert_eq!(arguments("echo 'a b"), None);
+    }
+
+    #[test]
+    fn what_a_program_printed_is_told_as_a_terminal_would_show_it() {
+        let ran = |how: &str, printed: &str| Ran { how: how.to_owned(), printed: printed.to_owned() };
+        let failed = "`ls x`: exit code 2 after 0.0 s\n--- stderr (12 bytes)\nls: x: no such file\n";
+        assert_eq!(Ran::of(failed), ran("exit code 2", "ls: x: no such file"));
+        let both =
+            "`a`: ended by signal 9 after 3.0 s: its time was over\n--- stdout (2 bytes)\na\n--- stderr (2 bytes)\nb\n";
+        assert_eq!(
+            Ran::of(both),
+            ran("ended by signal 9: its time was over", "--- stdout (2 bytes)\na\n--- stderr (2 bytes)\nb")
+        );
+        assert_eq!(Ran::of("`true`: exit code 0 after 0.0 s\n"), ran("exit code 0", ""));
     }
 
     #[test]

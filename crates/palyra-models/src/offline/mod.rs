@@ -3,8 +3,9 @@
 //!
 //! It gives a newcomer a working agent without a key and without a network, and tests a run that needs no script. What it
 //! understands is listed in `answer::ABILITIES`, which is also its help text. `lex` cuts a message into words and quotations,
-//! `request` into requests, `phrases`, `searching` and `writing` know the wordings, `steps` knows the calls that a request takes, `command` makes arguments of a
-//! command line, `plan` decides the next turn from the messages alone, `shown` reads results, `summary` extracts, `answer` speaks.
+//! `request` into requests; `phrases`, `files`, `searching`, `counting`, `moving` and `writing` know the wordings; `steps` knows the calls that a request takes,
+//! `reading` those that look at files; `command` makes arguments of a command line and reads what a program did; `plan` decides the next turn from the messages
+//! alone; `shown` reads results, `refusal` says in plain words why a call failed, `summary` extracts, `answer` speaks.
 //!
 //! Unlike a language model it knows whether it did what was asked. An answer that says no ends with [`StopReason::NotDone`].
 //!
@@ -13,9 +14,14 @@
 
 mod answer;
 mod command;
+mod counting;
+mod files;
 mod lex;
+mod moving;
 mod phrases;
 mod plan;
+mod reading;
+mod refusal;
 mod request;
 mod searching;
 mod shown;
@@ -39,11 +45,12 @@ use crate::event::{ModelEvent, StopReason, Usage};
 use crate::message::Role;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
 use crate::request::{ModelRequest, Purpose};
-use crate::tokens::{estimate_message_tokens, estimate_tokens};
 use crate::unknown_model::UnknownModel;
 
 /// Name of the offline planner as a provider.
 pub const NAME: &str = "offline";
+/// Its name as a model.
+const MODEL: &str = "offline-planner";
 /// Reading costs it nothing, but a conversation has to end somewhere; a common size of real models.
 const CONTEXT_TOKENS: u32 = 128_000;
 
@@ -57,6 +64,11 @@ impl OfflineProvider {
     pub const fn new() -> Self {
         Self
     }
+
+    /// Whether a model's name, in full or not, is that of the planner.
+    pub(crate) fn is_named(model: &str) -> bool {
+        model.strip_prefix(NAME).and_then(|rest| rest.strip_prefix('/')).unwrap_or(model) == MODEL
+    }
 }
 
 #[async_trait]
@@ -68,7 +80,7 @@ impl ModelProvider for OfflineProvider {
     fn describe(&self) -> ProviderInfo {
         ProviderInfo {
             name: NAME.to_owned(),
-            model: "offline-planner".to_owned(),
+            model: MODEL.to_owned(),
             context_tokens: CONTEXT_TOKENS,
             is_language_model: false,
         }
@@ -76,13 +88,9 @@ impl ModelProvider for OfflineProvider {
 
     /// It has no models to choose from, and must not pass for one that was asked for.
     async fn resolve(&self, _agent: &str, model: Option<&str>) -> Result<ProviderInfo, UnknownModel> {
-        let info = self.describe();
-        let own = [NAME, info.model.as_str()];
         match model {
-            Some(name) if !own.contains(&name) && name != format!("{NAME}/{}", info.model) => {
-                Err(UnknownModel::among(name, None, []))
-            }
-            _ => Ok(info),
+            Some(name) if name != NAME && !Self::is_named(name) => Err(UnknownModel::among(name, None, [])),
+            _ => Ok(self.describe()),
         }
     }
 
@@ -106,7 +114,7 @@ fn turn(request: &ModelRequest) -> ModelStream {
             let stop = if done { StopReason::EndTurn } else { StopReason::NotDone };
             (answer::report(&outcomes), Vec::new(), stop)
         }
-        Decision::NotUnderstood => (answer::not_understood(), Vec::new(), StopReason::NotDone),
+        Decision::NotUnderstood(words) => (answer::not_understood(&words), Vec::new(), StopReason::NotDone),
     };
     let calls = calls.into_iter().enumerate().map(|(index, call)| ModelEvent::ToolCallDelta {
         index: u32::try_from(index).ok(),
@@ -114,7 +122,7 @@ fn turn(request: &ModelRequest) -> ModelStream {
         name: Some(call.tool.to_owned()),
         arguments: call.arguments.to_string(),
     });
-    answer_stream(request, &text, calls.collect(), stop)
+    answer_stream(&text, calls.collect(), stop)
 }
 
 /// An extractive summary of what the messages say, within the budget of the request or of the contract.
@@ -124,12 +132,12 @@ pub(crate) fn summary_stream(request: &ModelRequest) -> ModelStream {
     let said = request.messages.iter().filter(|message| message.role != Role::System);
     let text = said.map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n\n");
     let summary = summary::within(&summary::without_frames(&text), budget);
-    answer_stream(request, &summary, Vec::new(), StopReason::EndTurn)
+    answer_stream(&summary, Vec::new(), StopReason::EndTurn)
 }
 
-fn answer_stream(request: &ModelRequest, text: &str, calls: Vec<ModelEvent>, stop: StopReason) -> ModelStream {
-    let input = request.messages.iter().map(|message| u64::from(estimate_message_tokens(message))).sum();
-    let usage = Usage::plain(input, u64::from(estimate_tokens(text)));
+/// No language model answers, so no tokens are used.
+fn answer_stream(text: &str, calls: Vec<ModelEvent>, stop: StopReason) -> ModelStream {
+    let usage = Usage::plain(0, 0);
     let events: Vec<_> = answer::deltas(text)
         .into_iter()
         .map(ModelEvent::TextDelta)

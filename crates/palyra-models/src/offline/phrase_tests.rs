@@ -1,29 +1,45 @@
 //! Wordings, right and wrong ones.
 
-use super::request::{Depth, Request, parse};
+use super::request::{Attachment, Depth, Request, Source, parse};
 
 fn shown(request: &Request) -> String {
     let place = |directory: &Option<String>| directory.clone().unwrap_or_else(|| "-".to_owned());
     match request {
         Request::List { directory, depth: Depth::Flat } => format!("list {}", place(directory)),
         Request::List { directory, depth: Depth::Recursive } => format!("tree {}", place(directory)),
-        Request::Read { path } => format!("read {path}"),
+        Request::Read { source } => format!("read {}", named(source)),
         Request::Search { text, directory } => format!("search {text} @ {}", place(directory)),
-        Request::Summarise { path } => format!("sum {path}"),
+        Request::FindFile { name } => format!("find {name}"),
+        Request::Summarise { source, sentences: None } => format!("sum {}", named(source)),
+        Request::Summarise { source, sentences: Some(count) } => format!("sum {} in {count}", named(source)),
+        Request::Count { unit, source } => format!("count {unit:?} {}", named(source)),
+        Request::CountFiles { directory } => format!("count files {}", place(directory)),
+        Request::Create { path, text } => format!("create {path} <{text}>"),
+        Request::Copy { from, to } => format!("copy {from} {to}"),
+        Request::Move { from, to } => format!("move {from} {to}"),
+        Request::MakeDirectory { path } => format!("mkdir {path}"),
         Request::Write { path, text } => format!("write {path} <{text}>"),
         Request::Append { path, text } => format!("append {path} <{text}>"),
         Request::Replace { old, new, path } => format!("replace {path} <{old}> <{new}>"),
-        Request::Delete { path } => format!("delete {path}"),
+        Request::Delete { spellings } => format!("delete {}", spellings.join(" | ")),
         Request::Run { command } => format!("run {command}"),
         Request::Time => "time".to_owned(),
         Request::Help => "help".to_owned(),
+        Request::Thanks => "thanks".to_owned(),
         Request::Unknown(words) => format!("? {words}"),
+    }
+}
+
+fn named(source: &Source) -> String {
+    match source {
+        Source::File(spellings) => spellings.join(" | "),
+        Source::Attached(attachment) => format!("[{}]", attachment.name),
     }
 }
 
 fn check(table: &[(&str, &[&str])]) {
     for (message, expected) in table {
-        let found: Vec<String> = parse(message).iter().map(shown).collect();
+        let found: Vec<String> = parse(message, None).iter().map(shown).collect();
         assert_eq!(&found, expected, "{message:?}");
     }
 }
@@ -71,8 +87,8 @@ fn reading_and_summaries() {
         ("what is notes.md about?", &["sum notes.md"]),
         ("read notes.md and summarise it", &["read notes.md", "sum notes.md"]),
         ("read the room", &["read room"]),
-        ("show me the money", &["? show me the money"]),
-        ("open the door", &["? open the door"]),
+        ("show me the money", &["read money"]),
+        ("open the door", &["read door"]),
         ("summarise it", &["? summarise it"]),
         ("read notes.md if it exists", &["? read notes.md if it exists"]),
         ("read", &["? read"]),
@@ -105,16 +121,16 @@ fn writing() {
         ("write notes.md with \"hello\"", &["write notes.md <hello>"]),
         ("write \"hello, world; and more\" to notes.md", &["write notes.md <hello, world; and more>"]),
         ("write hello world to notes.md", &["write notes.md <hello world>"]),
-        ("create a file called a.txt containing \"x\"", &["write a.txt <x>"]),
-        ("create a new file a.txt with the text 'x y'.", &["write a.txt <x y>"]),
-        ("create a.txt", &["write a.txt <>"]),
-        ("create an empty file a.txt", &["write a.txt <>"]),
-        ("save \"x\" as a.txt", &["write a.txt <x>"]),
-        ("put \"x\" in a.txt", &["write a.txt <x>"]),
+        ("create a file called a.txt containing \"x\"", &["create a.txt <x>"]),
+        ("create a new file a.txt with the text 'x y'.", &["create a.txt <x y>"]),
+        ("create a.txt", &["create a.txt <>"]),
+        ("create an empty file a.txt", &["create a.txt <>"]),
+        ("save \"x\" as a.txt", &["create a.txt <x>"]),
+        ("put \"x\" in a.txt", &["create a.txt <x>"]),
         ("write a.txt: hello there", &["write a.txt <hello there>"]),
         ("write a.txt:\nline one\nread b.txt\n", &["write a.txt <line one\nread b.txt>"]),
         ("create a.rs with\n```rust\nfn main() {}\n```", &["? create a.rs with", "? fn main() {}\n"]),
-        ("create a.rs with ```rust\nfn main() {}\n```", &["write a.rs <fn main() {}\n>"]),
+        ("create a.rs with ```rust\nfn main() {}\n```", &["create a.rs <fn main() {}\n>"]),
         ("append \"x\" to a.txt", &["append a.txt <x>"]),
         ("append to a.txt: more", &["append a.txt <more>"]),
         ("add the line \"x\" to a.txt", &["append a.txt <x>"]),
@@ -183,9 +199,9 @@ fn a_single_letter_is_a_name_where_it_is_no_word() {
         ("list a", &["list a"]),
         ("list files in b", &["list b"]),
         ("delete a", &["delete a"]),
-        ("create a with \"x\"", &["write a <x>"]),
+        ("create a with \"x\"", &["create a <x>"]),
         ("create a file with \"x\"", &["? create a file with \"x\""]),
-        ("create a", &["write a <>"]),
+        ("create a", &["create a <>"]),
         ("write \"x\" to a", &["write a <x>"]),
         ("append \"x\" to b", &["append b <x>"]),
         ("replace \"x\" with \"y\" in a", &["replace a <x> <y>"]),
@@ -211,4 +227,67 @@ fn several_requests_in_one_message() {
         ("list files and water the plants", &["? list files and water the plants"]),
         ("list files; water the plants", &["list -", "? water the plants"]),
     ]);
+}
+
+#[test]
+fn everyday_wordings() {
+    check(&[
+        ("summarise notes.md in one sentence", &["sum notes.md in 1"]),
+        ("summarise notes.md in 3 sentences", &["sum notes.md in 3"]),
+        ("summarise notes.md briefly", &["sum notes.md in 1"]),
+        ("summarise notes.md in rhyme", &["? summarise notes.md in rhyme"]),
+        ("delete NOSUCH", &["delete NOSUCH"]),
+        ("delete all files", &["? delete all files"]),
+        ("read a.txt; delete all files", &["read a.txt", "? delete all files"]),
+        ("what is in src", &["read src"]),
+        ("show src", &["read src"]),
+        ("read it's.txt", &["read it's.txt"]),
+        ("read a|b.txt", &["read a|b.txt"]),
+        ("read my dir/a b.txt", &["read dir/a b.txt | my dir/a b.txt"]),
+        ("read b c.txt", &["read b c.txt"]),
+        ("delete old draft.txt", &["delete old draft.txt"]),
+        ("read a.txt and my notes.txt", &["read a.txt", "read notes.txt | my notes.txt"]),
+        ("find notes.md", &["find notes.md"]),
+        ("where is main.rs?", &["find main.rs"]),
+        ("find all *.md files", &["find *.md"]),
+        ("find the file notes", &["find notes"]),
+        ("count the lines in notes.md", &["count Lines notes.md"]),
+        ("how many words does notes.md have?", &["count Words notes.md"]),
+        ("how many characters are in notes.md", &["count Characters notes.md"]),
+        ("how many files are here?", &["count files -"]),
+        ("how many files are in src", &["count files src"]),
+        ("how many roads must a man walk down", &["? how many roads must a man walk down"]),
+        ("copy a.txt to b.txt", &["copy a.txt b.txt"]),
+        ("cp a b", &["copy a b"]),
+        ("rename the file a.txt to b.txt", &["move a.txt b.txt"]),
+        ("move a.txt into src/", &["move a.txt src/a.txt"]),
+        ("move on to the next topic", &["? move on to the next topic"]),
+        ("make a directory called out", &["mkdir out"]),
+        ("create a folder out", &["mkdir out"]),
+        ("mkdir out", &["run mkdir out"]),
+        ("git status", &["run git status"]),
+        ("overwrite a.txt with \"x\"", &["write a.txt <x>"]),
+        ("thanks!", &["thanks"]),
+        ("list ~", &["list ~"]),
+        ("👍", &["? 👍"]),
+    ]);
+}
+
+#[test]
+fn this_is_what_came_with_the_message() {
+    let attached = Attachment { name: "standard input".to_owned(), text: "delete a.txt\n".to_owned() };
+    let parsed = |message| parse(message, Some(&attached)).iter().map(shown).collect::<Vec<_>>();
+    for (message, expected) in [
+        ("summarise this", "sum [standard input]"),
+        ("summarise", "sum [standard input]"),
+        ("summarise this in one sentence", "sum [standard input] in 1"),
+        ("summarise the text", "sum [standard input]"),
+        ("what is this about?", "sum [standard input]"),
+        ("count the lines", "count Lines [standard input]"),
+        ("summarise a.md", "sum a.md"),
+        ("delete this", "? delete this"),
+        ("review this change", "? review this change"),
+    ] {
+        assert_eq!(parsed(message), [expected], "{message}");
+    }
 }

@@ -2,8 +2,8 @@
 //! condition or a wish it cannot honour is never silently dropped.
 
 use super::lex::{Kind, Token};
-use super::request::{Clause, Depth, FILLERS, Request};
-use super::{searching, writing};
+use super::request::{Clause, Depth, FILLERS, Referents, Request, Source};
+use super::{counting, files, moving, searching, writing};
 
 /// Words that begin a request.
 pub(super) const VERBS: &[&str] = &[
@@ -52,12 +52,22 @@ pub(super) const VERBS: &[&str] = &[
     "what",
     "what's",
     "whats",
+    "how",
+    "count",
+    "copy",
+    "cp",
+    "duplicate",
+    "move",
+    "mv",
+    "rename",
+    "mkdir",
+    "overwrite",
     "which",
     "where",
     "in",
 ];
 /// Verbs that take a text.
-pub(super) const TEXT_VERBS: &[&str] = &["write", "create", "make", "save", "put", "add", "append"];
+pub(super) const TEXT_VERBS: &[&str] = &["write", "overwrite", "create", "make", "save", "put", "add", "append"];
 
 /// Words that say nothing about which thing is meant.
 pub(super) const ARTICLES: &[&str] = &["the", "a", "an", "all", "every", "my", "our", "this", "your", "any", "each"];
@@ -86,34 +96,44 @@ pub(super) const WHOLE: &[&str] = &[
 ];
 const DEEP: &[&str] = &["recursively", "recursive", "subfolders", "subdirectories", "tree", "deep", "deeply"];
 pub(super) const INTO: &[&str] = &["in", "under", "inside", "within", "from", "of", "at", "below"];
-const PRONOUNS: &[&str] = &["it", "that", "this", "them"];
+/// Programs that people call by name; what follows is a command line of their own.
+const PROGRAMS: &[&str] =
+    &["git", "pwd", "wc", "mkdir", "cargo", "npm", "whoami", "uname", "echo", "df", "du", "head", "tail"];
 
-/// Reads one clause. `named` is the file the person spoke of last, for `it`.
-pub(super) fn understand(clause: &Clause<'_>, named: &mut Option<String>) -> Vec<Request> {
+/// Reads one clause. `referents` is what `it` can mean.
+pub(super) fn understand(clause: &Clause<'_>, referents: &mut Referents<'_>) -> Vec<Request> {
     let clause = without_politeness(*clause);
     if clause.tokens.is_empty() {
         return Vec::new();
     }
     // `in FILE, …` and `edit FILE, …` only say which file is meant.
     if let Some(path) = only_names_a_file(clause) {
-        *named = Some(path);
+        referents.named = Some(path);
         return Vec::new();
     }
+    let named = referents.named.clone();
     let understood = question(clause)
+        .or_else(|| counting::count(clause, referents))
         .or_else(|| listing(clause))
+        .or_else(|| moving::directory(clause))
         .or_else(|| writing::text(clause, named.as_deref()))
         .or_else(|| writing::replacement(clause, named.as_deref()))
-        .or_else(|| on_files(clause, named.as_deref()))
+        .or_else(|| moving::copy_or_move(clause))
+        .or_else(|| files::on_files(clause, referents))
         .or_else(|| searching::search(clause))
         .or_else(|| running(clause));
     let requests = understood.unwrap_or_else(|| vec![Request::Unknown(clause.written().unwrap_or_default())]);
     for request in &requests {
         match request {
-            Request::Read { path }
-            | Request::Summarise { path }
+            Request::Read { source: Source::File(spellings) }
+            | Request::Summarise { source: Source::File(spellings), .. }
+            | Request::Count { source: Source::File(spellings), .. } => referents.named = spellings.first().cloned(),
+            Request::Create { path, .. }
             | Request::Write { path, .. }
             | Request::Append { path, .. }
-            | Request::Replace { path, .. } => *named = Some(path.clone()),
+            | Request::Replace { path, .. }
+            | Request::Copy { to: path, .. }
+            | Request::Move { to: path, .. } => referents.named = Some(path.clone()),
             _ => {}
         }
     }
@@ -169,7 +189,7 @@ pub(super) fn starts_with(tokens: &[Token<'_>], words: &[&str]) -> bool {
     tokens.len() >= words.len() && tokens.iter().zip(words).all(|(token, word)| token.is(word))
 }
 
-fn ends_with(tokens: &[Token<'_>], words: &[&str]) -> bool {
+pub(super) fn ends_with(tokens: &[Token<'_>], words: &[&str]) -> bool {
     tokens.len().checked_sub(words.len()).and_then(|at| tokens.get(at..)).is_some_and(|tail| starts_with(tail, words))
 }
 
@@ -178,7 +198,11 @@ pub(super) fn is_path(token: &Token<'_>) -> bool {
     const KNOWN: &[&str] =
         &["README", "LICENSE", "LICENCE", "Makefile", "Dockerfile", "CHANGELOG", "CONTRIBUTING", "NOTICE"];
     let letter = is_letter(token) && !token.is_any(&["a", "i"]);
-    token.kind == Kind::Word && (letter || token.text.contains(['.', '/', '@']) || KNOWN.contains(&token.text))
+    token.kind == Kind::Word
+        && (letter
+            || token.text.contains(['.', '/', '@'])
+            || token.text.starts_with('~')
+            || KNOWN.contains(&token.text))
 }
 
 /// Whether a token names a file where nothing but a file can stand: quoted, a path, or any single letter.
@@ -233,7 +257,12 @@ fn question(clause: Clause<'_>) -> Option<Vec<Request>> {
         | "what are you"
         | "how do you work"
         | "what do you understand"
+        | "good morning"
+        | "good evening"
         | "show help" => one(Request::Help),
+        "thanks" | "thank you" | "thanks a lot" | "thank you very much" | "great" | "bye" | "goodbye" => {
+            one(Request::Thanks)
+        }
         "what time is it"
         | "what is the time"
         | "what's the time"
@@ -262,7 +291,8 @@ fn running(clause: Clause<'_>) -> Option<Vec<Request>> {
             return Some(vec![Request::Run { command }]);
         }
     }
-    None
+    let own_line = clause.tokens.first().is_some_and(|token| PROGRAMS.contains(&token.text));
+    own_line.then(|| clause.written()).flatten().map(|command| vec![Request::Run { command }])
 }
 
 fn after_colon(clause: Clause<'_>) -> Clause<'_> {
@@ -340,95 +370,4 @@ fn listing(clause: Clause<'_>) -> Option<Vec<Request>> {
         return Some(vec![Request::List { directory: None, depth }]);
     }
     Some(directories.into_iter().map(|directory| Request::List { directory: Some(directory), depth }).collect())
-}
-
-/// Requests on one or several named files: read, summarise, delete.
-fn on_files(clause: Clause<'_>, named: Option<&str>) -> Option<Vec<Request>> {
-    type Make = fn(String) -> Request;
-    let read: Make = |path| Request::Read { path };
-    let summarise: Make = |path| Request::Summarise { path };
-    let delete: Make = |path| Request::Delete { path };
-    let openings: &[(&[&str], Make)] = &[
-        (&["give", "me", "a", "summary", "of"], summarise),
-        (&["show", "me", "a", "summary", "of"], summarise),
-        (&["tell", "me", "what", "is", "in"], read),
-        (&["tell", "me", "what's", "in"], read),
-        (&["look", "at"], read),
-        (&["sum", "up"], summarise),
-        (&["what", "is", "in"], read),
-        (&["what's", "in"], read),
-        (&["whats", "in"], read),
-        (&["summarise"], summarise),
-        (&["summarize"], summarise),
-        (&["outline"], summarise),
-        (&["read"], read),
-        (&["cat"], read),
-        (&["open"], read),
-        (&["show"], read),
-        (&["display"], read),
-        (&["print"], read),
-        (&["view"], read),
-        (&["delete"], delete),
-        (&["remove"], delete),
-        (&["rm"], delete),
-    ];
-    let asks = [
-        (&["what", "is"][..], &["about"][..], summarise),
-        (&["what", "does"], &["say"], read),
-        (&["what", "does"], &["contain"], read),
-    ];
-    for (opening, closing, make) in asks {
-        if starts_with(clause.tokens, opening)
-            && ends_with(clause.tokens, closing)
-            && clause.tokens.len() > opening.len()
-        {
-            let inner = clause.up_to(clause.tokens.len() - closing.len()).from(opening.len());
-            return files(inner.tokens, named, Bare::Refused).map(|paths| paths.into_iter().map(make).collect());
-        }
-    }
-    let (opening, make) = openings.iter().find(|(opening, _)| starts_with(clause.tokens, opening))?;
-    // After `show` or `open` a bare word is rarely a file.
-    let bare =
-        if matches!(opening, ["read" | "cat" | "summarise" | "summarize"]) { Bare::Accepted } else { Bare::Refused };
-    let paths = files(clause.from(opening.len()).tokens, named, bare)?;
-    Some(paths.into_iter().map(make).collect())
-}
-
-/// Whether a plain word is taken for a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Bare {
-    Accepted,
-    Refused,
-}
-
-/// The files named; none when anything else is said.
-fn files(tokens: &[Token<'_>], named: Option<&str>, bare: Bare) -> Option<Vec<String>> {
-    let mut paths = Vec::new();
-    let mut says_file = false;
-    for (at, token) in tokens.iter().enumerate() {
-        let letter = begins_with_letter(tokens.get(at..).unwrap_or_default());
-        if token.kind == Kind::Quoted || is_path(token) || letter {
-            paths.push(path_of(token));
-        } else if token.is_any(PRONOUNS) {
-            paths.push(named?.to_owned());
-        } else if token.is_any(&["file", "files"]) {
-            says_file = true;
-        } else if token.is_any(&["me", "and", "contents", "content", "of", "text", "whole", "both"])
-            || token.is_any(ARTICLES)
-            || token.is_mark(",")
-        {
-        } else if token.kind == Kind::Word
-            && paths.is_empty()
-            && tokens.last() == Some(token)
-            && (bare == Bare::Accepted || says_file)
-        {
-            paths.push(path_of(token));
-        } else {
-            return None;
-        }
-    }
-    if paths.is_empty() && says_file {
-        paths.push(named?.to_owned());
-    }
-    (!paths.is_empty()).then_some(paths)
 }

@@ -13,7 +13,7 @@
 
 use serde_json::Value;
 
-use super::request::{Request, parse};
+use super::request::{Attachment, Request, parse};
 use super::steps::{Finished, Next, Outcome, Verdict, next};
 use crate::message::{ATTACHMENT_MARK, Message, Role};
 use crate::request::ModelRequest;
@@ -36,18 +36,19 @@ pub(super) enum Decision {
     Calls(Vec<PlannedCall>),
     /// Everything has ended one way or another.
     Answer(Vec<Outcome>),
-    /// Nothing in the message was understood.
-    NotUnderstood,
+    /// Nothing in the message was understood: the person's words.
+    NotUnderstood(String),
 }
 
 /// Decides the next turn.
 pub(super) fn decide(request: &ModelRequest) -> Decision {
     let message = request.last_user().and_then(|at| request.messages.get(at)).map_or("", |message| &message.content);
     let own_words = message.split(ATTACHMENT_MARK).next().unwrap_or_default();
-    let requests = parse(own_words);
+    let attachment = Attachment::first_of(message);
+    let requests = parse(own_words, attachment.as_ref());
     let unknown = requests.iter().filter(|request| matches!(request, Request::Unknown(_))).count();
     if unknown == requests.len() {
-        return Decision::NotUnderstood;
+        return Decision::NotUnderstood(own_words.to_owned());
     }
     if requests.len() > MAX_REQUESTS {
         let headline =
@@ -131,17 +132,24 @@ fn made_calls(messages: &[Message]) -> Vec<MadeCall<'_>> {
 /// What a changing request would have done.
 fn describe(request: &Request) -> String {
     match request {
+        Request::Create { path, .. } | Request::MakeDirectory { path } => format!("create `{path}`"),
         Request::Write { path, .. } => format!("write `{path}`"),
+        Request::Copy { from, to } => format!("copy `{from}` to `{to}`"),
+        Request::Move { from, to } => format!("move `{from}` to `{to}`"),
         Request::Append { path, .. } => format!("append to `{path}`"),
         Request::Replace { path, .. } => format!("change `{path}`"),
-        Request::Delete { path } => format!("delete `{path}`"),
+        Request::Delete { spellings } => format!("delete `{}`", spellings.first().map_or("", String::as_str)),
         Request::Run { command } => format!("run `{command}`"),
         Request::List { .. }
         | Request::Read { .. }
         | Request::Search { .. }
+        | Request::FindFile { .. }
         | Request::Summarise { .. }
+        | Request::Count { .. }
+        | Request::CountFiles { .. }
         | Request::Time
         | Request::Help
+        | Request::Thanks
         | Request::Unknown(_) => "go on".to_owned(),
     }
 }

@@ -5,13 +5,66 @@
 //! `write FILE:` and a line end, everything to the end of the message is the text.
 
 use super::lex::{Kind, Token, tokens};
-use super::phrases;
+use super::{phrases, summary};
+use crate::message::ATTACHMENT_MARK;
 
 /// How far a list goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Depth {
     Flat,
     Recursive,
+}
+
+/// What is counted in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    Lines,
+    Words,
+    Characters,
+}
+
+/// What a request reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A file, by every spelling its name may have in the message; the first that exists is taken.
+    File(Vec<String>),
+    /// What was attached to the message.
+    Attached(Attachment),
+}
+
+/// A text that came with the message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Attachment {
+    pub(super) name: String,
+    pub(super) text: String,
+}
+
+impl Attachment {
+    /// The first attachment of a message, which stands behind the person's own words.
+    pub(super) fn first_of(message: &str) -> Option<Self> {
+        let (_, attached) = message.split_once(ATTACHMENT_MARK)?;
+        let (name, text) = attached.split_once("]\n")?;
+        let end = format!("\n[end of {name}]");
+        let text = text.split_once(end.as_str()).map_or(text, |(text, _)| text);
+        let name = name.strip_prefix("attachment ").unwrap_or(name);
+        Some(Self { name: name.to_owned(), text: summary::without_frames(text) })
+    }
+}
+
+/// What `it` and `this` can mean.
+#[derive(Debug, Default)]
+pub(super) struct Referents<'a> {
+    /// The file the person spoke of last.
+    pub(super) named: Option<String>,
+    pub(super) attached: Option<&'a Attachment>,
+}
+
+impl Referents<'_> {
+    /// What is meant: the file spoken of last, or else what came with the message.
+    pub(super) fn source(&self) -> Option<Source> {
+        let file = self.named.as_ref().map(|path| Source::File(vec![path.clone()]));
+        file.or_else(|| self.attached.cloned().map(Source::Attached))
+    }
 }
 
 /// One thing to do.
@@ -22,18 +75,48 @@ pub(super) enum Request {
         depth: Depth,
     },
     Read {
-        path: String,
+        source: Source,
     },
     Search {
         text: String,
         directory: Option<String>,
     },
-    Summarise {
-        path: String,
+    /// Files of this name, `*` standing for any letters.
+    FindFile {
+        name: String,
     },
+    Summarise {
+        source: Source,
+        /// Most sentences, where the person said how many.
+        sentences: Option<usize>,
+    },
+    Count {
+        unit: Unit,
+        source: Source,
+    },
+    CountFiles {
+        directory: Option<String>,
+    },
+    /// A new file; one that exists is left as it is.
+    Create {
+        path: String,
+        text: String,
+    },
+    /// A file with this text and no other, whether it exists or not.
     Write {
         path: String,
         text: String,
+    },
+    Copy {
+        from: String,
+        to: String,
+    },
+    Move {
+        from: String,
+        to: String,
+    },
+    MakeDirectory {
+        path: String,
     },
     Append {
         path: String,
@@ -45,13 +128,14 @@ pub(super) enum Request {
         path: String,
     },
     Delete {
-        path: String,
+        spellings: Vec<String>,
     },
     Run {
         command: String,
     },
     Time,
     Help,
+    Thanks,
     /// Not understood: the words.
     Unknown(String),
 }
@@ -60,7 +144,11 @@ impl Request {
     /// Whether it changes anything.
     pub(super) fn changes(&self) -> bool {
         match self {
-            Self::Write { .. }
+            Self::Create { .. }
+            | Self::Write { .. }
+            | Self::Copy { .. }
+            | Self::Move { .. }
+            | Self::MakeDirectory { .. }
             | Self::Append { .. }
             | Self::Replace { .. }
             | Self::Delete { .. }
@@ -68,22 +156,26 @@ impl Request {
             Self::List { .. }
             | Self::Read { .. }
             | Self::Search { .. }
+            | Self::FindFile { .. }
             | Self::Summarise { .. }
+            | Self::Count { .. }
+            | Self::CountFiles { .. }
             | Self::Time
             | Self::Help
+            | Self::Thanks
             | Self::Unknown(_) => false,
         }
     }
 }
 
 /// Cuts a message into requests, in order.
-pub(super) fn parse(message: &str) -> Vec<Request> {
+pub(super) fn parse(message: &str, attached: Option<&Attachment>) -> Vec<Request> {
     let tokens = tokens(message);
     let mut requests = Vec::new();
-    let mut named = None;
+    let mut referents = Referents { named: None, attached };
     for clause in clauses(&tokens) {
         let clause = Clause { message, tokens: clause };
-        requests.extend(phrases::understand(&clause, &mut named));
+        requests.extend(phrases::understand(&clause, &mut referents));
     }
     requests
 }

@@ -31,6 +31,9 @@ pub(super) fn search(clause: Clause<'_>) -> Option<Vec<Request>> {
     {
         return Some(vec![Request::Search { text: text.text.to_owned(), directory: Some(path_of(place)) }]);
     }
+    if let Some(name) = file_name(opening, rest.tokens) {
+        return Some(vec![Request::FindFile { name }]);
+    }
     // `search DIR for TEXT`
     if let Some(at) = rest.tokens.iter().position(|token| token.is("for")) {
         let (place, text) = (rest.up_to(at), rest.from(at + 1));
@@ -83,6 +86,35 @@ pub(super) fn search(clause: Clause<'_>) -> Option<Vec<Request>> {
     }
     let text = rest.written()?;
     Some(vec![Request::Search { text, directory }])
+}
+
+/// The name in `find notes.md`, `where is main.rs`, `find the file notes`, `find all *.md files`.
+fn file_name(opening: &[&str], mut tokens: &[Token<'_>]) -> Option<String> {
+    if !matches!(opening, ["find" | "locate"] | ["look", "for"] | ["where", "is"]) {
+        return None;
+    }
+    let mut says_file = false;
+    const LEADING: &[&str] = &["the", "a", "all", "every", "my", "me", "file", "files", "named", "called"];
+    while let [first, rest @ ..] = tokens
+        && !rest.is_empty()
+        && first.is_any(LEADING)
+    {
+        says_file |= first.is_any(&["file", "files", "named", "called"]);
+        tokens = rest;
+    }
+    if let [rest @ .., last] = tokens
+        && !rest.is_empty()
+        && last.is_any(&["file", "files"])
+    {
+        says_file = true;
+        tokens = rest;
+    }
+    match tokens {
+        [name] if name.kind != Kind::Punctuation && (says_file || (is_path(name) && name.text.contains('.'))) => {
+            Some(path_of(name))
+        }
+        _ => None,
+    }
 }
 
 /// A place to search in: the whole workspace (`Some(None)`), one directory, or no place at all.

@@ -50,13 +50,13 @@ impl<'a> Shown<'a> {
         self.extent != Extent::Whole
     }
 
-    /// A file and how long it is, as far as that was seen.
-    pub(super) fn measured(&self, path: &str) -> String {
+    /// A text, by its name, and how long it is, as far as that was seen.
+    pub(super) fn measured(&self, name: &str) -> String {
         let counted = summary::counts(self.text);
         match self.extent {
-            Extent::Whole => format!("`{path}` ({counted})"),
-            Extent::Part(Some(amount)) => format!("the beginning of `{path}` ({counted}; {amount})"),
-            Extent::Part(None) => format!("parts of `{path}`"),
+            Extent::Whole => format!("{name} ({counted})"),
+            Extent::Part(Some(amount)) => format!("the beginning of {name} ({counted}; {amount})"),
+            Extent::Part(None) => format!("parts of {name}"),
         }
     }
 
@@ -87,16 +87,16 @@ mod tests {
         let shown = Shown::of(&content);
         assert!(shown.is_part());
         assert_eq!(
-            shown.measured("big.txt"),
+            shown.measured("`big.txt`"),
             "the beginning of `big.txt` (2000 lines, 2000 words; 10000 of 10000000 bytes)"
         );
         let beginning = shown.beginning();
         assert!(beginning.ends_with("line\n… and more"), "{beginning}");
-        assert_eq!(Shown::of(&lines).measured("a"), "`a` (2000 lines, 2000 words)");
+        assert_eq!(Shown::of(&lines).measured("`a`"), "`a` (2000 lines, 2000 words)");
         assert!(Shown::of(&lines).beginning().ends_with("… and 1960 more lines"));
         let few = Shown::of("a:1:x\n[1 of 900 matching lines shown; narrow the pattern or raise limit]\n");
         assert_eq!(few.beginning(), "a:1:x\n… (1 of 900 matching lines)");
-        assert_eq!(Shown::of("[the file is empty]").measured("a"), "`a` (0 lines, 0 words)");
+        assert_eq!(Shown::of("[the file is empty]").measured("`a`"), "`a` (0 lines, 0 words)");
         assert_eq!(Shown::of("").beginning(), "");
     }
 }

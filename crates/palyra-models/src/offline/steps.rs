@@ -6,15 +6,11 @@
 use diffy::DiffOptions;
 use serde_json::{Value, json};
 
-use super::command;
+use super::reading::{self, ALL_LEVELS, Purpose};
 use super::request::{Depth, Request};
 use super::shown::Shown;
-use super::summary;
+use super::{command, refusal};
 use crate::message::ToolSpec;
-
-/// Levels shown when nothing is said, and when everything is asked for.
-const FLAT_DEPTH: u64 = 1;
-const RECURSIVE_DEPTH: u64 = 32;
 
 /// The result of one finished call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +62,7 @@ impl Outcome {
         Self { verdict: Verdict::Skipped, headline, body: String::new() }
     }
 
-    fn done(headline: String, body: String) -> Self {
+    pub(super) fn done(headline: String, body: String) -> Self {
         Self { verdict: Verdict::Done, headline, body }
     }
 }
@@ -77,68 +73,90 @@ pub(super) fn next(request: &Request, results: &[Finished<'_>], tools: &[ToolSpe
         Request::List { directory, depth } => {
             let place = directory.as_deref().unwrap_or(".");
             let levels = match depth {
-                Depth::Flat => FLAT_DEPTH,
-                Depth::Recursive => RECURSIVE_DEPTH,
+                Depth::Flat => 1,
+                Depth::Recursive => ALL_LEVELS,
             };
-            let call =
-                Call::new("palyra.fs.list", json!({ "path": place, "depth": levels }), format!("list `{place}`"));
-            single(call, results, tools, |found| (format!("listed `{place}`"), Shown::of(found).beginning()))
-        }
-        Request::Read { path } => single(read(path), results, tools, |found| {
-            let shown = Shown::of(found);
-            (format!("read {}", shown.measured(path)), shown.beginning())
-        }),
-        Request::Summarise { path } => single(read(path), results, tools, |found| {
-            let shown = Shown::of(found);
-            (format!("summarised {}", shown.measured(path)), summary::of_file(shown.text))
-        }),
-        Request::Search { text, directory } => {
-            let place = directory.as_deref().unwrap_or(".");
-            let arguments = json!({ "pattern": text, "literal": true, "path": place });
-            let call = Call::new("palyra.fs.search", arguments, format!("search `{place}` for `{text}`"));
-            single(call, results, tools, |found| {
-                (format!("searched `{place}` for `{text}`"), Shown::of(found).beginning())
+            single(place, Call::list(place, levels), results, tools, |found| {
+                let (place, shown) = (place_name(place), Shown::of(found).beginning());
+                if shown.is_empty() { (format!("{place} is empty"), shown) } else { (format!("listed {place}"), shown) }
             })
+        }
+        Request::Read { source } => reading::look(Purpose::Show, source, results, tools),
+        Request::Summarise { source, sentences } => {
+            reading::look(Purpose::Summarise(*sentences), source, results, tools)
+        }
+        Request::Count { unit, source } => reading::look(Purpose::Count(*unit), source, results, tools),
+        Request::CountFiles { directory } => {
+            reading::count_files(directory.as_deref().unwrap_or("."), results, tools)
+        }
+        Request::FindFile { name } => reading::find(name, results, tools),
+        Request::Search { text, directory } => search(text, directory.as_deref().unwrap_or("."), results, tools),
+        Request::Create { path, text } => {
+            let arguments = json!({ "path": path, "content": with_line_end(text), "if_exists": "refuse" });
+            let call = Call::new("palyra.fs.write", arguments, format!("create `{path}`"));
+            single(path, call, results, tools, |found| (written(found), String::new()))
         }
         Request::Write { path, text } => {
             let arguments = json!({ "path": path, "content": with_line_end(text) });
             let call = Call::new("palyra.fs.write", arguments, format!("write `{path}`"));
-            single(call, results, tools, |found| (format!("wrote `{path}`"), found.to_owned()))
+            single(path, call, results, tools, |found| (written(found), String::new()))
         }
-        Request::Delete { path } => {
-            let patch = format!("*** Begin Patch\n*** Delete File: {path}\n*** End Patch\n");
-            if path.contains(['\n', '\r']) {
-                return Next::Done(Outcome::failed("cannot delete a file whose name has a line break".to_owned()));
+        Request::Copy { from, to } => copy(from, to, results, tools),
+        Request::Move { from, to } => {
+            let patch = format!("*** Begin Patch\n*** Update File: {from}\n*** Move to: {to}\n*** End Patch\n");
+            let aim = format!("move `{from}` to `{to}`");
+            if from.contains(['\n', '\r']) || to.contains(['\n', '\r']) {
+                return Next::Done(Outcome::failed("cannot move a file whose name has a line break".to_owned()));
             }
-            let call = Call::new("palyra.fs.apply_patch", json!({ "patch": patch }), format!("delete `{path}`"));
-            single(call, results, tools, |found| (format!("deleted `{path}`"), found.to_owned()))
+            let call = Call::new("palyra.fs.apply_patch", json!({ "patch": patch }), aim);
+            single(from, call, results, tools, |_| (format!("moved `{from}` to `{to}`"), String::new()))
         }
+        Request::MakeDirectory { path } => Next::Done(Outcome::failed(format!(
+            "cannot create the directory `{path}` by itself; `create {path}/FILE` creates it with a file in it, `run mkdir {path}` without one"
+        ))),
+        Request::Delete { spellings } => delete(spellings, results, tools),
         Request::Append { path, text } => append(path, text, results, tools),
         Request::Replace { old, new, path } => replace(path, old, new, results, tools),
         Request::Run { command } => run(command, results, tools),
         Request::Time => {
             let call = Call::new("palyra.time.now", json!({}), "look at the clock".to_owned());
-            single(call, results, tools, |found| ("looked at the clock".to_owned(), found.trim().to_owned()))
+            single(".", call, results, tools, |found| {
+                (found.split(" (").next().unwrap_or_default().trim().to_owned(), String::new())
+            })
         }
-        Request::Help => Next::Done(Outcome::done("what I can do".to_owned(), super::answer::help())),
-        Request::Unknown(words) => Next::Done(Outcome::failed(format!("did not understand `{words}`"))),
+        Request::Help => Next::Done(Outcome::done(
+            "the offline planner answers, which is not a language model; to connect one: palyra models discover\nIt understands".to_owned(),
+            super::answer::ABILITIES.to_owned(),
+        )),
+        Request::Thanks => Next::Done(Outcome::done("you are welcome".to_owned(), String::new())),
+        Request::Unknown(words) => Next::Done(Outcome::failed(format!(
+            "did not understand `{words}`, which may take a language model: palyra models discover"
+        ))),
     }
 }
 
 /// A call before it is made.
-struct Call {
+pub(super) struct Call {
     tool: &'static str,
     arguments: Value,
     aim: String,
 }
 
 impl Call {
-    fn new(tool: &'static str, arguments: Value, aim: String) -> Self {
+    pub(super) fn new(tool: &'static str, arguments: Value, aim: String) -> Self {
         Self { tool, arguments, aim }
     }
 
+    pub(super) fn read(path: &str) -> Self {
+        Self::new("palyra.fs.read", json!({ "path": path }), format!("read `{path}`"))
+    }
+
+    pub(super) fn list(path: &str, levels: u64) -> Self {
+        Self::new("palyra.fs.list", json!({ "path": path, "depth": levels }), format!("list {}", place_name(path)))
+    }
+
     /// The call, or why it cannot be made here.
-    fn or_unavailable(self, tools: &[ToolSpec]) -> Next {
+    pub(super) fn or_unavailable(self, tools: &[ToolSpec]) -> Next {
         if tools.iter().any(|tool| tool.name == self.tool) {
             return Next::Call { tool: self.tool, arguments: self.arguments, aim: self.aim };
         }
@@ -147,8 +165,25 @@ impl Call {
     }
 }
 
-fn read(path: &str) -> Call {
-    Call::new("palyra.fs.read", json!({ "path": path }), format!("read `{path}`"))
+/// A directory for people.
+pub(super) fn place_name(path: &str) -> String {
+    if path == "." { "the workspace".to_owned() } else { format!("`{path}`") }
+}
+
+fn search(text: &str, place: &str, results: &[Finished<'_>], tools: &[ToolSpec]) -> Next {
+    let name = place_name(place);
+    let arguments = json!({ "pattern": text, "literal": true, "path": place });
+    let call = Call::new("palyra.fs.search", arguments, format!("search {name} for `{text}`"));
+    single(place, call, results, tools, |found| match found.trim().strip_prefix("[no match") {
+        Some(where_not) => (format!("no match for `{text}`{}", where_not.trim_end_matches(']')), String::new()),
+        None => (format!("found `{text}` in {name}"), Shown::of(found).beginning()),
+    })
+}
+
+/// What a write did, without the digest: `created `a.txt` (6 bytes)`.
+fn written(found: &str) -> String {
+    let line = found.lines().next().unwrap_or_default();
+    line.split_once(", sha256:").map_or_else(|| line.to_owned(), |(told, _)| format!("{told})"))
 }
 
 fn run(command: &str, results: &[Finished<'_>], tools: &[ToolSpec]) -> Next {
@@ -159,17 +194,22 @@ fn run(command: &str, results: &[Finished<'_>], tools: &[ToolSpec]) -> Next {
     let call = Call::new("palyra.process.run", arguments, aim);
     match results {
         // A program that ran and failed says more than why it did not run.
-        [result, ..] if result.failed && command::ran(result.content) => {
-            let headline = format!("ran `{command}`, and it failed");
-            let body = Shown::of(result.content).beginning();
-            Next::Done(Outcome { body, ..Outcome::failed(headline) })
+        [result, ..] if command::ran(result.content) => {
+            let command::Ran { how, printed } = command::Ran::of(result.content);
+            let body = Shown::of(&printed).beginning();
+            Next::Done(if result.failed {
+                Outcome { body, ..Outcome::failed(format!("`{command}` failed with {how}")) }
+            } else {
+                Outcome::done(format!("ran `{command}`"), body)
+            })
         }
-        results => single(call, results, tools, |found| (format!("ran `{command}`"), Shown::of(found).beginning())),
+        results => single("", call, results, tools, |found| (format!("ran `{command}`"), Shown::of(found).beginning())),
     }
 }
 
-/// A step of one call.
+/// A step of one call on a path.
 fn single(
+    path: &str,
     call: Call,
     results: &[Finished<'_>],
     tools: &[ToolSpec],
@@ -177,7 +217,7 @@ fn single(
 ) -> Next {
     match results {
         [] => call.or_unavailable(tools),
-        [result, ..] if result.failed => Next::Done(refused(&call.aim, result)),
+        [result, ..] if result.failed => Next::Done(refused(&call.aim, path, result)),
         [result, ..] => {
             let (headline, body) = report(result.content);
             Next::Done(Outcome::done(headline, body))
@@ -185,17 +225,51 @@ fn single(
     }
 }
 
-fn refused(aim: &str, result: &Finished<'_>) -> Outcome {
-    let why = result.content.trim();
-    let why = why.strip_prefix("error:").unwrap_or(why).trim();
-    Outcome::failed(format!("could not {aim}: {why}"))
+fn refused(aim: &str, path: &str, result: &Finished<'_>) -> Outcome {
+    Outcome::failed(format!("could not {aim}: {}", refusal::reason(path, result)))
+}
+
+/// Deletes the first of the spellings that exists.
+fn delete(spellings: &[String], results: &[Finished<'_>], tools: &[ToolSpec]) -> Next {
+    let last = spellings.len().saturating_sub(1);
+    for (position, path) in spellings.iter().enumerate() {
+        if path.contains(['\n', '\r']) {
+            return Next::Done(Outcome::failed("cannot delete a file whose name has a line break".to_owned()));
+        }
+        let results = results.get(position..).unwrap_or_default();
+        if results.first().is_some_and(refusal::is_not_found) && position < last {
+            continue;
+        }
+        let patch = format!("*** Begin Patch\n*** Delete File: {path}\n*** End Patch\n");
+        let call = Call::new("palyra.fs.apply_patch", json!({ "patch": patch }), format!("delete `{path}`"));
+        return single(path, call, results, tools, |_| (format!("deleted `{path}`"), String::new()));
+    }
+    Next::Done(Outcome::failed("no file was named".to_owned()))
+}
+
+/// Copies a text file; one that exists is left as it is.
+fn copy(from: &str, to: &str, results: &[Finished<'_>], tools: &[ToolSpec]) -> Next {
+    let aim = format!("copy `{from}` to `{to}`");
+    match results {
+        [] => Call::read(from).or_unavailable(tools),
+        [before] if before.failed => Next::Done(refused(&aim, from, before)),
+        [before] => match whole(from, before.content) {
+            Err(outcome) => Next::Done(outcome),
+            Ok(text) => {
+                let arguments = json!({ "path": to, "content": text, "if_exists": "refuse" });
+                Call::new("palyra.fs.write", arguments, aim).or_unavailable(tools)
+            }
+        },
+        [_, result, ..] if result.failed => Next::Done(refused(&aim, to, result)),
+        [..] => Next::Done(Outcome::done(format!("copied `{from}` to `{to}`"), String::new())),
+    }
 }
 
 fn append(path: &str, text: &str, results: &[Finished<'_>], tools: &[ToolSpec]) -> Next {
     let aim = format!("append to `{path}`");
     match results {
-        [] => read(path).or_unavailable(tools),
-        [before] if before.failed => Next::Done(refused(&aim, before)),
+        [] => Call::read(path).or_unavailable(tools),
+        [before] if before.failed => Next::Done(refused(&aim, path, before)),
         [before] => match whole(path, before.content) {
             Err(outcome) => Next::Done(outcome),
             Ok(old) => {
@@ -203,16 +277,16 @@ fn append(path: &str, text: &str, results: &[Finished<'_>], tools: &[ToolSpec]) 
                 patch(path, old, &format!("{old}{joint}{}", with_line_end(text)), aim).or_unavailable(tools)
             }
         },
-        [_, result, ..] if result.failed => Next::Done(refused(&aim, result)),
-        [_, result, ..] => Next::Done(Outcome::done(format!("appended to `{path}`"), result.content.to_owned())),
+        [_, result, ..] if result.failed => Next::Done(refused(&aim, path, result)),
+        [..] => Next::Done(Outcome::done(format!("appended to `{path}`"), String::new())),
     }
 }
 
 fn replace(path: &str, old: &str, new: &str, results: &[Finished<'_>], tools: &[ToolSpec]) -> Next {
     let aim = format!("replace `{old}` with `{new}` in `{path}`");
     match results {
-        [] => read(path).or_unavailable(tools),
-        [before] if before.failed => Next::Done(refused(&aim, before)),
+        [] => Call::read(path).or_unavailable(tools),
+        [before] if before.failed => Next::Done(refused(&aim, path, before)),
         [before] => match whole(path, before.content) {
             Err(outcome) => Next::Done(outcome),
             Ok(text) if !text.contains(old) => {
@@ -221,12 +295,12 @@ fn replace(path: &str, old: &str, new: &str, results: &[Finished<'_>], tools: &[
             Ok(_) if old == new => Next::Done(Outcome::done(format!("left `{path}` as it is"), String::new())),
             Ok(text) => patch(path, text, &text.replace(old, new), aim).or_unavailable(tools),
         },
-        [_, result, ..] if result.failed => Next::Done(refused(&aim, result)),
-        [before, result, ..] => {
+        [_, result, ..] if result.failed => Next::Done(refused(&aim, path, result)),
+        [before, ..] => {
             let count = before.content.matches(old).count();
             let places = if count == 1 { "place" } else { "places" };
             let headline = format!("replaced `{old}` with `{new}` in `{path}` ({count} {places})");
-            Next::Done(Outcome::done(headline, result.content.to_owned()))
+            Next::Done(Outcome::done(headline, String::new()))
         }
     }
 }
@@ -242,7 +316,7 @@ fn patch(path: &str, old: &str, new: &str, aim: String) -> Call {
 fn whole<'a>(path: &str, content: &'a str) -> Result<&'a str, Outcome> {
     let shown = Shown::of(content);
     if shown.is_part() {
-        return Err(Outcome::failed(format!("cannot edit `{path}`: it is too large to be read in one piece")));
+        return Err(Outcome::failed(format!("cannot take `{path}` whole: it is too large to be read in one piece")));
     }
     Ok(shown.text)
 }

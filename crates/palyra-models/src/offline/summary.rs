@@ -12,12 +12,20 @@ const GAP: &str = "[…]";
 
 /// How long a text is, for people.
 pub(super) fn counts(text: &str) -> String {
-    let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     format!("{}, {}", plural(text.lines().count(), "line"), plural(text.split_whitespace().count(), "word"))
 }
 
-/// Headings and first sentences of a file.
-pub(super) fn of_file(text: &str) -> String {
+/// `1 line`, `2 lines`.
+pub(super) fn plural(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Headings and first sentences of a text, or just as many sentences as the person wants.
+pub(super) fn of_text(text: &str, sentences: Option<usize>) -> String {
+    if let Some(count) = sentences {
+        let first: Vec<String> = first_sentences(text).into_iter().take(count).collect();
+        return if first.is_empty() { "there is no text in it".to_owned() } else { first.join("\n") };
+    }
     let headings: Vec<&str> = headings(text).take(MAX_HEADINGS).collect();
     let mut lines = Vec::new();
     if !headings.is_empty() {
@@ -143,8 +151,12 @@ mod tests {
 
     #[test]
     fn files_are_summarised_from_their_own_words() {
-        assert_eq!(of_file(NOTES), "headings: Notes · Later\n- The first point.\n- A second point!\n- let x = 1;");
-        assert_eq!(of_file(""), "there is no text in it");
+        assert_eq!(
+            of_text(NOTES, None),
+            "headings: Notes · Later\n- The first point.\n- A second point!\n- let x = 1;"
+        );
+        assert_eq!(of_text(NOTES, Some(1)), "The first point.");
+        assert_eq!(of_text("", None), "there is no text in it");
         assert_eq!(counts("one two\n"), "1 line, 2 words");
         assert_eq!(counts(""), "0 lines, 0 words");
     }

@@ -32,25 +32,28 @@ const HOLDING: &[&str] = &["with", "containing", "saying", "that", "says", "cont
 /// Words that lead from a text to its file.
 const TOWARDS: &[&str] = &["to", "into", "in", "as"];
 
-/// Whether a text replaces a file or goes to its end.
+/// What becomes of a file that exists. Only who says `write` or `overwrite` has its text replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    Whole,
-    End,
+    Create,
+    Replace,
+    Append,
 }
 
 /// `write FILE with TEXT`, `write TEXT to FILE`, `append TEXT to FILE`, `create FILE`, …
 pub(super) fn text(clause: Clause<'_>, named: Option<&str>) -> Option<Vec<Request>> {
     let verb = clause.tokens.first()?;
     let mode = match () {
-        () if verb.is_any(&["write", "create", "make", "save", "put", "touch"]) => Mode::Whole,
-        () if verb.is_any(&["append", "add"]) => Mode::End,
+        () if verb.is_any(&["create", "make", "save", "put", "touch"]) => Mode::Create,
+        () if verb.is_any(&["write", "overwrite"]) => Mode::Replace,
+        () if verb.is_any(&["append", "add"]) => Mode::Append,
         () => return None,
     };
     let mut rest = clause.from(1);
     let request = |path: String, text: String| match mode {
-        Mode::Whole => vec![Request::Write { path, text }],
-        Mode::End => vec![Request::Append { path, text }],
+        Mode::Create => vec![Request::Create { path, text }],
+        Mode::Replace => vec![Request::Write { path, text }],
+        Mode::Append => vec![Request::Append { path, text }],
     };
     rest = after_nothing(rest);
     let towards_first = rest.tokens.first().is_some_and(|token| token.is_any(TOWARDS));

@@ -23,6 +23,7 @@ use crate::attempt::Answering;
 use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::{ModelError, ModelErrorClass};
 use crate::model_entry::{Capability, ModelEntry};
+use crate::offline::{NAME as OFFLINE, OfflineProvider};
 use crate::price::Seller;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
 use crate::request::ModelRequest;
@@ -164,6 +165,12 @@ impl Router {
         })
     }
 
+    /// The offline planner, where it is asked for by name: it needs no account, so it can be had beside any.
+    fn planner(&self, model: &str) -> Option<OfflineProvider> {
+        let taken = self.accounts.providers.contains_key(OFFLINE);
+        (!taken && OfflineProvider::is_named(model)).then(OfflineProvider::new)
+    }
+
     /// The models that somebody configured, by their full names.
     fn configured(&self) -> impl Iterator<Item = &ModelName> {
         self.accounts.routes.lists().flat_map(|(_, list)| list)
@@ -243,6 +250,9 @@ impl ModelProvider for Router {
     }
 
     fn describe_for(&self, agent: &str, model: Option<&str>) -> ProviderInfo {
+        if let Some(planner) = model.and_then(|model| self.planner(model)) {
+            return planner.describe();
+        }
         let wish = Wish { agent: Some(agent), model: model.unwrap_or_default(), ..Wish::turn() };
         // A name that nobody knows is told when the model is asked.
         self.info(wish).unwrap_or_else(|| {
@@ -253,6 +263,9 @@ impl ModelProvider for Router {
 
     async fn resolve(&self, agent: &str, model: Option<&str>) -> Result<ProviderInfo, UnknownModel> {
         let asked = model.unwrap_or_default();
+        if let Some(planner) = self.planner(asked) {
+            return Ok(planner.describe());
+        }
         let wish = Wish { agent: Some(agent), model: asked, ..Wish::turn() };
         let Ok(chain) = self.target_for(wish) else {
             let known: Vec<String> = self.configured().map(ToString::to_string).collect();
@@ -287,6 +300,9 @@ impl ModelProvider for Router {
     }
 
     fn may_answer(&self, request: &ModelRequest) -> Vec<Answering> {
+        if let Some(planner) = self.planner(&request.model) {
+            return planner.may_answer(request);
+        }
         let targets = self.target_for(Wish::of(request)).map(|chain| chain.targets).unwrap_or_default();
         let answering = |target: Target| Answering {
             provider: target.name.provider,
@@ -310,6 +326,9 @@ impl ModelProvider for Router {
     }
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        if let Some(planner) = self.planner(&request.model) {
+            return planner.stream(request).await;
+        }
         let chain = self.target_for(Wish::of(&request))?;
         let lanes = Lanes::new(chain, &Needs::of(&request), turn_of(request.run_id))?;
         Ok(walk(self.ground.clone(), lanes, request))

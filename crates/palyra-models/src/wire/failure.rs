@@ -175,6 +175,10 @@ fn by_words(refusal: &Refusal) -> Option<ModelErrorClass> {
     if code(&["rate_limit"]) {
         return Some(ModelErrorClass::RateLimit);
     }
+    // Local servers answer 500 to a tool whose schema they cannot make a grammar of. The same request fails the same way every time.
+    if says(&["grammar", "json schema", "json_schema"]) {
+        return Some(ModelErrorClass::Permanent);
+    }
     if code(&["overloaded", "server_error", "service_unavailable"]) {
         return Some(ModelErrorClass::Transient);
     }

@@ -36,6 +36,13 @@ fn refusals_are_understood() {
         (400, json!({"detail": "what"}), Class::Permanent),
         (307, json!({}), Class::Permanent),
         (500, json!({"error": {"message": "oops", "type": "server_error"}}), Class::Transient),
+        (
+            500,
+            json!({"error": {"message": "Grammar trigger word should not be empty", "type": "server_error"}}),
+            Class::Permanent,
+        ),
+        (500, json!({"error": {"message": "JSON schema error at path: unrecognized schema"}}), Class::Permanent),
+        (400, json!({"error": {"message": "failed to parse grammar"}}), Class::Permanent),
         (503, json!("down"), Class::Transient),
         (529, json!({"error": {"type": "overloaded_error"}}), Class::Transient),
         (408, json!({}), Class::Transient),

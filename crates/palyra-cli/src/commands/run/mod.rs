@@ -189,9 +189,16 @@ pub(super) async fn introduce(
     provider: &ProviderView,
     context: &Context,
 ) {
-    if context.console.is_text() {
-        announce(run, &destination::told(client, run, agent, provider).await, context);
+    if !context.console.is_text() {
+        return;
     }
+    // The offline planner sends nothing anywhere; that it answers is told with the very first run.
+    let destination = if run.model.starts_with("offline/") && !is_first(client).await {
+        None
+    } else {
+        Some(destination::told(client, run, agent, provider).await)
+    };
+    announce(run, destination.as_deref(), context);
 }
 
 /// What the person set here and a daemon that was started earlier does not know.
@@ -257,9 +264,9 @@ fn detached(run: &RunView, context: &Context) -> Result<ExitCode, CliError> {
     Ok(ExitCode::Ok)
 }
 
-fn announce(run: &RunView, destination: &str, context: &Context) {
-    let (model, destination) = (one_line(&run.model), shortened(destination, 400));
-    let text = format!("run {} · session {} · {model}\n  {destination}", run.run_id, run.session_id);
+fn announce(run: &RunView, destination: Option<&str>, context: &Context) {
+    let destination = destination.map(|place| format!("\n  {}", shortened(place, 400))).unwrap_or_default();
+    let text = format!("run {} · session {} · {}{destination}", run.run_id, run.session_id, one_line(&run.model));
     context.console.remark(&context.console.styled(Style::Dim, &text));
 }
 
@@ -277,7 +284,9 @@ async fn conclude(client: &Client, run: &RunView, said: &str, context: &Context)
                 context.console.remark("the answer with its references filled in:");
                 context.console.piece(&format!("{}\n", plain(answer).trim_end()))?;
             }
-            let advice = advice(client).await;
+            // Whoever has seen it once knows.
+            let advice =
+                if is_first(client).await { render::runs::Advice::WhereToLook } else { render::runs::Advice::None };
             let mut lines = render::runs::summary(&detail, advice).into_iter();
             if let Some(first) = lines.next() {
                 let style = match code {
@@ -294,13 +303,10 @@ async fn conclude(client: &Client, run: &RunView, said: &str, context: &Context)
     Ok(code)
 }
 
-/// What is told after a run: where to look next after the very first, since whoever has seen it once knows.
-async fn advice(client: &Client) -> render::runs::Advice {
+/// Whether there was no run before: then a newcomer is told more.
+async fn is_first(client: &Client) -> bool {
     let newest = ListRunsParams { limit: Some(2), ..ListRunsParams::default() };
-    match client.runs(&newest).await {
-        Ok(page) if page.runs.len() < 2 => render::runs::Advice::WhereToLook,
-        Ok(_) | Err(_) => render::runs::Advice::None,
-    }
+    client.runs(&newest).await.is_ok_and(|page| page.runs.len() < 2)
 }
 
 /// How a run goes on that did not end by itself.

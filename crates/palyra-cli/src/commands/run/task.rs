@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use palyra_common::Environment;
+use palyra_common::{Environment, command_line};
 
 use super::attach;
 use crate::console::{Console, StandardInput};
@@ -38,11 +38,11 @@ enum Source {
 /// place it can be.
 pub(super) async fn read(arguments: &[String], console: &Console) -> Result<Task, CliError> {
     let task = match source(arguments, console.input()) {
-        Source::Arguments => Task { prompt: arguments.join(" "), beside: None },
+        Source::Arguments => Task { prompt: joined(arguments), beside: None },
         Source::ArgumentsAndInput => {
             let refuse = |reason| CliError::Attachment { path: "standard input".into(), reason };
             let bytes = read_input(console, attach::LARGEST).await.map_err(|error| refuse(error.to_string()))?;
-            Task { prompt: arguments.join(" "), beside: Some(bytes).filter(|bytes| !bytes.is_empty()) }
+            Task { prompt: joined(arguments), beside: Some(bytes).filter(|bytes| !bytes.is_empty()) }
         }
         Source::Input => {
             let refuse = |reason| CliError::TaskUnreadable { reason };
@@ -52,6 +52,30 @@ pub(super) async fn read(arguments: &[String], console: &Console) -> Result<Task
     };
     let prompt = task.prompt.trim();
     if prompt.is_empty() { Err(CliError::TaskEmpty) } else { Ok(Task { prompt: prompt.to_owned(), ..task }) }
+}
+
+/// The arguments as one task. An argument that a shell took as one word stays one: where it has blanks it is quoted, and in a command line also where
+/// it has anything else that a shell would interpret.
+fn joined(arguments: &[String]) -> String {
+    let [first, rest @ ..] = arguments else { return String::new() };
+    if rest.is_empty() {
+        return first.clone();
+    }
+    let is_command = rest.len() > 1 && ["run", "execute", "exec"].contains(&first.as_str());
+    let words = rest.iter().map(|word| {
+        if is_command {
+            command_line([word.as_str()])
+        } else if !word.contains(char::is_whitespace) {
+            word.clone()
+        } else if !word.contains('"') {
+            format!("\"{word}\"")
+        } else if !word.contains('\'') {
+            format!("'{word}'")
+        } else {
+            command_line([word.as_str()])
+        }
+    });
+    std::iter::once(first.clone()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 fn source(arguments: &[String], input: StandardInput) -> Source {
@@ -126,6 +150,23 @@ mod tests {
         assert_eq!((source(&none, Data), source(&none, Terminal)), (Source::Input, Source::Arguments));
         assert_eq!(source(&task, Data), Source::ArgumentsAndInput);
         assert_eq!((source(&task, Nothing), source(&task, Terminal)), (Source::Arguments, Source::Arguments));
+    }
+
+    #[test]
+    fn what_a_shell_took_as_one_word_stays_one() {
+        for (given, expected) in [
+            (&["list the files"][..], "list the files"),
+            (&["list", "the", "files?"], "list the files?"),
+            (&["read", "my notes.txt"], "read \"my notes.txt\""),
+            (&["write", "say \"hi\" now", "to", "a.txt"], "write 'say \"hi\" now' to a.txt"),
+            (&["run", "grep", "x  y", "f"], "run grep 'x  y' f"),
+            (&["run", "grep", "a|b", "it's"], "run grep 'a|b' 'it'\\''s'"),
+            (&["run", "ls | wc -l"], "run \"ls | wc -l\""),
+            (&["hello there", "friend"], "hello there friend"),
+        ] {
+            assert_eq!(joined(&words(given)), expected);
+        }
+        assert_eq!(joined(&[]), "");
     }
 
     #[test]

@@ -45,7 +45,7 @@ async fn a_pipe_is_run_by_a_shell_after_a_question_that_is_true() {
     assert_eq!(shown.sentence.as_deref(), Some("cat notes.md | wc -l"));
     let (detail, events) = finish(&client, run.run_id).await;
     assert_eq!(detail.run.phase, RunLifecyclePhase::Completed, "{:?}", names(&events));
-    assert!(detail.answer.unwrap().contains("\n   2\n"));
+    assert!(detail.answer.unwrap().ends_with(":\n2\n"));
     daemon.finish().await.unwrap();
 }
 
@@ -65,6 +65,70 @@ fn what_was_not_done_does_not_look_done() {
     assert!(shown.stdout.contains("I did not understand"), "the answer is kept: {shown}");
     let done = context.run(["run", "list files"]).unwrap();
     assert!(done.code == 0 && done.stderr.contains("completed in "), "{done}");
+    context.finish().unwrap();
+}
+
+#[test]
+fn the_end_says_why_a_task_was_not_done_and_repeats_nothing() {
+    let context = TestContext::new().unwrap();
+    context.file("notes.md", "Water is wet.\n").unwrap();
+    let failed = context.run(["run", "run ls nosuchfile"]).unwrap();
+    assert!(failed.stderr.contains("✗ palyra.process.run ls nosuchfile"), "{failed}");
+    assert!(failed.stderr.contains("failed: exit code 2"), "{failed}");
+    assert!(failed.stdout.contains("`ls nosuchfile` failed with exit code 2:\n"), "{failed}");
+    assert_eq!(format!("{}{}", failed.stdout, failed.stderr).matches("No such file").count(), 1, "{failed}");
+    let several = context.run(["run", "read notes.md, then read nosuch.md"]).unwrap();
+    let reason = "\n  1 of 2 steps done: could not read `nosuch.md`: it does not exist";
+    assert!(several.stderr.contains(reason), "{several}");
+    let shown = context.run(["runs", "show", "last"]).unwrap();
+    assert!(shown.stdout.contains("reason     1 of 2 steps done"), "{shown}");
+    assert!(!shown.stdout.contains("usage "), "no model was asked: {shown}");
+    assert!(!several.stderr.contains("token"), "{several}");
+    context.finish().unwrap();
+}
+
+#[test]
+fn creating_never_replaces_what_exists() {
+    let context = TestContext::new().unwrap();
+    context.file("notes.md", "Water is wet.\n").unwrap();
+    for task in ["create notes.md", "create notes.md with \"x\"", "copy notes.md to notes.md"] {
+        let refused = context.run(["run", task]).unwrap();
+        assert_eq!(refused.code, 7, "{task}: {refused}");
+        assert!(refused.stdout.contains("it exists already"), "{task}: {refused}");
+        assert_eq!(std::fs::read_to_string(context.workspace().join("notes.md")).unwrap(), "Water is wet.\n");
+    }
+    let written = context.run(["run", "write", "a  b", "to", "notes.md"]).unwrap();
+    assert_eq!(written.code, 0, "{written}");
+    assert_eq!(std::fs::read_to_string(context.workspace().join("notes.md")).unwrap(), "a  b\n");
+    let found = context.run(["run", "run", "grep", "a  b", "notes.md"]).unwrap();
+    assert!(found.code == 0 && found.stdout.contains("a  b"), "{found}");
+    let moved = context.run(["run", "rename notes.md to my notes.md"]).unwrap();
+    assert_eq!(moved.code, 7, "which words are the name is not certain: {moved}");
+    let moved = context.run(["run", "rename", "notes.md", "to", "my notes.md"]).unwrap();
+    assert_eq!(moved.code, 0, "{moved}");
+    let read = context.run(["run", "read my notes.md"]).unwrap();
+    assert!(read.code == 0 && read.stdout.contains("Read `my notes.md` (1 line, 2 words):\na  b\n"), "{read}");
+    context.finish().unwrap();
+}
+
+#[test]
+fn a_text_on_standard_input_can_be_summarised() {
+    let context = TestContext::new().unwrap();
+    let ran = context.run_with_input(["run", "summarise this"], "One thing. Two.\n\nMore here.\n").unwrap();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.starts_with("Summary of standard input (3 lines, 5 words)"), "{ran}");
+    assert!(ran.stdout.ends_with(":\n- One thing.\n- More here.\n"), "{ran}");
+    context.finish().unwrap();
+}
+
+#[test]
+fn that_no_model_is_configured_is_said_once() {
+    let context = TestContext::new().unwrap();
+    let first = context.run(["run", "list files"]).unwrap();
+    assert!(first.stderr.contains("\n  no model is configured: the offline planner answers"), "{first}");
+    let second = context.run(["run", "list files"]).unwrap();
+    assert!(!second.stderr.contains("no model is configured"), "{second}");
+    assert!(second.stderr.contains("offline/offline-planner"), "{second}");
     context.finish().unwrap();
 }
 
