@@ -14,6 +14,7 @@ mod honesty;
 mod instructions;
 mod interrupt;
 mod mistakes;
+mod models;
 mod openai;
 mod outside;
 mod pipes;
