@@ -61,7 +61,11 @@ impl Client {
 const fn takes_its_time(command: &Command) -> bool {
     matches!(
         command,
-        Command::AuxiliaryRun(_) | Command::SkillInstall(_) | Command::SkillEnable(_) | Command::SkillCall(_)
+        Command::AuxiliaryRun(_)
+            | Command::ModelsTest(_)
+            | Command::SkillInstall(_)
+            | Command::SkillEnable(_)
+            | Command::SkillCall(_)
     )
 }
 

@@ -22,8 +22,8 @@ pub fn model_advice(code: &str) -> Option<&'static str> {
             "`palyra models list PROVIDER` lists the models the server offers; `palyra models test` checks one"
         }
         "model_context_too_long" => {
-            "choose a model with a larger window (`palyra models list`), start a new session, shorten the task or its attachments, or set \
-             `model.context_tokens` if the window is larger than that"
+            "choose a model with a larger window (`palyra models list`), start a new session, or shorten the task or its attachments; if the window \
+             is larger than that, set `context_tokens` of the provider in models.toml, or `model.context_tokens` without one"
         }
         "model_content_refused" | "content_policy" => "rephrase the task, or use another model",
         "model_answer_malformed" => {

@@ -24,6 +24,8 @@ pub const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
 pub const OPENAI_MODEL: &str = "OPENAI_MODEL";
 /// Key for Anthropic.
 pub const ANTHROPIC_API_KEY: &str = "ANTHROPIC_API_KEY";
+/// Base address of a server that speaks like Anthropic's.
+pub const ANTHROPIC_BASE_URL: &str = "ANTHROPIC_BASE_URL";
 /// Key for Google Gemini.
 pub const GEMINI_API_KEY: &str = "GEMINI_API_KEY";
 /// Key for Google Gemini under its older name.
@@ -84,6 +86,10 @@ pub const VARIABLES: &[EnvVariable] = &[
     EnvVariable {
         name: ANTHROPIC_API_KEY,
         doc: "Key for Anthropic, read when `model.provider` is `anthropic` and no `model.api_key` is set; otherwise offered by `palyra models discover`.",
+    },
+    EnvVariable {
+        name: ANTHROPIC_BASE_URL,
+        doc: "Base address of a server that speaks like Anthropic's, used with ANTHROPIC_API_KEY where no `model.base_url` is set; also asked by `palyra models discover`.",
     },
     EnvVariable {
         name: GEMINI_API_KEY,

@@ -14,6 +14,7 @@ use palyra_telemetry::Metrics;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Gate;
+use crate::budgets::Budgets;
 use crate::http::RecentHealth;
 use crate::keys::Keys;
 use crate::models::{Models, Watched};
@@ -38,7 +39,9 @@ pub(crate) struct App {
     pub(crate) models: Arc<Models>,
     /// What they cost.
     pub(crate) prices: Arc<Prices>,
-    /// The files that say both.
+    /// What they may cost.
+    pub(crate) budgets: Arc<Budgets>,
+    /// The files that say all of it.
     pub(crate) watched: Arc<Watched>,
     /// What health says about HTTP; it does not change while the daemon runs.
     pub(crate) http_health: ComponentHealth,

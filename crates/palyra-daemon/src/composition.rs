@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 use crate::args::Args;
 use crate::auth::Gate;
+use crate::budgets::Budgets;
 use crate::dispatch::Tokens;
 use crate::error::DaemonError;
 use crate::keys::Keys;
@@ -184,6 +185,7 @@ impl Composition {
         // Beside where palyra.toml is or would be: prices count also where nobody has written that file.
         let beside = paths::config_to_edit(&self.environment).ok();
         let prices = Arc::new(Prices::load(config, beside.as_deref())?);
+        let budgets = Arc::new(Budgets::new(&config.budget, &self.environment, beside, prices.spending()));
         // Parsing policies and opening the journal take about as long as each other, so they are done side by side.
         let rules = Rules::load(options::policy_sources(config))?;
         let protected = options::protected(root.path(), &self.environment);
@@ -241,6 +243,7 @@ impl Composition {
             loaded: loaded.clone(),
             models,
             prices,
+            budgets,
             token,
             tokens: Arc::new(tokens),
             journal,
@@ -269,6 +272,7 @@ struct Parts<'a> {
     loaded: LoadedConfig,
     models: Arc<Models>,
     prices: Arc<Prices>,
+    budgets: Arc<Budgets>,
     token: Option<Token>,
     tokens: Arc<Tokens>,
     journal: Journal,
@@ -288,6 +292,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         loaded,
         models,
         prices,
+        budgets,
         token,
         tokens,
         journal,
@@ -306,7 +311,8 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     let directory = loaded.config().policy.directory.clone();
     let watching = directory
         .map(|directory| tokio::spawn(policy_watch::follow(Arc::clone(&policies), directory, closing.clone())));
-    let watched = models::Watched::new(Arc::clone(&models), Arc::clone(&prices), journal.clone(), Arc::clone(&clock));
+    let files = (Arc::clone(&models), Arc::clone(&prices), Arc::clone(&budgets));
+    let watched = models::Watched::new(files, journal.clone(), Arc::clone(&clock));
     let watched = Arc::new(watched);
     let engine = Engine::start(engine).await?;
     let identity = Identity::new(root.path(), loaded.config(), Arc::clone(&clock));
@@ -328,6 +334,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         config: loaded,
         models,
         prices,
+        budgets,
         watched: Arc::clone(&watched),
         http_health: doors.http_health,
         grpc_health: doors.grpc_health,

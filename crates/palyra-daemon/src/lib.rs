@@ -14,6 +14,7 @@
 mod app;
 mod args;
 mod auth;
+mod budgets;
 mod composition;
 mod credentials;
 mod dispatch;

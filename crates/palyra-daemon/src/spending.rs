@@ -76,7 +76,8 @@ impl Prices {
     }
 }
 
-fn limits(config: &BudgetConfig) -> Result<Limits, DaemonError> {
+/// The limits that a configuration means.
+pub(crate) fn limits(config: &BudgetConfig) -> Result<Limits, DaemonError> {
     use BudgetScope as Scope;
     let settings = [
         (Scope::Run, &config.run, &config.run_warn),

@@ -63,7 +63,7 @@ pub use anthropic::Anthropic;
 pub use assembler::{AssembledTurn, TurnAssembler};
 pub use attempt::{Answering, Attempt};
 pub use default_tools::default_tools;
-pub use detect::{Offer, Place, adopt, offers_of_environment, offers_of_places, usual_places};
+pub use detect::{Offer, adopt, discover, set_variables};
 pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use error::{ModelError, ModelErrorClass};
 pub use event::{ModelEvent, StopReason, Usage};
@@ -82,9 +82,9 @@ pub use provider::{ModelProvider, ModelStream, ProviderInfo};
 pub use reasoning::ReasoningBlock;
 pub use request::{ModelRequest, OutputShape, Purpose, ReasoningEffort, ToolChoice};
 pub use route::{
-    AfterOutput, Chain, Explanation, Gate, GateHealth, GateState, HttpProviders, KeyStanding, Listed, Needs, Pace,
-    ProviderFactory, RoutePolicy, Router, RouterOptions, Standing, Step, SystemPace, Target, TryOut, Wish, listed,
-    try_account, try_out,
+    AfterOutput, Chain, Explanation, Gate, GateHealth, GateState, HttpProviders, KeyStanding, Listed, Listing, Needs,
+    Pace, ProbePrompt, PromptChoice, ProviderFactory, RoutePolicy, Router, RouterOptions, Standing, Step, SystemPace,
+    Target, TryOut, Wish, check_listed, listed, try_account, try_out,
 };
 pub use schema::{SchemaDialect, SchemaLoss, schema_losses};
 pub use scripted::{Call, Echo, ModelErrorSpec, Scene, Script, ScriptedProvider, Turn};

@@ -17,7 +17,7 @@ use palyra_common::{Environment, SecretError, SecretResolver, StableErrorEnvelop
 use thiserror::Error;
 
 use crate::accounts::{Account, AccountKey, Accounts, ProviderKind};
-use crate::detect::{key_in, offers_of_environment, ollama_url};
+use crate::detect::{key_in, offers_of_environment, own_url};
 use crate::error::{ModelError, ModelErrorClass};
 use crate::offline::OfflineProvider;
 use crate::provider::ModelProvider;
@@ -162,8 +162,10 @@ fn routed(options: &SelectOptions<'_>) -> Result<Selection, ModelError> {
 /// The one provider of a simple configuration.
 fn single(options: &SelectOptions<'_>, kind: ProviderKind) -> Result<Selection, SelectError> {
     let SelectOptions { config, environment, .. } = *options;
-    let ollama = || (kind == ProviderKind::Ollama).then(|| ollama_url(environment)).flatten();
-    let base_url = given(config.base_url.as_deref()).map(str::to_owned).or_else(ollama);
+    // `model.base_url` has taken OPENAI_BASE_URL in already, where that counts.
+    let own =
+        || matches!(kind, ProviderKind::Ollama | ProviderKind::Anthropic).then(|| own_url(kind, environment)).flatten();
+    let base_url = given(config.base_url.as_deref()).map(str::to_owned).or_else(own);
     let own_key = || key_in(kind, environment).filter(|_| config.provider != ModelProviderChoice::OpenaiCompatible);
     let reference = config.api_key.clone().filter(|key| !is_blank_variable(key, environment)).or_else(own_key);
     let key = reference.as_ref().map(|reference| options.secrets.resolve(reference)).transpose()?;

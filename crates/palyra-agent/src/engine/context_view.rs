@@ -260,7 +260,8 @@ fn of_tools(offered: &[OfferedTool], around: u32) -> Vec<ContextSegment> {
         let tools: Vec<&OfferedTool> = offered.iter().filter(|tool| tool.is_core == is_core).collect();
         let tokens = tools.iter().map(|tool| tool.tokens).fold(around, u32::saturating_add);
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        let source = format!("{} {} tools", tools.len(), if is_core { "core" } else { "more" });
+        let what = if is_core { "core" } else { "more" };
+        let source = format!("{} {what} tool{}", tools.len(), if tools.len() == 1 { "" } else { "s" });
         ContextSegment { kind: SegmentKind::Tools, source, tokens, label: None, text: names.join(", ") }
     };
     let mut segments = vec![segment(true, around)];

@@ -7,7 +7,7 @@
 //! again after a restart, `query` and `follow` read, `control` steers, `approvals` takes answers, `undo` takes changes back, `client_tools` hands calls back
 //! to clients, `hooks` lets plugins look at what happens, `agents` keeps named ways of working, `sessions` holds what runs belong to, `auxiliary` does
 //! small jobs with models that have no tools, `recall` finds what was said before, `canvases` shows what runs draw, `tool_offer` chooses the tools that a model is told about, `tool_search` finds
-//! the others, `request_size` refuses what no window can hold.
+//! the others, `request_size` refuses what no window can hold, `probe` says what a run begins with.
 
 mod agents;
 mod approvals;
@@ -35,6 +35,7 @@ mod locks;
 mod model_call;
 mod options;
 mod page;
+mod probe;
 mod progress;
 mod query;
 mod recall;

@@ -61,6 +61,33 @@ pub(super) fn reserved(options: &EngineOptions, spec: &RunSpec) -> u32 {
     u32::try_from(tools).unwrap_or(u32::MAX).saturating_add(kept_for_answer(window, options.max_output_tokens))
 }
 
+/// A request that the model's window cannot hold together with an answer.
+pub(super) struct Excess {
+    size: RequestSize,
+    answer: u32,
+    window: u32,
+    model: String,
+}
+
+impl Excess {
+    /// Tokens of the request and of the answer.
+    pub(super) fn needed(&self) -> u64 {
+        self.size.total() + u64::from(self.answer)
+    }
+
+    /// Why the request cannot be sent.
+    pub(super) fn error(&self) -> ModelError {
+        let Self { size, answer, window, model } = self;
+        let RequestSize { instructions, tools, conversation } = size;
+        let message = format!(
+            "the request needs {} tokens (instructions {instructions}, tools {tools}, conversation {conversation}) and {answer} for the answer, \
+             but `{model}` has a window of {window}",
+            size.total(),
+        );
+        ModelError::new(ModelErrorClass::ContextTooLong, message)
+    }
+}
+
 /// Why the request cannot be sent, if the window cannot hold it together with an answer.
 pub(super) fn too_long(
     options: &EngineOptions,
@@ -68,6 +95,16 @@ pub(super) fn too_long(
     messages: &[Message],
     tools: &[ToolSpec],
 ) -> Option<ModelError> {
+    excess(options, spec, messages, tools).map(|excess| excess.error())
+}
+
+/// By how much the request is too long, if it is.
+pub(super) fn excess(
+    options: &EngineOptions,
+    spec: &RunSpec,
+    messages: &[Message],
+    tools: &[ToolSpec],
+) -> Option<Excess> {
     let window = spec.model.context_tokens;
     // Scripts and the offline planner have no window; a window of nothing is one that nobody knows.
     if spec.tools == ToolSelection::All || window == 0 {
@@ -75,15 +112,6 @@ pub(super) fn too_long(
     }
     let size = RequestSize::of(options, spec, messages, tools);
     let answer = kept_for_answer(window, options.max_output_tokens);
-    if size.total() + u64::from(answer) <= u64::from(window) {
-        return None;
-    }
-    let RequestSize { instructions, tools, conversation } = size;
-    let message = format!(
-        "the request needs {} tokens (instructions {instructions}, tools {tools}, conversation {conversation}) and {answer} for the answer, \
-         but `{}` has a window of {window}",
-        size.total(),
-        spec.model.shown()
-    );
-    Some(ModelError::new(ModelErrorClass::ContextTooLong, message))
+    let excess = Excess { size, answer, window, model: spec.model.shown() };
+    (excess.needed() > u64::from(window)).then_some(excess)
 }

@@ -65,13 +65,16 @@ fn on(wire: Wire, spec: &RunSpec, request: &ModelRequest, core: usize, counter: 
         let part = ModelRequest { messages: messages.to_vec().into(), tools: tools.to_vec().into(), ..request.clone() };
         counter.text(&wire.body(&part).to_string()).tokens
     };
-    // A conversation has to have a person's message: until it is the task's turn, the shortest one stands in its place.
+    // A conversation has to have a person's message: until it is the task's turn, the shortest one stands in its place. What that one takes is
+    // the task's.
     let before_task = |messages: &[Message]| [messages, &[Message::user("-")]].concat();
     let upto = |messages: usize| request.messages.get(..messages).unwrap_or(&request.messages);
     let own = before_task(&[Message::system(&spec.system)]);
+    let answered = [own.as_slice(), &[Message::assistant("-", Vec::new())]].concat();
+    let in_place = part(&before_task(&answered), &[]).saturating_sub(part(&answered, &[]));
     let core_tools = request.tools.get(..core).unwrap_or(&request.tools);
     let task = context::task_message(spec);
-    let mut before = 0;
+    let mut before = in_place;
     let mut next = |whole: u64| {
         let grown = whole.saturating_sub(before);
         before = whole;
@@ -84,7 +87,7 @@ fn on(wire: Wire, spec: &RunSpec, request: &ModelRequest, core: usize, counter: 
         extra_tools: next(part(&own, &request.tools)),
         project: next(part(&before_task(upto(context::instruction_messages(spec))), &request.tools)),
         history: next(part(&before_task(upto(task)), &request.tools)),
-        task: next(part(upto(task + 1), &request.tools)),
+        task: in_place + next(part(upto(task + 1), &request.tools)),
         steps: next(part(&request.messages, &request.tools)),
     }
 }

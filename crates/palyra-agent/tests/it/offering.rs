@@ -318,6 +318,17 @@ async fn the_context_says_what_each_part_costs_on_each_wire() {
 }
 
 #[tokio::test]
+async fn a_task_of_one_word_is_counted() {
+    let (setup, _) = setup("[[turn]]\ntext = \"hello\"", 100_000);
+    let bench = setup.start().await;
+    let (run, _) = bench.run("hello").await;
+    let seen = bench.engine.context(run.run_id, None).await.unwrap();
+    for cost in &seen.wires {
+        assert!(cost.task > 0 && cost.system > 0, "{cost:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_edit_runs_unasked_and_counts_as_a_change_of_the_run() {
     let script = r#"
 [[turn]]

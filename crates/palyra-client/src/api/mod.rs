@@ -64,7 +64,8 @@ pub use journal::{
 pub use messages::{RouteDisposition, RouteMessageParams, RouteMessageResponse};
 pub use models::{
     ExplainModelsParams, ExplainModelsResponse, ModelChoiceView, ModelKeyView, ModelStepView, ModelTargetView,
-    ModelTroubleView, ModelsStatusResponse,
+    ModelTestView, ModelTroubleView, ModelsStatusResponse, OfferedModelView, OfferedModelsParams,
+    OfferedModelsResponse, TestModelsParams, TestModelsResponse,
 };
 pub use principal::{ActiveRunView, ConsoleLoginParams, ConsoleSessionResponse, PrincipalView, ReconnectResponse};
 pub use recall::{RecallParams, RecallResponse, RecalledView};

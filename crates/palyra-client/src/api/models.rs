@@ -106,6 +106,9 @@ pub struct ModelsStatusResponse {
     /// Why the price file is not in force as it is on the disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices_problem: Option<StableErrorEnvelope>,
+    /// Variables about models that are set in the daemon's environment, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<String>,
     /// Everything that has failed lately: providers, keys, models of a key.
     pub troubles: Vec<ModelTroubleView>,
 }
@@ -131,4 +134,93 @@ pub struct ModelTroubleView {
     /// The newest failure, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
+}
+
+/// Whose models.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OfferedModelsParams {
+    /// The provider, by its name in `models.toml` or as `discover` names it.
+    pub provider: String,
+}
+
+/// What a provider says it offers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OfferedModelsResponse {
+    /// The models.
+    pub models: Vec<OfferedModelView>,
+}
+
+/// One model that a provider offers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OfferedModelView {
+    /// The name to ask for it by.
+    pub id: String,
+    /// A name for people, where the provider has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// How many tokens fit into one call, where the provider says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u32>,
+    /// How long an answer may be, where the provider says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u32>,
+    /// What it can do, such as `tools`; absent if the provider does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Vec<String>>,
+    /// Price of a million tokens of requests in micro-USD, where the provider says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_price: Option<u64>,
+    /// Price of a million tokens of answers in micro-USD, where the provider says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_price: Option<u64>,
+}
+
+/// Which models to test.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TestModelsParams {
+    /// The model as `PROVIDER/MODEL`; all of the default route if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Whether to send every tool there is, instead of those that a run sends first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_tools: bool,
+}
+
+/// What came of a test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TestModelsResponse {
+    /// The provider in use, and why.
+    pub provider: ProviderView,
+    /// One result for each model and key; empty if no language model is in use.
+    pub results: Vec<ModelTestView>,
+}
+
+/// What came of a short conversation with a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelTestView {
+    /// The model's full name, `PROVIDER/MODEL`.
+    pub model: String,
+    /// The name of the key that was used, where there are keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
+    /// How many tokens fit into one call.
+    pub context_tokens: u32,
+    /// How many tools the model was told about.
+    pub tools: u32,
+    /// The tool that it called, if it called one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called: Option<String>,
+    /// What it said last, shortened.
+    pub text: String,
+    /// Tokens of the requests, as the provider counted them.
+    pub input_tokens: u64,
+    /// Tokens of the answers.
+    pub output_tokens: u64,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// Why it failed and what to do, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<StableErrorEnvelope>,
 }

@@ -39,6 +39,10 @@ pub const AUXILIARY_TASK: &str = "/api/v1/auxiliary/{task_id}";
 pub const MODELS: &str = "/api/v1/models";
 /// Which models would be asked.
 pub const MODELS_EXPLAIN: &str = "/api/v1/models/explain";
+/// See [`crate::command::Command::ModelsOffered`].
+pub const MODELS_OFFERED: &str = "/api/v1/models/offered";
+/// See [`crate::command::Command::ModelsTest`].
+pub const MODELS_TEST: &str = "/api/v1/models/test";
 /// What models used and cost.
 pub const USAGE: &str = "/api/v1/usage";
 /// Feeds a run's tape to the machine again and compares.

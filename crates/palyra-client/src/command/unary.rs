@@ -22,15 +22,15 @@ use crate::api::{
     ListCanvasesParams, ListCanvasesResponse, ListDevicesResponse, ListHooksResponse, ListPatternsParams,
     ListPatternsResponse, ListPoliciesResponse, ListPublishersResponse, ListRunsParams, ListRunsResponse,
     ListSessionsParams, ListSessionsResponse, ListSkillsResponse, ListTokensResponse, ListToolsResponse,
-    ModelsStatusResponse, NewSessionParams, PrincipalView, PublisherView, RecallParams, RecallResponse,
-    ReconnectResponse, RemoveAgentResponse, RenameSessionParams, ReplayReport, RequestApprovalParams,
-    ResolveSessionParams, ResolveSessionResponse, ResumeRunParams, ResumeSessionResponse, RevertCompactionResponse,
-    RotateTokenParams, RouteMessageParams, RouteMessageResponse, RunAuxiliaryParams, RunContextParams,
-    RunContextResponse, RunDetail, RunInputParams, RunView, SessionDetail, SessionInputParams, SessionInputResponse,
-    SessionQueueResponse, SessionSettingsView, SessionView, SetAgentParams, SetBindingParams, SetHookParams,
-    SetSessionModeParams, SkillDetail, SkillView, StopDaemonResponse, SubmitCanvasParams, SubmitCanvasResponse,
-    TokenSecretResponse, TokenView, TrustPublisherParams, UndoResponse, UploadSkillParams, UploadSkillResponse,
-    UsageParams, UsageResponse, WithdrawInputParams, paths,
+    ModelsStatusResponse, NewSessionParams, OfferedModelsParams, OfferedModelsResponse, PrincipalView, PublisherView,
+    RecallParams, RecallResponse, ReconnectResponse, RemoveAgentResponse, RenameSessionParams, ReplayReport,
+    RequestApprovalParams, ResolveSessionParams, ResolveSessionResponse, ResumeRunParams, ResumeSessionResponse,
+    RevertCompactionResponse, RotateTokenParams, RouteMessageParams, RouteMessageResponse, RunAuxiliaryParams,
+    RunContextParams, RunContextResponse, RunDetail, RunInputParams, RunView, SessionDetail, SessionInputParams,
+    SessionInputResponse, SessionQueueResponse, SessionSettingsView, SessionView, SetAgentParams, SetBindingParams,
+    SetHookParams, SetSessionModeParams, SkillDetail, SkillView, StopDaemonResponse, SubmitCanvasParams,
+    SubmitCanvasResponse, TestModelsParams, TestModelsResponse, TokenSecretResponse, TokenView, TrustPublisherParams,
+    UndoResponse, UploadSkillParams, UploadSkillResponse, UsageParams, UsageResponse, WithdrawInputParams, paths,
 };
 use crate::api::{AddAttachmentParams, AttachmentParams};
 use crate::api::{ImportStatementParams, ImportStatementResponse, RevokeKeyParams, RevokeKeyResponse};
@@ -81,6 +81,8 @@ catalogue! {
     AuxiliaryGet [AuxiliaryTaskId] NoParams => AuxiliaryTaskView, Read, RunsRead, Get paths::AUXILIARY_TASK;
     ModelsStatus [] NoParams => ModelsStatusResponse, Read, ConfigRead, Get paths::MODELS;
     ModelsExplain [] ExplainModelsParams => ExplainModelsResponse, Read, ConfigRead, Post paths::MODELS_EXPLAIN;
+    ModelsOffered [] OfferedModelsParams => OfferedModelsResponse, Administer, DaemonControl, Post paths::MODELS_OFFERED;
+    ModelsTest [] TestModelsParams => TestModelsResponse, Administer, DaemonControl, Post paths::MODELS_TEST;
     UsageReport [] UsageParams => UsageResponse, Read, RunsRead, Get paths::USAGE;
 
     ApprovalList [] ListApprovalsParams => ListApprovalsResponse, Read, ApprovalsRead, Get paths::APPROVALS;

@@ -20,8 +20,6 @@ pub struct KeySpec {
     pub value_type: ValueType,
     /// Which environment variables set it.
     pub env: EnvNames,
-    /// Whether a change needs a restart of the daemon.
-    pub restart: Restart,
     pub(super) raw_doc: &'static str,
 }
 
@@ -49,6 +47,15 @@ pub enum Restart {
 }
 
 impl KeySpec {
+    /// Whether a change needs a restart of the daemon. Of its configuration it follows the spending limits alone.
+    #[must_use]
+    pub fn restart(&self) -> Restart {
+        match self.name.split_once('.') {
+            Some(("budget", field)) if field != "prices" => Restart::NotNeeded,
+            _ => Restart::Needed,
+        }
+    }
+
     /// What it does, in plain sentences.
     #[must_use]
     pub fn doc(&self) -> &'static str {

@@ -124,7 +124,7 @@ impl LoadedConfig {
             default: key.default(),
             expected: key.value_type.describe(),
             environment_variables: key.env_vars(),
-            restart: key.restart,
+            restart: key.restart(),
             doc: key.doc(),
         }
     }

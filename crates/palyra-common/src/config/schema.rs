@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::key::{EnvNames, KeySpec, Restart};
+use super::key::{EnvNames, KeySpec};
 use super::value::ValueType;
 use crate::{DeploymentProfile, RunMode, SecretRef, runtime_contract_enum};
 
@@ -113,8 +113,6 @@ macro_rules! config_schema {
                 name: concat!(stringify!($section), ".", stringify!($field)),
                 value_type: $value_type,
                 env: $env,
-                // The daemon reads its configuration once, at its start.
-                restart: Restart::Needed,
                 raw_doc: concat!($($doc),+),
             },
         )+)+];

@@ -81,6 +81,10 @@ runtime_contract_enum! {
         ModelsStatus = "models.status",
         /// Say which models would be asked, in which order, and why.
         ModelsExplain = "models.explain",
+        /// Ask a provider which models it offers.
+        ModelsOffered = "models.offered",
+        /// Have a model call a tool and answer, with what a run sends first.
+        ModelsTest = "models.test",
         /// Give a task to a model without tools and wait for it.
         AuxiliaryRun = "auxiliary.run",
         /// List auxiliary tasks.

@@ -34,6 +34,7 @@ pub(super) fn status(app: &App) -> ModelsStatusResponse {
         file: app.models.file().map(|file| file.display().to_string()),
         problem: app.models.problem(),
         prices_problem: app.prices.problem(),
+        variables: app.models.variables(),
         troubles: app.models.troubles().into_iter().map(trouble).collect(),
     }
 }

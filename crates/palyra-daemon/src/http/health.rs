@@ -106,6 +106,7 @@ pub(super) fn components(app: &App) -> Vec<ComponentHealth> {
         app.quic_health.get(),
     ];
     all.extend(app.prices.health());
+    all.extend(app.budgets.health());
     all
 }
 

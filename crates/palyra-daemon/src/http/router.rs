@@ -122,11 +122,17 @@ fn access(path: &str) -> Access {
 }
 
 async fn no_route(uri: Uri) -> ApiError {
-    let message = format!("there is no route `{}`", uri.path());
-    ApiError::new(
-        StableErrorEnvelope::new("route_not_found", ErrorCategory::NotFound, message)
-            .hint("routes begin with `/api/v1/`; a newer client may need a newer daemon"),
-    )
+    let path = uri.path();
+    // Clients of OpenAI show the message alone, so it says what to change.
+    let (message, hint) = if crate::openai::is_route(path) {
+        (
+            format!("there is no route `{path}`: the OpenAI-compatible interface is below `/v1`"),
+            "let the base URL of the client end with `/v1`, such as `http://127.0.0.1:7142/v1`",
+        )
+    } else {
+        (format!("there is no route `{path}`"), "routes begin with `/api/v1/`; a newer client may need a newer daemon")
+    };
+    ApiError::new(StableErrorEnvelope::new("route_not_found", ErrorCategory::NotFound, message).hint(hint))
 }
 
 async fn no_method(method: Method, uri: Uri) -> ApiError {

@@ -1,4 +1,4 @@
-//! What a change of `models.toml` or of the price file was, on the journal.
+//! What a change of `models.toml`, of the price file or of the budgets was, on the journal.
 
 use std::path::Path;
 
@@ -11,6 +11,9 @@ use serde::Serialize;
 pub(super) const MODELS_CHANGED: &str = "models.changed";
 /// Kind of the record of a change of the price file.
 pub(super) const PRICES_CHANGED: &str = "prices.changed";
+
+/// Kind of the record of a change of the budgets in `palyra.toml`.
+pub(super) const BUDGETS_CHANGED: &str = "budgets.changed";
 
 /// What is different between two files. Keys are references, and not even those are told.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -48,7 +51,7 @@ impl Difference {
     }
 }
 
-/// Payload of both records.
+/// Payload of these records.
 #[derive(Debug, Clone, Serialize)]
 struct FileChanged<'a> {
     file: String,

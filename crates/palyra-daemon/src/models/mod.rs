@@ -12,10 +12,12 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use palyra_client::api::ProviderView;
 use palyra_common::config::{ModelConfig, ModelProviderChoice};
-use palyra_common::{ComponentHealth, Environment, HealthStatus, StableErrorEnvelope, ToStableError as _, paths};
+use palyra_common::{
+    ComponentHealth, Environment, ErrorCategory, HealthStatus, StableErrorEnvelope, ToStableError as _, paths,
+};
 use palyra_models::{
-    Accounts, AccountsError, Explanation, GateHealth, HttpProviders, LiveProvider, ModelError, ModelProvider, Needs,
-    Router, SelectOptions, Selection, Wish, select,
+    Account, Accounts, AccountsError, Explanation, GateHealth, HttpProviders, LiveProvider, ModelError, ModelProvider,
+    Needs, Router, RouterOptions, SelectOptions, Selection, Wish, discover, select, set_variables,
 };
 use palyra_secrets::DaemonSecrets;
 
@@ -32,7 +34,16 @@ pub(crate) struct Models {
     state: RwLock<State>,
 }
 
+/// What a provider is tried with.
+pub(crate) struct Probing {
+    pub(crate) accounts: Accounts,
+    pub(crate) options: RouterOptions,
+    /// The provider where there is only one; none where the routes of `models.toml` count.
+    pub(crate) single: Option<Arc<dyn ModelProvider>>,
+}
+
 /// What a choice is made from.
+#[derive(Clone)]
 struct Source {
     config: ModelConfig,
     environment: Environment,
@@ -167,6 +178,40 @@ impl Models {
     pub(crate) fn explain(&self, wish: Wish<'_>, needs: &Needs) -> Result<Option<Explanation>, ModelError> {
         let router = self.state().router.clone();
         router.map(|router| router.explain(wish, needs)).transpose()
+    }
+
+    /// Variables about models that are set in the daemon's environment, by name.
+    pub(crate) fn variables(&self) -> Vec<String> {
+        let environment = self.source.as_ref().map(|source| &source.environment);
+        environment.map(|environment| set_variables(environment, &self.state().accounts)).unwrap_or_default()
+    }
+
+    /// What a provider is tried with, as the next call would have it.
+    pub(crate) async fn probing(&self) -> Result<Probing, StableErrorEnvelope> {
+        let accounts = self.state().accounts.clone();
+        let Some(source) = &self.source else {
+            let options = RouterOptions::new(Arc::new(HttpProviders), Arc::new(Environment::default()));
+            return Ok(Probing { accounts, options, single: Some(self.live.current()) });
+        };
+        let secrets = Arc::new(DaemonSecrets::new(source.environment.clone()));
+        let options = RouterOptions::new(Arc::new(HttpProviders), secrets);
+        if source.routes_count(&accounts) {
+            return Ok(Probing { accounts, options, single: None });
+        }
+        // Chosen anew, so that nothing which failed lately stands in the way. Reading its key may block.
+        let (source, wanted) = (source.clone(), accounts.clone());
+        let selected = tokio::task::spawn_blocking(move || source.select(&wanted)).await;
+        let selected = selected.map_err(|error| {
+            StableErrorEnvelope::new("internal", ErrorCategory::Internal, format!("choosing a model failed: {error}"))
+        })?;
+        Ok(Probing { accounts, options, single: Some(selected?.provider) })
+    }
+
+    /// An account of this name that could be used and that nobody configured.
+    pub(crate) async fn found(&self, name: &str) -> Option<(String, Account)> {
+        let environment = &self.source.as_ref()?.environment;
+        let offers = discover(environment).await;
+        offers.into_iter().find(|offer| offer.name == name).map(|offer| (offer.name, offer.account))
     }
 
     /// Everything that has failed lately.

@@ -1,6 +1,6 @@
-//! `models.toml` and the price file are followed while the daemon runs, as policies are.
+//! `models.toml`, the price file and the budgets of `palyra.toml` are followed while the daemon runs, as policies are.
 //!
-//! Both are looked at once a second, and before each command, so that a command right after an edit acts on what was written. What changed is read, judged
+//! All are looked at once a second, and before each command, so that a command right after an edit acts on what was written. What changed is read, judged
 //! and taken over for the next call; calls under way end as they began. A file that cannot be used is told of once, in the log and on the journal, and in the
 //! daemon's health until it is mended.
 
@@ -13,8 +13,9 @@ use palyra_journal::Journal;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::change::{self, Came, MODELS_CHANGED, PRICES_CHANGED};
+use super::change::{self, BUDGETS_CHANGED, Came, MODELS_CHANGED, PRICES_CHANGED};
 use super::{Models, Reloaded};
+use crate::budgets::{Budgets, BudgetsReloaded};
 use crate::spending::Prices;
 use crate::stamp::Stamp;
 
@@ -25,6 +26,7 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Watched {
     models: Arc<Models>,
     prices: Arc<Prices>,
+    budgets: Arc<Budgets>,
     journal: Journal,
     clock: Arc<dyn Clock>,
     /// The files as they were at the last look. Held while a change is taken over: who looks then waits for it.
@@ -34,6 +36,7 @@ pub(crate) struct Watched {
 struct Seen {
     models: Stamp,
     prices: Stamp,
+    config: Stamp,
 }
 
 /// Follows the files until the daemon ends.
@@ -49,9 +52,14 @@ pub(crate) async fn follow(watched: Arc<Watched>, closing: CancellationToken) {
 
 impl Watched {
     /// Follows the files from when they were first read.
-    pub(crate) fn new(models: Arc<Models>, prices: Arc<Prices>, journal: Journal, clock: Arc<dyn Clock>) -> Self {
-        let seen = Mutex::new(Seen { models: models.read_at(), prices: prices.read_at() });
-        Self { models, prices, journal, clock, seen }
+    pub(crate) fn new(
+        (models, prices, budgets): (Arc<Models>, Arc<Prices>, Arc<Budgets>),
+        journal: Journal,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        // The configuration was read long before, so it is looked at once more.
+        let seen = Seen { models: models.read_at(), prices: prices.read_at(), config: Stamp::of(None) };
+        Self { models, prices, budgets, journal, clock, seen: Mutex::new(seen) }
     }
 
     /// Takes over what has changed since the last look, and is done when it holds.
@@ -66,6 +74,11 @@ impl Watched {
         if now != seen.prices {
             seen.prices = now;
             self.prices_changed().await;
+        }
+        let now = Stamp::of(self.budgets.file());
+        if now != seen.config {
+            seen.config = now;
+            self.config_changed().await;
         }
     }
 
@@ -101,6 +114,23 @@ impl Watched {
                 self.note(PRICES_CHANGED, file, Came::TakenOver { difference: None, reason: None }).await;
             }
             Err(error) => self.refused(PRICES_CHANGED, file, &error).await,
+        }
+    }
+
+    async fn config_changed(&self) {
+        let budgets = Arc::clone(&self.budgets);
+        let reloaded = match tokio::task::spawn_blocking(move || budgets.reload()).await {
+            Ok(reloaded) => reloaded,
+            Err(error) => return tracing::error!(%error, "loading the budgets failed"),
+        };
+        let Some(file) = self.budgets.file() else { return };
+        match reloaded {
+            BudgetsReloaded::Same => {}
+            BudgetsReloaded::TakenOver => {
+                tracing::info!(file = %file.display(), "budgets reloaded");
+                self.note(BUDGETS_CHANGED, file, Came::TakenOver { difference: None, reason: None }).await;
+            }
+            BudgetsReloaded::Refused(error) => self.refused(BUDGETS_CHANGED, file, &error).await,
         }
     }
 

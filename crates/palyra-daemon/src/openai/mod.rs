@@ -114,11 +114,27 @@ fn user_of_models(app: &App, caller: &Caller) -> OpenAiResult<Caller> {
     Ok(caller)
 }
 
+/// First parts of the addresses below the prefix.
+const ROUTES: [&str; 4] = ["models", "chat", "responses", "embeddings"];
+
+/// Whether a path without the prefix is one of this interface.
+pub(crate) fn is_route(path: &str) -> bool {
+    let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    ROUTES.contains(&first)
+}
+
 async fn no_route(uri: Uri) -> OpenAiError {
-    let message = format!("there is no route `{PREFIX}{}`", uri.path());
-    StableErrorEnvelope::new("route_not_found", ErrorCategory::NotFound, message)
-        .hint("there are models, chat/completions, responses and embeddings below `/v1`")
-        .into()
+    let path = uri.path();
+    let message = format!("there is no route `{PREFIX}{path}`");
+    let hint = match path {
+        path if path.starts_with("/v1/") => "the base URL of the client has to end with one `/v1`",
+        "/messages" | "/messages/count_tokens" | "/complete" => {
+            "Anthropic's interface is not offered; use a client of OpenAI's interface with the base URL `http://127.0.0.1:7142/v1`"
+        }
+        "/completions" => "completions of a prompt are not offered; use `/v1/chat/completions` or `/v1/responses`",
+        _ => "there are models, chat/completions, responses and embeddings below `/v1`",
+    };
+    StableErrorEnvelope::new("route_not_found", ErrorCategory::NotFound, message).hint(hint).into()
 }
 
 async fn no_method(method: Method, uri: Uri) -> OpenAiError {

@@ -63,6 +63,8 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
         C::CanvasGet | C::CanvasWatch => LOOK,
         C::CanvasLink | C::CanvasSubmit | C::CanvasClose => CHANGE,
         C::ModelsStatus | C::ModelsExplain => LIST,
+        // They send something to a provider, and its key with it.
+        C::ModelsOffered | C::ModelsTest => ADMINISTER,
         // What is installed belongs to the daemon; everybody may look at it.
         C::SkillList | C::SkillGet | C::PublisherList | C::HookList => LIST,
         // Agents are the operator's, and their words are believed in everybody's runs.
@@ -168,6 +170,7 @@ fn params(command: AcpCommand, things: &Things) -> Value {
         AcpCommand::SessionInputWithdraw => json!({"input_id": "none"}),
         AcpCommand::RunCreate => json!({"prompt": "p", "workspace": things.workspace}),
         AcpCommand::SessionRecall => json!({"query": "anything"}),
+        AcpCommand::ModelsOffered => json!({"provider": "nobody"}),
         AcpCommand::AuxiliaryRun => json!({"kind": "summary", "input": {"text": "Short. And more."}}),
         AcpCommand::RunInput => json!({"text": "more", "mode": "follow_up"}),
         AcpCommand::RunDeliver => json!({"results": [{"call_id": "none", "content": ""}]}),

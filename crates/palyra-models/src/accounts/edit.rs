@@ -6,7 +6,7 @@ use palyra_common::config::replace_file;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, value};
 
 use super::config::{Account, AccountKey, Accounts};
-use super::error::{AccountsError, suggest};
+use super::error::AccountsError;
 use super::name::{ModelName, check_name};
 use super::read::{VERSION, check_url, read_text};
 
@@ -146,8 +146,7 @@ fn known(accounts: &Accounts, name: &str) -> Result<(), AccountsError> {
     if accounts.providers.contains_key(name) {
         return Ok(());
     }
-    let suggestion = suggest(name, accounts.providers.keys().map(String::as_str));
-    Err(AccountsError::UnknownProvider { name: name.to_owned(), suggestion })
+    Err(AccountsError::unknown(name, accounts))
 }
 
 fn argument(given: &str, reason: String) -> AccountsError {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use palyra_common::{ErrorCategory, StableErrorEnvelope, ToStableError};
 use thiserror::Error;
 
+use super::Accounts;
+
 /// `models.toml` cannot be used, or does not have what was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AccountsError {
@@ -63,6 +65,15 @@ pub(crate) fn suggest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>)
     let nearest = known.into_iter().map(|known| (strsim::jaro_winkler(known, &folded), known));
     let nearest = nearest.max_by(|left, right| left.0.total_cmp(&right.0))?;
     (nearest.0 >= 0.75).then(|| nearest.1.to_owned())
+}
+
+impl AccountsError {
+    /// There is no account of this name; one that is named like it is suggested.
+    #[must_use]
+    pub fn unknown(name: &str, accounts: &Accounts) -> Self {
+        let suggestion = suggest(name, accounts.providers.keys().map(String::as_str));
+        Self::UnknownProvider { name: name.to_owned(), suggestion }
+    }
 }
 
 impl ToStableError for AccountsError {

@@ -2,7 +2,7 @@
 
 use palyra_common::{Environment, SecretRef, env_vars};
 
-use super::offer::{Offer, is_loopback};
+use super::offer::Offer;
 use crate::accounts::{Account, AccountKey, ProviderKind};
 
 /// The port Ollama listens on unless told otherwise.
@@ -13,15 +13,21 @@ const WITH_KEYS: [ProviderKind; 4] =
     [ProviderKind::Anthropic, ProviderKind::Openai, ProviderKind::Gemini, ProviderKind::Openrouter];
 
 /// What the environment offers. Nothing is sent anywhere.
-#[must_use]
-pub fn offers_of_environment(environment: &Environment) -> Vec<Offer> {
-    let mut offers: Vec<Offer> = WITH_KEYS.into_iter().filter_map(|kind| with_key(kind, environment)).collect();
-    // One on this machine is asked before it is offered.
-    if let Some(url) = ollama_url(environment).filter(|url| !is_loopback(url)) {
-        let account = Account { base_url: Some(url), ..Account::new(ProviderKind::Ollama) };
-        offers.push(Offer::new("ollama", account, Vec::new(), "OLLAMA_HOST names an Ollama server".to_owned()));
+pub(crate) fn offers_of_environment(environment: &Environment) -> Vec<Offer> {
+    WITH_KEYS.into_iter().filter_map(|kind| with_key(kind, environment)).collect()
+}
+
+/// Where a vendor's own variable says that its server is.
+pub(crate) fn own_url(kind: ProviderKind, environment: &Environment) -> Option<String> {
+    let given = |name: &str| {
+        environment.text(name).map(|url| url.trim().trim_end_matches('/').to_owned()).filter(|url| !url.is_empty())
+    };
+    match kind {
+        ProviderKind::Ollama => ollama_url(environment),
+        ProviderKind::Anthropic => given(env_vars::ANTHROPIC_BASE_URL),
+        ProviderKind::OpenaiCompatible => given(env_vars::OPENAI_BASE_URL),
+        ProviderKind::Openai | ProviderKind::Gemini | ProviderKind::Openrouter => None,
     }
-    offers
 }
 
 /// The first variable that holds a key for this kind.
@@ -35,11 +41,17 @@ fn with_key(kind: ProviderKind, environment: &Environment) -> Option<Offer> {
     let mut account = Account::new(kind);
     let mut why = format!("{} is set", key.to_string().trim_start_matches("env:"));
     let mut name = kind.as_str();
+    if kind == ProviderKind::Anthropic
+        && let Some(url) = own_url(kind, environment)
+    {
+        account.base_url = Some(url);
+        why.push_str(" together with ANTHROPIC_BASE_URL");
+    }
     if kind == ProviderKind::Openai
-        && let Some(url) = environment.text(env_vars::OPENAI_BASE_URL)
+        && let Some(url) = own_url(ProviderKind::OpenaiCompatible, environment)
     {
         // The key belongs to that server and to no other.
-        account = Account { base_url: Some(url.to_owned()), ..Account::new(ProviderKind::OpenaiCompatible) };
+        account = Account { base_url: Some(url), ..Account::new(ProviderKind::OpenaiCompatible) };
         why.push_str(" together with OPENAI_BASE_URL");
         name = ProviderKind::OpenaiCompatible.as_str();
     }
@@ -53,7 +65,7 @@ fn with_key(kind: ProviderKind, environment: &Environment) -> Option<Offer> {
 
 /// Where `OLLAMA_HOST` says that Ollama listens. It is written in many ways: `host`, `host:port`, `:port`, `http://host:port`; an
 /// address to listen on everywhere means this machine to a caller.
-pub(crate) fn ollama_url(environment: &Environment) -> Option<String> {
+fn ollama_url(environment: &Environment) -> Option<String> {
     let given = environment.text(env_vars::OLLAMA_HOST)?.trim().trim_end_matches('/');
     let (scheme, rest) = given.split_once("://").unwrap_or(("http", given));
     let rest = if rest.is_empty() || rest.starts_with(':') { format!("127.0.0.1{rest}") } else { rest.to_owned() };
@@ -124,8 +136,5 @@ mod tests {
         ] {
             assert_eq!(ollama_url(&Environment::from_pairs([("OLLAMA_HOST", given)])).as_deref(), expected, "{given}");
         }
-        let elsewhere = offers_of_environment(&Environment::from_pairs([("OLLAMA_HOST", "gpu.lan")]));
-        assert_eq!(elsewhere.len(), 1, "one elsewhere is offered unasked");
-        assert!(offers_of_environment(&Environment::from_pairs([("OLLAMA_HOST", "127.0.0.1")])).is_empty());
     }
 }

@@ -1,16 +1,17 @@
-//! Model servers on this machine, found by asking the ports they usually have.
+//! Model servers, found by asking the ports they usually have on this machine and the addresses that variables name.
 //!
-//! A probe is one `GET` for the list of models, to the loopback address and nowhere else: no redirect is followed, no proxy is used,
-//! nothing of any conversation is in it. Whatever answers with anything but such a list is no offer.
+//! A probe is one `GET` for the list of models: no redirect is followed, no proxy is used, no key and nothing of any conversation is in it. Only the
+//! loopback address is asked unless a variable names another host. Whatever answers with anything but such a list is no offer; an
+//! address that a variable names is offered all the same, with the word that nothing answers there.
 
 use std::time::Duration;
 
 use futures::future::join_all;
-use palyra_common::Environment;
+use palyra_common::{Environment, env_vars};
 use reqwest::{Client, redirect};
 use serde_json::Value;
 
-use super::environment::ollama_url;
+use super::environment::own_url;
 use super::offer::{Offer, is_loopback};
 use crate::accounts::{Account, ModelName, ProviderKind};
 use crate::wire::install_crypto_provider;
@@ -21,40 +22,91 @@ const PATIENCE: Duration = Duration::from_millis(1500);
 const MAX_LIST: usize = 1 << 20;
 /// Most models of one server that are shown.
 const MAX_MODELS: usize = 100;
+/// The name of Ollama's account.
+const OLLAMA: &str = "ollama";
 
 /// A place where a server may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub(super) struct Place {
     /// A name for the account.
-    pub name: String,
+    name: &'static str,
     /// What it would be, for people.
-    pub what: String,
+    what: &'static str,
     /// What it would speak.
-    pub kind: ProviderKind,
-    /// The base address, which must be of this machine.
-    pub url: String,
+    kind: ProviderKind,
+    /// The base address.
+    url: String,
+    /// The variable that names the address; without one it must be of this machine.
+    variable: Option<&'static str>,
 }
 
-/// The usual places.
-#[must_use]
-pub fn usual_places(environment: &Environment) -> Vec<Place> {
-    let place = |name: &str, what: &str, kind, url: &str| Place {
-        name: name.to_owned(),
-        what: what.to_owned(),
-        kind,
-        url: url.to_owned(),
-    };
-    let ollama = ollama_url(environment).filter(|url| is_loopback(url));
-    let ollama = ollama.as_deref().unwrap_or("http://127.0.0.1:11434");
-    vec![
-        place("ollama", "Ollama", ProviderKind::Ollama, ollama),
-        place("llama_cpp", "a llama.cpp server", ProviderKind::OpenaiCompatible, "http://127.0.0.1:8080/v1"),
-        place("lm_studio", "LM Studio", ProviderKind::OpenaiCompatible, "http://127.0.0.1:1234/v1"),
-    ]
+impl Place {
+    const fn usual(name: &'static str, what: &'static str, kind: ProviderKind, url: String) -> Self {
+        Self { name, what, kind, url, variable: None }
+    }
+
+    fn named(
+        variable: &'static str,
+        name: &'static str,
+        what: &'static str,
+        kind: ProviderKind,
+        environment: &Environment,
+    ) -> Option<Self> {
+        own_url(kind, environment).map(|url| Self { name, what, kind, url, variable: Some(variable) })
+    }
+
+    /// Whether it may be asked. Over TLS nobody is: certificates are checked once the provider is used.
+    fn may_be_asked(&self) -> bool {
+        is_loopback(&self.url) || (self.variable.is_some() && self.url.starts_with("http://"))
+    }
 }
 
-/// Asks these places, all at once, and offers those that have a list of models.
-pub async fn offers_of_places(places: &[Place]) -> Vec<Offer> {
+/// The usual places, after those that variables name.
+pub(super) fn usual_places(environment: &Environment) -> Vec<Place> {
+    const COMPATIBLE: ProviderKind = ProviderKind::OpenaiCompatible;
+    let named = [
+        Place::named(
+            env_vars::OPENAI_BASE_URL,
+            COMPATIBLE.as_str(),
+            "an OpenAI-compatible server",
+            COMPATIBLE,
+            environment,
+        ),
+        Place::named(
+            env_vars::ANTHROPIC_BASE_URL,
+            ProviderKind::Anthropic.as_str(),
+            "an Anthropic-compatible server",
+            ProviderKind::Anthropic,
+            environment,
+        ),
+        Place::named(env_vars::OLLAMA_HOST, OLLAMA, "Ollama", ProviderKind::Ollama, environment),
+    ];
+    let at = |port: u16| format!("http://127.0.0.1:{port}/v1");
+    let usual = [
+        Place::usual(OLLAMA, "Ollama", ProviderKind::Ollama, "http://127.0.0.1:11434".to_owned()),
+        Place::usual("llama_cpp", "a llama.cpp server", COMPATIBLE, at(8080)),
+        Place::usual("lm_studio", "LM Studio", COMPATIBLE, at(1234)),
+        Place::usual("vllm", "vLLM", COMPATIBLE, at(8000)),
+    ];
+    let mut places: Vec<Place> = named.into_iter().flatten().collect();
+    for place in usual {
+        let same = |known: &Place| known.name == place.name || origin(&known.url) == origin(&place.url);
+        if !places.iter().any(same) {
+            places.push(place);
+        }
+    }
+    places
+}
+
+/// Host and port of an address, with one name for this machine.
+fn origin(url: &str) -> Option<(String, u16)> {
+    let parsed = url.parse::<reqwest::Url>().ok()?;
+    let host = if is_loopback(url) { "127.0.0.1".to_owned() } else { parsed.host_str()?.to_owned() };
+    Some((host, parsed.port_or_known_default()?))
+}
+
+/// Asks these places, all at once, and offers those that have a list of models or that a variable names.
+pub(super) async fn offers_of_places(places: &[Place]) -> Vec<Offer> {
     install_crypto_provider();
     let client = Client::builder()
         .no_proxy()
@@ -64,30 +116,51 @@ pub async fn offers_of_places(places: &[Place]) -> Vec<Offer> {
         .tls_certs_only([])
         .build();
     let Ok(client) = client else { return Vec::new() };
-    let asked = places.iter().filter(|place| is_loopback(&place.url)).map(|place| ask(&client, place));
-    join_all(asked).await.into_iter().flatten().collect()
+    let offers = join_all(places.iter().map(|place| offer(&client, place))).await;
+    offers.into_iter().flatten().collect()
 }
 
-async fn ask(client: &Client, place: &Place) -> Option<Offer> {
+async fn offer(client: &Client, place: &Place) -> Option<Offer> {
     let base = place.url.trim_end_matches('/');
-    let models = match place.kind {
-        ProviderKind::Ollama => names(&get(client, &format!("{base}/api/tags")).await?, "models", "name")?,
-        _ => names(&get(client, &format!("{base}/models")).await?, "data", "id")?,
-    };
+    let asked = if place.may_be_asked() { ask(client, place, base).await } else { None };
+    // Nobody named a usual port, so one where nothing answers says nothing.
+    if asked.is_none() && place.variable.is_none() {
+        return None;
+    }
     let is_usual = place.kind.usual_url() == Some(base);
     let base_url = (!is_usual).then(|| base.to_owned());
-    let context_tokens = match place.kind {
-        ProviderKind::OpenaiCompatible => window(client, base).await,
-        _ => None,
+    let (models, context_tokens, found) = match asked {
+        Some((models, context_tokens)) => {
+            let count = match models.len() {
+                0 => "without any model yet".to_owned(),
+                1 => "with one model".to_owned(),
+                count => format!("with {count} models"),
+            };
+            (models, context_tokens, format!("{} answers at {base}, {count}", place.what))
+        }
+        None if place.may_be_asked() => (Vec::new(), None, format!("nothing answers at {base} with a list of models")),
+        None => (Vec::new(), None, format!("{base} was not asked")),
+    };
+    let why = match place.variable {
+        Some(variable) => format!("{variable} is set: {found}"),
+        None => found,
     };
     let account = Account { base_url, context_tokens, ..Account::new(place.kind) };
-    let count = match models.len() {
-        0 => "without any model yet".to_owned(),
-        1 => "with one model".to_owned(),
-        count => format!("with {count} models"),
+    Some(Offer::new(place.name, account, models, why))
+}
+
+/// The models that a place has, and its window where it tells; none if it has no list.
+async fn ask(client: &Client, place: &Place, base: &str) -> Option<(Vec<String>, Option<u32>)> {
+    let models = match place.kind {
+        ProviderKind::Ollama => names(&get(client, &format!("{base}/api/tags")).await?, "models", "name")?,
+        ProviderKind::Anthropic => names(&get(client, &format!("{base}/v1/models")).await?, "data", "id")?,
+        _ => names(&get(client, &format!("{base}/models")).await?, "data", "id")?,
     };
-    let why = format!("{} answers at {base}, {count}", place.what);
-    Some(Offer::new(&place.name, account, models, why))
+    let window = match place.kind {
+        ProviderKind::OpenaiCompatible | ProviderKind::Anthropic => window(client, base).await,
+        _ => None,
+    };
+    Some((models, window))
 }
 
 /// The window that a llama.cpp server was started with; others do not say.
@@ -127,7 +200,7 @@ mod tests {
     use crate::testing::ModelServer;
 
     fn at(kind: ProviderKind, url: String) -> Place {
-        Place { name: "here".to_owned(), what: "a server".to_owned(), kind, url }
+        Place::usual("here", "a server", kind, url)
     }
 
     #[tokio::test]
@@ -150,12 +223,51 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_this_machine_is_asked() {
+    async fn only_this_machine_is_asked_unless_a_variable_names_a_host() {
         // A documentation address: a connection to it would not be refused but wait, and then this test would be slow.
         let place = at(ProviderKind::OpenaiCompatible, "http://192.0.2.1/v1".to_owned());
         assert!(offers_of_places(&[place]).await.is_empty());
-        let environment = Environment::from_pairs([("OLLAMA_HOST", "gpu.lan")]);
-        assert!(usual_places(&environment).iter().all(|place| is_loopback(&place.url)));
+        let nothing: [(&str, &str); 0] = [];
+        assert!(usual_places(&Environment::from_pairs(nothing)).iter().all(|place| is_loopback(&place.url)));
+        let secure = Environment::from_pairs([("OPENAI_BASE_URL", "https://gpu.example/v1")]);
+        let named = usual_places(&secure).into_iter().find(|place| place.variable.is_some()).unwrap();
+        assert!(!named.may_be_asked());
+        let [offer] = offers_of_places(&[named]).await.try_into().unwrap();
+        assert_eq!(offer.why, "OPENAI_BASE_URL is set: https://gpu.example/v1 was not asked");
+    }
+
+    #[tokio::test]
+    async fn servers_that_variables_name_are_asked_without_the_key_and_only_once() {
+        let server = ModelServer::start(Vec::new()).unwrap();
+        server.offer_models(&["qwen3:8b"]);
+        let base = server.base_url();
+        let root = base.trim_end_matches("/v1").to_owned();
+        let environment = Environment::from_pairs([
+            ("OPENAI_BASE_URL", base.as_str()),
+            ("OPENAI_API_KEY", "hunter2"),
+            ("ANTHROPIC_BASE_URL", root.as_str()),
+        ]);
+        let offers = crate::detect::discover(&environment).await;
+        let of = |name: &str| offers.iter().find(|offer| offer.name == name).unwrap();
+        let compatible = of("openai_compatible");
+        assert_eq!(compatible.command(), "palyra models set-default openai_compatible/qwen3:8b");
+        assert_eq!(compatible.account.keys.len(), 1);
+        assert!(compatible.why.starts_with("OPENAI_API_KEY is set together with OPENAI_BASE_URL; "), "{compatible:?}");
+        let anthropic = of("anthropic");
+        assert_eq!(anthropic.account.base_url.as_deref(), Some(root.as_str()));
+        assert_eq!(anthropic.models, ["qwen3:8b"]);
+        assert!(server.requests().iter().all(|request| !format!("{:?}", request.headers).contains("hunter2")));
+    }
+
+    #[test]
+    fn the_ports_of_the_usual_servers_are_asked_once_each() {
+        let nothing: [(&str, &str); 0] = [];
+        let ports = |environment: &Environment| -> Vec<u16> {
+            usual_places(environment).iter().filter_map(|place| origin(&place.url)).map(|(_, port)| port).collect()
+        };
+        assert_eq!(ports(&Environment::from_pairs(nothing)), [11434, 8080, 1234, 8000]);
+        let named = Environment::from_pairs([("OPENAI_BASE_URL", "http://localhost:8080/v1/"), ("OLLAMA_HOST", ":9")]);
+        assert_eq!(ports(&named), [8080, 9, 1234, 8000]);
     }
 
     #[test]

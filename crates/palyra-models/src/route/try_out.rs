@@ -1,7 +1,7 @@
 //! A short conversation with one tool call, to see whether a model works as runs use it.
 //!
-//! The whole tool list is sent, as every run does: a server that cannot use one schema refuses every run. A model has to call a tool, gets a
-//! result and answers. When the server refuses and does not say over which tool, the tool is found by asking again with halves of the list.
+//! Whoever asks says what is sent: the instructions and tools that a run begins with, or every tool there is. A model has to call a tool, gets
+//! a result and answers. When the server refuses and does not say over which tool, the tool is found by asking again with halves of the list.
 
 use std::time::{Duration, Instant};
 
@@ -11,22 +11,37 @@ use serde::Serialize;
 
 use super::policy::RoutePolicy;
 use super::router::{Router, RouterOptions};
-use crate::accounts::{Account, AccountKey, Accounts, AccountsError, ModelName, suggest};
+use crate::accounts::{Account, AccountKey, Accounts, AccountsError, ModelName};
 use crate::assembler::{AssembledTurn, TurnAssembler};
 use crate::attempt::{Answering, Attempt};
-use crate::default_tools::default_tools;
 use crate::error::{ModelError, ModelErrorClass};
 use crate::event::{ModelEvent, Usage};
 use crate::message::{Message, ToolSpec};
-use crate::provider::ModelProvider;
+use crate::provider::{ModelProvider, ProviderInfo};
 use crate::request::{ModelRequest, Purpose, ToolChoice};
 
-/// What is asked. It says nothing about anybody.
-const QUESTION: &str = "What time is it? Call the tool palyra.time.now and then answer in one short sentence.";
+/// What is asked. It says nothing about anybody, and the tool is one that every run has.
+const QUESTION: &str = "Which files are there? Call the tool palyra.fs.list and then answer in one short sentence.";
 /// What the tool is said to have given.
-const RESULT: &str = "2026-01-01T12:00:00Z";
+const RESULT: &str = r#"{"entries":[{"name":"notes.md","kind":"file","size":120}]}"#;
+/// The agent of runs that name no other.
+const MAIN_AGENT: &str = "main";
 /// Room for a call, and for models that think before it.
 const ROOM: u32 = 512;
+
+/// What a model is sent along with the question.
+#[derive(Debug, Clone, Default)]
+pub struct ProbePrompt {
+    /// Instructions to the model.
+    pub system: Option<String>,
+    /// The tools that it is told about.
+    pub tools: Vec<ToolSpec>,
+    /// Why nothing is sent, if it does not fit into the model's window.
+    pub too_long: Option<StableErrorEnvelope>,
+}
+
+/// Chooses what a model is sent, once it is known how much it can read.
+pub type PromptChoice<'a> = &'a (dyn Fn(&ProviderInfo) -> ProbePrompt + Send + Sync);
 
 /// What came of a short conversation.
 #[derive(Debug, Clone, Serialize)]
@@ -43,6 +58,8 @@ pub struct TryOut {
     pub attempts: Vec<Attempt>,
     /// How many tools it was told of.
     pub tools: usize,
+    /// How many tokens it can read, as the server or the configuration says.
+    pub context_tokens: u32,
     /// The tool that it called, if it called one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub called: Option<String>,
@@ -52,26 +69,28 @@ pub struct TryOut {
 }
 
 /// Has a model call a tool and answer. A failure is part of the result.
-pub async fn try_out(provider: &dyn ModelProvider, model: &str, limit: Duration) -> TryOut {
+pub async fn try_out(provider: &dyn ModelProvider, model: &str, prompt: PromptChoice<'_>, limit: Duration) -> TryOut {
     let began = Instant::now();
-    let tools = default_tools();
+    let wanted = Some(model).filter(|model| !model.is_empty());
+    // What is refused before a run begins is refused here.
+    let (info, unknown) = match provider.resolve(MAIN_AGENT, wanted).await {
+        Ok(info) => (info, None),
+        Err(unknown) => (provider.describe_for(MAIN_AGENT, wanted), Some(unknown.to_stable())),
+    };
+    let ProbePrompt { system, tools, too_long } = prompt(&info);
     let mut probe = Probe {
         provider,
         model,
+        system,
         answering: None,
         attempts: Vec::new(),
         usage: Usage::default(),
         called: None,
         text: String::new(),
     };
-    let asked = probe.converse(&tools);
-    let outcome = tokio::time::timeout(limit, asked).await.unwrap_or_else(|_| {
-        let message = format!("no answer within {} s", limit.as_secs());
-        Err(ModelError::new(ModelErrorClass::Timeout, message))
-    });
-    let error = match outcome {
-        Err(error) => Some(tokio::time::timeout(limit, probe.blamed(&tools, error.clone())).await.unwrap_or(error)),
-        Ok(()) => None,
+    let error = match unknown.or(too_long) {
+        Some(error) => Some(error),
+        None => probe.outcome(&tools, limit).await.err().map(|error| error.to_stable()),
     };
     TryOut {
         answering: probe.answering,
@@ -80,8 +99,9 @@ pub async fn try_out(provider: &dyn ModelProvider, model: &str, limit: Duration)
         duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         attempts: probe.attempts,
         tools: tools.len(),
+        context_tokens: info.context_tokens,
         called: probe.called,
-        error: error.map(|error| error.to_stable()),
+        error,
     }
 }
 
@@ -89,6 +109,7 @@ pub async fn try_out(provider: &dyn ModelProvider, model: &str, limit: Duration)
 struct Probe<'a> {
     provider: &'a dyn ModelProvider,
     model: &'a str,
+    system: Option<String>,
     answering: Option<Answering>,
     attempts: Vec<Attempt>,
     usage: Usage,
@@ -97,9 +118,22 @@ struct Probe<'a> {
 }
 
 impl Probe<'_> {
+    /// The conversation within its time, with the tool that a refusal is over.
+    async fn outcome(&mut self, tools: &[ToolSpec], limit: Duration) -> Result<(), ModelError> {
+        let asked = tokio::time::timeout(limit, self.converse(tools)).await.unwrap_or_else(|_| {
+            let message = format!("no answer within {} s", limit.as_secs());
+            Err(ModelError::new(ModelErrorClass::Timeout, message))
+        });
+        match asked {
+            Ok(()) => Ok(()),
+            Err(error) => Err(tokio::time::timeout(limit, self.blamed(tools, error.clone())).await.unwrap_or(error)),
+        }
+    }
+
     /// A question with tools, a call, its result, an answer.
     async fn converse(&mut self, tools: &[ToolSpec]) -> Result<(), ModelError> {
-        let mut messages = vec![Message::user(QUESTION)];
+        let mut messages: Vec<Message> = self.system.iter().map(Message::system).collect();
+        messages.push(Message::user(QUESTION));
         let first = self.ask(messages.clone(), tools, ToolChoice::Required, ROOM).await?;
         let calls = first.tool_calls.clone();
         let Some(call) = calls.first() else {
@@ -189,24 +223,25 @@ pub async fn try_account(
     accounts: &Accounts,
     name: &ModelName,
     options: &RouterOptions,
+    prompt: PromptChoice<'_>,
     limit: Duration,
 ) -> Result<Vec<TryOut>, AccountsError> {
-    let account = accounts.providers.get(&name.provider).ok_or_else(|| AccountsError::UnknownProvider {
-        name: name.provider.clone(),
-        suggestion: suggest(&name.provider, accounts.providers.keys().map(String::as_str)),
-    })?;
+    let account =
+        accounts.providers.get(&name.provider).ok_or_else(|| AccountsError::unknown(&name.provider, accounts))?;
     let keys: Vec<Vec<AccountKey>> = match account.keys.as_slice() {
         [] => vec![Vec::new()],
         keys => keys.iter().map(|key| vec![key.clone()]).collect(),
     };
+    let configured = accounts.routes.lists().any(|(_, list)| list.contains(name));
     let mut results = Vec::new();
     for keys in keys {
         let account = Account { keys, ..account.clone() };
         let policy = RoutePolicy { most_tries: 1, ..RoutePolicy::default() };
         let options = RouterOptions { policy, ..options.clone() };
-        let model = Some(name.model.clone());
+        // A model that nobody configured is looked up in the provider's list, as for a run that asks for it by name.
+        let (model, asked) = if configured { (Some(name.model.clone()), "") } else { (None, name.model.as_str()) };
         let router = Router::single(&name.provider, account, model, None, options);
-        results.push(try_out(&router, "", limit).await);
+        results.push(try_out(&router, asked, prompt, limit).await);
     }
     Ok(results)
 }

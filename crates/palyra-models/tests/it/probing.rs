@@ -7,7 +7,8 @@ use std::time::Duration;
 use palyra_common::{Environment, ToStableError as _};
 use palyra_models::testing::{ModelServer, Reply};
 use palyra_models::{
-    Accounts, HttpProviders, ModelName, ModelProvider as _, Router, RouterOptions, default_tools, try_account,
+    Accounts, HttpProviders, ModelName, ModelProvider as _, ProbePrompt, ProviderInfo, Router, RouterOptions,
+    default_tools, try_account,
 };
 use serde_json::json;
 
@@ -24,6 +25,10 @@ fn options() -> RouterOptions {
     RouterOptions::new(Arc::new(HttpProviders), Arc::new(Environment::from_pairs(nothing)))
 }
 
+fn every_tool(_: &ProviderInfo) -> ProbePrompt {
+    ProbePrompt { tools: default_tools(), ..ProbePrompt::default() }
+}
+
 /// The server says nothing that helps, so the list is halved until one tool is left: the first, of which every first half has it.
 #[tokio::test]
 async fn a_refused_schema_is_found_by_halves_where_the_server_says_nothing() {
@@ -34,7 +39,7 @@ async fn a_refused_schema_is_found_by_halves_where_the_server_says_nothing() {
     replies.extend((0..=halvings).map(|_| refused()));
     let server = ModelServer::start(replies).unwrap();
     let name = ModelName::new("work", "large");
-    let [tried] = try_account(&accounts(&server, ""), &name, &options(), Duration::from_secs(60))
+    let [tried] = try_account(&accounts(&server, ""), &name, &options(), &every_tool, Duration::from_secs(60))
         .await
         .unwrap()
         .try_into()

@@ -34,7 +34,7 @@ const MOST_COUNTERS: usize = 32;
 #[derive(Debug, Default)]
 pub struct Spending {
     prices: RwLock<Arc<PriceTable>>,
-    limits: Limits,
+    limits: RwLock<Arc<Limits>>,
     ledger: Ledger,
     granted: Mutex<HashMap<RunId, MicroUsd>>,
     counters: Mutex<HashMap<String, Arc<TokenCounter>>>,
@@ -70,7 +70,7 @@ impl Spending {
     /// These prices and limits, with empty books.
     #[must_use]
     pub fn new(prices: PriceTable, limits: Limits) -> Self {
-        Self { prices: RwLock::new(Arc::new(prices)), limits, ..Self::default() }
+        Self { prices: RwLock::new(Arc::new(prices)), limits: RwLock::new(Arc::new(limits)), ..Self::default() }
     }
 
     /// The prices in force.
@@ -86,8 +86,13 @@ impl Spending {
 
     /// The limits in force.
     #[must_use]
-    pub fn limits(&self) -> &Limits {
-        &self.limits
+    pub fn limits(&self) -> Arc<Limits> {
+        Arc::clone(&self.limits.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Other limits from now on: for reservations that are not made yet.
+    pub fn replace_limits(&self, limits: Limits) {
+        *self.limits.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(limits);
     }
 
     /// The books.
@@ -124,7 +129,7 @@ impl Spending {
     }
 
     fn is_limited(&self) -> bool {
-        self.limits.iter().any(|limit| limit.soft.is_some() || limit.hard.is_some())
+        self.limits().iter().any(|limit| limit.soft.is_some() || limit.hard.is_some())
     }
 }
 
@@ -180,7 +185,7 @@ async fn reserve(options: &EngineOptions, payer: &Payer, request: &ModelRequest)
     let mut changes = spending.ledger.changes();
     let (charge, reservation) = loop {
         let charge = charge(options.clock.now());
-        match spending.ledger.reserve(&charge, &spending.limits, spending.granted(payer.run_id)) {
+        match spending.ledger.reserve(&charge, &spending.limits(), spending.granted(payer.run_id)) {
             Ok(reservation) => break (charge, reservation),
             Err(exceeded) if exceeded.may_pass_when_others_settle() => {
                 if changes.changed().await.is_err() {

@@ -84,7 +84,7 @@ fn report(edit: &palyra_common::config::ConfigEdit, context: &Context) -> Result
     if let Some(variable) = &edit.overridden_by {
         console.remark(&format!("note: the environment variable {variable} still overrides it"));
     }
-    let restart = palyra_common::config::find_key(edit.key).map(|key| key.restart);
+    let restart = palyra_common::config::find_key(edit.key).map(palyra_common::config::KeySpec::restart);
     if restart == Some(palyra_common::config::Restart::Needed) {
         console.remark("note: takes effect when the daemon restarts; stop it with `palyra daemon stop`");
     }

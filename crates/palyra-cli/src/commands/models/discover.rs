@@ -4,9 +4,9 @@ use palyra_common::ExitCode;
 use palyra_models::Offer;
 use serde_json::json;
 
+use crate::console::one_line;
 use crate::context::Context;
 use crate::error::CliError;
-use crate::render::text::shortened;
 
 /// So many models of one server are named.
 const SHOWN_MODELS: usize = 5;
@@ -35,8 +35,7 @@ pub(super) async fn execute(context: &Context) -> Result<ExitCode, CliError> {
         let known = if used(offer) { " (already in models.toml)" } else { "" };
         console.line(&format!("{}: {}{known}", offer.name, offer.why))?;
         if !offer.models.is_empty() {
-            let mut names: Vec<String> =
-                offer.models.iter().take(SHOWN_MODELS).map(|name| shortened(name, 60)).collect();
+            let mut names: Vec<String> = offer.models.iter().take(SHOWN_MODELS).map(|name| one_line(name)).collect();
             if offer.models.len() > SHOWN_MODELS {
                 names.push(format!("{} more", offer.models.len() - SHOWN_MODELS));
             }
@@ -45,6 +44,6 @@ pub(super) async fn execute(context: &Context) -> Result<ExitCode, CliError> {
         console.line(&format!("  {}", offer.sends))?;
         console.line(&format!("  to use it: {}", offer.command()))?;
     }
-    console.remark("note: nothing was sent but a request for the list of models, to servers on this machine");
+    console.remark("note: servers were asked for their lists of models, without a key; nothing else was sent");
     Ok(ExitCode::Ok)
 }

@@ -11,11 +11,11 @@ use palyra_models::{
 };
 use serde_json::json;
 
+use crate::console::one_line;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::numbers;
 use crate::render::table;
-use crate::render::text::shortened;
 
 /// Standing of a model that cannot do what is needed.
 const UNABLE: &str = "unable";
@@ -55,6 +55,9 @@ pub(super) async fn execute(arguments: &ExplainArguments, context: &Context) -> 
     // The daemon knows which models are cooling down; the files alone do not.
     let explained: Option<ExplainModelsResponse> = super::of_daemon(context, &Command::ModelsExplain(params)).await?;
     let console = &context.console;
+    if explained.is_some() {
+        super::remark_environment(context).await?;
+    }
     let (provider, choice) = match explained {
         Some(explained) if !console.is_text() => {
             console.document(&explained)?;
@@ -150,7 +153,7 @@ impl Shown {
             place += u32::from(step.is_asked);
             let asked = if step.is_asked { place.to_string() } else { "-".to_owned() };
             let keys = if step.keys.is_empty() { "-".to_owned() } else { step.keys.join(" ") };
-            [asked, step.model.clone(), keys, shortened(&step.destination, 60), shortened(&step.remark, 200)]
+            [asked, step.model.clone(), keys, one_line(&step.destination), one_line(&step.remark)]
         };
         let rows: Vec<[String; 5]> = self.steps.iter().map(row).collect();
         let mut lines = vec![format!("{}, because {}:", self.route, self.reason)];

@@ -1,20 +1,20 @@
 //! `palyra models list [PROVIDER]`.
 
-use std::sync::Arc;
-
 use clap::Args;
-use palyra_client::api::{ModelTroubleView, ModelsStatusResponse};
+use palyra_client::api::{
+    ModelTroubleView, ModelsStatusResponse, OfferedModelView, OfferedModelsParams, OfferedModelsResponse, ProviderView,
+};
 use palyra_client::command::{Command, NoParams};
 use palyra_common::ExitCode;
-use palyra_models::{
-    Account, HttpProviders, ModelEntry, ModelProvider as _, Router, RouterOptions, Target, listed, select,
-};
+use palyra_models::{Target, listed, select};
 use serde_json::json;
 
+use crate::console::one_line;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::launcher;
 use crate::render::table;
-use crate::render::text::{instant, shortened};
+use crate::render::text::instant;
 
 /// Whose models.
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ pub(super) async fn execute(arguments: &ListArguments, context: &Context) -> Res
         let status = super::of_daemon(context, &Command::ModelsStatus(NoParams {})).await?;
         return routed(status.as_ref(), context);
     };
-    offered(provider, &super::Files::read(context)?, context).await
+    offered(provider, context).await
 }
 
 /// What the routes name.
@@ -37,6 +37,9 @@ fn routed(status: Option<&ModelsStatusResponse>, context: &Context) -> Result<Ex
     let console = &context.console;
     for problem in status.iter().flat_map(|status| status.problem.iter().chain(&status.prices_problem)) {
         console.remark(&format!("note: the daemon still uses the previous version of the file: {}", problem.message));
+    }
+    if let Some(difference) = status.and_then(|status| super::environment_difference(context, status)) {
+        console.remark(&difference);
     }
     let files = super::Files::read(context)?;
     let models = listed(&files.accounts);
@@ -48,11 +51,17 @@ fn routed(status: Option<&ModelsStatusResponse>, context: &Context) -> Result<Ex
     }
     if models.is_empty() || !files.routes_count() {
         // What answers now, whatever that is. Nothing is sent by asking.
-        match select(&files.options(context)) {
-            Ok(selection) => {
+        let in_use = match status {
+            Some(status) => Ok(status.provider.clone()),
+            None => select(&files.options(context)).map(|selection| {
                 let info = selection.provider.describe();
-                let name = if info.model.is_empty() { info.name } else { info.model };
-                console.line(&format!("in use: {name}: {}", selection.reason))?;
+                ProviderView { name: info.name, model: info.model, reason: selection.reason }
+            }),
+        };
+        match in_use {
+            Ok(ProviderView { name, model, reason }) => {
+                let name = if model.is_empty() { name } else { model };
+                console.line(&format!("in use: {name}: {reason}"))?;
             }
             Err(error) => console.remark(&format!("note: the configured provider cannot be used: {error}")),
         }
@@ -75,8 +84,8 @@ fn routed(status: Option<&ModelsStatusResponse>, context: &Context) -> Result<Ex
                 one.routes.join(", "),
                 one.target.context_tokens.to_string(),
                 can.join(" "),
-                shortened(&one.target.destination, 60),
-                shortened(&state(&one.target, status), 120),
+                one_line(&one.target.destination),
+                one_line(&state(&one.target, status)),
             ]
         })
         .collect();
@@ -112,18 +121,16 @@ fn state(target: &Target, status: Option<&ModelsStatusResponse>) -> String {
     if troubles.is_empty() { "ready".to_owned() } else { troubles.join("; ") }
 }
 
-/// What a provider says it has.
-async fn offered(name: &str, files: &super::Files, context: &Context) -> Result<ExitCode, CliError> {
-    let account = match files.accounts.providers.get(name) {
-        Some(account) => account.clone(),
-        None => offer(name, context).await?,
-    };
-    let options = RouterOptions::new(Arc::new(HttpProviders), Arc::new(context.environment.clone()));
-    context.console.progress(&format!("asking {name}…"));
-    let models = Router::single(name, account, None, None, options).models().await;
-    context.console.wipe_progress();
-    let models = models?;
+/// What a provider says it has, as the daemon finds it with its own keys.
+async fn offered(name: &str, context: &Context) -> Result<ExitCode, CliError> {
     let console = &context.console;
+    let client = launcher::connect(context).await?;
+    console.progress(&format!("asking {name}…"));
+    let params = OfferedModelsParams { provider: name.to_owned() };
+    let asked: Result<OfferedModelsResponse, _> = client.execute(&Command::ModelsOffered(params)).await;
+    console.wipe_progress();
+    super::remark_environment(context).await?;
+    let OfferedModelsResponse { models } = asked?;
     if !console.is_text() {
         console.list(&models, &models)?;
         return Ok(ExitCode::Ok);
@@ -132,23 +139,33 @@ async fn offered(name: &str, files: &super::Files, context: &Context) -> Result<
         console.line(&format!("{name} lists no models"))?;
         return Ok(ExitCode::Ok);
     }
-    let rows: Vec<[String; 3]> = models.iter().map(|entry| row(name, entry)).collect();
-    let lines = table::lines(["MODEL", "WINDOW", "CAN"], &rows);
-    lines.iter().try_for_each(|line| console.line(line))?;
+    table_of(name, &models).iter().try_for_each(|line| console.line(line))?;
     Ok(ExitCode::Ok)
 }
 
-fn row(name: &str, entry: &ModelEntry) -> [String; 3] {
-    let can = entry.capabilities.iter().flatten().map(|capability| capability.as_str()).collect::<Vec<_>>().join(" ");
-    let window = entry.context_tokens.map(|tokens| tokens.to_string()).unwrap_or_default();
-    [shortened(&format!("{name}/{}", entry.id), 100), window, can]
-}
-
-/// The account that an offer would make. To ask for its list is to send it its own key and nothing else, and it was named just now.
-async fn offer(name: &str, context: &Context) -> Result<Account, CliError> {
-    let offers = super::offers(context).await;
-    let found = offers.into_iter().find(|offer| offer.name == name);
-    found
-        .map(|offer| offer.account)
-        .ok_or_else(|| palyra_models::AccountsError::UnknownProvider { name: name.to_owned(), suggestion: None }.into())
+/// The models with what the provider says about them; a column that it says nothing about is left out.
+fn table_of(provider: &str, models: &[OfferedModelView]) -> Vec<String> {
+    let name = |model: &OfferedModelView| one_line(&format!("{provider}/{}", model.id));
+    let window = |model: &OfferedModelView| model.context_tokens.map(|tokens| tokens.to_string()).unwrap_or_default();
+    let can = |model: &OfferedModelView| one_line(&model.capabilities.as_deref().unwrap_or_default().join(" "));
+    let has_window = models.iter().any(|model| model.context_tokens.is_some());
+    let has_can = models.iter().any(|model| !can(model).is_empty());
+    match (has_window, has_can) {
+        (true, true) => {
+            let rows: Vec<[String; 3]> = models.iter().map(|one| [name(one), window(one), can(one)]).collect();
+            table::lines(["MODEL", "WINDOW", "CAN"], &rows)
+        }
+        (true, false) => {
+            let rows: Vec<[String; 2]> = models.iter().map(|one| [name(one), window(one)]).collect();
+            table::lines(["MODEL", "WINDOW"], &rows)
+        }
+        (false, true) => {
+            let rows: Vec<[String; 2]> = models.iter().map(|one| [name(one), can(one)]).collect();
+            table::lines(["MODEL", "CAN"], &rows)
+        }
+        (false, false) => {
+            let rows: Vec<[String; 1]> = models.iter().map(|one| [name(one)]).collect();
+            table::lines(["MODEL"], &rows)
+        }
+    }
 }

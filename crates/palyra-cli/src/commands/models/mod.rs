@@ -1,5 +1,7 @@
-//! `palyra models …`: which models are asked, with which keys, in which order. Works on the files and on direct connections, with or
-//! without a daemon; where one runs, it says which models are cooling down. Keys behind `exec:` are read by the daemon alone.
+//! `palyra models …`: which models are asked, with which keys, in which order.
+//!
+//! The daemon makes the calls, so what is said here is what it says, in its own environment; where this program's environment has a variable that
+//! the daemon lacks, that is pointed out. Without a daemon the files and this environment are what a daemon that starts now would have.
 
 mod discover;
 mod explain;
@@ -11,12 +13,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Subcommand;
-use palyra_client::command::Command;
+use palyra_client::api::ModelsStatusResponse;
+use palyra_client::command::{Command, NoParams};
 use palyra_common::config::{self, ModelConfig, ModelProviderChoice};
 use palyra_common::{ExitCode, paths};
-use palyra_models::{
-    Accounts, HttpProviders, Offer, SelectOptions, offers_of_environment, offers_of_places, usual_places,
-};
+use palyra_models::{Accounts, HttpProviders, Offer, SelectOptions, select, set_variables};
 
 use serde::de::DeserializeOwned;
 
@@ -38,13 +39,16 @@ Examples:
 /// Said where only the files are known.
 const NO_DAEMON: &str = "note: no daemon is running, so it is not known which models are cooling down";
 
+/// How a daemon gets the present environment.
+const RESTART: &str = "to restart it with this environment: palyra daemon stop && palyra daemon start";
+
 /// What to do with models.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum ModelsCommand {
     /// List the models of all routes, or those that a provider offers
     List(list::ListArguments),
-    /// Have a model call a tool and answer, with the whole tool list, and say in one line what happened and what to do
+    /// Have a model call a tool and answer, with what a run sends first, and say in one line what happened and what to do
     Test(test::TestArguments),
     /// Find keys in the environment and model servers on this machine; uses none of them
     Discover,
@@ -104,11 +108,47 @@ async fn of_daemon<T: DeserializeOwned>(context: &Context, command: &Command) ->
     }
 }
 
+/// Points out what the daemon does not have of this environment. A daemon that was named by its address has another one by nature.
+async fn remark_environment(context: &Context) -> Result<(), CliError> {
+    if context.address().is_some() {
+        return Ok(());
+    }
+    let status: Option<ModelsStatusResponse> = of_daemon(context, &Command::ModelsStatus(NoParams {})).await?;
+    if let Some(difference) = status.and_then(|status| environment_difference(context, &status)) {
+        context.console.remark(&difference);
+    }
+    Ok(())
+}
+
+/// What the daemon does not have of this environment, and how to pass it on.
+fn environment_difference(context: &Context, status: &ModelsStatusResponse) -> Option<String> {
+    let files = Files::read(context).ok()?;
+    let here = set_variables(&context.environment, &files.accounts);
+    let missing: Vec<String> = here.into_iter().filter(|name| !status.variables.contains(name)).collect();
+    let (what, it) = match missing.as_slice() {
+        [] => {
+            // The same variables may hold something else.
+            let own = select(&files.options(context)).ok()?;
+            let differs = own.reason != status.provider.reason && status.problem.is_none();
+            return differs.then(|| {
+                format!(
+                    "note: the daemon was started with other settings: with those of this shell, {}; {RESTART}",
+                    own.reason
+                )
+            });
+        }
+        [one] => (format!("{one} is"), "it"),
+        several => (format!("{} are", several.join(", ")), "them"),
+    };
+    Some(format!(
+        "note: {what} set in this shell but not in the daemon's environment, so runs do not have {it}; {RESTART}"
+    ))
+}
+
 /// Everything that could be used.
 async fn offers(context: &Context) -> Vec<Offer> {
-    let mut offers = offers_of_environment(&context.environment);
-    context.console.progress("looking for model servers on this machine…");
-    offers.extend(offers_of_places(&usual_places(&context.environment)).await);
+    context.console.progress("looking for model servers…");
+    let offers = palyra_models::discover(&context.environment).await;
     context.console.wipe_progress();
     offers
 }

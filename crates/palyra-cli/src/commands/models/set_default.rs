@@ -1,13 +1,14 @@
 //! `palyra models set-default PROVIDER/MODEL`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use palyra_client::api::{ExplainModelsParams, ExplainModelsResponse, ModelsStatusResponse};
 use palyra_client::command::{Command, NoParams};
 use palyra_common::config::ModelProviderChoice;
-use palyra_common::{ErrorCategory, ExitCode, StableErrorEnvelope};
-use palyra_models::{ModelName, ProviderKind, adopt};
+use palyra_common::{ErrorCategory, ExitCode, StableErrorEnvelope, ToStableError as _};
+use palyra_models::{Account, HttpProviders, Listing, ModelName, ProviderKind, RouterOptions, adopt, check_listed};
 use serde_json::json;
 
 use crate::context::Context;
@@ -37,6 +38,14 @@ pub(super) async fn execute(arguments: &SetDefaultArguments, context: &Context) 
     let offers = if is_known { Vec::new() } else { super::offers(context).await };
     if !is_known && !offers.iter().any(|offer| offer.name == model.provider) {
         key_missing(model)?;
+    }
+    for model in std::iter::once(model).chain(&arguments.fallbacks) {
+        let account = files.accounts.providers.get(&model.provider);
+        let account =
+            account.or_else(|| offers.iter().find(|offer| offer.name == model.provider).map(|offer| &offer.account));
+        if let Some(account) = account {
+            offered(account, model, context).await?;
+        }
     }
     let replaced = files.accounts.routes.default.first().filter(|before| *before != model).cloned();
     let accounts = adopt(&files.path, &offers, model, &arguments.fallbacks)?;
@@ -73,12 +82,35 @@ pub(super) async fn execute(arguments: &SetDefaultArguments, context: &Context) 
     }
     console.remark(match running {
         Running::Nobody => "note: to try it: palyra models test",
-        Running::Uses => "note: the running daemon uses it from now on, without a restart; to try it: palyra models test",
-        Running::DoesNot => {
-            "note: the running daemon does not use it yet; `palyra daemon status` says why. It has the environment it was started with: if the key was set later, run `palyra daemon stop`, and the next command starts it again"
+        Running::Uses => {
+            "note: the running daemon uses it from now on, without a restart; to try it: palyra models test"
         }
+        Running::DoesNot => "note: the running daemon does not use it yet; `palyra daemon status` says why",
     });
+    if running != Running::Nobody {
+        super::remark_environment(context).await?;
+    }
     Ok(ExitCode::Ok)
+}
+
+/// Refuses a model that its provider does not list, with the names that are like it. A provider that cannot be asked is believed.
+async fn offered(account: &Account, model: &ModelName, context: &Context) -> Result<(), CliError> {
+    let options = RouterOptions::new(Arc::new(HttpProviders), Arc::new(context.environment.clone()));
+    context.console.progress(&format!("asking {} for its models…", model.provider));
+    let listing = check_listed(account, model, options).await;
+    context.console.wipe_progress();
+    match listing.map_err(|unknown| CliError::Model(Box::new(unknown.to_stable())))? {
+        Listing::Listed => {}
+        Listing::NoList => context.console.remark(&format!(
+            "warning: `{}` lists no models, so the name `{}` was not checked",
+            model.provider, model.model
+        )),
+        Listing::NotAsked(error) => context.console.remark(&format!(
+            "warning: whether `{}` offers the model `{}` could not be checked: {}",
+            model.provider, model.model, error.message
+        )),
+    }
+    Ok(())
 }
 
 /// Refuses a vendor whose key is not there, by the name of the variable that would hold it.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::chat::place;
 use super::wire::{asking, post, post_as, post_with, token, unchunked, with};
-use crate::raw::{Answer, loopback};
+use crate::raw::{Answer, loopback, loopback_json};
 use crate::support::{Daemon, Place};
 
 fn get(daemon: &Daemon, path: &str) -> Answer {
@@ -67,6 +67,16 @@ async fn what_cannot_be_honoured_is_refused_by_name() {
     let refused = post(&daemon, "chat/completions", &with(asking("x"), bad_tool));
     assert_eq!(shape(&refused), refusal(400, "invalid_request_error", "client_tool_invalid"));
     assert_eq!(shape(&get(&daemon, "files")), refusal(404, "invalid_request_error", "route_not_found"));
+    for (path, advice) in [
+        ("v1/models", "end with one `/v1`"),
+        ("messages", "Anthropic's interface is not offered"),
+        ("completions", "use `/v1/chat/completions`"),
+    ] {
+        let answer = get(&daemon, path).json();
+        assert!(answer["error"]["message"].as_str().unwrap().contains(advice), "{answer}");
+    }
+    let outside = loopback_json(&daemon, "GET /models", Some(&daemon.token()), "").json();
+    assert!(outside["error"]["message"].as_str().unwrap().contains("is below `/v1`"), "{outside}");
     assert_eq!(shape(&get(&daemon, "chat/completions")), refusal(405, "invalid_request_error", "method_not_allowed"));
     let token = format!("Bearer {}", daemon.token());
     let large = vec![b' '; 9 * 1024 * 1024];

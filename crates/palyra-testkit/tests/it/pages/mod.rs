@@ -19,12 +19,12 @@ use serde_json::{Value, json};
 
 use self::shell::Shell;
 
-/// A model that answers what a page asks, calls the clock when it is told to, as `palyra models test` does, and says `ok` to everything else.
+/// A model that answers what a page asks, lists files when it is told to, as `palyra models test` does, and says `ok` to everything else.
 fn model(scenes: Value) -> ModelServer {
     let mut scenes: Vec<Value> = serde_json::from_value(scenes).unwrap();
-    scenes.push(json!({ "when": "palyra.time.now", "turn": [
-        { "call": [{ "tool": "palyra.time.now", "arguments": {} }] },
-        { "text": "It is noon." },
+    scenes.push(json!({ "when": "palyra.fs.list", "turn": [
+        { "call": [{ "tool": "palyra.fs.list", "arguments": {} }] },
+        { "text": "There is notes.md." },
     ] }));
     let script = json!({ "script": scenes, "turn": [{ "text": "ok" }, { "text": "ok" }] });
     let server = ModelServer::with_script(Script::parse(&script.to_string()).unwrap()).unwrap();

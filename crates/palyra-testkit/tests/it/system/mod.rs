@@ -15,6 +15,7 @@ mod honesty;
 mod instructions;
 mod interrupt;
 mod mistakes;
+mod models;
 mod openai;
 mod outside;
 mod outside_hostile;
