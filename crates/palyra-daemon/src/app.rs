@@ -12,6 +12,7 @@ use palyra_journal::Journal;
 use palyra_policy::PolicyStore;
 use palyra_telemetry::Metrics;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::auth::Gate;
 use crate::budgets::Budgets;
@@ -61,6 +62,8 @@ pub(crate) struct App {
     /// The same for strangers.
     pub(crate) recent_brief_health: RecentHealth,
     pub(crate) ready_since: Instant,
+    /// Commands that are carried out whether or not their callers wait for them.
+    pub(crate) work: TaskTracker,
     /// Cancelled when the daemon shall end.
     pub(crate) closing: CancellationToken,
 }

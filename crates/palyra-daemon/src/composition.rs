@@ -20,6 +20,7 @@ use palyra_telemetry::{InheritedSockets, Metrics, Notify, Transport};
 use palyra_tools::{EffectStore, Registry, SharedRegistry, Tool, builtin};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::app::App;
 use crate::args::Args;
@@ -354,6 +355,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         recent_health: http::RecentHealth::default(),
         recent_brief_health: http::RecentHealth::default(),
         ready_since: Instant::now(),
+        work: TaskTracker::new(),
         closing: closing.clone(),
     });
     let server = Server::new(http::Front::new(Arc::clone(&app)), closing.clone(), metrics.clone(), Transport::Http);
@@ -421,6 +423,8 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         processes.shutdown().await;
         app.outside.shutdown().await;
         tokio::join!(server.finish(ANSWER_GRACE), grpc.finish(ANSWER_GRACE));
+        app.work.close();
+        app.work.wait().await;
         if let Err(refusal) = app.gate.tokens().flush().await {
             tracing::warn!(error = %refusal.envelope().message, "cannot record when tokens were last used");
         }

@@ -164,22 +164,3 @@ fn config_validate_reads_the_file_of_models() {
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.err.contains("models_file_invalid") && ran.err.contains("did you mean `providers`?"), "{ran:?}");
 }
-
-#[test]
-fn names_of_models_cannot_drive_the_terminal() {
-    let place = Place::new();
-    let server = ModelServer::start(vec![Reply::text(&["ready"])]).unwrap();
-    written(&place, &server);
-    server.offer_models(&["sm\u{202e}all", "la\u{1b}[2Jrge", "plain", "one\nwork/faked  works"]);
-    let file = std::fs::read_to_string(place.path("models.toml")).unwrap();
-    std::fs::write(place.path("models.toml"), file.replace("'work/large'", "\"work/la\\u202erge\"")).unwrap();
-    for arguments in [&["models", "list", "work"][..], &["models", "list"], &["models", "test"], &["models", "explain"]]
-    {
-        let ran = with_key(&place, arguments, "sk-hunter2");
-        let shown = format!("{}{}", ran.out, ran.err);
-        let obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
-        assert!(!shown.contains(obeyed), "{arguments:?}: {shown:?}");
-        assert!(!shown.lines().any(|line| line.trim_start().starts_with("work/faked")), "{arguments:?}: {shown:?}");
-        assert!(shown.contains("work/"), "{arguments:?}: {shown:?}");
-    }
-}

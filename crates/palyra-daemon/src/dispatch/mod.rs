@@ -30,11 +30,14 @@ mod runs;
 mod sessions;
 mod skills;
 mod streams;
+mod to_the_end;
 mod tokens;
 mod usage;
 
+use std::sync::Arc;
+
 use palyra_client::command::{self, Command, Outcome, StreamCommand};
-use palyra_common::{AcpCommand, AcpCommandEnvelope, AcpCommandResultEnvelope};
+use palyra_common::{AcpCommand, AcpCommandEnvelope, AcpCommandResultEnvelope, CommandEffect};
 use palyra_telemetry::CommandOutcome;
 use serde::Serialize;
 use serde_json::Value;
@@ -47,6 +50,7 @@ pub(crate) use records::projections;
 pub(crate) use refusal::{Refusal, Result};
 pub(crate) use skills::tell_hooks;
 pub(crate) use streams::{Documents, Page};
+pub(crate) use to_the_end::to_the_end;
 pub(crate) use tokens::Tokens;
 
 use crate::app::App;
@@ -84,8 +88,18 @@ impl Answer {
     }
 }
 
-/// Carries out one command.
-pub(crate) async fn dispatch(app: &App, caller: &Caller, asked: Asked) -> Result<Answer> {
+/// Carries out one command. One that changes anything goes to its end, also if the caller leaves meanwhile.
+pub(crate) async fn dispatch(app: &Arc<App>, caller: &Caller, asked: Asked) -> Result<Answer> {
+    match command::spec(asked.command.name()).map(|spec| spec.effect) {
+        Some(CommandEffect::Read) => perform(app, caller, asked).await,
+        Some(CommandEffect::Change | CommandEffect::Administer) | None => {
+            let (shared, caller) = (Arc::clone(app), caller.clone());
+            to_the_end(app, async move { perform(&shared, &caller, asked).await }).await
+        }
+    }
+}
+
+async fn perform(app: &App, caller: &Caller, asked: Asked) -> Result<Answer> {
     let span = observed::span(caller, asked.command.name(), asked.command.target());
     let carried_out = async {
         caller.check_rate(app)?;
@@ -128,7 +142,11 @@ pub(crate) async fn uploading<T>(app: &App, caller: &Caller, work: impl Future<O
 }
 
 /// Carries out one envelope; a refusal is an answer too.
-pub(crate) async fn envelope(app: &App, caller: &Caller, envelope: AcpCommandEnvelope) -> AcpCommandResultEnvelope {
+pub(crate) async fn envelope(
+    app: &Arc<App>,
+    caller: &Caller,
+    envelope: AcpCommandEnvelope,
+) -> AcpCommandResultEnvelope {
     let asked = match Command::from_value(envelope.command, envelope.params.clone()) {
         Some(Ok(command)) => Ok(Asked {
             command,

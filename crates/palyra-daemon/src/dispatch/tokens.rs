@@ -43,7 +43,10 @@ impl Tokens {
             Ok((records::token_events(connection)?, records::tokens_used(connection)?))
         });
         let (events, used) = read?;
-        let book = TokenBook::from_events(&events)?;
+        let (book, contradictions) = TokenBook::from_events(&events);
+        for error in contradictions {
+            tracing::warn!(%error, "ignoring a token event that contradicts earlier ones");
+        }
         book.restore_last_used(used);
         Ok(Self { book: RwLock::new(book), journal: journal.clone(), changing: Mutex::new(()) })
     }

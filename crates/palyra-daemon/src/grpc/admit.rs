@@ -57,7 +57,7 @@ pub(super) async fn call(State(app): State<Arc<App>>, mut request: Request, next
 }
 
 /// What may end an answer that has begun.
-fn cut(app: &App, deadline: Deadline) -> Cut {
+fn cut(app: &Arc<App>, deadline: Deadline) -> Cut {
     let closing = app.closing.clone();
     Box::pin(async move {
         tokio::select! {

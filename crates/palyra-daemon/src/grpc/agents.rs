@@ -1,5 +1,7 @@
 //! Methods about agents.
 
+use std::sync::Arc;
+
 use palyra_client::command::{About, AgentName};
 use palyra_proto::ProtoError;
 use palyra_proto::gateway::v1 as wire;
@@ -11,7 +13,7 @@ use crate::app::App;
 use crate::dispatch::Caller;
 
 pub(super) async fn list(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     request: &wire::ListAgentsRequest,
 ) -> Result<wire::ListAgentsResponse, Status> {
@@ -23,7 +25,7 @@ pub(super) async fn list(
 }
 
 pub(super) async fn get(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     request: &wire::GetAgentRequest,
 ) -> Result<wire::GetAgentResponse, Status> {
@@ -32,7 +34,7 @@ pub(super) async fn get(
 }
 
 pub(super) async fn set(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     request: wire::SetAgentRequest,
 ) -> Result<wire::SetAgentResponse, Status> {
@@ -43,7 +45,7 @@ pub(super) async fn set(
 }
 
 pub(super) async fn remove(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     request: &wire::RemoveAgentRequest,
 ) -> Result<wire::RemoveAgentResponse, Status> {

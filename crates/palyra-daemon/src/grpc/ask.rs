@@ -1,5 +1,7 @@
 //! One command, one outcome: what every unary method does between reading and writing.
 
+use std::sync::Arc;
+
 use palyra_client::command::{Command, Outcome};
 use palyra_common::ToStableError as _;
 use palyra_proto::ProtoError;
@@ -25,7 +27,7 @@ pub(super) fn unreadable(error: ProtoError) -> Status {
 }
 
 /// Gives a command and takes its outcome.
-pub(super) async fn ask(app: &App, caller: &Caller, asked: impl Into<Asked>) -> Result<Outcome, Status> {
+pub(super) async fn ask(app: &Arc<App>, caller: &Caller, asked: impl Into<Asked>) -> Result<Outcome, Status> {
     match dispatch::dispatch(app, caller, asked.into()).await? {
         Answer::Fresh(outcome) => Ok(outcome),
         // Methods put keys into their parameters; only an envelope has a key around its command.

@@ -1,5 +1,7 @@
 //! Methods about bindings.
 
+use std::sync::Arc;
+
 use palyra_client::api::{BindingPlace, BindingView, SetBindingParams};
 use palyra_client::command::About;
 use palyra_common::{BindingId, SessionId};
@@ -13,7 +15,7 @@ use crate::app::App;
 use crate::dispatch::Caller;
 
 pub(super) async fn list(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     request: &wire::ListBindingsRequest,
 ) -> Result<wire::ListBindingsResponse, Status> {
@@ -26,7 +28,7 @@ pub(super) async fn list(
 }
 
 pub(super) async fn set(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     request: wire::SetBindingRequest,
 ) -> Result<wire::SetBindingResponse, Status> {
@@ -47,7 +49,7 @@ pub(super) async fn set(
 }
 
 pub(super) async fn remove(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     request: &wire::RemoveBindingRequest,
 ) -> Result<wire::RemoveBindingResponse, Status> {

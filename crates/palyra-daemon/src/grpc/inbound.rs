@@ -1,5 +1,7 @@
 //! Methods that bring something in: records of clients, and messages of chat channels.
 
+use std::sync::Arc;
+
 use palyra_client::api::{AppendEventParams, AppendEventResponse, RouteDisposition, RouteMessageParams};
 use palyra_client::command::{Command, Outcome};
 use palyra_proto::gateway::v1 as wire;
@@ -12,7 +14,7 @@ use crate::app::App;
 use crate::dispatch::{self, Answer, Asked, Caller, Refusal};
 
 pub(super) async fn append(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     request: wire::AppendEventRequest,
 ) -> Result<wire::AppendEventResponse, Status> {
@@ -41,7 +43,7 @@ fn event(request: wire::AppendEventRequest) -> Read<AppendEventParams> {
 }
 
 pub(super) async fn route(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     request: wire::RouteMessageRequest,
 ) -> Result<wire::RouteMessageResponse, Status> {

@@ -1,5 +1,7 @@
 //! Methods about runs.
 
+use std::sync::Arc;
+
 use palyra_client::api::{AbortRunParams, RunTapeParams};
 use palyra_client::command::{About, StreamCommand};
 use palyra_proto::gateway::v1 as wire;
@@ -17,7 +19,7 @@ const TAPE_PAGE: u32 = 256;
 const TAPE_BYTES: usize = 2 << 20;
 
 pub(super) async fn abort(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     request: wire::AbortRunRequest,
 ) -> Result<wire::AbortRunResponse, Status> {
@@ -28,7 +30,7 @@ pub(super) async fn abort(
 }
 
 pub(super) async fn list(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     request: &wire::ListRunsRequest,
 ) -> Result<wire::ListRunsResponse, Status> {
@@ -41,7 +43,7 @@ pub(super) async fn list(
 }
 
 pub(super) async fn get(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     request: &wire::GetRunRequest,
 ) -> Result<wire::GetRunResponse, Status> {
@@ -52,7 +54,7 @@ pub(super) async fn get(
 
 /// As much of a tape as is asked for and fits into one message.
 pub(super) async fn tape(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     request: &wire::GetRunTapeRequest,
 ) -> Result<wire::GetRunTapeResponse, Status> {

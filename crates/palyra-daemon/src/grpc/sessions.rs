@@ -1,5 +1,7 @@
 //! Methods about sessions.
 
+use std::sync::Arc;
+
 use palyra_client::api::{AbortRunParams, ArchiveSessionParams, ResolveSessionParams};
 use palyra_client::command::About;
 use palyra_common::SessionId;
@@ -14,7 +16,7 @@ use crate::app::App;
 use crate::dispatch::Caller;
 
 pub(super) async fn list(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     request: &wire::ListSessionsRequest,
 ) -> Result<wire::ListSessionsResponse, Status> {
@@ -27,7 +29,7 @@ pub(super) async fn list(
 }
 
 pub(super) async fn resolve(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     request: wire::ResolveSessionRequest,
 ) -> Result<wire::ResolveSessionResponse, Status> {
@@ -48,7 +50,7 @@ pub(super) async fn resolve(
 
 /// Archives first: from then on the session takes no new run, so none can begin behind the ones that are stopped.
 pub(super) async fn cleanup(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     request: &wire::CleanupSessionRequest,
 ) -> Result<wire::CleanupSessionResponse, Status> {

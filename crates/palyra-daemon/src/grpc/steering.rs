@@ -1,5 +1,7 @@
 //! What a client may say to the run that it follows.
 
+use std::sync::Arc;
+
 use palyra_client::api::AbortRunParams;
 use palyra_client::command::{About, Command};
 use palyra_common::{ApprovalId, ErrorCategory, RunId, StableErrorEnvelope};
@@ -10,7 +12,7 @@ use crate::app::App;
 use crate::dispatch::{self, Asked, Caller, Refusal, Result};
 
 /// Does what a later message asks for.
-pub(super) async fn carry_out(app: &App, caller: &Caller, run_id: RunId, body: Up) -> Result<()> {
+pub(super) async fn carry_out(app: &Arc<App>, caller: &Caller, run_id: RunId, body: Up) -> Result<()> {
     let command = match body {
         Up::Start(_) | Up::Resume(_) => {
             return Err(Refusal::field("body", "`start` and `resume` are for the first message; open another stream"));
@@ -29,7 +31,7 @@ pub(super) async fn carry_out(app: &App, caller: &Caller, run_id: RunId, body: U
 }
 
 /// A stream answers the questions of its own run, so that a mixed-up client does not agree to another run's effect.
-async fn of_this_run(app: &App, caller: &Caller, run_id: RunId, approval_id: ApprovalId) -> Result<()> {
+async fn of_this_run(app: &Arc<App>, caller: &Caller, run_id: RunId, approval_id: ApprovalId) -> Result<()> {
     let look = Command::ApprovalGet(About::only(approval_id));
     let found = dispatch::dispatch(app, caller, Asked::from(look)).await?;
     if let dispatch::Answer::Fresh(palyra_client::command::Outcome::ApprovalGet(view)) = found

@@ -93,7 +93,7 @@ fn parsed<T>(name: AcpCommand, command: Parsed<T>) -> ApiResult<T> {
 }
 
 async fn answer(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     name: AcpCommand,
     command: Parsed<Command>,
@@ -114,7 +114,7 @@ async fn answer(
 }
 
 async fn documents(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     name: AcpCommand,
     command: Parsed<StreamCommand>,

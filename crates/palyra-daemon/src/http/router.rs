@@ -89,7 +89,7 @@ fn router(app: Arc<App>) -> Router {
 }
 
 /// Notes who asks, or gives the answer to whoever may not.
-fn admit(app: &App, request: &mut Request) -> Result<(), Box<Response>> {
+fn admit(app: &Arc<App>, request: &mut Request) -> Result<(), Box<Response>> {
     let access = access(request.uri().path());
     let shown = Shown {
         peer: request.extensions().get::<Peer>(),

@@ -228,7 +228,7 @@ fn no_message(error: axum::Error) -> Option<CloseFrame> {
 }
 
 async fn send_stream(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     command: StreamCommand,
     request_id: RequestId,

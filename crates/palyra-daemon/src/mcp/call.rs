@@ -3,6 +3,7 @@
 //! A refusal is a result that says so, with the same envelope as everywhere: an agent can read it and do better. A client that goes away ends its waiting and
 //! nothing else.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use palyra_client::api::{RunDetail, RunTapeParams};
@@ -23,7 +24,7 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
 /// Carries out one call.
 pub(super) async fn tool(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     offered: &Offered,
     arguments: JsonObject,
@@ -36,7 +37,7 @@ pub(super) async fn tool(
 }
 
 async fn carried_out(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     offered: &Offered,
     mut arguments: JsonObject,
@@ -78,7 +79,7 @@ fn wait_of(arguments: &mut JsonObject, command: AcpCommand) -> Result<Duration> 
 }
 
 /// Begins a run, or finds the one that its key began.
-async fn begun(app: &App, caller: &Caller, command: Command) -> Result<RunId> {
+async fn begun(app: &Arc<App>, caller: &Caller, command: Command) -> Result<RunId> {
     // The key is lifted into the envelope, so that a repetition is told as one.
     let key = match &command {
         Command::RunCreate(params) => params.idempotency_key.clone(),
@@ -95,7 +96,7 @@ async fn begun(app: &App, caller: &Caller, command: Command) -> Result<RunId> {
 
 /// The run when it is over or waits for a person, or as it stands when the time is up.
 async fn wait_for(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     run_id: RunId,
     wait: Duration,
@@ -140,7 +141,7 @@ async fn wait_for(
     look_at(app, caller, run_id).await
 }
 
-async fn look_at(app: &App, caller: &Caller, run_id: RunId) -> Result<RunDetail> {
+async fn look_at(app: &Arc<App>, caller: &Caller, run_id: RunId) -> Result<RunDetail> {
     let command = Command::RunGet(About { target: run_id, params: NoParams {} });
     match dispatch::dispatch(app, caller, command.into()).await? {
         Answer::Fresh(Outcome::RunGet(run)) => Ok(*run),

@@ -47,34 +47,41 @@ pub(super) struct Wish {
     pub(super) request: Option<Chain>,
 }
 
-/// Begins what a request asks for.
+/// Begins what a request asks for. Several commands in a row do that: they go to their end together, or a retry would find half of them done.
 pub(super) async fn begin(app: &Arc<App>, caller: Caller, wish: Wish) -> Result<Following> {
     let conversation = Conversation::read(wish.said.clone(), wish.field)?;
     // With a response to go on from, the request holds only the end of the conversation, whose digest would say nothing.
     let chain = wish.after.is_none().then_some(conversation.chain);
+    let (shared, owner) = (Arc::clone(app), caller.clone());
+    let placed = dispatch::to_the_end(app, async move { place(&shared, &owner, conversation, wish).await });
+    let Place { run_id, from_seq } = placed.await?;
+    follow(app, caller, run_id, from_seq, chain).await
+}
+
+async fn place(app: &Arc<App>, caller: &Caller, conversation: Conversation, wish: Wish) -> Result<Place> {
     if let Some(request) = wish.request
-        && let Some(Place { run_id, from_seq }) = conversation::begun(app, &caller, request).await?
+        && let Some(place) = conversation::begun(app, caller, request).await?
     {
-        return follow(app, caller, run_id, from_seq, chain).await;
+        return Ok(place);
     }
     if !conversation.new.results.is_empty() {
-        let (run_id, from_seq) = deliver::deliver(app, &caller, conversation.new, wish.key.as_deref()).await?;
-        return follow(app, caller, run_id, from_seq, chain).await;
+        let (run_id, from_seq) = deliver::deliver(app, caller, conversation.new, wish.key.as_deref()).await?;
+        return Ok(Place { run_id, from_seq });
     }
     let request = wish.request;
-    let place = match waiting(app, &caller, &conversation, wish.after).await? {
-        Some(run_id) => interrupt(app, &caller, run_id, &conversation, wish.key.as_deref()).await?,
-        None => Place { run_id: create(app, &caller, conversation, wish).await?.run_id, from_seq: 1 },
+    let place = match waiting(app, caller, &conversation, wish.after).await? {
+        Some(run_id) => interrupt(app, caller, run_id, &conversation, wish.key.as_deref()).await?,
+        None => Place { run_id: create(app, caller, conversation, wish).await?.run_id, from_seq: 1 },
     };
     if let Some(request) = request {
-        conversation::note(app, &caller, request, place).await?;
+        conversation::note(app, caller, request, place).await?;
     }
-    follow(app, caller, place.run_id, place.from_seq, chain).await
+    Ok(place)
 }
 
 /// Lets a run that waits for results go on with something else.
 async fn interrupt(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     run_id: RunId,
     conversation: &Conversation,
@@ -92,7 +99,7 @@ async fn interrupt(
 
 /// The run whose calls the client leaves unanswered, to say something else.
 async fn waiting(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     conversation: &Conversation,
     after: Option<RunId>,
@@ -109,7 +116,7 @@ async fn waiting(
     Ok((pending && !run.phase.is_terminal()).then_some(run_id))
 }
 
-async fn create(app: &App, caller: &Caller, conversation: Conversation, wish: Wish) -> Result<RunView> {
+async fn create(app: &Arc<App>, caller: &Caller, conversation: Conversation, wish: Wish) -> Result<RunView> {
     let prompt = conversation.prompt();
     let (session_id, history, before) = match wish.after {
         Some(run_id) => {
@@ -148,7 +155,7 @@ async fn create(app: &App, caller: &Caller, conversation: Conversation, wish: Wi
 }
 
 /// The session in which a response is gone on from; a fork of it where something else came after.
-async fn session_after(app: &App, caller: &Caller, run: &RunRow, key: Option<&str>) -> Result<SessionId> {
+async fn session_after(app: &Arc<App>, caller: &Caller, run: &RunRow, key: Option<&str>) -> Result<SessionId> {
     if conversation::is_newest(app, run).await? {
         return Ok(run.session_id);
     }
@@ -177,7 +184,7 @@ pub(super) fn part_of(key: &str, part: &str) -> String {
 
 /// Gives a command and reads what came of it.
 pub(super) async fn ask<T: DeserializeOwned>(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     command: Command,
     idempotency_key: Option<String>,

@@ -1,6 +1,7 @@
 //! Results of the client's tools: they name their calls, calls name their run, and the run goes on.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use palyra_agent::RunRow;
 use palyra_client::api::{ClientResultParams, DeliverResultsParams, RunInputParams, RunTapeParams, RunView};
@@ -14,7 +15,7 @@ use crate::app::App;
 use crate::dispatch::{self, Caller, Page, Refusal, Result};
 
 /// Delivers results; says which run goes on and where on its tape it does. The same results delivered again change nothing.
-pub(super) async fn deliver(app: &App, caller: &Caller, new: New, key: Option<&str>) -> Result<(RunId, u64)> {
+pub(super) async fn deliver(app: &Arc<App>, caller: &Caller, new: New, key: Option<&str>) -> Result<(RunId, u64)> {
     let (run, results) = read(app, caller, &new).await?;
     let given: BTreeSet<&str> = results.iter().map(|result| result.call_id.as_str()).collect();
     let pending = app.engine.pending_client_calls(run.run_id).await?;
@@ -42,7 +43,7 @@ pub(super) async fn deliver(app: &App, caller: &Caller, new: New, key: Option<&s
 }
 
 /// All results belong to calls of one run of the caller.
-async fn read(app: &App, caller: &Caller, new: &New) -> Result<(RunRow, Vec<ClientResultParams>)> {
+async fn read(app: &Arc<App>, caller: &Caller, new: &New) -> Result<(RunRow, Vec<ClientResultParams>)> {
     let mut run: Option<RunRow> = None;
     let mut results = Vec::new();
     for (call, content, at) in &new.results {
@@ -61,7 +62,7 @@ async fn read(app: &App, caller: &Caller, new: &New) -> Result<(RunRow, Vec<Clie
 }
 
 /// Where the first of these results is on the tape; the answer begins there.
-async fn position_of_results(app: &App, caller: &Caller, run_id: RunId, calls: &BTreeSet<String>) -> Result<u64> {
+async fn position_of_results(app: &Arc<App>, caller: &Caller, run_id: RunId, calls: &BTreeSet<String>) -> Result<u64> {
     let command = StreamCommand::RunTape(About { target: run_id, params: RunTapeParams::default() });
     let mut tape = dispatch::open(app, caller, command).await?;
     while let Some(page) = tape.next().await? {

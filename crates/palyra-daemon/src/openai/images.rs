@@ -1,5 +1,7 @@
 //! Images that a client's user sends with words: taken out of the request, stored as attachments, named by the run. Nothing is fetched.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use palyra_client::api::{AddAttachmentParams, AttachmentParams};
@@ -51,7 +53,7 @@ pub(super) fn read(part: &mut Fields) -> Result<Image> {
 }
 
 /// Hands images over as files of the caller.
-pub(super) async fn store(app: &App, caller: &Caller, images: Vec<Image>) -> Result<Vec<AttachmentParams>> {
+pub(super) async fn store(app: &Arc<App>, caller: &Caller, images: Vec<Image>) -> Result<Vec<AttachmentParams>> {
     let mut stored = Vec::with_capacity(images.len());
     for (number, image) in (1..).zip(images) {
         let params = AddAttachmentParams { name: format!("image {number}"), data: image.data };

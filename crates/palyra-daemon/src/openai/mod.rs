@@ -98,7 +98,7 @@ pub(crate) fn refused(envelope: StableErrorEnvelope) -> Response {
 }
 
 /// The caller as far as this interface goes: with `models:use` it may have runs of its own, and nothing else.
-fn user_of_models(app: &App, caller: &Caller) -> OpenAiResult<Caller> {
+fn user_of_models(app: &Arc<App>, caller: &Caller) -> OpenAiResult<Caller> {
     if !caller.has(TokenScope::ModelsUse) {
         let message = "this credential lacks the scope `models:use`";
         return Err(StableErrorEnvelope::new("command_denied", ErrorCategory::Policy, message)

@@ -83,7 +83,7 @@ fn document(response: &Response, whole: &Whole) -> Value {
     response.document(&Standing::Ended(&whole.ending), &output, Some(whole.usage))
 }
 
-async fn previous_run(app: &App, caller: &Caller, name: &str) -> Result<RunId> {
+async fn previous_run(app: &Arc<App>, caller: &Caller, name: &str) -> Result<RunId> {
     let Some(run_id) = ids::read_response(name) else { return Err(unknown_response(name)) };
     own_run(app, caller, run_id).await.map_err(|_| unknown_response(name))?;
     Ok(run_id)

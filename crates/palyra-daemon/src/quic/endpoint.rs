@@ -41,7 +41,11 @@ pub(crate) async fn serve(app: Arc<App>, socket: UdpSocket, identity: Identity) 
     }
 }
 
-async fn open(app: &App, socket: UdpSocket, identity: &Identity) -> Result<(Endpoint, Arc<Authority>), DaemonError> {
+async fn open(
+    app: &Arc<App>,
+    socket: UdpSocket,
+    identity: &Identity,
+) -> Result<(Endpoint, Arc<Authority>), DaemonError> {
     let authority = identity.authority().await?;
     let server = settings::server(&authority, &app.config.config().quic)?;
     let endpoint = Endpoint::new(names(identity).await?, Some(server), socket, Arc::new(TokioRuntime));

@@ -79,7 +79,7 @@ async fn read_command(receive: &mut RecvStream) -> Result<AcpCommandEnvelope, Un
 }
 
 async fn carry_out(
-    app: &App,
+    app: &Arc<App>,
     device: &Device,
     envelope: &AcpCommandEnvelope,
     send: &mut SendStream,
@@ -106,14 +106,14 @@ async fn carry_out(
 }
 
 /// Some time after the daemon was told to end.
-async fn overdue(app: &App) {
+async fn overdue(app: &Arc<App>) {
     app.closing.cancelled().await;
     tokio::time::sleep(FLUSH).await;
 }
 
 /// Writes all documents of a stream.
 async fn documents(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     command: StreamCommand,
     envelope: &AcpCommandEnvelope,

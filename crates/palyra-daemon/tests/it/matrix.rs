@@ -10,7 +10,8 @@ use palyra_common::{AcpCommand, PrincipalRole, RequestId, TokenScope};
 use serde_json::{Value, json};
 
 use crate::raw::{loopback_json, unix};
-use crate::support::{Daemon, Place};
+use crate::support::Daemon;
+use crate::things::{self, Things, token};
 
 /// What a caller is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,84 +136,6 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
     }
 }
 
-const SCRIPT: &str = r#"
-[[turn]]
-[[turn.call]]
-tool = "palyra.a2ui.render"
-arguments = { title = "t", document = { root = { type = "text", text = "x" } } }
-[[turn]]
-[[turn.call]]
-tool = "palyra.fs.write"
-arguments = { path = "a.txt", content = "x" }
-[[turn]]
-echo = "last_result"
-"#;
-
-/// What the commands are about; all of it belongs to the owner.
-struct Things {
-    session: String,
-    run: String,
-    approval: String,
-    workspace: String,
-    spare_token: String,
-    binding: String,
-    canvas: String,
-    task: String,
-}
-
-/// Parameters with which each command is read; whether it then succeeds does not matter here.
-fn params(command: AcpCommand, things: &Things) -> Value {
-    let mut params = match command {
-        AcpCommand::SessionResolve => json!({"session_key": "k"}),
-        AcpCommand::SessionRename => json!({"title": "t"}),
-        AcpCommand::SessionArchive => json!({"archived": false}),
-        AcpCommand::SessionInput => json!({"text": "more"}),
-        AcpCommand::SessionInputWithdraw => json!({"input_id": "none"}),
-        AcpCommand::RunCreate => json!({"prompt": "p", "workspace": things.workspace}),
-        AcpCommand::SessionRecall => json!({"query": "anything"}),
-        AcpCommand::ModelsOffered => json!({"provider": "nobody"}),
-        AcpCommand::AuxiliaryRun => json!({"kind": "summary", "input": {"text": "Short. And more."}}),
-        AcpCommand::RunInput => json!({"text": "more", "mode": "follow_up"}),
-        AcpCommand::RunDeliver => json!({"results": [{"call_id": "none", "content": ""}]}),
-        AcpCommand::ApprovalDecide => json!({"decision": "deny", "scope": "once"}),
-        AcpCommand::ApprovalRequest => json!({"subject": "tool", "summary": "may I?"}),
-        AcpCommand::BindingSet => json!({"place": {"channel": "editor"}, "session_id": things.session}),
-        AcpCommand::CanvasSubmit => json!({"component_id": "none"}),
-        AcpCommand::EventAppend => json!({"kind": "client.test", "payload": {}}),
-        AcpCommand::MessageRoute => json!({"channel": "signal", "sender": "s", "message_id": "m", "text": "t"}),
-        AcpCommand::AttachmentAdd => json!({"name": "n.txt", "data": "bg=="}),
-        AcpCommand::AgentSet => json!({"agent_id": "helper"}),
-        AcpCommand::JournalBackup => json!({"dest": format!("{}/backup", things.workspace)}),
-        AcpCommand::SkillUpload => {
-            json!({"digest": format!("sha256:{}", "00".repeat(32)), "size": 1, "offset": 0, "data": ""})
-        }
-        AcpCommand::SkillInstall => json!({"archive": format!("sha256:{}", "00".repeat(32))}),
-        AcpCommand::SkillCall => json!({"tool": "t"}),
-        AcpCommand::PublisherTrust => json!({"publisher": "nobody", "public_key": "none"}),
-        AcpCommand::PublisherImport => json!({"statement": "{}"}),
-        AcpCommand::PublisherRevokeKey => json!({"key_id": "none", "reason": "r"}),
-        AcpCommand::HookSet => json!({"event": "gateway:startup", "plugin_id": "none"}),
-        AcpCommand::TokenCreate => json!({"name": "n", "role": "viewer"}),
-        _ => json!({}),
-    };
-    let target = match command::spec(command).and_then(|spec| spec.target) {
-        Some("session_id") => json!(things.session),
-        Some("skill_id" | "publisher" | "hook_id" | "agent_id") => json!("none"),
-        Some("run_id") => json!(things.run),
-        Some("approval_id") => json!(things.approval),
-        Some("task_id") => json!(things.task),
-        Some("token_id") => json!(things.spare_token),
-        Some("binding_id") => json!(things.binding),
-        Some("canvas_id") => json!(things.canvas),
-        Some("device_id") => json!(palyra_common::DeviceId::from_u128(7)),
-        Some("seq") => json!(1),
-        Some(other) => panic!("what is a {other}?"),
-        None => return params,
-    };
-    params[command::spec(command).unwrap().target.unwrap()] = target;
-    params
-}
-
 fn verdict(code: Option<&str>) -> Verdict {
     match code {
         Some("command_denied") => Denied,
@@ -237,13 +160,6 @@ fn ask(daemon: &Daemon, token: Option<&str>, command: AcpCommand, params: &Value
     verdict(answer["error"]["code"].as_str())
 }
 
-/// A new token and its id.
-fn token(daemon: &Daemon, params: &Value) -> (String, String) {
-    let answer = unix(daemon, "POST /api/v1/tokens", params.to_string().as_bytes()).json();
-    let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
-    (text(&answer["secret"]), text(&answer["token"]["token_id"]))
-}
-
 /// The role that has a scope, and all its scopes but that one.
 fn without(scope: TokenScope) -> (PrincipalRole, Vec<TokenScope>) {
     let role = if PrincipalRole::Operator.reaches(scope) { PrincipalRole::Operator } else { PrincipalRole::Owner };
@@ -253,41 +169,15 @@ fn without(scope: TokenScope) -> (PrincipalRole, Vec<TokenScope>) {
 #[tokio::test]
 async fn every_command_against_every_caller() {
     // Most callers here are one principal, and a refusal for its haste would look like a permission.
-    let place = Place::new()
-        .with_script(SCRIPT)
-        .with("PALYRA_RUN_ASK_BEFORE", "palyra.fs.write")
-        .with("PALYRA_RATE_BURST", "10000");
+    let place = things::place();
     let daemon = place.start().await;
-    let run = daemon.create("write it").await;
-    let approval = loop {
-        let asked = daemon.client.run(run.run_id).await.unwrap().pending_approvals;
-        if let Some(approval) = asked.first() {
-            break approval.approval_id;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    };
+    let things = Things::of(&place, &daemon).await;
+    let approval = &things.approval;
     // Answers that nobody may give, to a question that is really asked.
     for answer in [r#"{"decision":"timeout","scope":"once"}"#, r#"{"decision":"allow","scope":"once","minutes":5}"#] {
         let refused = unix(&daemon, &format!("POST /api/v1/approvals/{approval}/decide"), answer.as_bytes());
         assert_eq!(refused.refusal(), (422, "request_invalid".to_owned()), "{answer}");
     }
-    let task =
-        unix(&daemon, "POST /api/v1/auxiliary", br#"{"kind":"summary","input":{"text":"Short. And more."}}"#).json();
-    let bound =
-        json!({"place": {"channel": "matrix", "conversation": "room"}, "session_id": run.session_id}).to_string();
-    let bind = || unix(&daemon, "POST /api/v1/bindings", bound.as_bytes()).json();
-    let bound_at_first = bind();
-    let canvases = unix(&daemon, "GET /api/v1/canvases", b"").json();
-    let things = Things {
-        canvas: canvases["canvases"][0]["canvas_id"].as_str().unwrap_or_else(|| panic!("{canvases}")).to_owned(),
-        binding: bound_at_first["binding_id"].as_str().unwrap_or_else(|| panic!("{bound_at_first}")).to_owned(),
-        task: task["task_id"].as_str().unwrap_or_else(|| panic!("{task}")).to_owned(),
-        session: run.session_id.to_string(),
-        run: run.run_id.to_string(),
-        approval: approval.to_string(),
-        workspace: place.workspace().display().to_string(),
-        spare_token: token(&daemon, &json!({"name": "spare", "role": "viewer"})).1,
-    };
     let (viewer, _) = token(&daemon, &json!({"name": "viewer", "role": "viewer"}));
     let (operator, _) = token(&daemon, &json!({"name": "operator", "role": "operator"}));
     let (owner, _) = token(&daemon, &json!({"name": "owner", "role": "owner"}));
@@ -302,7 +192,7 @@ async fn every_command_against_every_caller() {
     let mut commands: Vec<_> = AcpCommand::ALL.to_vec();
     commands.sort_by_key(|command| *command == AcpCommand::DaemonStop);
     for command in commands {
-        let params = params(command, &things);
+        let params = things.params(command);
         let narrowed = command::spec(command).map(|spec| {
             let (role, scopes) = without(spec.scope);
             token(&daemon, &json!({"name": "narrow", "role": role, "scopes": scopes})).0
@@ -326,7 +216,7 @@ async fn every_command_against_every_caller() {
         for ((token, name), expected) in callers {
             if command == AcpCommand::BindingRemove {
                 // Whoever may remove it has done so.
-                bind();
+                things.bind(&daemon);
             }
             let found = ask(&daemon, token.map(String::as_str), command, &params);
             if found != expected {

@@ -69,16 +69,12 @@ impl TokenBook {
         Self::default()
     }
 
-    /// The book that a history adds up to.
-    ///
-    /// # Errors
-    /// When the history contradicts itself; no token must be accepted then.
-    pub fn from_events<'a>(events: impl IntoIterator<Item = &'a TokenEvent>) -> Result<Self, IdentityError> {
+    /// The book that a history adds up to, with what contradicts the events before it. Those events count for nothing: a token that was revoked
+    /// stays so, and one that was never created stays unknown. One odd record must not lock everybody out.
+    pub fn from_events<'a>(events: impl IntoIterator<Item = &'a TokenEvent>) -> (Self, Vec<IdentityError>) {
         let mut book = Self::new();
-        for event in events {
-            book.apply(event)?;
-        }
-        Ok(book)
+        let contradictions = events.into_iter().filter_map(|event| book.apply(event).err()).collect();
+        (book, contradictions)
     }
 
     /// Adds an event that is on record.

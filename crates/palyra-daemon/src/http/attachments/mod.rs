@@ -36,14 +36,16 @@ pub(super) async fn add(
     Ok(Json(read.unwrap_or_else(|_| Err(body_too_slow(WHOLE).into()))?))
 }
 
-async fn read(app: &App, caller: &Caller, mut form: Form) -> Result<AddAttachmentsResponse> {
+async fn read(app: &Arc<App>, caller: &Caller, mut form: Form) -> Result<AddAttachmentsResponse> {
     let mut stored = AddAttachmentsResponse::default();
     while let Some(mut file) = in_time(form.next()).await? {
         let mut arriving = Arriving::begin(app, &file.name).await?;
         while let Some(piece) = in_time(file.piece()).await? {
             arriving = arriving.write(piece).await?;
         }
-        stored.attachments.push(arriving.keep(app, caller).await?);
+        let (shared, owner) = (Arc::clone(app), caller.clone());
+        let kept = dispatch::to_the_end(app, async move { arriving.keep(&shared, &owner).await });
+        stored.attachments.push(kept.await?);
     }
     Ok(stored)
 }

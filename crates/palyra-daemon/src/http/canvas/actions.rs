@@ -97,7 +97,7 @@ fn check(link: &Link, headers: &HeaderMap) -> Result<()> {
     Ok(())
 }
 
-async fn act(app: &App, link: &Link, caller: &Caller, params: SubmitCanvasParams) -> Result<Done> {
+async fn act(app: &Arc<App>, link: &Link, caller: &Caller, params: SubmitCanvasParams) -> Result<Done> {
     let command = Command::CanvasSubmit(About { target: link.canvas_id, params });
     match dispatch::dispatch(app, caller, command.into()).await? {
         Answer::Fresh(Outcome::CanvasSubmit(taken)) => Ok(match *taken {

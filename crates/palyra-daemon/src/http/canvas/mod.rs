@@ -55,7 +55,7 @@ fn shown(token: Token) -> String {
 }
 
 /// Whom a link lets in, or the page that says it does not.
-async fn admit(app: &App, peer: &Peer, token: &str) -> Result<(Link, Caller), Box<Response>> {
+async fn admit(app: &Arc<App>, peer: &Peer, token: &str) -> Result<(Link, Caller), Box<Response>> {
     match link_of(app, token).await {
         Ok(Some(link)) => {
             let caller = Caller::new(link.principal.clone(), Transport::Http);

@@ -78,7 +78,7 @@ impl Done {
 }
 
 /// Writes the page of a link.
-pub(super) async fn write(app: &App, link: &Link, caller: &Caller, token: &str, said: Said<'_>) -> Response {
+pub(super) async fn write(app: &Arc<App>, link: &Link, caller: &Caller, token: &str, said: Said<'_>) -> Response {
     let drawn = match drawn(app, link, caller).await {
         Ok(drawn) => drawn,
         Err(refusal) => return refused(refusal.envelope()),
@@ -106,7 +106,11 @@ pub(super) async fn write(app: &App, link: &Link, caller: &Caller, token: &str, 
 }
 
 /// What a canvas shows now: itself, its document, and the questions on its cards.
-pub(super) async fn drawn(app: &App, link: &Link, caller: &Caller) -> Result<(CanvasDetail, Document, Vec<Questions>)> {
+pub(super) async fn drawn(
+    app: &Arc<App>,
+    link: &Link,
+    caller: &Caller,
+) -> Result<(CanvasDetail, Document, Vec<Questions>)> {
     let command = Command::CanvasGet(About::only(link.canvas_id));
     let detail = match dispatch::dispatch(app, caller, command.into()).await? {
         Answer::Fresh(Outcome::CanvasGet(detail)) => *detail,
@@ -118,7 +122,7 @@ pub(super) async fn drawn(app: &App, link: &Link, caller: &Caller) -> Result<(Ca
 }
 
 /// What the cards of a document show: questions of its own session, in the words of whoever put them.
-async fn questions(app: &App, caller: &Caller, document: &Document, session: SessionId) -> Result<Vec<Questions>> {
+async fn questions(app: &Arc<App>, caller: &Caller, document: &Document, session: SessionId) -> Result<Vec<Questions>> {
     let cards = document.approvals();
     if cards.is_empty() || !caller.has(TokenScope::ApprovalsRead) {
         return Ok(Vec::new());

@@ -184,3 +184,23 @@ fn a_new_budget_holds_for_the_next_call_without_a_restart() {
     assert!(stopped.stderr.contains("budget_exceeded"), "{stopped}");
     context.finish().unwrap();
 }
+
+#[test]
+fn names_of_models_cannot_drive_the_terminal() {
+    let server = ModelServer::start(vec![Reply::text(&["ready"])]).unwrap();
+    let context = with_account(&server, "").env("WORK_KEY", "sk-hunter2");
+    server.offer_models(&["sm\u{202e}all", "la\u{1b}[2Jrge", "plain", "one\nwork/faked  works"]);
+    let file = context.root().join("home/.config/palyra/models.toml");
+    let text = std::fs::read_to_string(&file).unwrap().replace("'work/large'", "\"work/la\\u202erge\"");
+    std::fs::write(&file, text).unwrap();
+    for arguments in [&["models", "list", "work"][..], &["models", "list"], &["models", "test"], &["models", "explain"]]
+    {
+        let ran = context.run(arguments).unwrap();
+        let shown = format!("{}{}", ran.stdout, ran.stderr);
+        let obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!shown.contains(obeyed), "{arguments:?}: {shown:?}");
+        assert!(!shown.lines().any(|line| line.trim_start().starts_with("work/faked")), "{arguments:?}: {shown:?}");
+        assert!(shown.contains("work/"), "{arguments:?}: {shown:?}");
+    }
+    context.finish().unwrap();
+}
