@@ -89,9 +89,7 @@ pub(super) async fn execute(arguments: AddArguments, context: &Context) -> Resul
 fn not_added(error: &McpError, transport: &TransportConfig) -> CliError {
     let envelope = error.to_stable();
     CliError::McpAdd(Box::new(match (error, transport) {
-        (McpError::ConnectFailed { .. }, TransportConfig::Stdio(_)) => {
-            envelope.hint(CHECK_COMMAND)
-        }
+        (McpError::ConnectFailed { .. }, TransportConfig::Stdio(_)) => envelope.hint(CHECK_COMMAND),
         (McpError::ConnectFailed { .. }, TransportConfig::Http(_)) => envelope.hint(CHECK_URL),
         (McpError::StartFailed { .. }, _) => envelope.hint("it was not added; check the command and your permissions"),
         (McpError::ConnectTimeout { .. }, _) => {
