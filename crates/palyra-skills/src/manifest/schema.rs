@@ -189,7 +189,8 @@ mod tests {
         let complaints = validator.check(&json!({"url": 3})).unwrap_err();
         assert!(complaints[0].starts_with("`/url`: "), "{complaints:?}");
         assert_eq!(validator.check(&json!({})).unwrap_err(), ["the field `url` is missing"]);
-        let closed = json!({"type": "object", "properties": {"a": {"type": "object", "additionalProperties": false}}});
+        let inner = json!({"type": "object", "properties": {"b": {}}, "additionalProperties": false});
+        let closed = json!({"type": "object", "properties": {"a": inner}});
         let validator = SchemaValidator::compile(&closed).unwrap();
         assert_eq!(validator.check(&json!({"a": {"x": 1, "y": 2}})).unwrap_err(), ["`/a`: there is no field `x`, `y`"]);
         assert!(validator.check(&json!(3)).unwrap_err()[0].starts_with("the value: "));
