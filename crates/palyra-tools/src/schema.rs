@@ -42,7 +42,8 @@ impl<'a> Checker<'a> {
 
     fn too_deep(&mut self, path: &str) {
         self.exhausted = true;
-        self.fail(path, "too_deep", format!("{} is nested too deeply", shown(path)));
+        let what = if path.is_empty() { "the arguments are".to_owned() } else { format!("`{path}` is") };
+        self.fail(path, "too_deep", format!("{what} nested too deeply, or the schema is too complex to check against"));
     }
 
     fn visit(&mut self, schema: &'a Value, value: &Value, path: &str, depth: usize) {

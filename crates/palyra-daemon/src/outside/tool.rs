@@ -109,7 +109,11 @@ impl OutsideTool {
         let stable = error.to_stable();
         tracing::warn!(tool = %self.declaration.name, error = %stable, "an outside tool failed");
         let message = format!("`{}` failed", self.declaration.name);
-        let ours = StableErrorEnvelope { message, details: None, validation_errors: Vec::new(), ..stable };
+        let mut ours = StableErrorEnvelope { message, details: None, validation_errors: Vec::new(), ..stable };
+        if matches!(error, McpError::ServerRefused { .. }) {
+            // It speaks of the words that are left out here.
+            ours.recovery_hint = None;
+        }
         if changed.changes.is_empty() {
             return Err(match error {
                 McpError::Cancelled { .. } => ToolError::Cancelled,
@@ -118,8 +122,7 @@ impl OutsideTool {
         }
         // Names of files are the server's words, so only their number is told.
         let count = changed.changes.len();
-        let mut output =
-            ToolOutput::text(format!("error: {ours}; files changed during the call: {count}"), self.label());
+        let mut output = ToolOutput::text(format!("{ours}; files changed during the call: {count}"), self.label());
         output.failure = Some(ours.message);
         output.changes = changed.changes;
         Ok(output)

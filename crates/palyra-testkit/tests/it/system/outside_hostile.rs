@@ -84,8 +84,8 @@ async fn a_schema_without_end_refuses_the_call_and_not_the_daemon() {
         definitions.insert(format!("d{n}"), json!({ "anyOf": [next, next] }));
     }
     definitions.insert("d30".to_owned(), json!({ "type": "string" }));
-    let deep = (0..100)
-        .fold(json!({ "type": "string" }), |inner, _| json!({ "type": "object", "properties": { "x": inner } }));
+    let deep =
+        (0..50).fold(json!({ "type": "string" }), |inner, _| json!({ "type": "object", "properties": { "x": inner } }));
     let many: serde_json::Map<String, Value> =
         (0..5_000).map(|n| (format!("p{n}"), json!({ "type": "string" }))).collect();
     let tool = |name: &str, schema: Value| json!({ "name": name, "inputSchema": schema });
