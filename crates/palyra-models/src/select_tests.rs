@@ -86,3 +86,19 @@ fn what_cannot_work_is_refused_at_once() {
     let error = chosen(&config(Anthropic, None, None), KEY, "").unwrap_err();
     assert!(error.to_string().contains("set ANTHROPIC_API_KEY or `model.api_key`"), "{error}");
 }
+
+#[tokio::test]
+async fn the_offline_planner_can_be_asked_for_by_name_beside_any_provider() {
+    use ModelProviderChoice::{Auto, Offline, OpenaiCompatible};
+    let server = Some("http://127.0.0.1:1");
+    let routes = "[providers.home]\nkind = 'ollama'\n[routes]\ndefault = ['home/qwen3']\n";
+    for (choice, base_url, accounts) in
+        [(Offline, None, ""), (OpenaiCompatible, server, ""), (Auto, server, ""), (Auto, None, routes)]
+    {
+        let provider = chosen(&config(choice, base_url, None), &[], accounts).unwrap().provider;
+        let info = provider.resolve("main", Some("offline/offline-planner")).await.unwrap();
+        assert_eq!((info.name.as_str(), info.model.as_str()), ("offline", "offline-planner"), "{choice}");
+        assert!(!info.is_language_model);
+        assert_eq!(provider.describe_for("main", Some(&info.model)), info);
+    }
+}

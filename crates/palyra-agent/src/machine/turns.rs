@@ -359,3 +359,21 @@ fn provider_error(code: &str, message: String) -> Ending {
 fn exhausted(detail: StatusDetail) -> Ending {
     Ending::without_answer(TerminationReason::ContextBudgetExhausted, Some(detail))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_of_an_answer_says_why_a_task_was_not_done() {
+        for (answer, expected) in [
+            ("Could not read `a`: it does not exist\n", "could not read `a`: it does not exist"),
+            ("`ls x` failed with exit code 2:\nls: x: no such file\n", "`ls x` failed with exit code 2"),
+            ("I did not understand that\nMore.", "I did not understand that"),
+            ("  \n", "the task was not done"),
+        ] {
+            assert_eq!(why_not_done(answer), expected);
+        }
+        assert_eq!(why_not_done(&"Äa".repeat(400)).chars().count(), LONGEST_REASON);
+    }
+}

@@ -9,8 +9,8 @@
 //!
 //! Unlike a language model it knows whether it did what was asked. An answer that says no ends with [`StopReason::NotDone`].
 //!
-//! INVARIANT: a path in a call was named by the person in the last user message, or is `.`, the workspace itself. Nothing
-//! that stands in a file or in any other tool result ever becomes a path, a command or a request.
+//! INVARIANT: a path in a call was named by the person in the last user message, is a file name in a directory that both were named there, or is `.`,
+//! the workspace itself. Nothing that stands in a file or in any other tool result ever becomes a path, a command or a request.
 
 mod answer;
 mod command;
