@@ -161,7 +161,7 @@ impl ToStableError for ModelError {
         if !self.tools.is_empty() {
             envelope = envelope.hint(
                 "if the tool comes from an MCP server or a skill, take it out with `palyra mcp remove` or `palyra skills disable`; \
-                 `palyra models test` checks every tool",
+                 `palyra models test --all-tools` checks every tool",
             );
         } else if let Some(advice) = model_advice(code) {
             envelope = envelope.hint(advice);

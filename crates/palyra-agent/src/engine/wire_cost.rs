@@ -70,8 +70,9 @@ fn on(wire: Wire, spec: &RunSpec, request: &ModelRequest, core: usize, counter: 
     let before_task = |messages: &[Message]| [messages, &[Message::user("-")]].concat();
     let upto = |messages: usize| request.messages.get(..messages).unwrap_or(&request.messages);
     let own = before_task(&[Message::system(&spec.system)]);
-    let answered = [own.as_slice(), &[Message::assistant("-", Vec::new())]].concat();
-    let in_place = part(&before_task(&answered), &[]).saturating_sub(part(&answered, &[]));
+    // A message takes half of what an exchange adds; some wires have no conversation that ends with an answer.
+    let exchange = before_task(&[own.as_slice(), &[Message::assistant("-", Vec::new())]].concat());
+    let in_place = part(&exchange, &[]).saturating_sub(part(&own, &[])) / 2;
     let core_tools = request.tools.get(..core).unwrap_or(&request.tools);
     let task = context::task_message(spec);
     let mut before = in_place;

@@ -196,6 +196,7 @@ fn one_model_has_one_name_everywhere() {
 #[test]
 fn a_model_that_was_just_chosen_is_used_by_the_next_command() {
     let server = ModelServer::start(vec![Reply::text(&["fine"])]).unwrap();
+    server.offer_models(&["good"]);
     let context = choosing();
     // A daemon that has no model yet.
     let first = context.run(["run", "what time is it"]).unwrap();
