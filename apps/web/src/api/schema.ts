@@ -553,6 +553,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/models/offered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `models.offered`; needs the scope `daemon:control`. */
+        post: operations["models.offered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `models.test`; needs the scope `daemon:control`. */
+        post: operations["models.test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/usage": {
         parameters: {
             query?: never;
@@ -2268,9 +2302,16 @@ export interface components {
             before?: components["schemas"]["Digest"] | null;
             /** @description Digest after; absent if it was deleted. */
             after?: components["schemas"]["Digest"] | null;
+            /**
+             * @description Whether the run itself wrote it, or it was only seen to differ after a program or an outside server had run.
+             * @default written
+             */
+            attribution: components["schemas"]["ChangeAttribution"];
         };
         /** @enum {string} */
         FileChangeKind: "created" | "modified" | "deleted";
+        /** @enum {string} */
+        ChangeAttribution: "written" | "observed";
         /** @description A call that a run proposed and that was not made. */
         CallNotRunView: {
             /** @description The call. */
@@ -2456,6 +2497,11 @@ export interface components {
             path: string;
             /** @description What was done to it. */
             action: components["schemas"]["UndoAction"];
+            /**
+             * @description Whether the run itself had written it, or it was only seen to differ after a program or an outside server had run.
+             * @default written
+             */
+            attribution: components["schemas"]["ChangeAttribution"];
         };
         /** @enum {string} */
         UndoAction: "restored" | "removed";
@@ -2698,6 +2744,8 @@ export interface components {
             problem?: components["schemas"]["StableErrorEnvelope"] | null;
             /** @description Why the price file is not in force as it is on the disk. */
             prices_problem?: components["schemas"]["StableErrorEnvelope"] | null;
+            /** @description Variables about models that are set in the daemon's environment, by name. */
+            variables?: string[];
             /** @description Everything that has failed lately: providers, keys, models of a key. */
             troubles: components["schemas"]["ModelTroubleView"][];
         };
@@ -2786,6 +2834,85 @@ export interface components {
         };
         /** @enum {string} */
         ModelPreference: "low_cost" | "low_latency" | "vision_capable";
+        /** @description What a provider says it offers. */
+        OfferedModelsResponse: {
+            /** @description The models. */
+            models: components["schemas"]["OfferedModelView"][];
+        };
+        /** @description One model that a provider offers. */
+        OfferedModelView: {
+            /** @description The name to ask for it by. */
+            id: string;
+            /** @description A name for people, where the provider has one. */
+            name?: string | null;
+            /**
+             * Format: uint32
+             * @description How many tokens fit into one call, where the provider says so.
+             */
+            context_tokens?: number | null;
+            /**
+             * Format: uint32
+             * @description How long an answer may be, where the provider says so.
+             */
+            max_output_tokens?: number | null;
+            /** @description What it can do, such as `tools`; absent if the provider does not say. */
+            capabilities?: string[] | null;
+            /**
+             * Format: uint64
+             * @description Price of a million tokens of requests in micro-USD, where the provider says so.
+             */
+            input_price?: number | null;
+            /**
+             * Format: uint64
+             * @description Price of a million tokens of answers in micro-USD, where the provider says so.
+             */
+            output_price?: number | null;
+        };
+        /** @description What came of a test. */
+        TestModelsResponse: {
+            /** @description The provider in use, and why. */
+            provider: components["schemas"]["ProviderView"];
+            /** @description One result for each model and key; empty if no language model is in use. */
+            results: components["schemas"]["ModelTestView"][];
+        };
+        /** @description What came of a short conversation with a model. */
+        ModelTestView: {
+            /** @description The model's full name, `PROVIDER/MODEL`. */
+            model: string;
+            /** @description The name of the key that was used, where there are keys. */
+            credential?: string | null;
+            /**
+             * Format: uint32
+             * @description How many tokens fit into one call.
+             */
+            context_tokens: number;
+            /**
+             * Format: uint32
+             * @description How many tools the model was told about.
+             */
+            tools: number;
+            /** @description The tool that it called, if it called one. */
+            called?: string | null;
+            /** @description What it said last, shortened. */
+            text: string;
+            /**
+             * Format: uint64
+             * @description Tokens of the requests, as the provider counted them.
+             */
+            input_tokens: number;
+            /**
+             * Format: uint64
+             * @description Tokens of the answers.
+             */
+            output_tokens: number;
+            /**
+             * Format: uint64
+             * @description How long it took.
+             */
+            duration_ms: number;
+            /** @description Why it failed and what to do, if it did. */
+            error?: components["schemas"]["StableErrorEnvelope"] | null;
+        };
         /** @description What was used, and how the budgets stand. */
         UsageResponse: {
             /** @description By what it is grouped. */
@@ -3876,7 +4003,7 @@ export interface components {
         };
         RequestId: string;
         /** @enum {string} */
-        AcpCommand: "session.new" | "session.resolve" | "session.list" | "session.load" | "session.resume" | "session.rename" | "session.archive" | "session.fork" | "session.export" | "session.replay" | "session.explain" | "session.mode.set" | "session.config.set" | "session.compact.preview" | "session.compact.apply" | "session.compact.revert" | "session.recall" | "session.input" | "session.queue" | "session.input.withdraw" | "run.create" | "run.list" | "run.get" | "run.tape" | "run.abort" | "run.pause" | "run.resume" | "run.input" | "run.deliver" | "run.envelope.edit" | "run.undo" | "run.replay" | "run.context" | "run.compact.revert" | "usage.report" | "models.status" | "models.explain" | "auxiliary.run" | "auxiliary.list" | "auxiliary.get" | "approval.list" | "approval.get" | "approval.request" | "approval.decide" | "pattern.list" | "pattern.revoke" | "tool.list" | "policy.list" | "config.get" | "journal.tail" | "journal.export" | "journal.verify" | "journal.prove" | "journal.backup" | "token.create" | "token.list" | "token.rotate" | "token.revoke" | "device.list" | "device.revoke" | "binding.list" | "binding.get" | "binding.set" | "binding.remove" | "canvas.list" | "canvas.get" | "canvas.link" | "canvas.submit" | "canvas.close" | "canvas.watch" | "agent.list" | "agent.get" | "agent.set" | "agent.remove" | "event.append" | "attachment.add" | "message.route" | "skill.list" | "skill.get" | "skill.upload" | "skill.install" | "skill.remove" | "skill.enable" | "skill.disable" | "skill.quarantine" | "skill.audit" | "skill.configure" | "skill.call" | "publisher.list" | "publisher.trust" | "publisher.untrust" | "publisher.import" | "publisher.revoke_key" | "hook.list" | "hook.set" | "hook.remove" | "principal.show" | "daemon.stop" | "reconnect";
+        AcpCommand: "session.new" | "session.resolve" | "session.list" | "session.load" | "session.resume" | "session.rename" | "session.archive" | "session.fork" | "session.export" | "session.replay" | "session.explain" | "session.mode.set" | "session.config.set" | "session.compact.preview" | "session.compact.apply" | "session.compact.revert" | "session.recall" | "session.input" | "session.queue" | "session.input.withdraw" | "run.create" | "run.list" | "run.get" | "run.tape" | "run.abort" | "run.pause" | "run.resume" | "run.input" | "run.deliver" | "run.envelope.edit" | "run.undo" | "run.replay" | "run.context" | "run.compact.revert" | "usage.report" | "models.status" | "models.explain" | "models.offered" | "models.test" | "auxiliary.run" | "auxiliary.list" | "auxiliary.get" | "approval.list" | "approval.get" | "approval.request" | "approval.decide" | "pattern.list" | "pattern.revoke" | "tool.list" | "policy.list" | "config.get" | "journal.tail" | "journal.export" | "journal.verify" | "journal.prove" | "journal.backup" | "token.create" | "token.list" | "token.rotate" | "token.revoke" | "device.list" | "device.revoke" | "binding.list" | "binding.get" | "binding.set" | "binding.remove" | "canvas.list" | "canvas.get" | "canvas.link" | "canvas.submit" | "canvas.close" | "canvas.watch" | "agent.list" | "agent.get" | "agent.set" | "agent.remove" | "event.append" | "attachment.add" | "message.route" | "skill.list" | "skill.get" | "skill.upload" | "skill.install" | "skill.remove" | "skill.enable" | "skill.disable" | "skill.quarantine" | "skill.audit" | "skill.configure" | "skill.call" | "publisher.list" | "publisher.trust" | "publisher.untrust" | "publisher.import" | "publisher.revoke_key" | "hook.list" | "hook.set" | "hook.remove" | "principal.show" | "daemon.stop" | "reconnect";
         /** @description The answer to one [`AcpCommandEnvelope`]. */
         AcpCommandResultEnvelope: {
             request_id: components["schemas"]["RequestId"];
@@ -5677,6 +5804,102 @@ export interface operations {
             503: components["responses"]["Refusal"];
         };
     };
+    "models.offered": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if its target is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The provider, by its name in `models.toml` or as `discover` names it. */
+                    provider: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OfferedModelsResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "models.test": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if its target is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description The model as `PROVIDER/MODEL`; all of the default route if none is named. */
+                    model?: string | null;
+                    /** @description Whether to send every tool there is, instead of those that a run sends first. */
+                    all_tools?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TestModelsResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
     "usage.report": {
         parameters: {
             query?: {
@@ -5883,6 +6106,8 @@ export interface operations {
                      * @description How long a timeboxed answer holds; an hour if nobody says.
                      */
                     minutes?: number | null;
+                    /** @description Why, in at most 500 characters. The model of the run is told why a call was denied. */
+                    reason?: string | null;
                 };
             };
         };
