@@ -27,6 +27,7 @@ fn every_keyword_that_converters_stumble_over_has_a_portable_form() {
         (json!({"type": []}), json!({}), &["/properties/a type"]),
         (json!({"type": "file"}), json!({}), &["/properties/a type"]),
         (json!({"const": "x"}), json!({"type": "string", "enum": ["x"]}), &[]),
+        (json!({"const": "x", "additionalProperties": false}), json!({"type": "string", "enum": ["x"]}), &[]),
         (json!({"enum": [1, "x", null]}), json!({"enum": [1, "x", null]}), &[]),
         (json!({"enum": []}), json!({}), &["/properties/a enum"]),
         (

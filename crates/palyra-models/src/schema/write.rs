@@ -81,10 +81,10 @@ impl Writer<'_> {
         {
             types = Types::STRING;
         }
-        if node.types.has(Types::OBJECT) {
+        if types.has(Types::OBJECT) {
             self.object(node, fields);
         }
-        if node.types.has(Types::ARRAY) {
+        if types.has(Types::ARRAY) {
             self.array(node, fields);
         }
         let structured = ["properties", "additionalProperties", "items", "prefixItems"]
