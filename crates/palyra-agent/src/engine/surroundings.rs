@@ -15,6 +15,16 @@ const HEAD_BYTES: usize = 512;
 /// Longest branch name that is shown.
 const BRANCH_CHARS: usize = 100;
 
+/// Files that git keeps while something is under way in a repository.
+const UNDER_WAY: [(&str, &str); 6] = [
+    (".git/rebase-merge/head-name", "rebase"),
+    (".git/rebase-apply/next", "rebase"),
+    (".git/MERGE_HEAD", "merge"),
+    (".git/CHERRY_PICK_HEAD", "cherry-pick"),
+    (".git/REVERT_HEAD", "revert"),
+    (".git/BISECT_LOG", "bisect"),
+];
+
 /// Workspace, branch, date and platform.
 pub(super) fn describe(workspace: &Workspace, at: Timestamp) -> ContextItem {
     let (head, label) = git_head(workspace);
@@ -33,7 +43,11 @@ pub(super) fn describe(workspace: &Workspace, at: Timestamp) -> ContextItem {
 /// What is checked out, if the workspace is the root of a repository, with the label of what was read for it.
 fn git_head(workspace: &Workspace) -> (String, Label) {
     match workspace.read_text_prefix(".git/HEAD", HEAD_BYTES) {
-        Ok(TextPrefix { text, label, .. }) => (format!(" ({})", checked_out(text.trim())), label),
+        Ok(TextPrefix { text, label, .. }) => {
+            let under_way = UNDER_WAY.iter().find(|(file, _)| workspace.read_text_prefix(file, 1).is_ok());
+            let under_way = under_way.map(|(_, what)| format!(", {what} in progress")).unwrap_or_default();
+            (format!(" ({}{under_way})", checked_out(text.trim())), label)
+        }
         Err(_) => (String::new(), Label::system()),
     }
 }
@@ -54,6 +68,20 @@ fn checked_out(head: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_git_has_under_way_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let workspace = Workspace::open(directory.path()).unwrap();
+        assert_eq!(git_head(&workspace).0, "");
+        std::fs::create_dir_all(directory.path().join(".git/rebase-merge")).unwrap();
+        std::fs::write(directory.path().join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        assert_eq!(git_head(&workspace).0, " (git repository, branch main)");
+        std::fs::write(directory.path().join(".git/MERGE_HEAD"), "0123\n").unwrap();
+        assert_eq!(git_head(&workspace).0, " (git repository, branch main, merge in progress)");
+        std::fs::write(directory.path().join(".git/rebase-merge/head-name"), "refs/heads/fix\n").unwrap();
+        assert_eq!(git_head(&workspace).0, " (git repository, branch main, rebase in progress)");
+    }
 
     #[test]
     fn only_plain_names_are_shown() {

@@ -22,6 +22,7 @@ fn every_keyword_that_converters_stumble_over_has_a_portable_form() {
         (json!({"description": "d"}), json!({"description": "d", "type": any}), &[]),
         (json!({"type": "array", "items": true}), json!({"type": "array", "items": {}}), &[]),
         (json!({"type": "array"}), json!({"type": "array", "items": {}}), &[]),
+        (json!({"items": {"uniqueItems": true}}), json!({}), &["/properties/a/items uniqueItems"]),
         (json!({"type": ["string", "null"]}), json!({"type": ["string", "null"]}), &[]),
         (json!({"type": "string", "nullable": true}), json!({"type": ["string", "null"]}), &[]),
         (json!({"type": []}), json!({}), &["/properties/a type"]),

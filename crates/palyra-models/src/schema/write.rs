@@ -176,12 +176,12 @@ impl Writer<'_> {
                 let items = self.node(items);
                 fields.insert("items".to_owned(), items);
             }
-        } else if let Some(items) = self.any_item(node) {
-            let items = self.node(&items);
-            fields.insert("items".to_owned(), items);
-        } else if node.types == Types::ARRAY {
-            // Some want it to be there.
-            fields.insert("items".to_owned(), json!({}));
+        } else {
+            let items = self.any_item(node).map_or_else(|| json!({}), |items| self.node(&items));
+            // Some want it to be there, though it says nothing; elsewhere it is left out then.
+            if items != json!({}) || node.types == Types::ARRAY {
+                fields.insert("items".to_owned(), items);
+            }
         }
         let Bounds { min_items, max_items, unique_items, .. } = node.bounds;
         let (least, most) =
