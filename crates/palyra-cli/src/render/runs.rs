@@ -92,23 +92,18 @@ pub(crate) fn usage(usage: &RunUsage) -> Option<String> {
     })
 }
 
-/// One line per changed file.
-pub(crate) fn changes(changes: &[FileChangeView]) -> Vec<String> {
-    changes
-        .iter()
-        .map(|change| {
-            let mark = match change.kind {
-                FileChangeKind::Created => '+',
-                FileChangeKind::Modified => '~',
-                FileChangeKind::Deleted => '-',
-            };
-            format!("{mark} {}{}", shortened(&change.path, 200), certainty(change.attribution))
-        })
-        .collect()
+/// A changed file.
+fn changed(change: &FileChangeView) -> String {
+    let mark = match change.kind {
+        FileChangeKind::Created => '+',
+        FileChangeKind::Modified => '~',
+        FileChangeKind::Deleted => '-',
+    };
+    format!("  {mark} {}", shortened(&change.path, 200))
 }
 
 /// What is added to a file that somebody else may have changed.
-pub(crate) fn certainty(attribution: ChangeAttribution) -> &'static str {
+fn certainty(attribution: ChangeAttribution) -> &'static str {
     match attribution {
         ChangeAttribution::Written => "",
         ChangeAttribution::Observed => " (changed during a call)",
@@ -160,7 +155,7 @@ pub(crate) fn summary(detail: &RunDetail, advice: Advice) -> Vec<String> {
     if !detail.changes.is_empty() {
         let undo = if run.undone { String::new() } else { format!(" (to undo: palyra runs undo {id})") };
         lines.push(format!("{} changed{undo}:", counted(detail.changes.len(), "file")));
-        lines.extend(changes(&detail.changes).into_iter().map(|line| format!("  {line}")));
+        lines.extend(detail.changes.iter().map(changed));
     }
     if advice == Advice::WhereToLook {
         lines.push("where to look next:".to_owned());
@@ -244,7 +239,8 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
     }
     if !detail.changes.is_empty() {
         lines.push("files changed".to_owned());
-        lines.extend(changes(&detail.changes).into_iter().map(|line| format!("  {line}")));
+        let lined = |change: &FileChangeView| format!("{}{}", changed(change), certainty(change.attribution));
+        lines.extend(detail.changes.iter().map(lined));
     }
     if !detail.not_run.is_empty() {
         lines.push("calls not made".to_owned());

@@ -106,7 +106,7 @@ fn what_never_worked_is_not_added() {
         assert!(place.run(&["mcp", "list"]).out.starts_with("no MCP servers"), "{arguments:?}");
     }
     let hint = |arguments: &[&str]| place.run(arguments).err.lines().last().unwrap_or_default().to_owned();
-    assert!(hint(&["mcp", "add", "x", "--url", "http://127.0.0.1:9/mcp"]).contains("check the address"));
+    assert!(hint(&["mcp", "add", "x", "--url", "http://127.0.0.1:9/mcp"]).contains("check the URL"));
     assert!(hint(&["mcp", "add", "x", "--", "true"]).contains("run the command yourself"));
     assert!(hint(&["mcp", "add", "x", "--", "/nowhere/at/all"]).contains("check the command"));
     let name = place.run(&["mcp", "add", "My Files", "--", "true"]);

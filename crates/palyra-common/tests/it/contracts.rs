@@ -87,6 +87,7 @@ fn every_contract_enum_reads_all_spellings_and_writes_one() {
         Consequence,
         DeploymentProfile,
         DeploymentRecipe,
+        ChangeAttribution,
         ErrorCategory,
         FieldRole,
         HandoffIntent,

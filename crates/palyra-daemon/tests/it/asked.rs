@@ -64,7 +64,7 @@ async fn an_editor_asks_and_a_person_answers() {
     let heard: ApprovalView = read(&waiting.await.unwrap());
     assert_eq!(heard.answer.unwrap().decision.as_str(), "allow");
     let twice = unix(&daemon, &format!("POST {decide}"), ALLOW.as_bytes());
-    assert_eq!(twice.refusal(), (404, "approval_not_found".to_owned()));
+    assert_eq!(twice.refusal(), (409, "approval_closed".to_owned()));
     let open: ListApprovalsResponse = read(&unix(&daemon, "GET /api/v1/approvals", b""));
     assert!(open.approvals.is_empty());
     let kinds = unix(&daemon, "GET /api/v1/journal/tail?n=200", b"").body;
@@ -95,7 +95,7 @@ async fn questions_are_bounded_lapse_and_stay_with_their_person() {
     let lapsed: ApprovalView = read(&loopback_json(&daemon, &path, Some(&editor), ""));
     assert_eq!(lapsed.answer.unwrap().decision.as_str(), "timeout");
     let late = unix(&daemon, &format!("POST /api/v1/approvals/{}/decide", brief.approval_id), ALLOW.as_bytes());
-    assert_eq!(late.refusal(), (404, "approval_not_found".to_owned()));
+    assert_eq!(late.refusal(), (409, "approval_closed".to_owned()));
 
     for number in 0..32 {
         assert_eq!(ask(json!({"subject": "tool", "summary": format!("question {number}")})).status, 200);

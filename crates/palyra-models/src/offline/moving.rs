@@ -13,7 +13,8 @@ pub(super) fn copy_or_move(clause: Clause<'_>) -> Option<Vec<Request>> {
     }
     let rest = clause.from(1);
     let (from, to) = match rest.tokens.iter().position(|token| token.is_any(&["to", "into", "as"])) {
-        Some(at) => (one_name(rest.up_to(at).tokens)?, one_name(rest.from(at + 1).tokens)?),
+        // Of a new name every word counts: `my notes.md` may be meant as it stands.
+        Some(at) => (one_name(rest.up_to(at).tokens)?, only_name(rest.from(at + 1).tokens)?),
         None => match rest.tokens {
             [from, to] if verb.is_any(&["cp", "mv"]) => (path_of(from), path_of(to)),
             _ => return None,
@@ -55,6 +56,10 @@ fn one_name(mut tokens: &[Token<'_>]) -> Option<String> {
     {
         tokens = rest;
     }
+    only_name(tokens)
+}
+
+fn only_name(tokens: &[Token<'_>]) -> Option<String> {
     match tokens {
         [name] if name.kind != Kind::Punctuation => Some(path_of(name)),
         _ => None,

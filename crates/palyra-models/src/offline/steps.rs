@@ -105,6 +105,9 @@ pub(super) fn next(request: &Request, results: &[Finished<'_>], tools: &[ToolSpe
         Request::Move { from, to } => {
             let patch = format!("*** Begin Patch\n*** Update File: {from}\n*** Move to: {to}\n*** End Patch\n");
             let aim = format!("move `{from}` to `{to}`");
+            if from == to {
+                return Next::Done(Outcome::failed(format!("cannot move `{from}` to itself")));
+            }
             if from.contains(['\n', '\r']) || to.contains(['\n', '\r']) {
                 return Next::Done(Outcome::failed("cannot move a file whose name has a line break".to_owned()));
             }

@@ -93,7 +93,7 @@ impl<'a> Checker<'a> {
         }
         if rules.get("uniqueItems") == Some(&Value::Bool(true)) {
             let mut seen = HashSet::new();
-            if items.iter().any(|item| !seen.insert(item.to_string())) {
+            if items.iter().any(|item| !seen.insert(item)) {
                 self.fail(path, "repeated", format!("{} must not repeat an item", shown(path)));
             }
         }

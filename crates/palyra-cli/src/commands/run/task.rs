@@ -58,6 +58,9 @@ pub(super) async fn read(arguments: &[String], console: &Console) -> Result<Task
 /// it has anything else that a shell would interpret.
 fn joined(arguments: &[String]) -> String {
     let [first, rest @ ..] = arguments else { return String::new() };
+    if arguments.iter().all(|word| word.trim().is_empty()) {
+        return String::new();
+    }
     if rest.is_empty() {
         return first.clone();
     }

@@ -7,7 +7,6 @@ use palyra_common::{ExitCode, RunId};
 use super::RunArgument;
 use crate::context::Context;
 use crate::error::CliError;
-use crate::render::runs::certainty;
 use crate::render::text::{counted, shortened};
 
 pub(super) async fn execute(run: &RunArgument, client: &Client, context: &Context) -> Result<ExitCode, CliError> {
@@ -38,9 +37,9 @@ pub(super) async fn execute(run: &RunArgument, client: &Client, context: &Contex
     for file in &undone.files {
         let what = match file.action {
             UndoAction::Restored => "restored to what it was before the run",
-            UndoAction::Removed => "removed; the run had created it",
+            UndoAction::Removed => "removed; it was not there before the run",
         };
-        console.line(&format!("  {}: {what}{}", shortened(&file.path, 200), certainty(file.attribution)))?;
+        console.line(&format!("  {}: {what}", shortened(&file.path, 200)))?;
     }
     Ok(ExitCode::Ok)
 }

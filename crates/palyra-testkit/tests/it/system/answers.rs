@@ -104,7 +104,7 @@ fn undo_names_each_file_and_where_its_old_content_is() {
     let undone = context.run(["runs", "undo", "last"]).unwrap();
     assert_eq!(undone.code, 0, "{undone}");
     assert!(undone.stdout.contains(": 1 file restored, 1 removed\n"), "{undone}");
-    assert!(undone.stdout.contains("\n  new.txt: removed; the run had created it\n"), "{undone}");
+    assert!(undone.stdout.contains("\n  new.txt: removed; it was not there before the run\n"), "{undone}");
     assert!(undone.stdout.contains("\n  old.txt: restored to what it was before the run\n"), "{undone}");
     context.finish().unwrap();
 }

@@ -36,6 +36,6 @@ fn files_from_anywhere_go_with_a_task() {
         assert!(refused.code == 2 && refused.stderr.contains(why), "{path}: {refused}");
     }
     let refused = context.run(["run", "--attach", &binary, "look"]).unwrap();
-    assert!(refused.code == 2 && refused.stderr.contains("`attachment a.bin` cannot be read"), "{refused}");
+    assert!(refused.code == 2 && refused.stderr.contains("error: `attachment a.bin` is a binary file"), "{refused}");
     context.finish().unwrap();
 }

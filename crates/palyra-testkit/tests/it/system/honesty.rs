@@ -123,7 +123,7 @@ fn a_text_on_standard_input_can_be_summarised() {
 
 #[test]
 fn that_no_model_is_configured_is_said_once() {
-    let context = TestContext::new().unwrap();
+    let context = TestContext::new().unwrap().env("PALYRA_MODEL_PROVIDER", "auto");
     let first = context.run(["run", "list files"]).unwrap();
     assert!(first.stderr.contains("\n  no model is configured: the offline planner answers"), "{first}");
     let second = context.run(["run", "list files"]).unwrap();

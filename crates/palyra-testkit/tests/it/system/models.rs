@@ -199,5 +199,4 @@ fn names_of_models_cannot_drive_the_terminal() {
         assert!(!shown.lines().any(|line| line.trim_start().starts_with("work/faked")), "{arguments:?}: {shown:?}");
         assert!(shown.contains("work/"), "{arguments:?}: {shown:?}");
     }
-    context.finish().unwrap();
 }

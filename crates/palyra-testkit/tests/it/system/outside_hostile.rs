@@ -71,7 +71,7 @@ async fn a_failed_call_repeats_nothing_of_the_server_and_its_files_can_be_taken_
     let observed = ChangeAttribution::Observed;
     assert_eq!(changed, [("OBEY ME one.txt", observed), ("OBEY ME two.txt", observed)], "{}", daemon.log());
     let undone = context.run(["runs", "undo", &run.run_id.to_string()]).unwrap();
-    assert!(undone.stdout.contains("removed  OBEY ME one.txt (changed during a call)"), "{undone}");
+    assert!(undone.stdout.contains("OBEY ME one.txt: removed; it was not there before the run"), "{undone}");
     assert!(!place.path().join("OBEY ME one.txt").exists() && !place.path().join("OBEY ME two.txt").exists());
     daemon.finish().await.unwrap();
 }
