@@ -393,8 +393,8 @@ impl ToStableError for AgentError {
             }
             Self::BadTape { .. } => StableErrorEnvelope::new("tape_damaged", ErrorCategory::Internal, message)
                 .hint("`palyra journal verify` shows what is wrong with the journal"),
-            Self::CannotUndo { .. } => StableErrorEnvelope::new("cannot_undo", ErrorCategory::Conflict, message)
-                .hint("`palyra runs show` lists what a run changed, and whether it was undone"),
+            Self::CannotUndo { run_id, .. } => StableErrorEnvelope::new("cannot_undo", ErrorCategory::Conflict, message)
+                .hint(format!("`palyra runs show {run_id}` shows its state and what it changed")),
             Self::Stopping => StableErrorEnvelope::new("daemon_stopping", ErrorCategory::Availability, message)
                 .hint("try again when it has restarted"),
             Self::Internal(_) => StableErrorEnvelope::new("internal", ErrorCategory::Internal, message),

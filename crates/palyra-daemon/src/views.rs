@@ -202,7 +202,9 @@ pub(crate) fn undone(run: UndoneRun) -> UndoResponse {
         path: change.path,
         attribution: change.attribution,
     };
-    UndoResponse { files: run.changes.into_iter().map(file).collect() }
+    // A file that came and went within the run leaves nothing but the directories made for it.
+    let was_there = |change: &FileChange| change.before.is_some() || change.after.is_some();
+    UndoResponse { files: run.changes.into_iter().filter(was_there).map(file).collect() }
 }
 
 /// What replaying gave.

@@ -18,16 +18,16 @@ pub(crate) fn list(approvals: &[ApprovalView]) -> Vec<String> {
                 instant(approval.requested_at),
                 approval.risk.to_string(),
                 state(approval),
-                untrusted_value(approval),
+                value_to_check(approval),
                 shortened(&approval.summary, 60),
             ]
         })
         .collect();
-    table::lines(["APPROVAL", "ASKED (UTC)", "RISK", "ANSWER", "UNTRUSTED VALUE", "QUESTION"], &rows)
+    table::lines(["APPROVAL", "ASKED (UTC)", "RISK", "ANSWER", "VALUES TO CHECK", "QUESTION"], &rows)
 }
 
 /// The first steering value, and how many more there are.
-fn untrusted_value(approval: &ApprovalView) -> String {
+fn value_to_check(approval: &ApprovalView) -> String {
     match approval.evidence.as_slice() {
         [] => "-".to_owned(),
         [first, rest @ ..] => {
@@ -101,7 +101,7 @@ pub(crate) fn page(approval: &ApprovalView, pattern: Option<&PatternView>) -> Ve
     lines.push(String::new());
     if !approval.evidence.is_empty() {
         let count = counted(approval.evidence.len(), "value");
-        lines.push(format!("{count} not chosen by anyone you trust"));
+        lines.push(format!("{count} to check"));
         lines.extend(indented(evidence::lines(&approval.evidence, Extent::Whole)));
     }
     if let Some(whole) = about_step(approval.tool.as_deref(), approval.arguments.as_ref()) {

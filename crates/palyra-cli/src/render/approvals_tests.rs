@@ -62,7 +62,7 @@ fn a_list_has_a_column_for_what_steers() {
     assert_eq!(
         list(&[approval(), plain, two]),
         [
-            "APPROVAL                    ASKED (UTC)          RISK  ANSWER     UNTRUSTED VALUE                                \
+            "APPROVAL                    ASKED (UTC)          RISK  ANSWER     VALUES TO CHECK                                \
              QUESTION",
             "00000000000000000000000001  2026-11-14 23:46:40  high  pending    US133                                          \
              send money",
@@ -83,7 +83,7 @@ fn a_page_shows_what_an_answer_turns_on_and_how_to_give_it() {
             "approval   {id}\nquestion   send money\nrisk       high\nwhy        untrusted text chose the recipient\n\
              subject    tool\nrun        {run}, call t2c1\nsession    {session}\nasked      2026-11-14 23:46:40 UTC\n\
              answer     none yet\n\n\
-             1 value not chosen by anyone you trust\n  recipient = US133\n    decides where it goes\n    \
+             1 value to check\n  recipient = US133\n    decides where it goes\n    \
              found in the result of mcp.bank.read_file (t1c1): «IBAN: US133»\n\
              mcp.bank.send_money with\n  {{\n    \"recipient\": \"US133\"\n  }}\n\
              to stop being asked, allow\n  mcp.bank.send_money `US133`\n\

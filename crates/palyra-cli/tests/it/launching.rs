@@ -64,7 +64,7 @@ fn a_daemon_that_runs_is_used_and_can_be_stopped() {
     assert!(!place.path("state/started").exists());
     let stopped = place.run(&["daemon", "stop"]);
     assert_eq!(stopped.code, 0, "{stopped:?}");
-    assert!(stopped.out.ends_with("; 1 unfinished run will go on after the next start\n"), "{}", stopped.out);
+    assert!(stopped.out.ends_with("; 1 unfinished run kept for the next start\n"), "{}", stopped.out);
 }
 
 #[test]

@@ -21,6 +21,9 @@ use crate::request::ModelRequest;
 /// Most requests in one message. More is a list of something else, not a plan.
 const MAX_REQUESTS: usize = 32;
 
+/// Words for what came with the message. A request that speaks of it and would not use it is not carried out.
+const NAMES_INPUT: &[&str] = &["stdin", "standard input", "the input", "piped", "attachment", "attached"];
+
 /// A call to make now.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PlannedCall {
@@ -49,6 +52,14 @@ pub(super) fn decide(request: &ModelRequest) -> Decision {
     let unknown = requests.iter().filter(|request| matches!(request, Request::Unknown(_))).count();
     if unknown == requests.len() {
         return Decision::NotUnderstood(own_words.to_owned());
+    }
+    if let Some(attachment) = &attachment
+        && requests.iter().any(Request::changes)
+        && NAMES_INPUT.iter().any(|name| own_words.to_lowercase().contains(name))
+        && !requests.iter().any(Request::reads_attachment)
+    {
+        let headline = format!("cannot write {} to a file; it can be shown, counted and summarised", attachment.name);
+        return Decision::Answer(vec![Outcome::failed(headline)]);
     }
     if requests.len() > MAX_REQUESTS {
         let headline =

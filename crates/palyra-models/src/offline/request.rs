@@ -141,6 +141,16 @@ pub(super) enum Request {
 }
 
 impl Request {
+    /// Whether it is about what came with the message.
+    pub(super) fn reads_attachment(&self) -> bool {
+        matches!(
+            self,
+            Self::Read { source: Source::Attached(_) }
+                | Self::Summarise { source: Source::Attached(_), .. }
+                | Self::Count { source: Source::Attached(_), .. }
+        )
+    }
+
     /// Whether it changes anything.
     pub(super) fn changes(&self) -> bool {
         match self {

@@ -188,6 +188,11 @@ fn an_attached_text_is_summarised_and_counted_without_a_call() {
     assert!(answer.ends_with("made of its own sentences:\nOne.\n"), "{answer}");
     let (answer, ..) = run_to_end(&mut files, &message("count the lines"));
     assert_eq!(answer, "Standard input has 3 lines\n");
+    for task in ["write out.md with what came on stdin", "write the input to s2.md", "create s4.md with the piped text"]
+    {
+        let (answer, turns, _) = run_to_end(&mut files, &message(task));
+        assert!(turns.is_empty() && answer.contains("annot write standard input to a file"), "{task}: {answer}");
+    }
     assert_eq!(files.0.len(), 1);
 }
 

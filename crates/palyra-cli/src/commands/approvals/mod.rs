@@ -27,7 +27,7 @@ source and the sentence it was found in. Ask yourself whether *you* would have c
 
 No flag skips approvals. An answer covers exactly the call it shows, unless you allow the pattern
 that is offered with it; patterns can be listed and revoked. To be asked less, name recipients,
-hosts and paths in the task itself: what you wrote needs no question.
+hosts and paths in the task itself: what you wrote needs no question, except shell scripts.
 
 APPROVAL is an id, its beginning or its end.
 

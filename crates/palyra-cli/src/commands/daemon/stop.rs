@@ -43,7 +43,7 @@ pub(super) async fn execute(context: &Context) -> Result<ExitCode, CliError> {
         let unfinished = usize::try_from(stopping.unfinished_runs).unwrap_or(usize::MAX);
         let note = match unfinished {
             0 => String::new(),
-            _ => format!("; {} will go on after the next start", counted(unfinished, "unfinished run")),
+            _ => format!("; {} kept for the next start", counted(unfinished, "unfinished run")),
         };
         console.line(&format!("stopped the daemon (process {}){note}", stopping.pid))?;
     } else {

@@ -48,7 +48,8 @@ pub(super) async fn execute(arguments: &TestArguments, context: &Context) -> Res
         results.iter().try_for_each(|result| console.line(&line(result, context)))?;
     }
     let failed = results.iter().find_map(|result| result.error.as_ref());
-    Ok(failed.map_or(ExitCode::Ok, |error| error.exit_code()))
+    let untried = results.iter().any(|result| result.called.is_none());
+    Ok(failed.map_or(if untried { ExitCode::Precondition } else { ExitCode::Ok }, |error| error.exit_code()))
 }
 
 fn line(result: &ModelTestView, context: &Context) -> String {
@@ -56,11 +57,13 @@ fn line(result: &ModelTestView, context: &Context) -> String {
     let name = one_line(&result.model);
     match &result.error {
         None => {
-            let good = context.console.styled(Style::Good, "works");
             let used = format!("{} + {} tokens", result.input_tokens, result.output_tokens);
-            let called = match &result.called {
-                Some(tool) => format!("called {}", one_line(tool)),
-                None => "called no tool".to_owned(),
+            let (verdict, called) = match &result.called {
+                Some(tool) => (context.console.styled(Style::Good, "works"), format!("called {}", one_line(tool))),
+                None => (
+                    context.console.styled(Style::Bad, "answers without tools"),
+                    "it did not call the tool that it was told to call, which runs depend on,".to_owned(),
+                ),
             };
             let said =
                 if result.text.is_empty() { String::new() } else { format!(" and answered {}", quoted(&result.text)) };
@@ -69,7 +72,10 @@ fn line(result: &ModelTestView, context: &Context) -> String {
                 count => format!("{count} tools offered"),
             };
             let window = format!("a window of {}", result.context_tokens);
-            format!("{name}{key}: {good}: {called}{said} in {}, {used}, {tools}, {window}", millis(result.duration_ms))
+            format!(
+                "{name}{key}: {verdict}: {called}{said} in {}, {used}, {tools}, {window}",
+                millis(result.duration_ms)
+            )
         }
         Some(error) => {
             let bad = context.console.styled(Style::Bad, "fails");

@@ -53,12 +53,12 @@ async fn contents_before(id: RunId, client: &Client, context: &Context) -> Resul
     let line = |change: &FileChangeView| {
         let digest = change.before?.to_hex();
         let kept = artifacts.join(digest.get(..2)?).join(&digest);
-        kept.is_file().then(|| format!("  {} before the run: {}", shortened(&change.path, 200), kept.display()))
+        kept.is_file().then(|| format!("  {}: {}", shortened(&change.path, 200), kept.display()))
     };
     let lines: Vec<String> = client.run(id).await?.changes.iter().filter_map(line).collect();
     Ok(if lines.is_empty() {
         lines
     } else {
-        [vec!["what the run changed is kept as it was:".to_owned()], lines].concat()
+        [vec!["the versions from before the run, to restore by hand:".to_owned()], lines].concat()
     })
 }

@@ -97,7 +97,7 @@ fn undo_names_each_file_and_where_its_old_content_is() {
     std::fs::write(&old, "mine\n").unwrap();
     let conflict = context.run(["runs", "undo", "last"]).unwrap();
     assert_eq!(conflict.code, 7, "{conflict}");
-    let kept = conflict.stderr.lines().find_map(|line| line.trim().strip_prefix("old.txt before the run: ")).unwrap();
+    let kept = conflict.stderr.lines().find_map(|line| line.trim().strip_prefix("old.txt: ")).unwrap();
     assert_eq!(std::fs::read_to_string(kept).unwrap(), "before\n");
 
     std::fs::write(&old, "changed\n").unwrap();
