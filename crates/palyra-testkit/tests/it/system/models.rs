@@ -77,7 +77,7 @@ fn a_window_that_is_too_small_is_named_with_its_numbers_before_anything_is_sent(
 
 #[test]
 fn a_variable_that_the_daemon_does_not_have_is_named() {
-    let server = ModelServer::start(vec![Reply::text(&["ready"])]).unwrap();
+    let server = ModelServer::start(vec![Reply::calls(vec![listing()]), Reply::text(&["One file."])]).unwrap();
     let context = with_account(&server, "");
     let tested = context.run(["models", "test"]).unwrap();
     assert!(tested.code != 0 && tested.stdout.contains("the key `main` of `work` cannot be read"), "{tested}");
