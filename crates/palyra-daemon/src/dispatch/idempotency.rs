@@ -5,13 +5,13 @@
 //!
 //! Two kinds of commands need none of this: those that only look, and creating a run, whose key is part of the run itself.
 
-use palyra_client::command::{self, Command, Outcome};
-use palyra_common::{Clock as _, CommandEffect, Digest, ErrorCategory, StableErrorEnvelope, SystemClock};
+use palyra_client::command::{Command, Outcome};
+use palyra_common::{Clock as _, Digest, ErrorCategory, StableErrorEnvelope, SystemClock};
 
 use super::caller::Caller;
 use super::records::{self, CommandAccepted, CommandAnswered, Earlier, kind};
 use super::refusal::{Refusal, Result};
-use super::{Answer, Asked, carry_out};
+use super::{Answer, Asked, carry_out, changes_nothing};
 use crate::app::App;
 
 /// Longest key; keys are indexed.
@@ -23,8 +23,7 @@ pub(super) async fn once(app: &App, caller: &Caller, asked: Asked) -> Result<Ans
         return Ok(Answer::Fresh(carry_out(app, caller, asked).await?));
     };
     check_key("idempotency_key", &key)?;
-    let looks = command::spec(asked.command.name()).is_none_or(|spec| spec.effect == CommandEffect::Read);
-    if looks {
+    if changes_nothing(&asked.command) {
         return Ok(Answer::Fresh(carry_out(app, caller, asked).await?));
     }
     if matches!(asked.command, Command::RunCreate(_)) {

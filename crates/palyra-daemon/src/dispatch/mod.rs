@@ -90,15 +90,22 @@ impl Answer {
 
 /// Carries out one command. One that changes anything goes to its end, also if the caller leaves meanwhile.
 pub(crate) async fn dispatch(app: &Arc<App>, caller: &Caller, asked: Asked) -> Result<Answer> {
-    // Nothing but the provider's answer comes of these: a caller who leaves wants it no longer.
-    let only_asks = matches!(asked.command, Command::ModelsOffered(_) | Command::ModelsTest(_));
-    match command::spec(asked.command.name()).map(|spec| spec.effect) {
-        Some(CommandEffect::Read) => perform(app, caller, asked).await,
-        Some(_) if only_asks => perform(app, caller, asked).await,
-        Some(CommandEffect::Change | CommandEffect::Administer) | None => {
-            let (shared, caller) = (Arc::clone(app), caller.clone());
-            to_the_end(app, async move { perform(&shared, &caller, asked).await }).await
-        }
+    if changes_nothing(&asked.command) {
+        return perform(app, caller, asked).await;
+    }
+    let (shared, caller) = (Arc::clone(app), caller.clone());
+    to_the_end(app, async move { perform(&shared, &caller, asked).await }).await
+}
+
+/// Whether an answer is all that comes of a command: whoever leaves wants it no longer, and whoever repeats it gets a new one.
+fn changes_nothing(command: &Command) -> bool {
+    // These are for administrators because a provider's key goes out with them.
+    if matches!(command, Command::ModelsOffered(_) | Command::ModelsTest(_)) {
+        return true;
+    }
+    match command::spec(command.name()).map(|spec| spec.effect) {
+        Some(CommandEffect::Read) => true,
+        Some(CommandEffect::Change | CommandEffect::Administer) | None => false,
     }
 }
 

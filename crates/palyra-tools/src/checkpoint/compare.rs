@@ -1,13 +1,14 @@
 //! What became of the files since a checkpoint.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use cap_std::fs::Metadata;
 use palyra_common::{ChangeAttribution, Digest};
 
-use super::stamp::Stamp;
+use super::stamp::{Identity, Stamp};
 use super::{Checkpoint, Kept};
 use crate::cancel::Cancel;
 use crate::walk::{Flow, Found, Walk};
@@ -53,12 +54,14 @@ impl Checkpoint {
                 self.compare(workspace, artifacts, path, kept, now, &present, &mut changed)?;
             }
         }
+        // Made once, and only if there are new files: a directory that was moved may hold very many.
+        let held = LazyCell::new(|| self.held());
         for (path, stamp) in present.files.iter().filter(|(path, _)| !self.files.contains_key(path)) {
             if self.others.contains(path) {
                 changed.not_covered.push(format!("`{path}` was not a regular file before"));
                 continue;
             }
-            match self.origin(path, *stamp) {
+            match self.origin(path, *stamp, &held) {
                 Origin::Made => {}
                 Origin::CameIntoSight => continue,
                 Origin::Unknown => {
@@ -87,7 +90,7 @@ impl Checkpoint {
     }
 
     /// Where a file comes from that the checkpoint does not hold. Undo removes only what was certainly made since.
-    fn origin(&self, path: &WorkspacePath, stamp: Option<Stamp>) -> Origin {
+    fn origin(&self, path: &WorkspacePath, stamp: Option<Stamp>, held: &HashSet<Identity>) -> Origin {
         let unchanged = stamp.is_some_and(|stamp| stamp.is_older_than(self.begun));
         let mut here = Some(path.clone());
         while let Some(at) = here.filter(|_| !self.unseen.is_empty()) {
@@ -99,14 +102,14 @@ impl Checkpoint {
         match stamp {
             _ if unchanged => Origin::CameIntoSight,
             // A file that was copied under another name may be removed here; one that was not would be lost.
-            Some(stamp) if stamp.is_born_before(self.begun) && !self.holds(&stamp) => Origin::Unknown,
+            Some(stamp) if stamp.is_born_before(self.begun) && !held.contains(&stamp.identity()) => Origin::Unknown,
             _ => Origin::Made,
         }
     }
 
-    /// Whether a copy was made of this file, whatever it was called.
-    fn holds(&self, stamp: &Stamp) -> bool {
-        self.files.values().any(|kept| kept.content.is_some() && kept.stamp.is_same_file(stamp))
+    /// The files that copies were made of, whatever they are called now.
+    fn held(&self) -> HashSet<Identity> {
+        self.files.values().filter(|kept| kept.content.is_some()).map(|kept| kept.stamp.identity()).collect()
     }
 
     #[expect(clippy::too_many_arguments, reason = "one file in all its aspects, for one caller")]

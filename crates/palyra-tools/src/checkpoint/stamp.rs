@@ -7,6 +7,9 @@ use cap_std::fs::{Metadata, MetadataExt as _};
 /// Clocks of file systems tick every few milliseconds: a file that was changed this recently may change again without its times showing it.
 const YOUNG: Duration = Duration::from_millis(50);
 
+/// Device, inode and time of birth.
+pub(super) type Identity = (u64, u64, Option<SystemTime>);
+
 /// Identity, size, times and permissions. The time of the last status change cannot be set by programs, so a program that restores the
 /// modification time of what it wrote is still noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +67,9 @@ impl Stamp {
         self.born.is_some_and(|born| born + YOUNG < moment)
     }
 
-    /// Whether both are the same file, whatever it holds and wherever it lies.
-    pub(super) fn is_same_file(&self, other: &Self) -> bool {
-        (self.device, self.inode, self.born) == (other.device, other.inode, other.born)
+    /// What stays the same about a file, whatever it holds and wherever it lies.
+    pub(super) fn identity(&self) -> Identity {
+        (self.device, self.inode, self.born)
     }
 
     /// Whether a file with this stamp now is certainly the one that had the other stamp then.
