@@ -27,6 +27,7 @@ mod projections;
 mod prompt;
 mod session;
 mod spec;
+mod started_with;
 
 pub use agents::{AgentProfile, AgentRow, RunAgent};
 pub use auxiliary::{
@@ -38,13 +39,14 @@ pub use canonical::canonical_json;
 pub use canvas::{CanvasDrawn, CanvasUpdate};
 pub use decide::{AnswerProposal, Decide, PolicyDecider, Proposal, Verdict};
 pub use engine::{
-    Answer, ApprovalExport, AuxiliaryDone, CallExport, CallNotRun, CallOutcomeExport, CanvasFollower, CanvasNews,
-    CanvasSubmission, ClientCall, ClientResult, CompactionPlan, CompactionReverted, ContextSegment, ContextView,
-    Engine, EngineOptions, ExchangeExport, ExchangeOutline, Followed, GivenExchange, GivenFile, HookDispatch,
-    InputWhereabouts, NewAuxiliaryTask, NewRun, NewSession, OfferedTool, PatternFilter, RankedBy, RecallQuery,
-    Recalled, RecalledPiece, Resolved, Resumption, RunCost, RunDetails, RunEnded, RunExport, Safety, SegmentKind,
-    SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput, Spending, Submitted, TapeFollower,
-    Timings, UndoneRun, WireCost, core_prompt_tokens,
+    Answer, ApprovalExport, Attention, AuxiliaryDone, CallExport, CallNotRun, CallOutcomeExport, CanvasFollower,
+    CanvasNews, CanvasSubmission, ClientCall, ClientResult, CompactionPlan, CompactionReverted, ContextSegment,
+    ContextView, Engine, EngineOptions, ExchangeExport, ExchangeOutline, Followed, GivenExchange, GivenFile,
+    HookDispatch, InputWhereabouts, NewAuxiliaryTask, NewRun, NewSession, NoDiscovery, OfferedTool, PatternFilter,
+    RankedBy, RecallQuery, Recalled, RecalledPiece, Resolved, Resumption, RunCost, RunDetails, RunEnded, RunExport,
+    Safety, SegmentKind, SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput, Spending,
+    Submitted, TapeFollower, Timings, ToolDiscovery, UnavailableSource, UndoneRun, WireCost, WorkspaceRoots,
+    core_prompt_tokens,
 };
 pub use error::AgentError;
 pub use hooks::{
@@ -54,11 +56,13 @@ pub use hooks::{
 pub use own_tools::{Plan, PlanStep, StepStatus, engine_tools};
 pub use palyra_flow::Intent;
 pub use projections::{
-    ApprovalFilter, ApprovalRow, Archived, AuxiliaryFilter, AuxiliaryRow, CanvasFilter, CanvasRow, HookBindingRow,
-    PatternRow, QueuedInput, RunFilter, RunRow, Said, SessionFilter, SessionRow, projections,
+    ApprovalFilter, ApprovalPage, ApprovalRow, Archived, AuxiliaryFilter, AuxiliaryRow, CanvasFilter, CanvasRow,
+    HookBindingRow, PatternRow, QuarantinedUsage, QueuedInput, RunFilter, RunRow, Said, SessionFilter, SessionRow,
+    projections,
 };
 pub use session::{ArchiveState, Compaction, ForkPoint, ForkedFrom, SessionSettings, Taken};
 pub use spec::{
     ClientTool, ContextItem, Exchange, Idempotency, ImageRef, MACHINE_VERSION, MAIN_AGENT, ModelChoice, Objective,
     OutsideSender, RunLimits, RunSpec, ToolSelection,
 };
+pub use started_with::{StartedWith, WorkspaceAuthority};

@@ -10,7 +10,7 @@ use palyra_journal::StoredRecord;
 
 use crate::error::AgentError;
 use crate::machine::{Action, Input, Machine};
-use crate::spec::MACHINE_VERSION;
+use crate::spec::{MACHINE_VERSION, OLDEST_MACHINE_VERSION};
 use crate::tape::{EntryRef, TapeEntry};
 
 /// What replaying a tape gave.
@@ -49,9 +49,11 @@ pub fn replay(records: &[StoredRecord]) -> Result<Replayed, AgentError> {
     let TapeEntry::Input(Input::Accepted(spec)) = TapeEntry::from_record(first)? else {
         return Err(bad(1, "the tape does not begin with an acceptance"));
     };
-    if spec.machine_version != MACHINE_VERSION {
+    if !(OLDEST_MACHINE_VERSION..=MACHINE_VERSION).contains(&spec.machine_version) {
         let version = spec.machine_version;
-        let message = format!("the run was made by machine version {version}, and this is version {MACHINE_VERSION}");
+        let message = format!(
+            "the run was made by machine version {version}; this program knows {OLDEST_MACHINE_VERSION} to {MACHINE_VERSION}"
+        );
         return Err(AgentError::BadTape { seq: 1, message });
     }
     let mut replayed =

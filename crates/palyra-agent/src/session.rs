@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{Exchange, OutsideSender};
+use crate::started_with::StartedWith;
 
 /// The person of a daemon that serves one person, and of records that name nobody.
 pub(crate) const LOCAL_USER: &str = "local";
@@ -185,6 +186,9 @@ pub(crate) struct InputGiven {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) workspace: Option<String>,
     pub(crate) by: String,
+    /// With what it was given; see [`RunSpec::started_with`](crate::RunSpec).
+    #[serde(default, skip_serializing_if = "StartedWith::is_default")]
+    pub(crate) given_with: StartedWith,
     /// The agent that answers, if not the session's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<String>,

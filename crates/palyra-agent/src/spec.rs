@@ -10,9 +10,13 @@ use palyra_models::ProviderInfo;
 use serde::{Deserialize, Serialize};
 
 use crate::agents::RunAgent;
+use crate::started_with::StartedWith;
 
-/// Raised whenever the same inputs would give other actions, so that replaying an older tape can say so.
-pub const MACHINE_VERSION: u32 = 3;
+/// Raised whenever the same inputs would give other actions. A machine acts by the version that its run was accepted under, so that older runs can be resumed: whatever
+/// differs asks for the version.
+pub const MACHINE_VERSION: u32 = 4;
+/// The oldest version that this machine still acts by.
+pub(crate) const OLDEST_MACHINE_VERSION: u32 = 3;
 
 /// A person's task with the context it was given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,6 +50,9 @@ pub struct RunSpec {
     pub attachments: Vec<ContextItem>,
     /// Absolute path of the workspace.
     pub workspace: String,
+    /// With what credential the run was asked for. Runs of older versions say nothing, which is taken as the least.
+    #[serde(default, skip_serializing_if = "StartedWith::is_default")]
+    pub started_with: StartedWith,
     /// Palyra's own instructions to the model.
     pub system: String,
     /// `PALYRA.md`, `AGENTS.md` and the like.

@@ -1,6 +1,6 @@
 //! The tape: a run's records, one to one with the events that surfaces follow.
 //!
-//! Each record is an input that was applied, an action that followed from it, or a note made after the run was over. Its payload is the JSON of a
+//! Each record is an input that was applied, an action that followed from it, or a note about it. Its payload is the JSON of a
 //! [`TapeEntry`]; its kind is a name for queries and people. [`body`] is the one place where records become events.
 
 use palyra_common::{
@@ -11,6 +11,7 @@ use palyra_journal::StoredRecord;
 use palyra_tools::FileChange;
 use serde::{Deserialize, Serialize};
 
+use crate::engine::UnavailableSource;
 use crate::error::AgentError;
 use crate::hooks::HooksAnswered;
 use crate::machine::{Action, Input, Question};
@@ -18,12 +19,13 @@ use crate::machine::{Action, Input, Question};
 /// One record of a tape.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "entries are read one at a time and most are inputs")]
 pub enum TapeEntry {
     /// Something happened to the run.
     Input(Input),
     /// The run asked for something.
     Action(Action),
-    /// Something was noted about a run that is over.
+    /// Something was noted about the run.
     Note(Note),
 }
 
@@ -45,6 +47,11 @@ pub enum Note {
     },
     /// Hooks were asked after it was over.
     HooksAnswered(HooksAnswered),
+    /// Configured sources of tools offered nothing when it began or was resumed.
+    ToolsUnavailable {
+        /// Which, and why.
+        sources: Vec<UnavailableSource>,
+    },
 }
 
 /// A borrowed [`TapeEntry`] with the same JSON.
@@ -104,6 +111,7 @@ impl EntryRef<'_> {
                 Input::BudgetRefused { .. } => kind::BUDGET_REFUSED,
                 Input::Decided(_) => "tool.decided",
                 Input::ApprovalDecided { .. } => kind::APPROVAL_DECIDED,
+                Input::ToolBegun { .. } => "tool.started",
                 Input::ToolFinished { .. } => kind::TOOL_FINISHED,
                 Input::Compacted { .. } => "context.compacted",
                 Input::CompactionReverted { .. } => "context.compaction_reverted",
@@ -113,6 +121,7 @@ impl EntryRef<'_> {
                 Input::Pause { .. } => "run.pause",
                 Input::Resume { .. } => kind::RUN_RESUME,
                 Input::Tick => "run.tick",
+                Input::ClockAdjusted { .. } => "run.clock_adjusted",
                 Input::Recovered => "run.recovered",
                 Input::HooksBound { .. } => "hooks.bound",
                 Input::HooksAnswered(_) => "hooks.answered",
@@ -143,6 +152,7 @@ impl EntryRef<'_> {
                 Note::Undone { .. } => kind::RUN_UNDONE,
                 Note::Unrecoverable { .. } => kind::RUN_UNRECOVERABLE,
                 Note::HooksAnswered(_) => kind::HOOKS_NOTED,
+                Note::ToolsUnavailable { .. } => "tools.unavailable",
             },
         }
     }

@@ -8,7 +8,7 @@ use palyra_common::SecretRef;
 
 use crate::commands::{
     agents, approvals, auxiliary, canvas, completions, config, daemon, devices, journal, mcp, models, policy, run,
-    runs, sandbox, sessions, skills, tokens, usage,
+    runs, sandbox, sessions, skills, tokens, usage, workspaces,
 };
 use crate::console::OutputFormat;
 use crate::numbers;
@@ -109,6 +109,9 @@ pub(crate) enum Command {
     /// List and revoke devices that have a certificate
     #[command(subcommand)]
     Devices(devices::DevicesCommand),
+    /// Grant, list and revoke directories that tokens and devices may work in
+    #[command(subcommand)]
+    Workspaces(workspaces::WorkspacesCommand),
     /// Serve the Agent Control Protocol on standard input and output, one JSON document per line
     Acp,
     /// Manage MCP servers and their tools

@@ -8,7 +8,7 @@ use palyra_common::config::ConfigError;
 use palyra_common::{ErrorCategory, SecretError, StableErrorEnvelope, ToStableError};
 use palyra_journal::JournalError;
 use palyra_mcp::McpError;
-use palyra_models::{AccountsError, ModelError};
+use palyra_models::{AccountsError, ModelError, PriceFileError};
 use palyra_plugins_build::BuildError;
 use palyra_policy::PolicyError;
 use palyra_policy_prove::ProveError;
@@ -163,6 +163,12 @@ pub(crate) enum CliError {
 
 impl From<ModelError> for CliError {
     fn from(error: ModelError) -> Self {
+        Self::Model(Box::new(error.to_stable()))
+    }
+}
+
+impl From<PriceFileError> for CliError {
+    fn from(error: PriceFileError) -> Self {
         Self::Model(Box::new(error.to_stable()))
     }
 }

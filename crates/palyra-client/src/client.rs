@@ -156,8 +156,18 @@ impl Client {
         exchange(&self.endpoint, call).await
     }
 
-    /// Lists questions put to a person.
+    /// Lists questions put to a person: one page if the parameters have a limit, otherwise all there are.
     pub async fn approvals(&self, params: &ListApprovalsParams) -> Result<ListApprovalsResponse, ClientError> {
+        let mut listed: ListApprovalsResponse = self.approvals_page(params).await?;
+        while let (None, Some(after)) = (params.limit, listed.next_after) {
+            let next = self.approvals_page(&ListApprovalsParams { after: Some(after), ..params.clone() }).await?;
+            listed.approvals.extend(next.approvals);
+            listed.next_after = next.next_after;
+        }
+        Ok(listed)
+    }
+
+    async fn approvals_page(&self, params: &ListApprovalsParams) -> Result<ListApprovalsResponse, ClientError> {
         exchange(&self.endpoint, Call::get("listing approvals", paths::APPROVALS).query(params)?).await
     }
 

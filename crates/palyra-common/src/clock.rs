@@ -1,8 +1,8 @@
 //! Time as a value. The engine never reads the system clock itself; it is handed a [`Clock`].
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,12 @@ impl Timestamp {
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    /// This instant on a clock that was set by so many milliseconds.
+    #[must_use]
+    pub fn shifted(self, millis: i64) -> Self {
+        Self(self.0.saturating_add(millis))
     }
 
     /// How long ago `earlier` was; zero if it lies ahead.
@@ -55,6 +61,9 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
 pub trait Clock: Send + Sync + 'static {
     /// The current instant.
     fn now(&self) -> Timestamp;
+
+    /// Time that has passed since some fixed moment of this process, whatever anybody sets the clock to. It stands still while the machine sleeps.
+    fn monotonic(&self) -> Duration;
 }
 
 /// The machine's clock.
@@ -66,28 +75,48 @@ impl Clock for SystemClock {
         let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp(i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX))
     }
+
+    fn monotonic(&self) -> Duration {
+        static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+        ORIGIN.elapsed()
+    }
 }
 
-/// A clock that moves only when told to; clones share the same hand.
+/// A clock that moves only when told to; clones share the same hands.
 #[derive(Debug, Clone, Default)]
-pub struct FixedClock(Arc<AtomicI64>);
+pub struct FixedClock {
+    wall: Arc<AtomicI64>,
+    /// By how much it was set, without time having passed.
+    stepped: Arc<AtomicI64>,
+}
 
 impl FixedClock {
     /// A clock that stands at `now`.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
-        Self(Arc::new(AtomicI64::new(now.0)))
+        Self { wall: Arc::new(AtomicI64::new(now.0)), stepped: Arc::default() }
     }
 
-    /// Moves the clock forward.
+    /// Lets time pass.
     pub fn advance(&self, duration: Duration) {
-        self.0.fetch_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
+        self.wall.fetch_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
+    }
+
+    /// Sets the clock forward or back by so many milliseconds, without any time passing.
+    pub fn step(&self, millis: i64) {
+        self.stepped.fetch_add(millis, Ordering::SeqCst);
+        self.wall.fetch_add(millis, Ordering::SeqCst);
     }
 }
 
 impl Clock for FixedClock {
     fn now(&self) -> Timestamp {
-        Timestamp(self.0.load(Ordering::SeqCst))
+        Timestamp(self.wall.load(Ordering::SeqCst))
+    }
+
+    fn monotonic(&self) -> Duration {
+        let passed = self.wall.load(Ordering::SeqCst).saturating_sub(self.stepped.load(Ordering::SeqCst));
+        Duration::from_millis(u64::try_from(passed).unwrap_or(0))
     }
 }
 

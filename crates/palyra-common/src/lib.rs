@@ -2,7 +2,8 @@
 //!
 //! Everything here is shared by all other crates and depends on none of them: identifiers, time, labels, the runtime
 //! contracts with their wire names, envelopes, the stable error envelope, redaction, configuration and deployment
-//! profiles. It does no I/O beyond reading configuration and the one write of `palyra config set`.
+//! profiles. It does no I/O beyond reading configuration and the one write of `palyra config set`; `file_limit`
+//! changes a limit of the process.
 
 mod advice;
 mod amount;
@@ -19,6 +20,7 @@ pub mod env_vars;
 mod envelopes;
 mod environment;
 mod error;
+mod file_limit;
 mod health;
 mod ids;
 mod labels;
@@ -49,6 +51,7 @@ pub use envelopes::{
 };
 pub use environment::Environment;
 pub use error::{ErrorCategory, ExitCode, FieldError, Retry, StableErrorEnvelope, ToStableError};
+pub use file_limit::{is_out_of_files, raise_file_limit, restore_file_limit};
 pub use health::{ComponentHealth, HealthReport, HealthStatus};
 pub use ids::{
     ApprovalId, AuxiliaryTaskId, BindingId, CanvasId, DeviceId, InvalidId, ObjectiveId, RequestId, RunId, SessionId,

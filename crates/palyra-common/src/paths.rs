@@ -10,6 +10,8 @@ pub const CONFIG_FILE_NAME: &str = "palyra.toml";
 
 /// Name of the file with the accounts and routes of models.
 pub const MODELS_FILE_NAME: &str = "models.toml";
+/// The file with the operator's own prices, beside the configuration file.
+pub const PRICES_FILE_NAME: &str = "prices.toml";
 
 /// Where the configuration file is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +59,12 @@ pub fn config_to_edit(environment: &Environment) -> Result<PathBuf, ConfigError>
 /// The file with the accounts and routes of models: beside the configuration file in use, otherwise in the user's own place.
 pub fn models_file(environment: &Environment) -> Result<PathBuf, ConfigError> {
     config_to_edit(environment).map(|config| config.with_file_name(MODELS_FILE_NAME))
+}
+
+/// The operator's own prices, beside a configuration file.
+#[must_use]
+pub fn prices_file(config: &Path) -> PathBuf {
+    config.with_file_name(PRICES_FILE_NAME)
 }
 
 /// The directory that holds all state.

@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::auth::Gate;
 use crate::budgets::Budgets;
+use crate::dispatch::PageBudgets;
 use crate::http::RecentHealth;
 use crate::keys::Keys;
 use crate::models::{Models, Watched};
@@ -23,6 +24,7 @@ use crate::outside::OutsideTools;
 use crate::quic::QuicHealth;
 use crate::skills::Skills;
 use crate::spending::Prices;
+use crate::workspaces::Workspaces;
 
 /// The daemon as its handlers see it.
 pub(crate) struct App {
@@ -30,11 +32,13 @@ pub(crate) struct App {
     /// The policies in force.
     pub(crate) policies: Arc<PolicyStore>,
     /// The tools of outside servers.
-    pub(crate) outside: OutsideTools,
+    pub(crate) outside: Arc<OutsideTools>,
     /// Installed skills.
     pub(crate) skills: Arc<Skills>,
     pub(crate) journal: Journal,
     pub(crate) state_root: PathBuf,
+    /// Where each principal may work.
+    pub(crate) workspaces: Arc<Workspaces>,
     pub(crate) config: LoadedConfig,
     /// The models, and what is known of them.
     pub(crate) models: Arc<Models>,
@@ -55,6 +59,8 @@ pub(crate) struct App {
     pub(crate) keys: Keys,
     /// How many records of their own clients may give.
     pub(crate) event_rates: RateLimiter,
+    /// What readers may hold that stop reading.
+    pub(crate) page_budgets: PageBudgets,
     /// What is counted.
     pub(crate) metrics: Metrics,
     /// What was last told about the daemon's health.

@@ -1,15 +1,20 @@
 //! The composition root: which parts this daemon has, the order in which they start and the order in which they end.
 //!
-//! Start: configuration, lock, telemetry, journal, engine (which takes up unfinished runs), doors. A daemon that answers is therefore
+//! Start: configuration, lock, telemetry, journal, engine (which resumes unfinished runs in the background), doors. A daemon that answers is therefore
 //! one that works. End: no new connections, drivers, answers under way, journal, lock.
 
+use std::path::PathBuf;
 use std::process::ExitCode as ProcessCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use palyra_agent::{Decide, Engine, EngineOptions, HookOccurrence, PolicyDecider, RunEnded, Safety, engine_tools};
+use palyra_agent::{
+    Decide, Engine, EngineOptions, HookOccurrence, PolicyDecider, RunEnded, Safety, ToolDiscovery, engine_tools,
+};
 use palyra_common::config::{self, LoadedConfig};
-use palyra_common::{BuildInfo, Clock, Environment, HookEvent, SystemClock, ToStableError as _, paths};
+use palyra_common::{
+    BuildInfo, Clock, Environment, HookEvent, SystemClock, ToStableError as _, env_vars, paths, raise_file_limit,
+};
 use palyra_executors::Processes;
 use palyra_identity::{RateLimiter, RateOptions};
 use palyra_journal::{FaultInjector, Journal};
@@ -24,9 +29,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::app::App;
 use crate::args::Args;
-use crate::auth::Gate;
+use crate::auth::{Gate, Proxies};
 use crate::budgets::Budgets;
-use crate::dispatch::Tokens;
+use crate::dispatch::{PageBudgets, Tokens};
 use crate::error::DaemonError;
 use crate::keys::Keys;
 use crate::listen::{Doors, Tcp};
@@ -34,13 +39,14 @@ use crate::models::{self, Models};
 use crate::outside::OutsideTools;
 use crate::reach::Reach;
 use crate::rules::Rules;
-use crate::serve::Server;
+use crate::serve::{ConnectionLimits, Server};
 use crate::skills::{SkillHooks, SkillParts, Skills, keep_audited, keep_told};
 use crate::spending::Prices;
 use crate::state::StateRoot;
 use crate::tls::Identity;
 use crate::token::Token;
-use crate::{grpc, http, options, policy_watch, quic, shutdown, telemetry};
+use crate::workspaces::Workspaces;
+use crate::{grpc, heap, http, options, policy_watch, quic, shutdown, startup_memory, telemetry};
 
 /// How long the daemon takes to end, all together: service managers and people wait no longer.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
@@ -150,6 +156,9 @@ impl Composition {
     pub fn run(self) -> Result<(), DaemonError> {
         let started = Instant::now();
         let loaded = config::load(&self.environment)?;
+        // Before anything is opened that could need it.
+        let open_files = raise_file_limit();
+        heap::limit_arenas();
         // While there is one thread, since it changes the process's environment.
         let inherited = InheritedSockets::take(&self.environment)?;
         // The log lies in the state root, so nobody writes to it who does not own that.
@@ -163,7 +172,7 @@ impl Composition {
         for warning in loaded.warnings() {
             tracing::warn!("{warning}");
         }
-        let outcome = self.run_claimed(&root, &loaded, &runtime, Given { metrics, inherited, started });
+        let outcome = self.run_claimed(&root, &loaded, &runtime, Given { metrics, inherited, started, open_files });
         telemetry.shutdown(EXPORT_GRACE);
         runtime.shutdown_timeout(THREAD_GRACE);
         root.release();
@@ -208,8 +217,15 @@ impl Composition {
         let registry = SharedRegistry::new(Registry::builder().with_all(tools.iter().cloned()).build()?);
         let servers =
             McpRegistry::open(McpRegistry::directory_in(root.path()), self.environment.clone(), McpOptions::default())?;
-        let outside =
-            OutsideTools::new(servers, tools, Arc::clone(&skills), registry.clone(), reach.processes.checkpoints());
+        let outside = Arc::new(OutsideTools::new(
+            servers,
+            tools,
+            Arc::clone(&skills),
+            registry.clone(),
+            reach.processes.checkpoints(),
+        ));
+        let home = self.environment.get(env_vars::HOME).map(PathBuf::from);
+        let workspaces = Arc::new(Workspaces::load(&journal, config, root.path(), home.as_deref())?);
         let tokens = Tokens::load(&journal).map_err(|refusal| DaemonError::Kept(Box::new(refusal.into_envelope())))?;
         let effects = Arc::new(EffectStore::open(root.effects())?);
         let token = if config.daemon.http_enabled || config.grpc.enabled { Some(Token::of(root)?) } else { None };
@@ -221,6 +237,7 @@ impl Composition {
         let engine = EngineOptions {
             journal: journal.clone(),
             registry,
+            discovery: Arc::clone(&outside) as Arc<dyn ToolDiscovery>,
             provider: models.provider(),
             spending: prices.spending(),
             decider,
@@ -235,6 +252,7 @@ impl Composition {
             auxiliary_concurrent: config.run.auxiliary_concurrent as usize,
             max_output_tokens: Some(config.model.max_output_tokens),
             protected,
+            workspaces: Arc::<Workspaces>::clone(&workspaces),
             project_files: config.context.project_files.clone(),
             hooks: Arc::new(SkillHooks(Arc::clone(&skills))),
             run_ended: Some(ended(&reach.processes)),
@@ -248,6 +266,7 @@ impl Composition {
             token,
             tokens: Arc::new(tokens),
             journal,
+            workspaces,
             engine,
             policies,
             outside,
@@ -265,6 +284,8 @@ struct Given {
     metrics: Metrics,
     inherited: InheritedSockets,
     started: Instant,
+    /// Files that the process may have open.
+    open_files: u64,
 }
 
 /// Everything that is there before the runtime does anything.
@@ -277,9 +298,10 @@ struct Parts<'a> {
     token: Option<Token>,
     tokens: Arc<Tokens>,
     journal: Journal,
+    workspaces: Arc<Workspaces>,
     engine: EngineOptions,
     policies: Arc<PolicyStore>,
-    outside: OutsideTools,
+    outside: Arc<OutsideTools>,
     skills: Arc<Skills>,
     processes: Arc<Processes>,
     clock: Arc<dyn Clock>,
@@ -297,6 +319,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         token,
         tokens,
         journal,
+        workspaces,
         engine,
         policies,
         outside,
@@ -306,7 +329,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         notify,
         given,
     } = parts;
-    let Given { metrics, mut inherited, started } = given;
+    let Given { metrics, mut inherited, started, open_files } = given;
     let closing = CancellationToken::new();
     shutdown::on_signals(closing.clone())?;
     let directory = loaded.config().policy.directory.clone();
@@ -323,7 +346,9 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     }
     // Closed, so that nobody waits at a door that is never answered.
     drop(inherited);
-    let names = loaded.config().http.allowed_hosts.clone();
+    let http_config = loaded.config().http.clone();
+    let limits = ConnectionLimits::for_open_files(open_files);
+    let trusted: Arc<[_]> = Proxies::new(&http_config).trusted().into();
     let rates = options::rates(loaded.config());
     let app = Arc::new(App {
         engine: engine.clone(),
@@ -332,6 +357,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         skills,
         journal: journal.clone(),
         state_root: root.path().to_owned(),
+        workspaces,
         config: loaded,
         models,
         prices,
@@ -344,13 +370,14 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
             token,
             Arc::clone(&tokens),
             identity.clone(),
-            names,
+            &http_config,
             rates,
             Arc::clone(&clock),
             metrics.clone(),
         )?,
         keys: Keys::default(),
         event_rates: RateLimiter::new(RateOptions::default(), Arc::clone(&clock)),
+        page_budgets: PageBudgets::default(),
         metrics: metrics.clone(),
         recent_health: http::RecentHealth::default(),
         recent_brief_health: http::RecentHealth::default(),
@@ -358,7 +385,8 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         work: TaskTracker::new(),
         closing: closing.clone(),
     });
-    let server = Server::new(http::Front::new(Arc::clone(&app)), closing.clone(), metrics.clone(), Transport::Http);
+    let front = http::Front::new(Arc::clone(&app));
+    let server = Server::new(front, closing.clone(), metrics.clone(), Transport::Http, limits, Arc::clone(&trusted));
     server.serve(doors.unix);
     match doors.http {
         Some(Tcp::Plain(listener)) => server.serve(listener),
@@ -366,7 +394,8 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         None => {}
     }
     // After the doors of the command line are open: it takes a moment to describe every service.
-    let grpc = Server::new(grpc::router(Arc::clone(&app)).await?, closing.clone(), metrics, Transport::Grpc);
+    let grpc = grpc::router(Arc::clone(&app)).await?;
+    let grpc = Server::new(grpc, closing.clone(), metrics, Transport::Grpc, limits, trusted);
     match doors.grpc {
         Some(Tcp::Plain(listener)) => grpc.serve(listener),
         Some(Tcp::Tls(listener)) => grpc.serve(listener),
@@ -378,6 +407,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     server.spawn(models::follow(watched, closing.clone()));
     server.spawn(identity.keep_fresh(closing.clone()));
     server.spawn(tokens.keep_noted(closing.clone()));
+    server.spawn(heap::keep_trimmed(closing.clone()));
     server.spawn(keep_audited(Arc::clone(&app), closing.clone()));
     server.spawn(keep_told(Arc::clone(&app), closing.clone()));
     tracing::info!(
@@ -406,6 +436,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         async move {
             tokio::time::sleep(PROOF_PAUSE).await;
             processes.prepare().await;
+            startup_memory::release_text().await;
         }
     });
     closing.cancelled().await;

@@ -22,6 +22,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod grpc;
+mod heap;
 mod http;
 mod keys;
 mod listen;
@@ -39,11 +40,13 @@ mod shutdown;
 mod skills;
 mod spending;
 mod stamp;
+mod startup_memory;
 mod state;
 mod telemetry;
 mod tls;
 mod token;
 mod views;
+mod workspaces;
 
 pub use composition::Composition;
 pub use error::DaemonError;

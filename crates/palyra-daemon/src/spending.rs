@@ -1,20 +1,16 @@
 //! Prices and budgets, as the configuration says.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use palyra_agent::Spending;
 use palyra_budget::{BudgetScope, Limits, Threshold};
 use palyra_common::config::{BudgetConfig, Config};
-use palyra_common::{ComponentHealth, HealthStatus, StableErrorEnvelope, ToStableError as _};
+use palyra_common::{ComponentHealth, HealthStatus, StableErrorEnvelope, ToStableError as _, paths};
 use palyra_models::PriceTable;
 
 use crate::error::DaemonError;
 use crate::stamp::Stamp;
-
-/// Name of the operator's price file, beside the configuration.
-const PRICES: &str = "prices.toml";
 
 /// The operator's price file, and what is made of it.
 pub(crate) struct Prices {
@@ -31,11 +27,11 @@ pub(crate) struct Prices {
 impl Prices {
     /// What model calls cost and may cost.
     pub(crate) fn load(config: &Config, config_file: Option<&Path>) -> Result<Self, DaemonError> {
-        let beside = || config_file.and_then(Path::parent).map(|directory| directory.join(PRICES));
         let named = config.budget.prices.is_some();
-        let file = config.budget.prices.clone().or_else(beside);
+        let file = config.budget.prices.clone().or_else(|| Some(paths::prices_file(config_file?)));
         let read_at = Stamp::of(file.as_deref());
-        let table = table(file.as_deref(), named).map_err(|error| value("budget.prices", error))?;
+        let table =
+            PriceTable::load(file.as_deref(), named).map_err(|error| value("budget.prices", error.to_stable()))?;
         let spending = Arc::new(Spending::new(table, limits(&config.budget)?));
         Ok(Self { file, named, read_at, spending, problem: Mutex::default() })
     }
@@ -57,7 +53,9 @@ impl Prices {
 
     /// Looks at the file again; one that cannot be used changes nothing.
     pub(crate) fn reload(&self) -> Result<(), StableErrorEnvelope> {
-        let read = table(self.file.as_deref(), self.named).map(|table| self.spending.replace_prices(table));
+        let read = PriceTable::load(self.file.as_deref(), self.named)
+            .map(|table| self.spending.replace_prices(table))
+            .map_err(|error| error.to_stable());
         *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = read.as_ref().err().cloned();
         read
     }
@@ -92,17 +90,6 @@ pub(crate) fn limits(config: &BudgetConfig) -> Result<Limits, DaemonError> {
     });
     let given = texts.filter_map(|(scope, threshold, text)| Some((scope, threshold, text?)));
     Limits::from_settings(given).map_err(|error| value("budget", error.to_stable()))
-}
-
-/// The table that comes with the program, below the operator's own if there is one.
-fn table(file: Option<&Path>, named: bool) -> Result<PriceTable, StableErrorEnvelope> {
-    let Some(file) = file.filter(|file| named || file.exists()) else { return Ok(PriceTable::shipped()) };
-    let origin = file.display().to_string();
-    let text = fs::read_to_string(file).map_err(|error| {
-        let message = format!("the price file `{origin}` cannot be read: {error}");
-        StableErrorEnvelope::new("config_invalid_value", palyra_common::ErrorCategory::Validation, message)
-    })?;
-    PriceTable::with_own(&text, &origin).map_err(|error| error.to_stable())
 }
 
 fn value(key: &str, reason: StableErrorEnvelope) -> DaemonError {

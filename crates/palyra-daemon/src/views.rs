@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use palyra_agent::replay::Replayed;
 use palyra_agent::{
     AgentProfile, AgentRow, ApprovalRow, CallNotRun, Intent, PatternRow, Plan, PlanStep, RunDetails, RunRow,
-    SessionRow, SessionSettings, UndoneRun,
+    SessionRow, SessionSettings, UnavailableSource, UndoneRun,
 };
 use palyra_client::api::{
     AgentView, ApprovalAnswer, ApprovalView, CallNotRunView, FileChangeKind, FileChangeView, IntentView,
     JournalRecordView, PatternView, PlanStepView, ProblemView, ReplayDifference, ReplayReport, RunAgentView, RunDetail,
-    RunTimings, RunUsage, RunView, SessionSettingsView, SessionView, UndoAction, UndoResponse, UndoneFile,
-    VerifyReport,
+    RunTimings, RunUsage, RunView, SessionSettingsView, SessionView, UnavailableToolsView, UndoAction, UndoResponse,
+    UndoneFile, VerifyReport,
 };
 use palyra_common::ChangeAttribution;
 use palyra_journal::StoredRecord;
@@ -75,6 +75,7 @@ pub(crate) fn run_detail(details: RunDetails) -> RunDetail {
         plan: details.plan.map(plan).unwrap_or_default(),
         changes: net_changes(&details.changes),
         not_run: details.not_run.into_iter().map(not_run).collect(),
+        unavailable_tools: details.unavailable_tools.into_iter().map(unavailable_tools).collect(),
         pending_approvals: details.open_approvals.into_iter().map(approval).collect(),
         usage: RunUsage {
             input_tokens: details.input_tokens,
@@ -98,6 +99,10 @@ fn plan(plan: Plan) -> Vec<PlanStepView> {
 
 fn not_run(call: CallNotRun) -> CallNotRunView {
     CallNotRunView { call_id: call.call_id, tool: call.tool, arguments: call.arguments, error: call.error }
+}
+
+fn unavailable_tools(missing: UnavailableSource) -> UnavailableToolsView {
+    UnavailableToolsView { source: missing.source, reason: missing.reason }
 }
 
 fn intent_view(intent: Intent) -> IntentView {
@@ -250,6 +255,9 @@ pub(crate) fn verified(report: palyra_journal::VerifyReport) -> VerifyReport {
         artifacts: report.artifacts,
         projections: report.projections,
         unchecked_projections: report.unchecked_projections,
+        projections_by_digest: report.projections_by_digest,
+        unverified: report.unverified,
+        quarantined: report.quarantined,
         more_problems: report.more_problems,
         problems: report.problems.into_iter().map(problem).collect(),
     }

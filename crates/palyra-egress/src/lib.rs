@@ -10,6 +10,7 @@ mod client;
 mod dns;
 mod egress;
 mod error;
+mod escaped;
 mod host;
 mod log;
 mod outbound;

@@ -1,9 +1,9 @@
 //! Finding a secret again in what a host answers.
 //!
 //! An echo server, an error page or a debug header may hand back what was sent to it. Answers of hosts that secrets are bound to are searched, as
-//! they stream, for each secret as it is, in Base64 at every alignment, in hex, percent-encoded, and as JSON and HTML write it; what is found is
-//! overwritten with asterisks of the same length, so that lengths announced before stay true. Only as much is held back as could still become a
-//! match, so an answer that trickles is not delayed.
+//! they stream, for each secret as it is or with any of its characters escaped (`escaped`), in Base64 at every alignment, in hex and in UTF-16;
+//! what is found is overwritten with asterisks of the same length, so that lengths announced before stay true. Only as much is held back as could
+//! still become a match, so an answer that trickles is not delayed.
 //!
 //! Not covered: a host that transforms the secret in another way on purpose. Such a host was given the secret.
 
@@ -16,27 +16,44 @@ use memchr::memmem;
 use palyra_common::SecretString;
 use zeroize::Zeroizing;
 
+use crate::escaped::{Escaped, Found};
+
 /// Every text that would give a secret away.
 #[derive(Default)]
-pub(crate) struct Needles(Vec<Zeroizing<Vec<u8>>>);
+pub(crate) struct Needles {
+    /// Encodings of whole secrets, byte for byte.
+    encoded: Vec<Zeroizing<Vec<u8>>>,
+    /// The secrets themselves, in whatever way their characters are spelled.
+    spelled: Vec<Escaped>,
+}
+
+/// Whether more may follow what is searched.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// It is the whole text.
+    Final,
+    /// The rest is on its way.
+    Open,
+}
 
 impl Needles {
     pub(crate) fn of(secrets: &[SecretString]) -> Self {
-        let mut needles: Vec<Zeroizing<Vec<u8>>> = Vec::new();
+        let mut needles = Self::default();
         for secret in secrets {
-            for needle in spellings(secret.expose().as_bytes()) {
-                if !needles.contains(&needle) {
-                    needles.push(needle);
+            needles.spelled.push(Escaped::new(secret.expose()));
+            for needle in encodings(secret.expose()) {
+                if !needles.encoded.contains(&needle) {
+                    needles.encoded.push(needle);
                 }
             }
         }
-        Self(needles)
+        needles
     }
 
-    /// Overwrites every match; says how many there were.
-    fn mask(&self, text: &mut [u8]) -> u64 {
+    /// Overwrites every match. Says how many there were, and how many bytes at the end could be the start of another.
+    fn mask(&self, text: &mut [u8], end: End) -> (u64, usize) {
         let mut found = 0;
-        for needle in &self.0 {
+        for needle in &self.encoded {
             let mut from = 0;
             while let Some(at) = text.get(from..).and_then(|rest| memmem::find(rest, needle)) {
                 let start = from + at;
@@ -47,60 +64,58 @@ impl Needles {
                 from = start + needle.len();
             }
         }
-        found
+        let mut undecided = if end == End::Open { self.undecided(text) } else { 0 };
+        for secret in &self.spelled {
+            let mut at = 0;
+            while let Some(start) = secret.candidate(text, at) {
+                at = start;
+                match secret.find_at(text.get(at..).unwrap_or_default()) {
+                    Found::Whole(length) => {
+                        if let Some(range) = text.get_mut(at..at + length) {
+                            range.fill(b'*');
+                        }
+                        found += 1;
+                        at += length.max(1);
+                    }
+                    Found::Start if end == End::Open => {
+                        undecided = undecided.max(text.len() - at);
+                        break;
+                    }
+                    Found::Start | Found::Nothing => at += 1,
+                }
+            }
+        }
+        (found, undecided)
     }
 
-    /// How many bytes at the end of `text` could be the start of a match.
+    /// How many bytes at the end of `text` could be the start of an encoded secret.
     fn undecided(&self, text: &[u8]) -> usize {
         let longest = |needle: &Zeroizing<Vec<u8>>| {
             let most = text.len().min(needle.len().saturating_sub(1));
             (1..=most).rev().find(|length| needle.get(..*length).is_some_and(|front| text.ends_with(front)))
         };
-        self.0.iter().filter_map(longest).max().unwrap_or(0)
+        self.encoded.iter().filter_map(longest).max().unwrap_or(0)
     }
 
     /// Masks a whole text, such as a header.
     pub(crate) fn mask_whole(&self, text: &[u8]) -> Option<(Vec<u8>, u64)> {
         let mut copy = text.to_vec();
-        let found = self.mask(&mut copy);
+        let (found, _) = self.mask(&mut copy, End::Final);
         (found > 0).then_some((copy, found))
     }
 }
 
-fn spellings(secret: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
-    let mut all: Vec<Vec<u8>> = vec![secret.to_vec()];
-    // Header names arrive in lower case, and some servers shout.
-    all.push(secret.to_ascii_lowercase());
-    all.push(secret.to_ascii_uppercase());
-    all.push(hex::encode(secret).into_bytes());
-    all.push(hex::encode_upper(secret).into_bytes());
-    let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    all.push(secret.iter().flat_map(|byte| format!("%{byte:02X}").into_bytes()).collect());
-    all.push(secret.iter().flat_map(|byte| format!("%{byte:02x}").into_bytes()).collect());
-    for upper in [true, false] {
-        let code = |byte: u8| if upper { format!("%{byte:02X}") } else { format!("%{byte:02x}") };
-        all.push(
-            secret
-                .iter()
-                .flat_map(|byte| if unreserved(*byte) { vec![*byte] } else { code(*byte).into_bytes() })
-                .collect(),
-        );
-    }
-    if let Ok(text) = std::str::from_utf8(secret) {
-        let json = serde_json::Value::from(text).to_string();
-        let json = json.trim_start_matches('"').strip_suffix('"').unwrap_or(&json).to_owned();
-        all.push(json.replace('/', "\\/").into_bytes());
-        all.push(json.into_bytes());
-        let html = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
-        all.push(html.replace('\'', "&#39;").into_bytes());
-        all.push(html.into_bytes());
-    }
+fn encodings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
+    let bytes = secret.as_bytes();
+    let mut all: Vec<Vec<u8>> = vec![hex::encode(bytes).into_bytes(), hex::encode_upper(bytes).into_bytes()];
+    all.push(secret.encode_utf16().flat_map(u16::to_le_bytes).collect());
+    all.push(secret.encode_utf16().flat_map(u16::to_be_bytes).collect());
     // The secret may begin at any of three positions of a Base64 group. The characters at the edges depend on what stands beside it and are
     // left out of the search.
     for before in 0..3_usize {
-        let padded = Zeroizing::new([vec![0; before], secret.to_vec()].concat());
+        let padded = Zeroizing::new([vec![0; before], bytes.to_vec()].concat());
         let first = (before * 8).div_ceil(6);
-        let last = (before + secret.len()) * 8 / 6;
+        let last = (before + bytes.len()) * 8 / 6;
         for encoded in [STANDARD_NO_PAD.encode(&*padded), URL_SAFE_NO_PAD.encode(&*padded)] {
             all.extend(encoded.as_bytes().get(first..last).map(<[u8]>::to_vec));
         }
@@ -124,17 +139,19 @@ impl Scanner {
     pub(crate) fn push(&mut self, chunk: &[u8]) -> Bytes {
         let mut text = std::mem::take(&mut self.held);
         text.extend_from_slice(chunk);
-        self.found += self.needles.mask(&mut text);
-        let undecided = self.needles.undecided(&text);
+        let (found, undecided) = self.needles.mask(&mut text, End::Open);
+        self.found += found;
         let safe = text.len() - undecided;
         self.held = Zeroizing::new(text.get(safe..).unwrap_or_default().to_vec());
         text.truncate(safe);
         Bytes::from(std::mem::take(&mut *text))
     }
 
-    /// What was held back when the stream ends: it became no match.
+    /// What was held back when the stream ends. What began there became no match, but another match may lie behind it.
     pub(crate) fn finish(&mut self) -> Bytes {
-        Bytes::from(std::mem::take(&mut *self.held))
+        let mut text = std::mem::take(&mut self.held);
+        self.found += self.needles.mask(&mut text, End::Final).0;
+        Bytes::from(std::mem::take(&mut *text))
     }
 
     /// Matches since the last question.

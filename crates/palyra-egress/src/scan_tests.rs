@@ -35,6 +35,12 @@ fn disguises() -> Vec<String> {
         bytes.iter().map(|byte| format!("%{byte:02x}")).collect(),
         "sk-Live%2F%2242%2B%26%27%3Cx%3E%3D%3FaB".to_owned(),
         serde_json::to_string(&[SECRET]).unwrap(),
+        SECRET.chars().map(|letter| format!("\\u{:04X}", u32::from(letter))).collect(),
+        SECRET.chars().map(|letter| format!("&#{};", u32::from(letter))).collect(),
+        SECRET.chars().map(|letter| format!("&#x{:x};", u32::from(letter))).collect(),
+        SECRET.replace('k', "\\u006b").replace('/', "&sol;").replace('+', "%2b"),
+        SECRET.chars().flat_map(|letter| [letter, '\0']).collect(),
+        SECRET.chars().flat_map(|letter| ['\0', letter]).collect(),
         SECRET.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;"),
     ]
 }
@@ -65,6 +71,16 @@ fn what_is_no_match_passes_at_once() {
     assert_eq!(scanner.take_found(), 0);
     assert!(needles().mask_whole(b"harmless").is_none());
     assert_eq!(needles().mask_whole(format!("a{SECRET}b").as_bytes()).unwrap().1, 1);
+}
+
+#[test]
+fn a_secret_behind_the_start_of_another_match_is_found_at_the_end() {
+    for lure in ["sk-Li", "&#11", "\\u00", "s%6", "c2st"] {
+        let (out, found) = through(format!("{lure}{SECRET}").as_bytes(), &[1]);
+        assert_eq!(found, 1, "{lure}");
+        assert_eq!(&out[..lure.len()], lure.as_bytes());
+        assert!(out[lure.len()..].iter().all(|byte| *byte == b'*'), "{lure}");
+    }
 }
 
 proptest::proptest! {

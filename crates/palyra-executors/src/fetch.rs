@@ -19,6 +19,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::tracking::blocking;
+
 /// Links of a page that are listed after its text.
 const LISTED_LINKS: usize = 100;
 
@@ -174,9 +176,11 @@ impl Tool for HttpFetch {
             () = invocation.cancel.cancelled() => return Err(ToolError::Cancelled),
             answer = self.client.send(&grant, request) => answer.map_err(|error| refused(&error))?,
         };
-        tokio::task::spawn_blocking(move || told(&answer, &invocation))
-            .await
-            .unwrap_or_else(|error| Err(ToolError::Internal(error.to_string())))
+        let cancel = invocation.cancel.clone();
+        tokio::select! {
+            () = cancel.cancelled() => Err(ToolError::Cancelled),
+            output = blocking(move || told(&answer, &invocation)) => output,
+        }
     }
 }
 

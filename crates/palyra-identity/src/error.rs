@@ -29,6 +29,12 @@ pub enum IdentityError {
         /// The scope.
         scope: TokenScope,
     },
+    /// A credential that would be good for more than the one it is made with.
+    #[error("a credential cannot hand on more than it has: {what}")]
+    BeyondCredential {
+        /// What is beyond it.
+        what: String,
+    },
     /// No such token.
     #[error("there is no token `{id}`")]
     TokenNotFound {
@@ -128,7 +134,7 @@ impl IdentityError {
 
 impl ToStableError for IdentityError {
     fn to_stable(&self) -> StableErrorEnvelope {
-        use ErrorCategory::{Availability, Conflict, Internal, NotFound, Validation};
+        use ErrorCategory::{Availability, Conflict, Internal, NotFound, Policy, Validation};
         let (code, category, hint) = match self {
             Self::PrincipalInvalid { .. } => {
                 ("principal_invalid", Validation, "write `uid:` and a number, or `user:` and a name")
@@ -137,6 +143,11 @@ impl ToStableError for IdentityError {
             Self::ScopeBeyondRole { .. } => {
                 ("token_scope_excessive", Validation, "omit the scope, or choose a role that includes it")
             }
+            Self::BeyondCredential { .. } => (
+                "credential_exceeded",
+                Policy,
+                "ask for no more than your own credential has, or use one that has it; `palyra tokens create` at the machine itself is not bounded",
+            ),
             Self::TokenNotFound { .. } => ("token_not_found", NotFound, "copy the id from `palyra tokens list`"),
             Self::DeviceNotFound { .. } => ("device_not_found", NotFound, "copy the id from `palyra devices list`"),
             Self::TokenRevoked { .. } => ("token_revoked", Conflict, "create another token"),

@@ -33,4 +33,6 @@ pub use principal::{Principal, PrincipalId, Via};
 pub use rate::{RateLimiter, RateOptions};
 pub use refusal::Refusal;
 pub use throttle::{Source, Throttle, ThrottleOptions};
-pub use token::{IssuedToken, NewToken, PreviousSecret, TokenBook, TokenEvent, TokenId, TokenRecord};
+pub use token::{
+    Bounds, IssuedToken, NewToken, ParentToken, PreviousSecret, TokenBook, TokenEvent, TokenId, TokenRecord,
+};

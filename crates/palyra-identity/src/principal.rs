@@ -9,7 +9,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
-use palyra_common::{DeviceId, PrincipalRole, TokenScope};
+use palyra_common::{DeviceId, Digest, PrincipalRole, TokenScope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -99,6 +99,8 @@ pub enum Via {
     ApiToken {
         /// Which one.
         id: TokenId,
+        /// Digest of the secret that was shown. A token that got another secret since is not this credential any more.
+        secret: Digest,
     },
     /// A cookie of the console.
     Console {
@@ -107,6 +109,8 @@ pub enum Via {
     },
     /// A link to a canvas.
     CanvasLink {
+        /// Digest of its token, which names it and opens nothing.
+        link: Digest,
         /// What was shown by whoever made it; the link is good for as long as that is.
         made_with: Box<Via>,
     },

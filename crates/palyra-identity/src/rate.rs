@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use palyra_common::{Clock, Timestamp};
+use palyra_common::{Clock, Digest, Timestamp};
 
 use crate::{Principal, PrincipalId, Refusal, TokenId, Via};
 
@@ -43,6 +43,7 @@ impl Default for RateOptions {
 enum Key {
     Principal(PrincipalId),
     Token(TokenId),
+    Link(Digest),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -104,8 +105,17 @@ impl RateLimiter {
     /// [`Refusal::TooManyRequests`] when there is none left.
     pub fn admit(&self, principal: &Principal) -> Result<(), Refusal> {
         let now = self.clock.now();
-        let mut wanted = vec![(Key::Principal(principal.id.clone()), self.options.per_minute, self.options.burst)];
-        if let (Via::ApiToken { id }, Some(rate)) = (&principal.via, principal.rate_per_minute) {
+        // Whoever was given a link spends what the link has, not what its maker has.
+        let whose = match &principal.via {
+            Via::CanvasLink { link, .. } => Key::Link(*link),
+            Via::UnixSocket { .. }
+            | Via::LocalToken
+            | Via::ApiToken { .. }
+            | Via::Console { .. }
+            | Via::Device { .. } => Key::Principal(principal.id.clone()),
+        };
+        let mut wanted = vec![(whose, self.options.per_minute, self.options.burst)];
+        if let (Via::ApiToken { id, .. }, Some(rate)) = (&principal.via, principal.rate_per_minute) {
             wanted.push((Key::Token(id.clone()), rate, rate.min(self.options.burst)));
         }
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -167,7 +177,11 @@ mod tests {
 
     fn token(uid: u32, rate: u32) -> Principal {
         let id: TokenId = "0123456789abcdef".parse().unwrap();
-        let mut principal = Principal::new(PrincipalId::uid(uid), PrincipalRole::Operator, Via::ApiToken { id });
+        let mut principal = Principal::new(
+            PrincipalId::uid(uid),
+            PrincipalRole::Operator,
+            Via::ApiToken { id, secret: palyra_common::Digest([0; 32]) },
+        );
         principal.rate_per_minute = Some(number(rate));
         principal
     }

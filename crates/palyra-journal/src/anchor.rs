@@ -13,7 +13,7 @@ use palyra_common::Digest;
 
 use crate::checkpoint::{ENCODED, SignedCheckpoint};
 use crate::error::JournalError;
-use crate::layout::sync_dir;
+use crate::layout::{Layout, sync_dir};
 
 const MAGIC: &[u8; 8] = b"PLYANCH1";
 /// One slot per disk sector, so that writing one does not touch the other.
@@ -54,6 +54,37 @@ impl Anchor {
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
+}
+
+/// Both copies of a writer's anchor: beside the database, and outside `journal/`.
+#[derive(Debug)]
+pub(crate) struct Anchors {
+    beside: Anchor,
+    outer: Anchor,
+}
+
+impl Anchors {
+    pub(crate) fn open(layout: &Layout) -> Result<Self, JournalError> {
+        Ok(Self { beside: Anchor::open(&layout.anchor())?.0, outer: Anchor::open(&layout.outer_anchor())?.0 })
+    }
+
+    /// Notes a new head in both.
+    pub(crate) fn write(&mut self, checkpoint: &SignedCheckpoint) -> io::Result<()> {
+        let outer = self.outer.write(checkpoint);
+        self.beside.write(checkpoint).and(outer)
+    }
+
+    /// Makes it durable.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.outer.sync()?;
+        self.beside.sync()
+    }
+}
+
+/// Writes both copies from nothing, durably.
+pub(crate) fn create_both(layout: &Layout, checkpoint: &SignedCheckpoint) -> Result<(), JournalError> {
+    create(&layout.outer_anchor(), checkpoint)?;
+    create(&layout.anchor(), checkpoint)
 }
 
 /// Writes an anchor file from nothing, durably.
@@ -97,6 +128,18 @@ fn read_slots(path: &Path) -> io::Result<Option<(u64, SignedCheckpoint)>> {
         decode_slot(bytes.get(at..at + USED)?)
     });
     Ok(slots.max_by_key(|(generation, _)| *generation))
+}
+
+/// Whether an anchor lost one of its two copies, as a crash in the middle of a write leaves it.
+pub(crate) fn lost_a_copy(path: &Path) -> bool {
+    let Ok(bytes) = std::fs::read(path) else { return false };
+    let copies = [0, SLOT_BYTES].into_iter().filter_map(|at| {
+        let at = usize::try_from(at).ok()?;
+        decode_slot(bytes.get(at..at + USED)?)
+    });
+    let generations: Vec<u64> = copies.map(|(generation, _)| generation).collect();
+    // The first write fills one of them.
+    matches!(generations.as_slice(), [only] if *only > 1)
 }
 
 fn decode_slot(slot: &[u8]) -> Option<(u64, SignedCheckpoint)> {

@@ -4,11 +4,13 @@
 //! An artifact is written to a temporary name, made durable, then renamed; a name that exists is therefore complete. Bytes are
 //! checked against their name on every read, so a changed file is an error and never an answer.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use palyra_common::Digest;
 use sha2::{Digest as _, Sha256};
@@ -18,6 +20,8 @@ use crate::layout::{create_private_dir, sync_dir};
 
 /// Two writers of the same artifact in one process must not share a temporary file.
 static TEMPORARY: AtomicU64 = AtomicU64::new(0);
+/// Directories with names in them that could not be made durable. A file that lies there must not be relied on before that was made good.
+static UNSYNCED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 /// Where bytes lie until all of them are there.
 const INCOMING: &str = "incoming";
 /// Read buffer while an artifact is checked.
@@ -53,6 +57,10 @@ impl ArtifactStore {
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, JournalError> {
         let digest = Digest::of(bytes);
         if self.len(&digest).is_ok_and(|len| len == bytes.len() as u64) {
+            let path = self.path(&digest);
+            for dir in [Some(self.dir.as_path()), path.parent()].into_iter().flatten().filter(|dir| is_unsynced(dir)) {
+                make_names_durable(dir).map_err(|e| JournalError::file("sync", dir, e))?;
+            }
             return Ok(digest);
         }
         let mut incoming = self.receive()?;
@@ -197,17 +205,35 @@ impl Incoming {
         let path = self.store.path(&digest);
         let shelf = path.parent().unwrap_or(&self.store.dir);
         let placed = (|| {
-            if !shelf.exists() {
+            let is_new = !shelf.exists();
+            if is_new {
                 create_private_dir(shelf)?;
-                sync_dir(&self.store.dir)?;
+            }
+            if is_new || is_unsynced(&self.store.dir) {
+                make_names_durable(&self.store.dir)?;
             }
             self.file.sync_all()?;
             fs::rename(&self.temporary.0, &path)?;
-            sync_dir(shelf)
+            make_names_durable(shelf)
         })();
         placed.map_err(|e| JournalError::file("write", &path, e))?;
         Ok((digest, self.size))
     }
+}
+
+fn is_unsynced(dir: &Path) -> bool {
+    UNSYNCED.lock().unwrap_or_else(PoisonError::into_inner).contains(dir)
+}
+
+/// Syncs a directory, and remembers when that failed.
+fn make_names_durable(dir: &Path) -> io::Result<()> {
+    let synced = sync_dir(dir);
+    let mut unsynced = UNSYNCED.lock().unwrap_or_else(PoisonError::into_inner);
+    match &synced {
+        Ok(()) => drop(unsynced.remove(dir)),
+        Err(_) => drop(unsynced.insert(dir.to_owned())),
+    }
+    synced
 }
 
 /// A file that is removed unless it was renamed.

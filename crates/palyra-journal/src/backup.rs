@@ -20,6 +20,7 @@ use crate::keys::{self, JournalKey};
 use crate::layout::{Layout, sync_dir};
 use crate::lock::WriterLock;
 use crate::reader::Reader;
+use crate::restored::{self, RestoredNote};
 use crate::segments;
 use crate::verify::{VerifyOptions, verify};
 
@@ -36,6 +37,42 @@ pub struct BackupReport {
     pub bytes: u64,
     /// Where the copy is.
     pub path: PathBuf,
+    /// What lies in the state root and is not in the copy.
+    #[serde(default)]
+    pub left_out: Vec<String>,
+}
+
+/// What a backup holds, or what is made anew at a start and means nothing elsewhere.
+const NOT_LEFT_OUT: &[&str] = &[
+    "journal",
+    "artifacts",
+    "journal.anchor",
+    "restored.json",
+    "logs",
+    "palyrad.sock",
+    "palyrad.lock",
+    "palyrad.pid",
+    "local.token",
+    "http.addr",
+    "quic.addr",
+    "grpc.addr",
+    "processes",
+];
+
+/// The rest of a state root, by name.
+fn left_out(layout: &Layout) -> Result<Vec<String>, JournalError> {
+    let mut names = Vec::new();
+    for path in list(&layout.root)? {
+        let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else { continue };
+        match name.as_str() {
+            "keys" => names.push("keys/journal.key".to_owned()),
+            name if NOT_LEFT_OUT.contains(&name) => {}
+            _ if path.is_dir() => names.push(format!("{name}/")),
+            _ => names.push(name),
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// Copies a state that may be in use; a copy that could not be finished is removed again.
@@ -57,14 +94,15 @@ fn copy_state(layout: &Layout, key: &JournalKey, clock: &dyn Clock, dest: &Path)
     let target = Layout::new(dest);
     target.create().map_err(|e| JournalError::file("create", dest, e))?;
     // Read before the copy is made: whatever it says must then be in the copy.
-    let anchored = anchor::read(&layout.anchor())?;
+    let anchors = vec![(layout.anchor(), anchor::read(&layout.anchor())?)];
     copy_database(layout, &target)?;
     let copied = copy_files(layout, &target)?;
     let keys = keys::public_keys(layout)?;
     keys::write_public_keys(&target, &keys)?;
-    let chain = Chain::load(&Reader::open(&target)?, &keys, Some(key.seals()), &anchored)?;
-    anchor::create(&target.anchor(), &chain.sign(key, clock))?;
-    Ok(BackupReport { records: chain.head.count, path: dest.to_owned(), ..copied })
+    let chain = Chain::load(&Reader::open(&target)?, &keys, Some(key.seals()), &anchors)?;
+    anchor::create_both(&target, &chain.sign(key, clock))?;
+    let bytes = bytes_below(dest)?;
+    Ok(BackupReport { records: chain.head.count, bytes, path: dest.to_owned(), left_out: left_out(layout)?, ..copied })
 }
 
 /// Puts a backup in place as the state of `root`. What is left of a damaged journal there moves to `journal/lost-<time>/`.
@@ -83,7 +121,7 @@ pub fn restore(from: &Path, root: &Path, at: Timestamp) -> Result<BackupReport, 
     if target.database().exists() {
         return Err(JournalError::WouldOverwrite { path: target.database() });
     }
-    if damage::marker(&target)?.is_some() || target.anchor().exists() {
+    if damage::marker(&target)?.is_some() || target.anchor().exists() || target.outer_anchor().exists() {
         damage::move_remains(&target, at)?;
         target.create().map_err(|e| JournalError::file("create", root, e))?;
     }
@@ -92,15 +130,17 @@ pub fn restore(from: &Path, root: &Path, at: Timestamp) -> Result<BackupReport, 
     let own = keys::public_keys(&target)?;
     trusted.extend(own.into_iter().filter(|key| !keys::public_keys(&source).is_ok_and(|k| k.contains(key))));
     keys::write_public_keys(&target, &trusted)?;
-    if target.private_key().exists() {
-        JournalKey::load(&target)?
-    } else {
-        JournalKey::create(&target)?
-    };
-    fs::copy(source.anchor(), target.anchor()).map_err(|e| JournalError::file("copy", source.anchor(), e))?;
+    let key = if target.private_key().exists() { JournalKey::load(&target)? } else { JournalKey::create(&target)? };
+    // Before anything can be opened: a state that does not know that it was restored would repeat what the backup does not know of.
+    let note = RestoredNote { at, records: report.records, key_id: key.public().id(), started: false, accepted: false };
+    restored::write(&target, &note)?;
+    for anchor in [target.anchor(), target.outer_anchor()] {
+        fs::copy(source.anchor(), anchor).map_err(|e| JournalError::file("copy", source.anchor(), e))?;
+    }
     // The database comes last: before it is there, the state counts as having none and restoring can be repeated.
     copy_database(&source, &target)?;
-    Ok(BackupReport { records: report.records, path: root.to_owned(), ..copied })
+    let bytes = copied.bytes + fs::metadata(target.database()).map_or(0, |database| database.len());
+    Ok(BackupReport { records: report.records, bytes, path: root.to_owned(), ..copied })
 }
 
 fn refuse_if_used(dest: &Path) -> Result<(), JournalError> {
@@ -140,7 +180,8 @@ fn copy_database(from: &Layout, to: &Layout) -> Result<(), JournalError> {
 
 /// Copies segments and artifacts. Both are never changed once they have their names, so copying them needs no lock.
 fn copy_files(from: &Layout, to: &Layout) -> Result<BackupReport, JournalError> {
-    let mut report = BackupReport { records: 0, segments: 0, artifacts: 0, bytes: 0, path: to.root.clone() };
+    let mut report =
+        BackupReport { records: 0, segments: 0, artifacts: 0, bytes: 0, path: to.root.clone(), left_out: Vec::new() };
     let database = if to.database().exists() { to.database() } else { from.database() };
     for segment in segments::all(&db::open_reader(&database)?)? {
         report.bytes += copy(&from.segment(&segment.file), &to.segment(&segment.file))?;
@@ -166,6 +207,16 @@ fn copy(from: &Path, to: &Path) -> Result<u64, JournalError> {
     fs::copy(from, to)
         .and_then(|bytes| fs::File::open(to)?.sync_all().map(|()| bytes))
         .map_err(|e| JournalError::file("copy", from, e))
+}
+
+/// Bytes of all files below a directory.
+fn bytes_below(dir: &Path) -> Result<u64, JournalError> {
+    let mut bytes = 0;
+    for path in list(dir)? {
+        let stat = fs::symlink_metadata(&path).map_err(|e| JournalError::file("inspect", &path, e))?;
+        bytes += if stat.is_dir() { bytes_below(&path)? } else { stat.len() };
+    }
+    Ok(bytes)
 }
 
 fn list(dir: &Path) -> Result<Vec<PathBuf>, JournalError> {

@@ -3,6 +3,8 @@
 //! Opening never walks the log. It reads the last record, what was signed last, the last stored chunk and at most a chunk of hashes after it, and
 //! checks that they agree with each other; the whole log is [`crate::verify`]'s business.
 
+use std::path::{Path, PathBuf};
+
 use palyra_common::{Clock, Digest};
 use rusqlite::{Connection, params};
 
@@ -60,7 +62,7 @@ impl Chain {
         reader: &Reader,
         keys: &[PublicKey],
         seals: Option<&SealKey>,
-        anchor: &AnchorState,
+        anchors: &[(PathBuf, AnchorState)],
     ) -> Result<Self, JournalError> {
         let (id, head) = (reader.id()?, reader.head()?);
         let signed = reader.signed_head()?;
@@ -68,21 +70,24 @@ impl Chain {
             let position = Position::Record { seq: signed.count };
             return Err(JournalError::damaged(position, "the signed head was not signed with this journal's key"));
         }
-        let statements = [Some(signed), check_anchor(reader, keys, anchor, id, head)?];
-        let signed_through = statements.iter().flatten().map(|said| said.count).max().unwrap_or(0);
+        let mut statements = vec![signed];
+        for (file, anchor) in anchors {
+            statements.extend(check_anchor(keys, (file, anchor), id, head)?);
+        }
+        let signed_through = statements.iter().map(|said| said.count).max().unwrap_or(0);
         check_seal(reader, seals, id, head, signed_through)?;
         check_end(reader, head, id, signed_through)?;
         let chunks = head.count / CHUNK;
         let mut peaks = if chunks == 0 { Peaks::default() } else { stored_peaks(reader, chunks - 1)? };
         let mut hashes = reader.hashes(chunks * CHUNK + 1, head.count + 1)?.into_iter();
         loop {
-            for said in statements.iter().flatten().filter(|said| said.count == peaks.count()) {
+            for said in statements.iter().filter(|said| said.count == peaks.count()) {
                 check_root(said, &peaks)?;
             }
             let Some(hash) = hashes.next() else { break };
             peaks.push(merkle::leaf(&hash));
         }
-        for said in statements.iter().flatten() {
+        for said in &statements {
             check_hash(reader, said)?;
         }
         Ok(Self { id, head, peaks })
@@ -142,13 +147,12 @@ fn stored_peaks(reader: &Reader, chunk: u64) -> Result<Peaks, JournalError> {
 
 /// The database may be ahead of its anchor (by what was committed just before a crash), never behind it.
 fn check_anchor(
-    reader: &Reader,
     keys: &[PublicKey],
-    anchor: &AnchorState,
+    (file, anchor): (&Path, &AnchorState),
     id: JournalId,
     head: Head,
 ) -> Result<Option<SignedCheckpoint>, JournalError> {
-    let file = || Position::File { file: reader.layout().anchor() };
+    let file = || Position::File { file: file.to_owned() };
     let anchored = match anchor {
         AnchorState::Says(checkpoint) => checkpoint,
         // Nothing was ever acknowledged: the anchor is made right after the database.

@@ -82,9 +82,12 @@ pub(crate) fn set_aside(layout: &Layout, at: Timestamp, position: Position, reas
 /// `journal_not_found` if no damage was marked, `state_in_use` if a daemon runs.
 pub fn accept_loss(root: &Path, at: Timestamp) -> Result<PathBuf, JournalError> {
     let layout = Layout::new(root);
-    if marker(&layout)?.is_none() {
+    // A journal that was deleted as a whole leaves no marker before the next start, but it leaves its anchor.
+    let deleted = !layout.database().exists() && (layout.anchor().exists() || layout.outer_anchor().exists());
+    if marker(&layout)?.is_none() && !deleted {
         return Err(JournalError::NoJournal { root: root.to_owned() });
     }
+    layout.create().map_err(|e| JournalError::file("create", root, e))?;
     let _lock = WriterLock::take(&layout)?;
     move_remains(&layout, at)
 }
@@ -106,6 +109,10 @@ pub(crate) fn move_remains(layout: &Layout, at: Timestamp) -> Result<PathBuf, Jo
         } else if !kept {
             fs::rename(entry.path(), lost.join(&name)).map_err(failed)?;
         }
+    }
+    let outer = layout.outer_anchor();
+    if outer.exists() {
+        fs::rename(&outer, lost.join("journal.anchor")).map_err(failed)?;
     }
     if marked {
         fs::rename(&marker, lost.join("damaged.json")).map_err(failed)?;

@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_log.sql"),
     include_str!("../migrations/0002_segments.sql"),
     include_str!("../migrations/0003_seals.sql"),
+    include_str!("../migrations/0004_table_digests.sql"),
 ];
 
 /// How long a connection waits for another one's short lock.

@@ -158,6 +158,12 @@ pub enum JournalError {
         /// Which step failed.
         reason: String,
     },
+    /// There is no restore to accept.
+    #[error("the state in `{root}` has no restore that waits to be accepted", root = root.display())]
+    NoRestore {
+        /// The state root.
+        root: PathBuf,
+    },
     /// No journal was ever written here.
     #[error("there is no journal in `{root}`", root = root.display())]
     NoJournal {
@@ -190,6 +196,55 @@ impl JournalError {
         Self::Damaged { position, reason: reason.into(), set_aside: None }
     }
 
+    /// Whether the same operation may succeed later although nothing about it changes: the operating system failed it (`EIO`, `EMFILE`, `EROFS`, a
+    /// full disk), which says nothing about the contents. What SQLite refuses for any other reason it refuses again.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::DiskFull { .. } | Self::Busy { .. } | Self::File { .. } => true,
+            Self::Database(error) => matches!(
+                error.sqlite_error_code(),
+                Some(
+                    ErrorCode::SystemIoFailure
+                        | ErrorCode::CannotOpen
+                        | ErrorCode::ReadOnly
+                        | ErrorCode::PermissionDenied
+                        | ErrorCode::DatabaseBusy
+                        | ErrorCode::DatabaseLocked
+                        | ErrorCode::OutOfMemory
+                        | ErrorCode::FileLockingProtocolFailed
+                        // SQLite reports a read that failed with `EIO` as a damaged file; see `confirm_damage`.
+                        | ErrorCode::DatabaseCorrupt
+                        | ErrorCode::NotADatabase
+                )
+            ),
+            _ => false,
+        }
+    }
+
+    /// Whether SQLite says that the file is damaged, which may also be a read that failed.
+    pub(crate) fn suspects_damage(&self) -> bool {
+        matches!(self, Self::Database(error)
+            if matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)))
+    }
+
+    /// Turns a suspicion into damage if SQLite finds the file in disorder when it looks again.
+    pub(crate) fn confirm_damage(self, connection: Result<&rusqlite::Connection, Self>) -> Self {
+        if !self.suspects_damage() {
+            return self;
+        }
+        let looked = connection.and_then(|connection| {
+            Ok(connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0))?)
+        });
+        let position = Position::File { file: PathBuf::from("journal/journal.db") };
+        match looked {
+            Ok(found) if found == "ok" => self,
+            Ok(found) => Self::damaged(position, found),
+            Err(error) if error.suspects_damage() => Self::damaged(position, error.to_string()),
+            Err(error) => error,
+        }
+    }
+
     /// Who is to blame decides whether the rest of a group may still be written.
     pub(crate) fn blame(&self) -> Blame {
         match self {
@@ -203,9 +258,6 @@ impl From<rusqlite::Error> for JournalError {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::DiskFull { path: PathBuf::from("journal/journal.db") },
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                Self::damaged(Position::File { file: PathBuf::from("journal/journal.db") }, error.to_string())
-            }
             _ => Self::Database(Arc::new(error)),
         }
     }
@@ -222,7 +274,7 @@ impl ToStableError for JournalError {
             Self::Damaged { .. } => (
                 "journal_damaged",
                 ErrorCategory::Conflict,
-                "run `palyra journal verify`, then restore a backup or accept the loss explicitly",
+                "run `palyra journal verify`, then restore a backup, or give the records up with `palyra journal accept-loss`",
             ),
             Self::SchemaNewer { .. } => (
                 "journal_schema_newer",
@@ -235,9 +287,11 @@ impl ToStableError for JournalError {
             Self::DiskFull { .. } => {
                 ("disk_full", ErrorCategory::Availability, "free some disk space; accepted work is not lost")
             }
-            Self::Database(_) | Self::File { .. } => {
-                ("storage_failed", ErrorCategory::Internal, "check the disk and the permissions of the state root")
-            }
+            Self::Database(_) | Self::File { .. } => (
+                "storage_failed",
+                if self.is_transient() { ErrorCategory::Availability } else { ErrorCategory::Internal },
+                "check the disk and the permissions of the state root",
+            ),
             Self::InvalidRecord { .. } => {
                 ("invalid_record", ErrorCategory::Validation, "fix the record; nothing from its batch was written")
             }
@@ -279,12 +333,16 @@ impl ToStableError for JournalError {
                 ErrorCategory::Validation,
                 "the record, the path or the checkpoint was modified; get the proof from its source again",
             ),
+            Self::NoRestore { .. } => {
+                ("restore_not_found", ErrorCategory::NotFound, "nothing to do: work is not held back by a restore")
+            }
             Self::NoJournal { .. } => {
                 ("journal_not_found", ErrorCategory::NotFound, "check PALYRA_STATE_ROOT, or start the daemon once")
             }
         };
         let retry = match self {
             Self::DiskFull { .. } | Self::Busy { .. } => Retry::MayHelp,
+            Self::Database(_) | Self::File { .. } if self.is_transient() => Retry::MayHelp,
             _ => Retry::Pointless,
         };
         StableErrorEnvelope::new(code, category, self.to_string()).hint(hint).retryable(retry)

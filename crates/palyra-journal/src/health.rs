@@ -81,7 +81,7 @@ fn damage_and_files(layout: &Layout, findings: &mut Vec<Finding>) {
             let path = marker.set_aside.unwrap_or_else(|| layout.damage_marker());
             note(findings, Severity::Critical, "journal_damaged", &message, recover, &path);
         }
-        Ok(None) if !layout.database().exists() && layout.anchor().exists() => {
+        Ok(None) if !layout.database().exists() && (layout.anchor().exists() || layout.outer_anchor().exists()) => {
             let message = "the database is missing, but a journal existed here";
             note(findings, Severity::Critical, "journal_damaged", message, recover, &layout.database());
         }

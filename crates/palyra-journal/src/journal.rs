@@ -21,7 +21,8 @@ use crate::block::block_on;
 use crate::checkpoint::SignedCheckpoint;
 use crate::commit::Batch;
 use crate::error::JournalError;
-use crate::health::{Finding, state_health};
+use crate::first_commit::FirstCommit;
+use crate::health::{Finding, Severity, state_health};
 use crate::keys::{JournalKey, PublicKey};
 use crate::layout::{Layout, free_bytes};
 use crate::open;
@@ -140,8 +141,18 @@ impl Journal {
     ///
     /// # Errors
     /// Why the whole batch was refused.
-    pub async fn append(&self, batch: Vec<NewRecord>) -> Result<Appended, JournalError> {
-        self.append_nowait(batch).await
+    pub async fn append(&self, mut batch: Vec<NewRecord>) -> Result<Appended, JournalError> {
+        let scope = FirstCommit::current().filter(|_| !batch.is_empty());
+        let Some((scope, mark)) = scope.and_then(|scope| scope.take().map(|mark| (scope, mark))) else {
+            return self.append_nowait(batch).await;
+        };
+        // Before the others, so that the last number stays that of the last record given.
+        batch.insert(0, mark.clone());
+        let appended = self.append_nowait(batch).await;
+        if appended.is_err() {
+            scope.put_back(mark);
+        }
+        appended
     }
 
     /// Puts a batch in line, in the order of the calls. Dropping the answer does not cancel it.
@@ -224,16 +235,19 @@ impl Journal {
     }
 
     /// Whether new work may begin. It is refused while space is short, so that running work can still record its outcome,
-    /// and when the store was found damaged.
+    /// while the store cannot be written, and when it was found damaged.
     ///
     /// # Errors
-    /// `disk_full`, `journal_damaged` or `journal_closed`.
+    /// `disk_full`, `storage_failed`, `journal_damaged` or `journal_closed`.
     pub fn admission(&self) -> Result<(), JournalError> {
         if let Some(failure) = self.inner.shared.failure() {
             return Err(failure);
         }
         if self.inner.shared.has_ended() {
             return Err(JournalError::Closed);
+        }
+        if let Some(outage) = self.inner.shared.outage() {
+            return Err(outage);
         }
         let path = &self.inner.layout.root;
         let free = free_bytes(path).map_err(|e| JournalError::file("inspect", path, e))?;
@@ -247,7 +261,52 @@ impl Journal {
     /// What is wrong with the state, and what to do about it.
     #[must_use]
     pub fn health(&self) -> Vec<Finding> {
-        state_health(&self.inner.layout.root)
+        let mut findings = self.warnings();
+        findings.extend(state_health(&self.inner.layout.root));
+        findings
+    }
+
+    /// Whether the state was restored from a backup and nobody said yet that its work may go on.
+    #[must_use]
+    pub fn restore_waits(&self) -> bool {
+        self.inner.shared.opened.restore_waits
+    }
+
+    /// What was noticed when the journal was opened and does not keep it from working, quick to ask for.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<Finding> {
+        let opened = &self.inner.shared.opened;
+        let path = self.inner.layout.database();
+        let mut findings = Vec::new();
+        for table in &opened.changed_tables {
+            findings.push(Finding {
+                code: "table_changed".to_owned(),
+                severity: Severity::Critical,
+                message: format!("something other than the journal changed its table `{table}`"),
+                hint: "run `palyra journal verify`, and restore a backup if the change was not intended".to_owned(),
+                path: path.clone(),
+            });
+        }
+        if opened.restore_waits {
+            findings.push(Finding {
+                code: "restore_waits".to_owned(),
+                severity: Severity::Warning,
+                message: "this state was restored from a backup; work that was in progress waits".to_owned(),
+                hint: "check what happened after the backup, then run `palyra journal accept-restore` and restart the daemon"
+                    .to_owned(),
+                path: self.inner.layout.restored_note(),
+            });
+        }
+        if opened.quarantined > 0 {
+            findings.push(Finding {
+                code: "records_quarantined".to_owned(),
+                severity: Severity::Warning,
+                message: format!("{} records of the log are missing from derived tables", opened.quarantined),
+                hint: "run `palyra journal verify` to see which, and report them".to_owned(),
+                path,
+            });
+        }
+        findings
     }
 
     /// Signs the present head and keeps it for ever.

@@ -17,6 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::error::JournalError;
 use crate::layout::{Layout, write_atomically};
 use crate::seal::SealKey;
+use crate::table_digests::TableKey;
 
 /// A public key that checkpoints are checked with.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,13 +76,14 @@ pub(crate) struct JournalKey {
     signing: SigningKey,
     public: PublicKey,
     seals: SealKey,
+    tables: TableKey,
 }
 
 impl JournalKey {
     fn from_seed(seed: &[u8; 32]) -> Self {
         let signing = SigningKey::from_bytes(seed);
         let public = PublicKey(signing.verifying_key().to_bytes());
-        Self { signing, public, seals: SealKey::derive(seed) }
+        Self { signing, public, seals: SealKey::derive(seed), tables: TableKey::derive(seed) }
     }
 
     pub(crate) fn public(&self) -> PublicKey {
@@ -90,6 +92,10 @@ impl JournalKey {
 
     pub(crate) fn seals(&self) -> &SealKey {
         &self.seals
+    }
+
+    pub(crate) fn tables(&self) -> &TableKey {
+        &self.tables
     }
 
     pub(crate) fn sign(&self, message: &[u8]) -> [u8; 64] {
@@ -137,7 +143,7 @@ impl JournalKey {
     }
 
     /// Puts the public half first in `journal.pub` and keeps the others.
-    fn publish(&self, layout: &Layout) -> Result<(), JournalError> {
+    pub(crate) fn publish(&self, layout: &Layout) -> Result<(), JournalError> {
         let mut keys = public_keys(layout)?;
         if keys.first() == Some(&self.public) {
             return Ok(());

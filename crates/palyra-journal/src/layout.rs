@@ -36,11 +36,23 @@ impl Layout {
     pub(crate) fn anchor(&self) -> PathBuf {
         self.journal_dir().join("anchor")
     }
+    /// The same statement outside `journal/`, so that it is still there when that directory is not.
+    pub(crate) fn outer_anchor(&self) -> PathBuf {
+        self.root.join("journal.anchor")
+    }
     pub(crate) fn lock(&self) -> PathBuf {
         self.journal_dir().join("writer.lock")
     }
     pub(crate) fn damage_marker(&self) -> PathBuf {
         self.journal_dir().join("damaged.json")
+    }
+    /// Says what the database file was like when it was closed.
+    pub(crate) fn closed_note(&self) -> PathBuf {
+        self.journal_dir().join("closed")
+    }
+    /// Says that this state was restored from a backup; outside `journal/`, where nothing else moves it.
+    pub(crate) fn restored_note(&self) -> PathBuf {
+        self.root.join("restored.json")
     }
     pub(crate) fn keys_dir(&self) -> PathBuf {
         self.root.join("keys")

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use crate::anchor::{self, Anchor, AnchorState};
+use crate::anchor::{self, AnchorState, Anchors};
 use crate::chain::Chain;
-use crate::checkpoint::{self, JournalId};
+use crate::checkpoint::{self, JournalId, SignedCheckpoint};
 use crate::commit::Committer;
 use crate::damage;
 use crate::db;
@@ -23,8 +23,11 @@ use crate::options::JournalOptions;
 use crate::position::Position;
 use crate::projection;
 use crate::reader::Reader;
+use crate::restored::{self, RestoredNote};
 use crate::segments;
-use crate::shared::Shared;
+use crate::shared::{Opened, Shared};
+use crate::table_digests::{self, StoredDigests};
+use crate::tables::{self, Expected};
 use crate::writer::Parts;
 
 const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -37,7 +40,11 @@ pub(crate) fn open(options: &JournalOptions) -> Result<(Parts, Arc<JournalKey>),
     if let Some(marker) = damage::marker(&layout)? {
         return Err(marker.into());
     }
-    match open_locked(options, &layout, lock) {
+    let opened = open_locked(options, &layout, lock).map_err(|error| {
+        let again = if error.suspects_damage() { db::open_reader(&layout.database()) } else { Err(error.clone()) };
+        error.confirm_damage(again.as_ref().map_err(Clone::clone))
+    });
+    match opened {
         Err(JournalError::Damaged { position, reason, .. }) => {
             tracing::error!(%position, %reason, "the journal is damaged; moving it aside");
             Err(damage::set_aside(&layout, options.clock.now(), position, reason))
@@ -54,44 +61,71 @@ fn open_locked(
     let projections = projection::with_own(&options.projections);
     projection::check(&projections)?;
     let anchored = anchor::read(&layout.anchor())?;
-    check_file(layout, &anchored)?;
+    let outer = anchor::read(&layout.outer_anchor())?;
+    let had_anchor = anchored != AnchorState::Missing || outer != AnchorState::Missing;
+    check_file(layout, had_anchor)?;
+    let restored = restored::read(layout)?;
+    // Before SQLite opens the file, which may change what the file system says about it.
+    let untouched = JournalKey::read(layout).is_ok_and(|key| tables::take_closed_note(layout, &key));
     let connection = db::open_writer(&layout.database())?;
     db::migrate(&connection)?;
+    // Older releases kept neither digests nor an anchor outside `journal/`, which is made last; a restored state begins its own.
+    let unbuilt = StoredDigests::read(&connection)?.unbuilt && outer == AnchorState::Missing;
+    let fresh = unbuilt || restored.as_ref().is_some_and(|note| !note.started);
+    let expected = if fresh { Expected::No } else { Expected::Yes };
     let key = match checkpoint::read_id(&connection)? {
-        Some(_) => JournalKey::load(layout)?,
-        None if anchored == AnchorState::Missing && is_blank(&connection)? => begin(options, layout, &connection)?,
+        Some(id) => {
+            let key = JournalKey::read(layout)?;
+            let newest = newest_statement(&connection, id, [&anchored, &outer])?;
+            check_key(layout, &key, newest.as_ref(), restored.as_ref())?;
+            key.publish(layout)?;
+            key
+        }
+        None if !had_anchor && is_blank(&connection)? => begin(options, layout, &connection)?,
         None => {
             let position = Position::File { file: layout.database() };
             return Err(JournalError::damaged(position, "the database file is blank, but a journal existed here"));
         }
     };
     let reader = Reader::open(layout)?;
-    let chain = Chain::load(&reader, &keys::public_keys(layout)?, Some(key.seals()), &anchored)?;
+    let mut anchors = vec![(layout.anchor(), anchored.clone())];
+    if !fresh {
+        anchors.push((layout.outer_anchor(), outer.clone()));
+    }
+    let chain = Chain::load(&reader, &keys::public_keys(layout)?, Some(key.seals()), &anchors)?;
     segments::check(layout, &connection)?;
     segments::clean(layout, &connection)?;
-    projection::reconcile(&connection, &reader, &projections)?;
+    let at = (chain.id, chain.head);
+    let (digests, changed_tables) = tables::check(&connection, &reader, &projections, &key, at, (expected, untouched))?;
+    let quarantined = table_digests::quarantined(&connection)?;
     drop(reader);
     let sealed_through = segments::sealed_through(&connection)?;
-    let (mut anchor, _) = Anchor::open(&layout.anchor())?;
+    let mut anchor = Anchors::open(layout)?;
     let key = Arc::new(key);
-    // After an orderly stop the anchor says all there is to say, and starting costs no sync.
-    let up_to_date = matches!(&anchored, AnchorState::Says(said) if said.count == chain.head.count);
+    // After an orderly stop the anchors say all there is to say, and starting costs no sync.
+    let up_to_date = [&anchored, &outer].into_iter().all(|anchor| {
+        matches!(anchor, AnchorState::Says(said) if said.count == chain.head.count && said.key_id == key.public().id())
+    });
     if !up_to_date {
         anchor
             .write(&chain.sign(&key, options.clock.as_ref()))
             .and_then(|()| anchor.sync())
             .map_err(|e| JournalError::file("write", layout.anchor(), e))?;
     }
-    let shared = Arc::new(Shared::new(chain.head));
-    let committer = Committer::new(connection, chain, Arc::clone(&key), options.clone(), projections);
+    let restore_waits = restored.as_ref().is_some_and(|note| !note.accepted);
+    if let Some(note) = restored.filter(|note| !note.started) {
+        restored::write(layout, &RestoredNote { started: true, ..note })?;
+    }
+    let shared = Arc::new(Shared::new(chain.head, Opened { changed_tables, quarantined, restore_waits }));
+    let committer = Committer::new(connection, chain, Arc::clone(&key), options.clone(), projections, digests);
     Ok((Parts { committer, anchor, options: options.clone(), shared, lock, sealed_through }, key))
 }
 
 /// What can be told from the file alone, before SQLite might create or repair anything.
-fn check_file(layout: &Layout, anchored: &AnchorState) -> Result<(), JournalError> {
+fn check_file(layout: &Layout, had_anchor: bool) -> Result<(), JournalError> {
     let path = layout.database();
     let position = Position::File { file: path.clone() };
-    let had_journal = *anchored != AnchorState::Missing || has_segments(layout);
+    let had_journal = had_anchor || has_segments(layout);
     match fs::metadata(&path) {
         Ok(metadata) if metadata.len() == 0 && had_journal => {
             Err(JournalError::damaged(position, "the database is empty, but a journal existed here"))
@@ -117,6 +151,35 @@ fn check_file(layout: &Layout, anchored: &AnchorState) -> Result<(), JournalErro
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(JournalError::file("read", path, error)),
     }
+}
+
+/// The last thing that was signed about this journal.
+fn newest_statement(
+    connection: &Connection,
+    id: JournalId,
+    anchors: [&AnchorState; 2],
+) -> Result<Option<SignedCheckpoint>, JournalError> {
+    let anchored = anchors.into_iter().filter_map(|anchor| match anchor {
+        AnchorState::Says(said) if said.journal_id == id => Some((**said).clone()),
+        _ => None,
+    });
+    Ok(anchored.chain(checkpoint::read_head(connection, id)?).max_by_key(|said| (said.count, said.at.0)))
+}
+
+/// A journal is continued with the key that signed it last. Only restoring a backup makes another one.
+fn check_key(
+    layout: &Layout,
+    key: &JournalKey,
+    newest: Option<&SignedCheckpoint>,
+    restored: Option<&RestoredNote>,
+) -> Result<(), JournalError> {
+    let own = key.public().id();
+    let replaced = newest.is_some_and(|said| said.key_id != own);
+    if replaced && restored.is_none_or(|note| note.key_id != own) {
+        let reason = "it is not the key that the journal was last signed with".to_owned();
+        return Err(JournalError::Key { path: layout.private_key(), reason });
+    }
+    Ok(())
 }
 
 fn has_segments(layout: &Layout) -> bool {

@@ -8,11 +8,14 @@ use std::sync::Arc;
 use rusqlite::{Connection, params};
 use thiserror::Error;
 
+use crate::checkpoint::JournalId;
+use crate::convert::to_sql;
 use crate::error::JournalError;
 use crate::position::Position;
 use crate::reader::Reader;
-use crate::record::StoredRecord;
+use crate::record::{Head, StoredRecord};
 use crate::run_heads::RunHeads;
+use crate::table_digests::{self, Sum, TableDigests};
 
 /// A set of tables that is a function of the log.
 ///
@@ -33,7 +36,7 @@ pub trait Projection: Send + Sync {
     /// Takes in one record, in the transaction that appends it.
     ///
     /// # Errors
-    /// A refusal rejects the batch the record belongs to.
+    /// A refusal rejects the batch the record belongs to. When the projection is built from the log, a record that it refuses is quarantined instead.
     fn apply(&self, connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError>;
 }
 
@@ -63,7 +66,17 @@ impl ProjectionError {
 }
 
 /// Tables that no projection may claim.
-const OWN_TABLES: &[&str] = &["meta", "records", "head", "checkpoints", "merkle_chunks", "projections", "segments"];
+const OWN_TABLES: &[&str] = &[
+    "meta",
+    "records",
+    "head",
+    "checkpoints",
+    "merkle_chunks",
+    "projections",
+    "segments",
+    "table_digests",
+    "quarantined",
+];
 
 /// The journal's own projection first, then those of the options.
 pub(crate) fn with_own(projections: &[Arc<dyn Projection>]) -> Vec<Arc<dyn Projection>> {
@@ -123,21 +136,22 @@ pub(crate) fn registered(connection: &Connection) -> Result<Vec<Registered>, Jou
     Ok(found)
 }
 
-/// Brings the database to exactly these projections: what is gone or changed is dropped, what is new is built from the log.
+/// Brings the database to exactly these projections: what is gone, changed or wrong is dropped, what is new or wrong is built from the log.
 /// Runs in one transaction, so a crash leaves the old tables.
 pub(crate) fn reconcile(
     connection: &Connection,
     reader: &Reader,
     projections: &[Arc<dyn Projection>],
+    wrong: &[&'static str],
+    digests: &TableDigests,
+    (id, head): (JournalId, Head),
 ) -> Result<(), JournalError> {
     let present = registered(connection)?;
-    let current =
-        |name: &str, version: i64| projections.iter().any(|p| p.name() == name && i64::from(p.version()) == version);
-    let stale: Vec<_> = present.iter().filter(|r| !current(&r.name, r.version)).collect();
-    let missing: Vec<_> = projections
-        .iter()
-        .filter(|p| !present.iter().any(|r| r.name == p.name() && r.version == i64::from(p.version())))
-        .collect();
+    let keeps = |p: &Arc<dyn Projection>, r: &Registered| {
+        p.name() == r.name && i64::from(p.version()) == r.version && !wrong.contains(&p.name())
+    };
+    let stale: Vec<_> = present.iter().filter(|r| !projections.iter().any(|p| keeps(p, r))).collect();
+    let missing: Vec<_> = projections.iter().filter(|p| !present.iter().any(|r| keeps(p, r))).collect();
     if stale.is_empty() && missing.is_empty() {
         return Ok(());
     }
@@ -145,24 +159,77 @@ pub(crate) fn reconcile(
     for registered in stale {
         for table in &registered.tables {
             transaction.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;
+            table_digests::forget(&transaction, table)?;
         }
         transaction.execute("DELETE FROM projections WHERE name = ?1", [&registered.name])?;
+        transaction.execute("DELETE FROM quarantined WHERE projection = ?1", [&registered.name])?;
     }
     for projection in &missing {
+        for table in projection.tables() {
+            transaction.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;
+        }
         projection.create(&transaction)?;
         register(&transaction, projection.as_ref())?;
+        for table in projection.tables() {
+            digests.watch(&transaction, table, Sum::default())?;
+        }
     }
     if !missing.is_empty() {
         tracing::info!(projections = ?missing.iter().map(|p| p.name()).collect::<Vec<_>>(), "rebuilding projections from the log");
         reader.for_each(1, &mut |record| {
-            for projection in &missing {
-                projection.apply(&transaction, &record).map_err(|e| e.into_journal(projection.name(), record.seq))?;
+            let snapshot = digests.snapshot();
+            let refusals = apply_tolerantly(&transaction, &missing, &record, &mut || digests.restore(&snapshot))?;
+            for (projection, reason) in refusals {
+                tracing::error!(
+                    projection,
+                    seq = record.seq,
+                    reason,
+                    "a projection refuses a record of the log; it continues without it"
+                );
+                transaction.execute(
+                    "INSERT INTO quarantined (projection, seq, reason) VALUES (?1, ?2, ?3)",
+                    params![projection, to_sql(record.seq), reason],
+                )?;
             }
             Ok(())
         })?;
     }
+    table_digests::mark_built(&transaction)?;
+    digests.store(&transaction, id, head)?;
     transaction.commit()?;
     Ok(())
+}
+
+/// Applies a record of the log to projections such that one that refuses it is left as it was and the others go on. `undone` is called whenever rows were taken
+/// back. Returns who refused, and why.
+pub(crate) fn apply_tolerantly(
+    connection: &Connection,
+    projections: &[&Arc<dyn Projection>],
+    record: &StoredRecord,
+    undone: &mut dyn FnMut(),
+) -> Result<Vec<(&'static str, String)>, JournalError> {
+    let mut refusals: Vec<(&'static str, String)> = Vec::new();
+    'again: loop {
+        connection.prepare_cached("SAVEPOINT record")?.execute([])?;
+        for projection in projections {
+            let name = projection.name();
+            if refusals.iter().any(|(refused, _)| *refused == name) {
+                continue;
+            }
+            match projection.apply(connection, record).map_err(|e| e.into_journal(name, record.seq)) {
+                Ok(()) => {}
+                Err(JournalError::ProjectionRefused { reason, .. }) => {
+                    connection.execute_batch("ROLLBACK TO record; RELEASE record")?;
+                    undone();
+                    refusals.push((name, reason));
+                    continue 'again;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        connection.prepare_cached("RELEASE record")?.execute([])?;
+        return Ok(refusals);
+    }
 }
 
 /// Notes that a projection is in the database.

@@ -46,7 +46,7 @@ impl SealKey {
 }
 
 /// A key of one block, as the construction wants it: shorter ones are filled with zeros.
-fn widen(key: [u8; 32]) -> [u8; 64] {
+pub(crate) fn widen(key: [u8; 32]) -> [u8; 64] {
     let mut block = [0; 64];
     for (to, from) in block.iter_mut().zip(key) {
         *to = from;

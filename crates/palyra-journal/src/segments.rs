@@ -113,8 +113,14 @@ pub(crate) fn check(layout: &Layout, connection: &Connection) -> Result<(), Jour
         if segment.first_seq != next || !segment.name_is_right() {
             return Err(JournalError::damaged(position, "the entry of this segment was modified"));
         }
-        let size = fs::metadata(layout.segment(&segment.file)).map(|metadata| metadata.len());
-        if size.ok() != Some(segment.bytes) {
+        let path = layout.segment(&segment.file);
+        let size = match fs::metadata(&path) {
+            Ok(metadata) => Some(metadata.len()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            // A disk that fails to answer says nothing about the file.
+            Err(error) => return Err(JournalError::file("inspect", path, error)),
+        };
+        if size != Some(segment.bytes) {
             return Err(JournalError::damaged(position, format!("segment `{}` is missing or truncated", segment.file)));
         }
         next = segment.last_seq + 1;

@@ -11,6 +11,17 @@ const MAX_WAITING_RECORDS: u64 = 256 * 1024;
 /// Bytes of payload that may wait in memory, for the same reason.
 const MAX_WAITING_BYTES: u64 = 512 * 1024 * 1024;
 
+/// What was noticed when the journal was opened and does not keep it from working.
+#[derive(Debug, Default)]
+pub(crate) struct Opened {
+    /// Tables of the journal itself that somebody changed.
+    pub(crate) changed_tables: Vec<String>,
+    /// Records that a projection refuses.
+    pub(crate) quarantined: u64,
+    /// Whether the state was restored from a backup and nobody said yet that its work may go on.
+    pub(crate) restore_waits: bool,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -19,16 +30,21 @@ pub(crate) struct Shared {
     waiting_bytes: AtomicU64,
     ended: AtomicBool,
     failure: Mutex<Option<JournalError>>,
+    /// Why the store could not be written last; gone with the next commit.
+    outage: Mutex<Option<JournalError>>,
+    pub(crate) opened: Opened,
 }
 
 impl Shared {
-    pub(crate) fn new(head: Head) -> Self {
+    pub(crate) fn new(head: Head, opened: Opened) -> Self {
         Self {
             head: RwLock::new(head),
             waiting: AtomicU64::new(0),
             waiting_bytes: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             failure: Mutex::new(None),
+            outage: Mutex::new(None),
+            opened,
         }
     }
 
@@ -71,6 +87,22 @@ impl Shared {
         if matches!(error, JournalError::Damaged { .. }) {
             *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
         }
+    }
+
+    /// The store cannot be written now; no new work is admitted until it can be again.
+    pub(crate) fn begin_outage(&self, error: &JournalError) {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| error.clone());
+    }
+
+    /// Something was written.
+    pub(crate) fn end_outage(&self) {
+        if self.outage.lock().unwrap_or_else(PoisonError::into_inner).take().is_some() {
+            tracing::info!("the journal can be written again");
+        }
+    }
+
+    pub(crate) fn outage(&self) -> Option<JournalError> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn failure(&self) -> Option<JournalError> {

@@ -10,12 +10,12 @@
 //! syncing a file that no longer grows takes half the time.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use crate::anchor::Anchor;
+use crate::anchor::Anchors;
 use crate::checkpoint::{self, SignedCheckpoint};
 use crate::commit::{Batch, Committer};
 use crate::convert::to_sql;
@@ -43,6 +43,8 @@ const LOOK_OUT: Duration = Duration::from_micros(50);
 /// The same after it has served a lone caller: longer than that one takes to be woken, to work and to come back. With many callers the processor
 /// has better things to do.
 const LOOK_OUT_FOR_ONE: Duration = Duration::from_micros(200);
+/// While the store cannot be written, it is tried again this often, also when nobody appends anything.
+const PROBE_EVERY: Duration = Duration::from_millis(100);
 /// Rows trimmed at a time, a few milliseconds of work.
 const TRIM_ROWS: u64 = 512;
 /// Under constant load a trim is done after this many commits.
@@ -74,7 +76,7 @@ pub(crate) enum Command {
 pub(crate) struct Writer {
     commands: Receiver<Command>,
     committer: Committer,
-    anchor: Anchor,
+    anchor: Anchors,
     options: JournalOptions,
     shared: Arc<Shared>,
     maintenance: Maintenance,
@@ -98,7 +100,7 @@ enum Sealing {
 /// What the writer takes over from opening.
 pub(crate) struct Parts {
     pub(crate) committer: Committer,
-    pub(crate) anchor: Anchor,
+    pub(crate) anchor: Anchors,
     pub(crate) options: JournalOptions,
     pub(crate) shared: Arc<Shared>,
     pub(crate) lock: WriterLock,
@@ -133,7 +135,15 @@ impl Writer {
         }
         let mut closing = None;
         while closing.is_none() {
-            let command = if self.trimmed_through < self.sealed_through {
+            let command = if self.shared.outage().is_some() {
+                match self.commands.recv_timeout(PROBE_EVERY) {
+                    Err(RecvTimeoutError::Timeout) => {
+                        self.probe();
+                        continue;
+                    }
+                    command => command.ok(),
+                }
+            } else if self.trimmed_through < self.sealed_through {
                 // Trimming fills the time in which nobody asks for anything.
                 match self.commands.try_recv() {
                     Err(TryRecvError::Empty) => {
@@ -227,6 +237,11 @@ impl Writer {
         if head != before {
             self.shared.set_head(head);
         }
+        let refused = outcomes.iter().find_map(|outcome| outcome.as_ref().err().filter(|error| error.is_transient()));
+        match refused {
+            Some(error) => self.shared.begin_outage(error),
+            None => self.shared.end_outage(),
+        }
         for (batch, outcome) in group.into_iter().zip(outcomes) {
             if let Err(error) = &outcome {
                 self.shared.note_failure(error);
@@ -242,6 +257,27 @@ impl Writer {
         }
         self.commits_since_trim += 1;
         left_over
+    }
+
+    /// Tries whether the store can be written again.
+    fn probe(&mut self) {
+        match self.committer.probe() {
+            Ok(()) => {
+                let head = self.committer.head();
+                if head != self.shared.head() {
+                    self.shared.set_head(head);
+                }
+                self.write_anchor();
+                self.shared.end_outage();
+            }
+            Err(error) => {
+                self.shared.note_failure(&error);
+                if matches!(error, JournalError::DiskFull { .. }) {
+                    // Folding may need no new room in the database and lets the log start over.
+                    self.fold_wal();
+                }
+            }
+        }
     }
 
     /// Signs the head while the callers wake up. Not fatal when it fails: an older anchor only makes a later rollback harder to see.
@@ -295,7 +331,9 @@ impl Writer {
         self.sealing = Sealing::Idle;
         let registered = match result {
             Ok(None) => return,
-            Ok(Some(segment)) => segments::register(self.committer.connection(), &segment)
+            Ok(Some(segment)) => self
+                .committer
+                .change_tables(|connection| segments::register(connection, &segment))
                 .map(|()| self.sealed_through = segment.last_seq),
             Err(error) => Err(error),
         };
@@ -310,13 +348,12 @@ impl Writer {
     fn trim(&mut self) {
         self.commits_since_trim = 0;
         let sealed = to_sql(self.sealed_through);
-        let deleted = self
-            .committer
-            .connection()
-            .prepare_cached(
+        let deleted = self.committer.change_tables(|connection| {
+            let mut statement = connection.prepare_cached(
                 "DELETE FROM records WHERE seq IN (SELECT seq FROM records WHERE seq <= ?1 ORDER BY seq LIMIT ?2)",
-            )
-            .and_then(|mut statement| statement.execute((sealed, to_sql(TRIM_ROWS))));
+            )?;
+            Ok(statement.execute((sealed, to_sql(TRIM_ROWS)))?)
+        });
         match deleted {
             Ok(rows) => {
                 self.bytes_since_fold += rows as u64 * 512;
@@ -349,6 +386,9 @@ impl Writer {
         let connection = self.committer.connection();
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         checkpoint::read_head(connection, self.committer.id())?;
+        if let Err(error) = self.committer.note_closed() {
+            tracing::warn!(%error, "the next start reads all derived tables");
+        }
         Ok(())
     }
 }

@@ -390,6 +390,8 @@ fn handshake_failure(error: &ClientInitializeError) -> String {
             Some(HttpError::UnexpectedContentType(Some(kind))) => {
                 format!("it answered with content of the type {kind}, so it is not an MCP server")
             }
+            Some(HttpError::Client(error)) if error.is_connect() => format!("no connection: {}", root_cause(error)),
+            Some(HttpError::Client(error)) => chain(error),
             _ => chain(error.error.as_ref()),
         },
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return handshake_failure(fallback),
@@ -412,6 +414,12 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         source = cause.source();
     }
     text
+}
+
+/// What an error began with.
+fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.last().map(ToString::to_string).unwrap_or_default()
 }
 
 /// Waits for something, unless the caller stops waiting or the deadline passes first.

@@ -69,6 +69,7 @@ impl ServerProcess {
             .stderr(Stdio::piped())
             .process_group(0)
             .kill_on_drop(true);
+        palyra_common::restore_file_limit(command.as_std_mut());
         let mut child = command.spawn().map_err(failed)?;
         let missing = || failed(std::io::Error::other("its standard streams are missing"));
         let stdin = child.stdin.take().ok_or_else(missing)?;

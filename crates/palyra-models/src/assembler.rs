@@ -15,6 +15,7 @@
 //!
 //! INVARIANT: ids within an assembled turn are unique and not empty.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
@@ -25,7 +26,7 @@ use crate::error::ModelError;
 use crate::event::{ModelEvent, StopReason, Usage};
 use crate::message::ToolCallRequest;
 use crate::reasoning::ReasoningBlock;
-use crate::wire::{Cut, is_json, repair_arguments};
+use crate::wire::{Cut, is_json, repair_arguments, without_lone_surrogates};
 
 /// Most bytes of text and arguments in one turn. A server that never stops must not fill the memory.
 const MAX_TURN_BYTES: usize = 16 * 1024 * 1024;
@@ -76,6 +77,11 @@ impl Slot {
         }
         if is_json(&self.arguments) {
             return (self.arguments.clone(), None);
+        }
+        if let Cow::Owned(mended) = without_lone_surrogates(&self.arguments)
+            && is_json(&mended)
+        {
+            return (mended, Some("half a surrogate pair became the replacement character".to_owned()));
         }
         if let Some(once) = self.every_other_part().filter(|once| is_json(once)) {
             return (once, Some("every part came twice and was taken once".to_owned()));
@@ -157,6 +163,7 @@ impl TurnAssembler {
                 self.grow(0)?;
             }
             ModelEvent::Answering(answering) => self.answering = Some(answering.clone()),
+            ModelEvent::Waiting(_) => {}
             ModelEvent::Repaired(what) => {
                 self.grow(what.len())?;
                 self.repairs.push(what.clone());

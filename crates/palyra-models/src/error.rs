@@ -75,13 +75,48 @@ pub struct ModelError {
     /// The tools whose input schemas the server refused, where it says so; more than one if its words fit several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
+    /// Whether the request can have reached a server.
+    #[serde(default, skip_serializing_if = "Delivery::may_have_arrived")]
+    pub delivery: Delivery,
+}
+
+/// Whether a request can have reached a server: one that did may be charged for, whatever became of its answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// It may have.
+    #[default]
+    Possible,
+    /// It was certainly never sent.
+    NotSent,
+}
+
+impl Delivery {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+    const fn may_have_arrived(&self) -> bool {
+        matches!(self, Self::Possible)
+    }
 }
 
 impl ModelError {
     /// An error of this class. The message is brought to one line of bounded length.
     #[must_use]
     pub fn new(class: ModelErrorClass, message: impl AsRef<str>) -> Self {
-        Self { class, message: one_line(message.as_ref()), status: None, retry_after_ms: None, tools: Vec::new() }
+        Self {
+            class,
+            message: one_line(message.as_ref()),
+            status: None,
+            retry_after_ms: None,
+            tools: Vec::new(),
+            delivery: Delivery::Possible,
+        }
+    }
+
+    /// Says that the request was certainly never sent, so nothing can be charged for it.
+    #[must_use]
+    pub const fn not_sent(mut self) -> Self {
+        self.delivery = Delivery::NotSent;
+        self
     }
 
     /// Adds the HTTP status.

@@ -91,6 +91,8 @@ pub enum ModelEvent {
     /// A try that failed before another one is made, or another provider is asked. It takes back everything since the one
     /// before: text, calls, reasoning, usage. Whoever shows or keeps parts of an answer drops them here.
     Attempted(Attempt),
+    /// Nobody can be asked now, and the call waits: for whom, why, and for how long at least. Nothing is taken back.
+    Waiting(Attempt),
     /// Who answers; comes before anything that is answered.
     Answering(Answering),
     /// More text.

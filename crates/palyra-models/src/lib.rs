@@ -65,7 +65,7 @@ pub use attempt::{Answering, Attempt};
 pub use default_tools::default_tools;
 pub use detect::{Offer, adopt, discover, set_variables};
 pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
-pub use error::{ModelError, ModelErrorClass};
+pub use error::{Delivery, ModelError, ModelErrorClass};
 pub use event::{ModelEvent, StopReason, Usage};
 pub use gemini::Gemini;
 pub use live::LiveProvider;
@@ -90,9 +90,9 @@ pub use schema::{SchemaDialect, SchemaLoss, schema_losses};
 pub use scripted::{Call, Echo, ModelErrorSpec, Scene, Script, ScriptedProvider, Turn};
 pub use select::{SelectError, SelectOptions, Selection, select};
 pub use tokens::{
-    CountMethod, Encoding, TokenCount, TokenCounter, TokenFamily, estimate_message_tokens, estimate_tokens,
-    estimate_tool_tokens,
+    CountMethod, Encoding, TokenCount, TokenCounter, TokenEstimate, TokenFamily, estimate_message_tokens,
+    estimate_tokens, estimate_tool_tokens,
 };
 pub use unknown_model::UnknownModel;
-pub use wire::{HttpProviderOptions, RetryPolicy, Timeouts, install_crypto_provider};
+pub use wire::{HttpProviderOptions, PlaintextKey, RetryPolicy, Timeouts, install_crypto_provider};
 pub use wires::Wire;

@@ -15,7 +15,7 @@ use crate::error::{ModelError, ModelErrorClass};
 use crate::model_entry::ModelEntry;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
 use crate::request::ModelRequest;
-use crate::wire::{HttpProviderOptions, RetryPolicy, Timeouts, chance};
+use crate::wire::{HttpProviderOptions, PlaintextKey, RetryPolicy, Timeouts, chance};
 
 /// Name of this provider.
 pub(crate) const NAME: &str = "openai_compatible";
@@ -43,6 +43,8 @@ pub struct OpenAiCompatibleOptions {
     pub idle_timeout: Duration,
     /// Longest time for a whole call.
     pub total_timeout: Duration,
+    /// Whether the key may be sent without encryption.
+    pub plaintext_key: PlaintextKey,
     /// When and how often to try again.
     pub retry: RetryPolicy,
 }
@@ -64,7 +66,8 @@ impl OpenAiCompatibleOptions {
 impl From<HttpProviderOptions> for OpenAiCompatibleOptions {
     /// The same, with a single try for every call.
     fn from(options: HttpProviderOptions) -> Self {
-        let HttpProviderOptions { name, base_url, api_key, credential, model, context_tokens, timeouts } = options;
+        let HttpProviderOptions { name, base_url, api_key, credential, model, context_tokens, timeouts, plaintext_key } =
+            options;
         Self {
             name,
             base_url: base_url.unwrap_or_default(),
@@ -76,6 +79,7 @@ impl From<HttpProviderOptions> for OpenAiCompatibleOptions {
             first_byte_timeout: Some(timeouts.first_byte),
             idle_timeout: timeouts.between_chunks,
             total_timeout: timeouts.total,
+            plaintext_key,
             retry: RetryPolicy { attempts: 1, ..RetryPolicy::default() },
         }
     }
@@ -110,6 +114,7 @@ impl OpenAiCompatible {
                 between_chunks: options.idle_timeout,
                 total: options.total_timeout,
             },
+            plaintext_key: options.plaintext_key,
         };
         Ok(Self {
             model: http.present_model(),

@@ -206,6 +206,7 @@ fn single(options: &SelectOptions<'_>, kind: ProviderKind) -> Result<Selection, 
             model: model.clone(),
             context_tokens,
             timeouts: router_options.timeouts,
+            plaintext_key: account.plaintext_key,
         },
     )?;
     let router = Router::single(kind.as_str(), account, model, Some(made), router_options);

@@ -35,7 +35,7 @@ fn a_network_provider_needs_somebody_to_name_a_server_or_a_key() {
         (Auto, Some(" "), OPENAI, blank, "offline", "nothing is sent"),
         (Auto, Some("http://127.0.0.1:1"), None, &[], "openai_compatible", "sent to `http://127.0.0.1:1/v1`"),
         (Auto, None, OPENAI, KEY, "openai_compatible", "sent to `https://api.openai.com/v1`"),
-        (Auto, Some("http://example.com"), OPENAI, KEY, "openai_compatible", "`http://example.com/v1`, unencrypted"),
+        (Auto, Some("http://example.com"), None, &[], "openai_compatible", "`http://example.com/v1`, unencrypted"),
         (Offline, Some("http://h"), OPENAI, KEY, "offline", "nothing is sent"),
         (OpenaiCompatible, Some("https://h/v1/"), None, &[], "openai_compatible", "sent to `https://h/v1`"),
         (Openai, Some("https://h/v1/"), None, &[], "openai_compatible", "sent to `https://h/v1`"),
@@ -83,6 +83,8 @@ fn what_cannot_work_is_refused_at_once() {
     assert_eq!(code(config(Scripted, None, None), &[]), "model_request_rejected");
     assert_eq!(code(config(Auto, None, OPENAI), &[("OPENAI_API_KEY", "sk-\u{1}x")]), "model_auth_failed");
     assert_eq!(code(config(Auto, None, OPENAI), &[]), "secret_missing");
+    let plain = chosen(&config(Auto, Some("http://example.com"), OPENAI), KEY, "").unwrap_err();
+    assert!(plain.to_string().contains("set `allow_plaintext_key = true` for this provider in models.toml"), "{plain}");
     let error = chosen(&config(Anthropic, None, None), KEY, "").unwrap_err();
     assert!(error.to_string().contains("set ANTHROPIC_API_KEY or `model.api_key`"), "{error}");
 }
@@ -101,4 +103,30 @@ async fn the_offline_planner_can_be_asked_for_by_name_beside_any_provider() {
         assert!(!info.is_language_model);
         assert_eq!(provider.describe_for("main", Some(&info.model)), info);
     }
+}
+
+#[test]
+fn a_key_goes_over_plain_http_to_another_machine_only_where_that_is_acknowledged() {
+    use crate::route::ProviderFactory as _;
+    use crate::wire::PlaintextKey;
+    let options = |base_url: &str, plaintext_key| HttpProviderOptions {
+        base_url: Some(base_url.to_owned()),
+        api_key: Some(palyra_common::SecretString::from("sk-hunter2".to_owned())),
+        plaintext_key,
+        ..HttpProviderOptions::new("x")
+    };
+    for kind in ProviderKind::ALL {
+        let make = |base_url, plaintext_key| HttpProviders.make(*kind, options(base_url, plaintext_key));
+        let refused = make("http://example.com", PlaintextKey::Refused).err().unwrap();
+        assert!(refused.message.contains("plain HTTP") && !refused.message.contains("hunter2"), "{kind}: {refused}");
+        assert!(make("http://example.com", PlaintextKey::Allowed).is_ok(), "{kind}");
+        for safe in ["https://example.com", "http://127.0.0.1:1", "http://localhost:1"] {
+            assert!(make(safe, PlaintextKey::Refused).is_ok(), "{kind} {safe}");
+        }
+    }
+    let file =
+        "version = 1\n[providers.x]\nkind = 'openai_compatible'\nbase_url = 'http://h'\nallow_plaintext_key = true\n";
+    let accounts = Accounts::parse(file, Path::new("models.toml")).unwrap();
+    assert_eq!(accounts.providers["x"].plaintext_key, PlaintextKey::Allowed);
+    assert!(Accounts::parse(&file.replace("true", "'yes'"), Path::new("models.toml")).is_err());
 }

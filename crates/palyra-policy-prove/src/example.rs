@@ -366,6 +366,7 @@ fn command(facts: &BTreeMap<&str, EvalResult>) -> Option<CommandFacts> {
         scopes: scopes.iter().map(|scope| one_of(&text(scope)?)).collect::<Option<_>>()?,
         role: one_of(&given("role", "viewer")?)?,
         via: given("via", "api_token")?,
+        workspace: facts.get("workspace").and_then(text),
         now: Timestamp(long(facts.get("now")?)?),
     })
 }

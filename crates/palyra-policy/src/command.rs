@@ -39,6 +39,8 @@ pub struct CommandRequest<'a> {
     pub effect: CommandEffect,
     /// To whom belongs what it concerns; nobody if it concerns the daemon as a whole.
     pub owner: Option<&'a str>,
+    /// The directory that it would have a run work in, absolute and without links.
+    pub workspace: Option<&'a str>,
     /// When.
     pub now: Timestamp,
 }
@@ -62,6 +64,7 @@ impl From<&CommandRequest<'_>> for Request {
                 scopes: command.scopes.clone(),
                 role: command.role,
                 via: command.via.to_owned(),
+                workspace: command.workspace.map(str::to_owned),
                 now: command.now,
             }),
         }

@@ -36,12 +36,13 @@ struct Key {
     scope: TokenScope,
     effect: CommandEffect,
     owner: Option<String>,
+    workspace: Option<String>,
 }
 
 impl Key {
     fn of(command: &CommandRequest<'_>) -> Option<Self> {
         let parts = [command.principal_id, command.via, command.command];
-        let optional = [command.device, command.owner].into_iter().flatten();
+        let optional = [command.device, command.owner, command.workspace].into_iter().flatten();
         let bytes: usize = parts.into_iter().chain(optional).map(str::len).sum();
         (bytes <= MAX_KEY_BYTES).then(|| Self {
             principal: command.principal_id.to_owned(),
@@ -53,6 +54,7 @@ impl Key {
             scope: command.scope,
             effect: command.effect,
             owner: command.owner.map(str::to_owned),
+            workspace: command.workspace.map(str::to_owned),
         })
     }
 }
@@ -157,6 +159,7 @@ mod tests {
             scope: TokenScope::RunsRead,
             effect: CommandEffect::Read,
             owner: None,
+            workspace: None,
             now: palyra_common::Timestamp(0),
         }
     }

@@ -130,7 +130,7 @@ fn command(facts: &CommandFacts, own: bool) -> Result<Pairs, PolicyError> {
         }
     }
     let word = |text: &str| RestrictedExpression::new_string(text.to_owned());
-    Ok(vec![
+    let mut pairs = vec![
         pair("command", word(&facts.command)),
         pair("scope", word(facts.scope.as_str())),
         pair("scopes", strings(facts.scopes.iter().map(|scope| scope.as_str()).collect())),
@@ -138,7 +138,9 @@ fn command(facts: &CommandFacts, own: bool) -> Result<Pairs, PolicyError> {
         pair("via", word(&facts.via)),
         pair("own", RestrictedExpression::new_bool(own)),
         pair("now", RestrictedExpression::new_long(facts.now.0)),
-    ])
+    ];
+    pairs.extend(facts.workspace.as_ref().map(|path| pair("workspace", word(path))));
+    Ok(pairs)
 }
 
 /// Whether a command concerns what belongs to its caller, or to nobody.

@@ -277,6 +277,9 @@ pub struct CommandFacts {
     pub role: PrincipalRole,
     /// How the caller was identified.
     pub via: String,
+    /// The directory that it would have a run work in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
     /// When.
     pub now: Timestamp,
 }

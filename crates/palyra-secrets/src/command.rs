@@ -79,7 +79,8 @@ impl Running {
     fn start(program: &str, arguments: &[String], environment: &Environment) -> Result<Self, SecretError> {
         let variables = environment.names().filter_map(|name| environment.get(name).map(|value| (name, value)));
         // A program named by a relative path is looked for from the directory it runs in.
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(arguments)
             .env_clear()
             .envs(variables)
@@ -87,9 +88,9 @@ impl Running {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .map_err(|error| failed(program, format!("it cannot be started: {error}")))?;
+            .process_group(0);
+        palyra_common::restore_file_limit(&mut command);
+        let child = command.spawn().map_err(|error| failed(program, format!("it cannot be started: {error}")))?;
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         Ok(Self { child, group })
     }

@@ -19,7 +19,7 @@ pub use error::TelemetryError;
 pub use log::{LogFile, LogOptions};
 pub use metrics::{
     AuthFailure, CommandOutcome, Exposition, Metrics, MetricsOptions, ModelOutcome, OpenGuard, RateLimit, Sample,
-    Signal, TokenKind, ToolClass, ToolOutcome, Transport,
+    Signal, TokenKind, ToolClass, ToolOutcome, Transport, resident_bytes,
 };
 pub use otlp::{ContentCapture, OtlpOptions};
 pub use systemd::{InheritedSockets, Notify, Socket};

@@ -5,6 +5,7 @@
 //! - [`Person`]: follows a run and answers its questions, as somebody at the console would;
 //! - [`probe`]: tools whose effects are counted by a [`Receiver`] in the test, and the daemon that has them;
 //! - [`FailingStore`]: a journal that fails when told to;
+//! - [`IoFaults`]: system calls of a daemon that fail when told to;
 //! - [`oracles`]: what must hold whatever bytes a decoder is given, and [`generators`] of bytes worth trying; the fuzz targets are made of both;
 //! - [`model_server`]: an OpenAI-compatible server that follows a script;
 //! - [`Filters`]: what makes output comparable between runs.
@@ -20,6 +21,7 @@ mod cli;
 mod daemon;
 mod faults;
 mod filters;
+mod io_faults;
 mod person;
 mod random;
 mod receiver;
@@ -35,6 +37,7 @@ pub use cli::{Run, TestContext};
 pub use daemon::{DaemonOptions, Exit, Model, TestDaemon};
 pub use faults::FailingStore;
 pub use filters::Filters;
+pub use io_faults::{Calls, IoFaults};
 pub use person::{Answers, Followed, Person};
 pub use random::Random;
 pub use receiver::{Delivery, Receiver};

@@ -98,7 +98,11 @@ impl Person {
 
     /// Answers every open question of the run.
     async fn answer_all(&self, client: &Client) -> Result<(), ClientError> {
-        let open = ListApprovalsParams { run_id: Some(self.run_id), state: Some(ApprovalState::Pending) };
+        let open = ListApprovalsParams {
+            run_id: Some(self.run_id),
+            state: Some(ApprovalState::Pending),
+            ..Default::default()
+        };
         for approval in client.approvals(&open).await?.approvals {
             let again = approval.summary.starts_with(RUN_AGAIN) || approval.reason.contains("outcome is unknown");
             let decision = if again { self.answers.run_again } else { self.answers.may_it_run };

@@ -78,6 +78,10 @@ impl Tool for ArtifactRead {
 }
 
 fn read(artifacts: &dyn Artifacts, digest: &Digest, offset: u64, limit: usize) -> Result<(String, Value), ToolError> {
+    // What belongs to somebody else looks like what is not there.
+    if !artifacts.may_be_read(digest)? {
+        return Err(ToolError::ArtifactNotFound { digest: *digest });
+    }
     let size = artifacts.len(digest)?.ok_or(ToolError::ArtifactNotFound { digest: *digest })?;
     // A character at the end may need up to three bytes more than asked for, or else nothing would ever be read at limit 1.
     let mut bytes = artifacts.get_range(digest, offset, limit.saturating_add(3))?;

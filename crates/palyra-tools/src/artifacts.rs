@@ -20,6 +20,9 @@ pub trait Artifacts: Send + Sync {
 
     /// The size, or `None` if there is no such artifact.
     fn len(&self, digest: &Digest) -> Result<Option<u64>, ToolError>;
+
+    /// Whether the model of this call may read it. To know a digest is not enough: contents are stored once for everybody.
+    fn may_be_read(&self, digest: &Digest) -> Result<bool, ToolError>;
 }
 
 /// Artifacts in memory: nothing survives the process. For tests and measurements.
@@ -49,6 +52,10 @@ impl Artifacts for MemoryArtifacts {
 
     fn len(&self, digest: &Digest) -> Result<Option<u64>, ToolError> {
         Ok(self.map().get(digest).map(|bytes| bytes.len() as u64))
+    }
+
+    fn may_be_read(&self, digest: &Digest) -> Result<bool, ToolError> {
+        Ok(self.map().contains_key(digest))
     }
 }
 

@@ -34,6 +34,8 @@ runtime_contract_enum! {
     pub enum Repeatability("repeatability") {
         /// With the same effect id it is safe to run again.
         Repeatable = "repeatable",
+        /// As long as it has not reported that its effect begins, nothing has happened and it runs again; afterwards a person decides.
+        UntilBegun = "until_begun",
         /// A second run could be a second effect; a person decides.
         NonRepeatable = "non_repeatable",
     }
@@ -127,6 +129,15 @@ impl ToolDeclaration {
             summary: summary.to_owned(),
             offering: Offering::IfRoom,
         }
+    }
+
+    /// A tool that reports when its effect begins; see [`BeginReport`](crate::BeginReport).
+    #[must_use]
+    pub fn reporting_begin(mut self) -> Self {
+        if self.repeatability == Repeatability::NonRepeatable {
+            self.repeatability = Repeatability::UntilBegun;
+        }
+        self
     }
 
     /// A tool that only reads: shared, repeatable, low risk.

@@ -7,8 +7,11 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::MemoryArtifacts;
 use crate::drafts::Drafts;
+use crate::{MemoryArtifacts, Roots};
+
+/// No directory is refused.
+const ANYWHERE: Roots = Roots::Anywhere { except: Vec::new(), granted: Vec::new() };
 
 struct Bench {
     dir: TempDir,
@@ -29,7 +32,7 @@ impl Bench {
         fs::write(root.join("changed"), "old").unwrap();
         fs::write(root.join("deleted"), "bye").unwrap();
         fs::write(root.join("other"), "same").unwrap();
-        let workspace = Workspace::open(&root).unwrap();
+        let workspace = Workspace::open(&root, &ANYWHERE, &[]).unwrap();
         let store = EffectStore::open(dir.path().join("effects")).unwrap();
         Self { dir, workspace, artifacts: MemoryArtifacts::default(), store, id: EffectId::new("run/1") }
     }

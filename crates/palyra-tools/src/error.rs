@@ -6,7 +6,7 @@
 
 use std::io;
 
-use palyra_common::{Digest, ErrorCategory, FieldError, StableErrorEnvelope, ToStableError};
+use palyra_common::{Digest, ErrorCategory, FieldError, StableErrorEnvelope, ToStableError, is_out_of_files};
 use thiserror::Error;
 
 /// The error of this crate.
@@ -47,6 +47,26 @@ pub enum ToolError {
         path: String,
         /// Why not, such as `does not exist`.
         reason: String,
+    },
+    /// No file handle is left, which says nothing about the file.
+    #[error("cannot open `{path}`: the daemon has no file handle left")]
+    OutOfFiles {
+        /// The path as given.
+        path: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The directory is not one that the caller may work in, or there is none: the two are not told apart.
+    #[error("workspace `{path}` is not available to this principal")]
+    WorkspaceNotGranted {
+        /// The directory asked for.
+        path: String,
+    },
+    /// The directory contains more than a task should reach.
+    #[error("workspace `{path}` contains your whole home directory")]
+    WorkspaceTooBroad {
+        /// The directory asked for.
+        path: String,
     },
     /// The path leads out of the workspace.
     #[error("`{path}` lies outside the workspace")]
@@ -289,6 +309,7 @@ impl ToolError {
             Errno::NAMETOOLONG => Self::InvalidPath { path, reason: "it is too long" },
             Errno::XDEV => Self::PathOutsideWorkspace { path },
             Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::PermissionDenied { path, source },
+            _ if is_out_of_files(&source) => Self::OutOfFiles { path, source },
             Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Self::DiskFull { path, source },
             _ => Self::Io { path, source },
         }
@@ -303,6 +324,9 @@ impl ToolError {
             Self::InvalidToolName { .. } => "invalid_tool_name",
             Self::InvalidArguments { .. } => "invalid_arguments",
             Self::WorkspaceNotFound { .. } => "workspace_not_found",
+            Self::OutOfFiles { .. } => "file_handles_exhausted",
+            Self::WorkspaceNotGranted { .. } => "workspace_not_granted",
+            Self::WorkspaceTooBroad { .. } => "workspace_too_broad",
             Self::PathOutsideWorkspace { .. } => "path_outside_workspace",
             Self::PathProtected { .. } => "path_protected",
             Self::PathNotFound { .. } => "path_not_found",
@@ -367,7 +391,10 @@ impl ToolError {
             | Self::InvalidPattern { .. }
             | Self::PatchMalformed { .. }
             | Self::PatchTooLarge { .. } => ErrorCategory::Validation,
-            Self::PathOutsideWorkspace { .. } | Self::PathProtected { .. } => ErrorCategory::Policy,
+            Self::WorkspaceNotGranted { .. }
+            | Self::WorkspaceTooBroad { .. }
+            | Self::PathOutsideWorkspace { .. }
+            | Self::PathProtected { .. } => ErrorCategory::Policy,
             Self::PathExists { .. }
             | Self::DigestMismatch { .. }
             | Self::PatchDoesNotApply { .. }
@@ -378,7 +405,7 @@ impl ToolError {
             | Self::UndoConflict { .. }
             | Self::Cancelled => ErrorCategory::Conflict,
             Self::PermissionDenied { .. } | Self::Io { .. } | Self::Artifacts(_) => ErrorCategory::Dependency,
-            Self::DiskFull { .. } => ErrorCategory::Availability,
+            Self::DiskFull { .. } | Self::OutOfFiles { .. } => ErrorCategory::Availability,
             Self::DuplicateTool { .. } | Self::EffectDamaged { .. } | Self::Internal(_) => ErrorCategory::Internal,
             Self::Custom(envelope) => envelope.category,
         }
@@ -394,6 +421,15 @@ impl ToolError {
             Self::InvalidToolName { .. } => "use 1 to 128 characters of a-z, 0-9, `_`, `.` and `-`",
             Self::InvalidArguments { .. } => "correct the named arguments and call again",
             Self::WorkspaceNotFound { .. } => "name an existing directory with `--workspace`",
+            Self::OutOfFiles { .. } => {
+                "try again when less is going on, or raise the limit of open files (`ulimit -n`, `LimitNOFILE=`)"
+            }
+            Self::WorkspaceNotGranted { .. } => {
+                "name an existing directory below a root granted to this principal; an owner grants one with `palyra workspaces grant`"
+            }
+            Self::WorkspaceTooBroad { .. } => {
+                "work in a directory below it, or allow it with `palyra workspaces grant` if that is what you want"
+            }
             Self::PathOutsideWorkspace { .. } => "use a path relative to the workspace root",
             Self::PathProtected { .. } => "leave it to the person: they can look with the `palyra` command",
             Self::PathNotFound { .. } => "list the directory to see what is there",

@@ -6,6 +6,7 @@
 
 mod artifact_read;
 mod artifacts;
+mod begin;
 mod builtin;
 mod cancel;
 mod checkpoint;
@@ -35,6 +36,7 @@ mod progress;
 mod protected;
 mod reference;
 mod registry;
+mod roots;
 mod schema;
 mod search_hits;
 mod text_prefix;
@@ -46,6 +48,7 @@ mod workspace;
 mod workspace_path;
 
 pub use artifacts::{Artifacts, MemoryArtifacts};
+pub use begin::{BeginReport, Begun};
 pub use builtin::builtin;
 pub use checkpoint::{Changed, Checkpoint, CheckpointCost, CheckpointLimits, CheckpointStore};
 pub use declaration::{Concurrency, DEFAULT_TIMEOUT, Offering, Repeatability, Sink, ToolDeclaration};
@@ -57,6 +60,7 @@ pub use palyra_common::{EffectScope, SinkKind};
 pub use progress::{ReportTaker, ToolProgress, ToolReport};
 pub use reference::tool_reference;
 pub use registry::{Registry, RegistryBuilder, SharedRegistry};
+pub use roots::Roots;
 pub use schema::check as check_schema;
 pub use text_prefix::TextPrefix;
 pub use tool::{ArtifactRef, ExecutionFacts, FileChange, Invocation, Tool, ToolLimits, ToolOutput};

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Artifacts, EffectId, EffectStore, ToolDeclaration, ToolError, ToolProgress, Workspace};
+use crate::{Artifacts, BeginReport, EffectId, EffectStore, ToolDeclaration, ToolError, ToolProgress, Workspace};
 
 /// One tool.
 #[async_trait]
@@ -74,6 +74,8 @@ pub struct Invocation {
     pub effects: Arc<EffectStore>,
     /// Where it may tell how it gets on.
     pub progress: ToolProgress,
+    /// Where it reports that its effect begins.
+    pub begin: BeginReport,
 }
 
 /// Bounds on one call.
@@ -116,6 +118,9 @@ pub struct ToolOutput {
     /// What went wrong in the work that the tool carried out, such as `exit code 1`. The tool did its part, and `content` says the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Whether whoever did the work went away in the middle of it, so that nobody knows how much of it was done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub broke_off: bool,
     /// Who executed the call and what that took, where it was not this process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ExecutionFacts>,
@@ -154,6 +159,7 @@ impl ToolOutput {
             artifact: None,
             truncated: false,
             failure: None,
+            broke_off: false,
             execution: None,
         }
     }

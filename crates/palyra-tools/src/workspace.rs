@@ -15,7 +15,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
-use cap_std::ambient_authority;
 use cap_std::fs::{Dir, FileType, FileTypeExt, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
 use palyra_common::{Confidentiality, Digest, Integrity, Label};
 use sha2::{Digest as _, Sha256};
@@ -23,6 +22,7 @@ use sha2::{Digest as _, Sha256};
 use crate::cancel::Cancel;
 use crate::protected::Protected;
 use crate::registry::nearest;
+use crate::roots::{Outside, Roots, open_without_links};
 use crate::workspace_path::{escape, in_list};
 use crate::{ToolError, WorkspacePath};
 
@@ -43,24 +43,35 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Opens a directory as workspace; blocks.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, ToolError> {
-        Self::open_protecting(path, &[])
+    /// Opens a directory as workspace, if it lies where the caller's workspaces may lie; blocks. Some files and directories do not exist in it for tools,
+    /// wherever they are, and a workspace inside of one of them is refused.
+    ///
+    /// # Errors
+    /// When it cannot be opened or may not be. Whoever has granted roots only is told the same for both.
+    pub fn open(path: impl AsRef<Path>, roots: &Roots, protected: &[PathBuf]) -> Result<Self, ToolError> {
+        let given = path.as_ref();
+        Self::open_at(given, roots, protected).map_err(|error| match roots.may_be_told() {
+            true => error,
+            false => ToolError::WorkspaceNotGranted { path: escape(given.as_os_str()) },
+        })
     }
 
-    /// Opens a directory as workspace in which some files and directories do not exist for tools, wherever they are; blocks. A workspace
-    /// inside of one of them is refused.
-    pub fn open_protecting(path: impl AsRef<Path>, protected: &[PathBuf]) -> Result<Self, ToolError> {
-        let given = path.as_ref();
+    fn open_at(given: &Path, roots: &Roots, protected: &[PathBuf]) -> Result<Self, ToolError> {
         let fail = |reason: String| ToolError::WorkspaceNotFound { path: escape(given.as_os_str()), reason };
+        // Only what is true of the directory is a reason to call it missing; everything else is an error of the system.
         let explain = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::NotFound => fail("does not exist".to_owned()),
             std::io::ErrorKind::NotADirectory => fail("is not a directory".to_owned()),
             std::io::ErrorKind::PermissionDenied => fail("may not be opened".to_owned()),
-            _ => fail(format!("cannot be opened: {error}")),
+            _ => ToolError::io(&escape(given.as_os_str()), error),
         };
         let root = given.canonicalize().map_err(explain)?;
-        let dir = Dir::open_ambient_dir(&root, ambient_authority()).map_err(explain)?;
+        // The roots are compared with a path that the handle is then reached by, so a link that appears in between leads nowhere.
+        roots.admit(&root).map_err(|outside| match outside {
+            Outside::NotGranted => ToolError::WorkspaceNotGranted { path: escape(given.as_os_str()) },
+            Outside::TooBroad => ToolError::WorkspaceTooBroad { path: escape(given.as_os_str()) },
+        })?;
+        let dir = Dir::from_std_file(open_without_links(&root).map_err(explain)?);
         let owner = dir.dir_metadata().map_err(explain)?.uid();
         let given = std::path::absolute(given).map_err(explain)?;
         let protected =

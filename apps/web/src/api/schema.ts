@@ -861,6 +861,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `workspace.list`; needs the scope `tokens:manage`. */
+        get: operations["workspace.list"];
+        put?: never;
+        /** `workspace.grant`; needs the scope `tokens:manage`. */
+        post: operations["workspace.grant"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `workspace.revoke`; needs the scope `tokens:manage`. */
+        post: operations["workspace.revoke"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/bindings": {
         parameters: {
             query?: never;
@@ -2261,6 +2296,8 @@ export interface components {
             changes: components["schemas"]["FileChangeView"][];
             /** @description Calls that the run proposed and that were not made: refused, given up, or impossible as they were. */
             not_run?: components["schemas"]["CallNotRunView"][];
+            /** @description Configured sources of tools that offered nothing when the run began or was resumed. */
+            unavailable_tools?: components["schemas"]["UnavailableToolsView"][];
             /** @description Questions that wait for a person, oldest first. */
             pending_approvals: components["schemas"]["ApprovalView"][];
             /** @description What the model consumed. */
@@ -2350,6 +2387,13 @@ export interface components {
             code: string;
             /** @description What is wrong, for a person. */
             message: string;
+        };
+        /** @description A source of tools that a run had to do without. */
+        UnavailableToolsView: {
+            /** @description The source, such as `mcp:mail`. */
+            source: string;
+            /** @description Why it offered nothing. */
+            reason: string;
         };
         /** @description One question, and its answer when there is one. */
         ApprovalView: {
@@ -2999,10 +3043,12 @@ export interface components {
         };
         /** @enum {string} */
         BudgetScope: "run" | "session" | "agent" | "day" | "month" | "global";
-        /** @description Approvals, oldest first. */
+        /** @description A page of approvals, oldest first. */
         ListApprovalsResponse: {
             /** @description Oldest first: that is the order in which a person should answer. */
             approvals: components["schemas"]["ApprovalView"][];
+            /** @description Pass as `after` for the next page; absent on the last one. A page may be shorter than its limit. */
+            next_after?: components["schemas"]["ApprovalId"] | null;
         };
         /** @enum {string} */
         ApprovalState: "pending" | "decided" | "all";
@@ -3110,9 +3156,14 @@ export interface components {
             artifacts: number;
             /**
              * Format: uint64
-             * @description Bytes written.
+             * @description Bytes of the copy.
              */
             bytes: number;
+            /**
+             * @description What lies in the state root and is not in the copy.
+             * @default []
+             */
+            left_out: string[];
         };
         /** @description A token together with its secret, which is shown this once. */
         TokenSecretResponse: {
@@ -3189,6 +3240,22 @@ export interface components {
             revoked_at?: components["schemas"]["Timestamp"] | null;
             /** @description By whom. */
             revoked_by?: string | null;
+        };
+        /** @description A directory below which a principal may work. */
+        WorkspaceGrantView: {
+            /** @description The principal; `*` stands for all of them. */
+            principal: string;
+            /** @description The directory, without symbolic links. */
+            path: string;
+            /** @description Who granted it; absent if the configuration did. */
+            granted_by?: string | null;
+            /** @description When. */
+            granted_at?: components["schemas"]["Timestamp"] | null;
+        };
+        /** @description All granted directories. */
+        ListWorkspacesResponse: {
+            /** @description By principal and path. */
+            workspaces: components["schemas"]["WorkspaceGrantView"][];
         };
         /** @description A page of bindings. */
         ListBindingsResponse: {
@@ -3916,6 +3983,22 @@ export interface components {
              */
             unchecked_projections: string[];
             /**
+             * @description Derived tables that were compared with the digest that the journal keeps of them.
+             * @default []
+             */
+            projections_by_digest: string[];
+            /**
+             * @description What could not be verified, and why.
+             * @default []
+             */
+            unverified: string[];
+            /**
+             * Format: uint64
+             * @description Records that a derived table is known to go on without, because it refuses them.
+             * @default 0
+             */
+            quarantined: number;
+            /**
              * @description Whether there were more problems than are listed.
              * @default false
              */
@@ -4003,7 +4086,7 @@ export interface components {
         };
         RequestId: string;
         /** @enum {string} */
-        AcpCommand: "session.new" | "session.resolve" | "session.list" | "session.load" | "session.resume" | "session.rename" | "session.archive" | "session.fork" | "session.export" | "session.replay" | "session.explain" | "session.mode.set" | "session.config.set" | "session.compact.preview" | "session.compact.apply" | "session.compact.revert" | "session.recall" | "session.input" | "session.queue" | "session.input.withdraw" | "run.create" | "run.list" | "run.get" | "run.tape" | "run.abort" | "run.pause" | "run.resume" | "run.input" | "run.deliver" | "run.envelope.edit" | "run.undo" | "run.replay" | "run.context" | "run.compact.revert" | "usage.report" | "models.status" | "models.explain" | "models.offered" | "models.test" | "auxiliary.run" | "auxiliary.list" | "auxiliary.get" | "approval.list" | "approval.get" | "approval.request" | "approval.decide" | "pattern.list" | "pattern.revoke" | "tool.list" | "policy.list" | "config.get" | "journal.tail" | "journal.export" | "journal.verify" | "journal.prove" | "journal.backup" | "token.create" | "token.list" | "token.rotate" | "token.revoke" | "device.list" | "device.revoke" | "binding.list" | "binding.get" | "binding.set" | "binding.remove" | "canvas.list" | "canvas.get" | "canvas.link" | "canvas.submit" | "canvas.close" | "canvas.watch" | "agent.list" | "agent.get" | "agent.set" | "agent.remove" | "event.append" | "attachment.add" | "message.route" | "skill.list" | "skill.get" | "skill.upload" | "skill.install" | "skill.remove" | "skill.enable" | "skill.disable" | "skill.quarantine" | "skill.audit" | "skill.configure" | "skill.call" | "publisher.list" | "publisher.trust" | "publisher.untrust" | "publisher.import" | "publisher.revoke_key" | "hook.list" | "hook.set" | "hook.remove" | "principal.show" | "daemon.stop" | "reconnect";
+        AcpCommand: "session.new" | "session.resolve" | "session.list" | "session.load" | "session.resume" | "session.rename" | "session.archive" | "session.fork" | "session.export" | "session.replay" | "session.explain" | "session.mode.set" | "session.config.set" | "session.compact.preview" | "session.compact.apply" | "session.compact.revert" | "session.recall" | "session.input" | "session.queue" | "session.input.withdraw" | "run.create" | "run.list" | "run.get" | "run.tape" | "run.abort" | "run.pause" | "run.resume" | "run.input" | "run.deliver" | "run.envelope.edit" | "run.undo" | "run.replay" | "run.context" | "run.compact.revert" | "usage.report" | "models.status" | "models.explain" | "models.offered" | "models.test" | "auxiliary.run" | "auxiliary.list" | "auxiliary.get" | "approval.list" | "approval.get" | "approval.request" | "approval.decide" | "pattern.list" | "pattern.revoke" | "tool.list" | "policy.list" | "config.get" | "journal.tail" | "journal.export" | "journal.verify" | "journal.prove" | "journal.backup" | "token.create" | "token.list" | "token.rotate" | "token.revoke" | "device.list" | "device.revoke" | "workspace.grant" | "workspace.revoke" | "workspace.list" | "binding.list" | "binding.get" | "binding.set" | "binding.remove" | "canvas.list" | "canvas.get" | "canvas.link" | "canvas.submit" | "canvas.close" | "canvas.watch" | "agent.list" | "agent.get" | "agent.set" | "agent.remove" | "event.append" | "attachment.add" | "message.route" | "skill.list" | "skill.get" | "skill.upload" | "skill.install" | "skill.remove" | "skill.enable" | "skill.disable" | "skill.quarantine" | "skill.audit" | "skill.configure" | "skill.call" | "publisher.list" | "publisher.trust" | "publisher.untrust" | "publisher.import" | "publisher.revoke_key" | "hook.list" | "hook.set" | "hook.remove" | "principal.show" | "daemon.stop" | "reconnect";
         /** @description The answer to one [`AcpCommandEnvelope`]. */
         AcpCommandResultEnvelope: {
             request_id: components["schemas"]["RequestId"];
@@ -5945,6 +6028,10 @@ export interface operations {
                 run_id?: components["schemas"]["RunId"];
                 /** @description Pending ones when absent. */
                 state?: components["schemas"]["ApprovalState"];
+                /** @description How many at most; the daemon has its own upper bound. */
+                limit?: number;
+                /** @description Only approvals that were asked after this one. */
+                after?: components["schemas"]["ApprovalId"];
             };
             header?: never;
             path?: never;
@@ -6669,6 +6756,139 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DeviceView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "workspace.list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListWorkspacesResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "workspace.grant": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if its target is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The principal, such as `user:ci` or `uid:1000`; a bare name means a user of that name. */
+                    principal: string;
+                    /** @description Absolute path of the directory. */
+                    path: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkspaceGrantView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "workspace.revoke": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if its target is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The principal, such as `user:ci` or `uid:1000`; a bare name means a user of that name. */
+                    principal: string;
+                    /** @description Absolute path of the directory. */
+                    path: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkspaceGrantView"];
                 };
             };
             400: components["responses"]["Refusal"];

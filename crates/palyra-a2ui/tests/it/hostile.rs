@@ -61,6 +61,7 @@ pub(crate) fn everywhere(text: &str) -> Value {
             line.push(c);
         }
     }
+    // The option's value is a name that no generated text equals: entering it would select the option and so change the page.
     json!({"root": {"type": "list", "style": "numbers", "items": [
         {"type": "text", "text": text, "style": "heading"},
         {"type": "text", "text": text, "style": "note"},
@@ -78,7 +79,7 @@ pub(crate) fn everywhere(text: &str) -> Value {
             {"type": "text", "name": "text", "label": line, "help": line, "value": line, "required": true, "max_length": 8000},
             {"type": "email", "name": "email", "label": line},
             {"type": "number", "name": "number", "label": line, "min": 0, "max": 9, "value": 1.5},
-            {"type": "select", "name": "select", "label": line, "options": [{"value": "a", "label": line}], "value": "a"},
+            {"type": "select", "name": "select", "label": line, "options": [{"value": "the-only-one", "label": line}], "value": "the-only-one"},
             {"type": "checkbox", "name": "checkbox", "label": line, "value": true},
         ]},
     ]}})

@@ -11,7 +11,8 @@ use crate::decide::AnswerProposal;
 use crate::error::AgentError;
 use crate::machine::Input;
 use crate::projections::{self, ApprovalRow, PatternRow, Revoked};
-use crate::tape::kind;
+use crate::started_with::StartedWith;
+use crate::tape::{TapeEntry, kind};
 
 /// Somebody's answer.
 #[derive(Debug, Clone)]
@@ -24,6 +25,8 @@ pub struct Answer {
     pub until: Option<Timestamp>,
     /// Who answers.
     pub by: String,
+    /// What they answer with, if a program holds it; see [`StartedWith::program`].
+    pub program: Option<String>,
     /// Where they answer.
     pub via: Option<String>,
     /// Why. The model is told why a call was denied.
@@ -103,12 +106,24 @@ impl Engine {
         self.shared.options.decider.agreed(grants).map_err(AgentError::Patterns)
     }
 
+    /// With what a run was asked for, as its tape begins.
+    async fn started_with(&self, run_id: RunId) -> Result<StartedWith, AgentError> {
+        let first = self.shared.options.journal.read(move |reader| reader.run_tape(run_id, 1, 1)).await?;
+        match first.first().map(TapeEntry::from_record).transpose()? {
+            Some(TapeEntry::Input(Input::Accepted(spec))) => Ok(spec.started_with),
+            _ => Err(AgentError::BadTape { seq: 1, message: "it does not begin with what was asked for".to_owned() }),
+        }
+    }
+
     async fn may_answer(&self, approval: &ApprovalRow, answer: &Answer) -> Result<(), AgentError> {
         let options = &self.shared.options;
         let refused = |reason: String| AgentError::AnswerRefused { by: answer.by.clone(), reason };
         let run_id = approval.run_id;
         let agent = self.query(move |reader| projections::agent_of(reader.connection(), run_id)).await?;
         let agent = agent.ok_or_else(|| refused("the run has no known owner".to_owned()))?;
+        if answer.program.is_some() && self.started_with(run_id).await?.program == answer.program {
+            return Err(refused("the credential that started the run may not answer its approvals".to_owned()));
+        }
         let proposal = AnswerProposal {
             by: &answer.by,
             run_id,

@@ -3,7 +3,7 @@
 use palyra_budget::MicroUsd;
 use palyra_common::{InputMode, RunId, RunLifecyclePhase};
 use palyra_flow::Intent;
-use palyra_journal::NewRecord;
+use palyra_journal::{FirstCommit, NewRecord};
 use tokio::sync::oneshot;
 
 use super::Engine;
@@ -100,18 +100,31 @@ impl Engine {
         beside: Vec<NewRecord>,
     ) -> Result<(), AgentError> {
         let over = async || match self.run(run_id).await {
-            Ok(row) => AgentError::WrongPhase { run_id, phase: row.phase, why: "it is over" },
+            Ok(row) if row.phase.is_terminal() => {
+                AgentError::WrongPhase { run_id, phase: row.phase, why: "it is over" }
+            }
+            Ok(row) => {
+                AgentError::WrongPhase { run_id, phase: row.phase, why: "it is not being driven; restart the daemon" }
+            }
             Err(error) => error,
         };
         let Some(live) = self.live(run_id) else { return Err(over().await) };
+        // The driver commits in a task of its own, so what goes with the commit is handed over.
+        let scope = FirstCommit::current();
+        let first = scope.as_ref().and_then(FirstCommit::take);
         let (done, answer) = oneshot::channel();
-        if live.inbox.send(Command { inputs, beside, done }).await.is_err() {
-            return Err(over().await);
+        let sent = match live.inbox.send(Command { inputs, first: first.clone(), beside, done }).await {
+            Ok(()) => answer.await.ok(),
+            Err(_) => None,
+        };
+        let result = match sent {
+            Some(result) => result,
+            None if self.shared.stopping.is_cancelled() => Err(AgentError::Stopping),
+            None => Err(over().await),
+        };
+        if let (Err(_), Some(scope), Some(first)) = (&result, scope, first) {
+            scope.put_back(first);
         }
-        match answer.await {
-            Ok(result) => result,
-            Err(_) if self.shared.stopping.is_cancelled() => Err(AgentError::Stopping),
-            Err(_) => Err(over().await),
-        }
+        result
     }
 }

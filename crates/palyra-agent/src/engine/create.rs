@@ -25,6 +25,7 @@ use crate::spec::{
     ClientTool, ContextItem, Idempotency, MACHINE_VERSION, MAIN_AGENT, ModelChoice, Objective, OutsideSender,
     RunLimits, RunSpec, ToolSelection,
 };
+use crate::started_with::StartedWith;
 use crate::tape::EntryRef;
 
 /// Characters of a task that name its session.
@@ -37,6 +38,8 @@ pub struct NewRun {
     pub prompt: String,
     /// The directory to work in, absolute; empty means the one of the session's settings or of the agent.
     pub workspace: String,
+    /// With what it is asked for. Without a word about it the run may work only where its owner was granted a root.
+    pub started_with: StartedWith,
     /// Goes on in this session; otherwise a new one begins.
     pub session_id: Option<SessionId>,
     /// Goes on in the owner's session of this name, or begins it.
@@ -220,6 +223,7 @@ impl Engine {
             from: new.from.clone(),
             attachments,
             workspace: workspace.root().display().to_string(),
+            started_with: new.started_with.clone(),
             system: SYSTEM.to_owned(),
             project,
             surroundings: Some(surroundings),
@@ -273,6 +277,17 @@ impl Engine {
         let onlooker =
             Onlooker { run_id, session_id, owner: new.owner(), agent: &agent, model: &info.model, prompt: &new.prompt };
         self.look(found, &onlooker, nothing).await
+    }
+
+    /// The directory that a request comes to work in.
+    pub(super) async fn settled_workspace(&self, new: &NewRun) -> Result<String, AgentError> {
+        if !new.workspace.is_empty() {
+            return Ok(new.workspace.clone());
+        }
+        let Before { session, .. } = self.look_up(new).await?;
+        let mut new = new.clone();
+        self.settle(&mut new, session.as_ref())?;
+        Ok(new.workspace)
     }
 
     /// Checks the session and takes from it and from the agent what the request leaves open. Says how untrusted results are treated, and by whom
@@ -329,6 +344,7 @@ impl Engine {
         let accepted = Input::Accepted(Box::new(spec));
         let mut driver = Driver::new(Arc::clone(shared), machine, workspace, 0).with_images(images);
         driver.stage(EntryRef::Input(&accepted), at)?;
+        driver.note_unavailable_sources(at)?;
         // A free slot lets the run begin in the same commit in which it is accepted.
         let slot = Arc::clone(&shared.slots).try_acquire_owned().ok();
         let actions = match slot {
@@ -386,13 +402,13 @@ impl Engine {
     async fn open_workspace(&self, new: &NewRun) -> Result<Opened, AgentError> {
         // Nobody outside has files put into a context by naming them.
         let prompt = if new.from.is_some() { String::new() } else { new.prompt.clone() };
-        let path = new.workspace.clone();
+        let (path, owner, authority) = (new.workspace.clone(), new.owner().to_owned(), new.started_with.workspace);
         let names = self.shared.options.project_files.clone();
-        let protected = self.shared.options.protected.clone();
+        let shared = Arc::clone(&self.shared);
         let (artifacts, given) = (self.shared.options.journal.artifacts().clone(), new.attachments.clone());
         let at = self.shared.options.clock.now();
         tokio::task::spawn_blocking(move || {
-            let workspace = Arc::new(Workspace::open_protecting(&path, &protected)?);
+            let workspace = shared.open_workspace(&path, &owner, authority)?;
             let project = files::project_files(&workspace, &names);
             let surroundings = surroundings::describe(&workspace, at);
             let mut found = files::references(&workspace, &prompt)?;

@@ -7,15 +7,17 @@
 //! When the journal cannot take a record (a full disk), the driver waits and tries again: nothing is carried out meanwhile, nothing is lost. Stopping is the
 //! exception that needs no record first.
 
+mod interruption;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use palyra_common::{
-    ErrorCategory, MODEL_CALL, RunId, RunLifecycleHookPhase, RunStreamEvent, Timestamp, ToStableError as _, ToolVerdict,
+    ErrorCategory, MODEL_CALL, RunId, RunLifecycleHookPhase, RunStreamEvent, Timestamp, ToStableError, ToolVerdict,
 };
 use palyra_journal::NewRecord;
-use palyra_tools::Workspace;
+use palyra_tools::{Begun, Workspace};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
@@ -28,7 +30,8 @@ use super::images::Images;
 use super::judging::Judging;
 use super::live_tape::{LiveTape, Weighed};
 use super::model_call::{ModelCall, ModelNews};
-use super::tool_call::ToolCalls;
+use super::supervise::Restarts;
+use super::tool_call::{ToolCalls, ToolNews};
 use super::{Engine, INBOX, LiveRun, Shared};
 use crate::error::AgentError;
 use crate::machine::{Action, Input, Machine, Phase, Rejected};
@@ -43,6 +46,8 @@ pub(super) const APPEND_RETRY: Duration = Duration::from_millis(250);
 pub(super) struct Command {
     /// What happens, all of it or nothing.
     pub(super) inputs: Vec<Input>,
+    /// The record that stands first in its commit, for whoever asked.
+    pub(super) first: Option<NewRecord>,
     /// Records of no tape that are committed with it.
     pub(super) beside: Vec<NewRecord>,
     /// Answered once the inputs are durable, or refused.
@@ -71,12 +76,25 @@ pub(super) struct Driver {
     flow: Flow,
     slot: Option<OwnedSemaphorePermit>,
     started_at: Option<Timestamp>,
+    /// How far the wall clock is ahead of the monotonic one, as far as the machine knows.
+    clock_offset_ms: i64,
 }
 
 impl Driver {
     /// A driver for a machine whose tape ends at `last_seq`.
     pub(super) fn new(shared: Arc<Shared>, machine: Machine, workspace: Arc<Workspace>, last_seq: u64) -> Self {
-        let tape = LiveTape::new(last_seq);
+        Self::on_tape(shared, machine, workspace, last_seq, LiveTape::new(last_seq))
+    }
+
+    /// The same for a tape that may already be followed.
+    pub(super) fn on_tape(
+        shared: Arc<Shared>,
+        machine: Machine,
+        workspace: Arc<Workspace>,
+        last_seq: u64,
+        tape: Arc<LiveTape>,
+    ) -> Self {
+        let clock_offset_ms = interruption::offset_ms(shared.options.clock.as_ref());
         Self {
             tools: ToolCalls::new(Arc::clone(&tape.progress)),
             flow: Flow::new(Arc::clone(&workspace)),
@@ -96,6 +114,7 @@ impl Driver {
             images: Images::default(),
             slot: None,
             started_at: None,
+            clock_offset_ms,
         }
     }
 
@@ -105,43 +124,76 @@ impl Driver {
         self
     }
 
+    /// The tape that followers look at.
+    pub(super) fn live_tape(&self) -> Arc<LiveTape> {
+        Arc::clone(&self.tape)
+    }
+
+    /// The same on the tape of a driver before it, so that whoever follows the run goes on.
+    pub(super) fn on_live_tape(mut self, tape: Arc<LiveTape>) -> Self {
+        self.tools = ToolCalls::new(Arc::clone(&tape.progress));
+        self.tape = tape;
+        self
+    }
+
+    /// Position of the last record that is staged or committed.
+    pub(super) fn last_seq(&self) -> u64 {
+        self.next_seq - 1
+    }
+
     /// Registers the run and drives it to its end in a task of its own.
-    pub(super) fn spawn(mut self, run_id: RunId, actions: Vec<Action>) {
+    pub(super) fn spawn(self, run_id: RunId, actions: Vec<Action>) {
         let (sender, inbox) = mpsc::channel(INBOX);
         let shared = Arc::clone(&self.shared);
-        let session_id = self.machine.spec().session_id;
         shared.lock_live().insert(run_id, LiveRun { inbox: sender, tape: Arc::clone(&self.tape) });
-        let tracker = shared.drivers.clone();
         let span = self.span();
-        let driven = async move {
-            if let Err(error) = self.drive(inbox, actions).await {
-                tracing::error!(%run_id, error = %error.to_stable(), "the run's driver stopped; the run resumes at the next start");
-            }
-            if let Some(ended) = &shared.options.run_ended {
-                ended(run_id);
-            }
-            let after_run = self.into_after_run();
-            let engine = Engine { shared: Arc::clone(&shared) };
-            match after_run {
-                None => {
-                    shared.lock_live().remove(&run_id);
-                    engine.run_left(session_id).await;
-                }
-                // What waits in the session does not wait for hooks; whoever writes to the tape of this run does.
-                Some(after_run) => {
-                    let telling = async {
-                        after_run.carry_out().await;
-                        shared.lock_live().remove(&run_id);
-                    };
-                    tokio::join!(telling, engine.run_left(session_id));
-                }
+        shared.drivers.spawn(self.run_to_end(inbox, Ok(actions)).instrument(span));
+    }
+
+    /// Drives a registered run to its end, or to the end of the daemon, and leaves. A driver that fails, be it at the first step, is restarted.
+    pub(super) async fn run_to_end(self, mut inbox: mpsc::Receiver<Command>, first: Result<Vec<Action>, AgentError>) {
+        let (run_id, session_id) = (self.machine.spec().run_id, self.machine.spec().session_id);
+        let shared = Arc::clone(&self.shared);
+        let engine = Engine { shared: Arc::clone(&shared) };
+        let mut restarts = Restarts::default();
+        let (mut driver, mut next) = (self, first);
+        let ended = loop {
+            let driven = match next {
+                Ok(actions) => driver.drive(&mut inbox, actions).await,
+                Err(error) => Err(error),
+            };
+            let Err(error) = driven else { break Some(driver) };
+            match engine.restart_driver(run_id, driver, error, &mut restarts).await {
+                Some((restarted, actions)) => (driver, next) = (restarted, Ok(actions)),
+                None => break None,
             }
         };
-        tracker.spawn(driven.instrument(span));
+        if let Some(ended) = &shared.options.run_ended {
+            ended(run_id);
+        }
+        let after_run = match ended {
+            Some(driver) => driver.into_after_run(),
+            // It ended while it had no driver; its hooks are notified from what the tape says.
+            None => engine.owed(run_id).await.unwrap_or_default(),
+        };
+        match after_run {
+            None => {
+                shared.lock_live().remove(&run_id);
+                engine.run_left(session_id).await;
+            }
+            // What waits in the session does not wait for hooks; whoever writes to the tape of this run does.
+            Some(after_run) => {
+                let telling = async {
+                    after_run.carry_out().await;
+                    shared.lock_live().remove(&run_id);
+                };
+                tokio::join!(telling, engine.run_left(session_id));
+            }
+        }
     }
 
     /// The span of everything that is done for the run. It belongs to nothing: the run goes on after whoever began it was answered.
-    fn span(&self) -> Span {
+    pub(super) fn span(&self) -> Span {
         let spec = self.machine.spec();
         tracing::error_span!(
             parent: None,
@@ -202,7 +254,7 @@ impl Driver {
         Some(AfterRun { shared: self.shared, machine: self.machine, request, tape: self.tape, next_seq: self.next_seq })
     }
 
-    async fn drive(&mut self, mut inbox: mpsc::Receiver<Command>, actions: Vec<Action>) -> Result<(), AgentError> {
+    async fn drive(&mut self, inbox: &mut mpsc::Receiver<Command>, actions: Vec<Action>) -> Result<(), AgentError> {
         self.carry_out(actions);
         let stopping = self.shared.stopping.clone();
         while !self.machine.is_over() {
@@ -220,7 +272,7 @@ impl Driver {
                     Some(command) => self.command(command).await?,
                     None => return Ok(()),
                 },
-                finished = self.tools.next() => self.apply(vec![finished]).await?,
+                news = self.tools.next() => self.tool_news(news).await?,
                 answered = self.hooks.next() => self.apply(vec![answered]).await?,
                 news = ModelCall::next(&mut self.model) => self.model_news(news).await?,
                 summary = Compaction::next(&mut self.compaction) => self.apply(vec![summary]).await?,
@@ -234,7 +286,11 @@ impl Driver {
                     }
                 }
                 () = deadline => {
-                    let due = self.machine.due(self.shared.options.clock.now());
+                    // A deadline that only the setting of the clock has reached moves on.
+                    let due = match self.clock_set() {
+                        Some(adjusted) => vec![adjusted],
+                        None => self.machine.due(self.shared.options.clock.now()),
+                    };
                     self.apply(due).await?;
                 }
             }
@@ -252,7 +308,13 @@ impl Driver {
         // Hooks are asked again after the restart.
         self.hooks = HookCalls::default();
         while !self.tools.is_empty() {
-            let finished = self.tools.next().await;
+            let finished = match self.tools.next().await {
+                ToolNews::Finished(finished) => *finished,
+                begun @ ToolNews::Begun(_) => {
+                    self.tool_news(begun).await?;
+                    continue;
+                }
+            };
             let at = self.shared.options.clock.now();
             let (actions, _) = self.feed(vec![finished], at).await?;
             self.commit_patiently().await?;
@@ -263,7 +325,7 @@ impl Driver {
     }
 
     async fn command(&mut self, command: Command) -> Result<(), AgentError> {
-        let Command { inputs, beside, done } = command;
+        let Command { inputs, first, beside, done } = command;
         let at = self.shared.options.clock.now();
         if let Err(refused) = self.try_all(&inputs, at) {
             let _ = done.send(Err(AgentError::rejected(self.machine.spec().run_id, &refused)));
@@ -279,6 +341,7 @@ impl Driver {
             let _ = done.send(Err(AgentError::rejected(self.machine.spec().run_id, &refused)));
             return Ok(());
         }
+        self.staged.splice(0..0, first);
         self.staged.extend(beside);
         self.commit_patiently().await?;
         let _ = done.send(Ok(()));
@@ -294,6 +357,22 @@ impl Driver {
                 trial.step(input.clone(), at)?;
             }
         }
+        Ok(())
+    }
+
+    async fn tool_news(&mut self, news: ToolNews) -> Result<(), AgentError> {
+        let Begun { call_id, recorded } = match news {
+            ToolNews::Finished(finished) => return self.apply(vec![*finished]).await,
+            ToolNews::Begun(begun) => begun,
+        };
+        let at = self.shared.options.clock.now();
+        let (actions, refused) = self.feed(vec![Input::ToolBegun { call_id }], at).await?;
+        self.commit_patiently().await?;
+        if refused.is_none() {
+            // Whoever was cancelled meanwhile does not listen any more.
+            let _ = recorded.send(());
+        }
+        self.carry_out(actions);
         Ok(())
     }
 
@@ -324,6 +403,9 @@ impl Driver {
         let mut queue = VecDeque::from(inputs);
         if let Some(bound) = self.hooks_bound() {
             queue.push_front(bound);
+        }
+        if let Some(adjusted) = self.clock_set() {
+            queue.push_front(adjusted);
         }
         let mut to_do = Vec::new();
         let mut refused = None;
@@ -401,7 +483,7 @@ impl Driver {
                 Action::Execute { call_id, effect_id, tool, arguments } => {
                     self.tools.begin(
                         &self.shared,
-                        self.machine.spec().run_id,
+                        self.machine.spec(),
                         &self.workspace,
                         call_id,
                         effect_id,
@@ -479,17 +561,21 @@ impl Driver {
         if self.staged.is_empty() {
             return Ok(());
         }
-        let mut given_back = self.given_back().await?;
+        let run_id = self.machine.spec().run_id;
+        let mut given_back = loop {
+            match self.given_back().await {
+                Ok(given_back) => break given_back,
+                Err(error) if is_unavailable(&error) => wait_for_journal(run_id, &error).await,
+                Err(error) => return Err(error),
+            }
+        };
         let mut batch = std::mem::take(&mut self.staged);
         batch.append(&mut given_back);
         loop {
             // The clone is only needed when the append fails, but it is small beside an fsync.
             match self.shared.options.journal.append(batch.clone()).await {
                 Ok(_) => break,
-                Err(error) if error.to_stable().category == ErrorCategory::Availability => {
-                    tracing::warn!(run_id = %self.machine.spec().run_id, error = %error.to_stable(), "waiting for the journal");
-                    tokio::time::sleep(APPEND_RETRY).await;
-                }
+                Err(error) if is_unavailable(&error) => wait_for_journal(run_id, &error).await,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -499,9 +585,9 @@ impl Driver {
     }
 
     /// Tells the machine of a rebuilt run why it is at work again; the caller carries out what follows.
-    pub(super) async fn take_up(&mut self, why: Input) -> Result<Vec<Action>, AgentError> {
+    pub(super) async fn take_up(&mut self, why: Vec<Input>) -> Result<Vec<Action>, AgentError> {
         let at = self.shared.options.clock.now();
-        let (actions, _) = self.feed(vec![why], at).await?;
+        let (actions, _) = self.feed(why, at).await?;
         self.commit_patiently().await?;
         Ok(actions)
     }
@@ -515,4 +601,14 @@ impl Driver {
             }
         }
     }
+}
+
+/// Whether the same may succeed later.
+fn is_unavailable(error: &dyn ToStableError) -> bool {
+    error.to_stable().category == ErrorCategory::Availability
+}
+
+fn wait_for_journal(run_id: RunId, error: &dyn ToStableError) -> impl Future<Output = ()> + use<> {
+    tracing::warn!(%run_id, error = %error.to_stable(), "waiting for the journal");
+    tokio::time::sleep(APPEND_RETRY)
 }

@@ -57,7 +57,7 @@ impl Flow {
             }
             return client_tools::decide(options, machine, call_id, client, arguments);
         }
-        let registry = options.registry.current();
+        let registry = registry_with(options, tool).await;
         let found = match registry.get(tool) {
             Ok(found) => found,
             Err(error) => return denied(call_id, &error.to_stable()),
@@ -162,6 +162,16 @@ impl Flow {
         }
         self.readings = machine.readings().len();
     }
+}
+
+/// The tools there are; the source of one that is missing is asked first.
+pub(super) async fn registry_with(options: &EngineOptions, tool: &str) -> Arc<Registry> {
+    let registry = options.registry.current();
+    if registry.get(tool).is_ok() {
+        return registry;
+    }
+    options.discovery.find(tool).await;
+    options.registry.current()
 }
 
 /// Whether a call could be made at all: there is such a tool, its arguments have the shape that it declares, and the tool itself sees nothing wrong with them.

@@ -115,6 +115,20 @@ impl TapeFollower {
         self.step(Attention::TapeAndProgress).await
     }
 
+    /// Waits until the next step has something to give, or the end, without reading any of it: whoever bounds what readers hold asks first. Cancel-safe.
+    pub async fn ready(&mut self, attention: Attention) {
+        if self.over || self.ended {
+            return;
+        }
+        let (next_seq, not_before, seen) = (self.next_seq, self.not_before, self.seen.changes);
+        let Some((tape, watch)) = &mut self.live else { return };
+        tokio::select! {
+            biased;
+            _ = watch.wait_for(|last| *last >= next_seq) => {}
+            () = progress_after(tape, seen, not_before), if attention == Attention::TapeAndProgress => {}
+        }
+    }
+
     async fn step(&mut self, attention: Attention) -> Result<Option<Followed>, AgentError> {
         while !self.over {
             let events = self.available().await?;
@@ -209,8 +223,10 @@ fn page(reader: &Reader, run_id: RunId, from_seq: u64, limit: usize) -> Result<V
 
 /// What a follower listens to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Attention {
+pub enum Attention {
+    /// Events of the tape.
     TapeAlone,
+    /// Also how calls that are under way get on.
     TapeAndProgress,
 }
 

@@ -60,6 +60,7 @@ impl Driver {
                 mode: InputMode::FollowUp,
                 workspace: Some(spec.workspace.clone()),
                 by: spec.owner.clone(),
+                given_with: spec.started_with.clone(),
                 agent: Some(spec.agent.clone()),
                 from: None,
             };

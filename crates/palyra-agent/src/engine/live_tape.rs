@@ -84,6 +84,11 @@ impl LiveTape {
         Some(page.map(|(event, _)| Arc::clone(event)).collect())
     }
 
+    /// Position of the newest durable event.
+    pub(crate) fn last_seq(&self) -> u64 {
+        *self.last.borrow()
+    }
+
     /// Tells when the newest position changes.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.last.subscribe()

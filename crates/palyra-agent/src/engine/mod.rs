@@ -3,8 +3,8 @@
 //! [`Engine`] is a cheap handle. Each unfinished run has one *driver*, a task that owns its machine and is the only writer of its tape; whatever is to
 //! happen to a run is sent to its driver. Finished runs are read from the journal.
 //!
-//! `create` accepts runs, `driver` drives them (`model_call`, `tool_call`, `compaction` and `judging` carry out what its machine asks for), `recover` takes them up
-//! again after a restart, `query` and `follow` read, `control` steers, `approvals` takes answers, `undo` takes changes back, `client_tools` hands calls back
+//! `create` accepts runs, `discovery` completes the tools there are, `driver` drives runs (`model_call`, `tool_call`, `compaction` and `judging` carry out what its machine asks for), `recover` takes them up
+//! again after a restart, `supervise` restarts a driver that failed, `query` and `follow` read, `control` steers, `approvals` takes answers, `undo` takes changes back, `client_tools` hands calls back
 //! to clients, `hooks` lets plugins look at what happens, `agents` keeps named ways of working, `sessions` holds what runs belong to, `auxiliary` does
 //! small jobs with models that have no tools, `recall` finds what was said before, `canvases` shows what runs draw, `tool_offer` chooses the tools that a model is told about, `tool_search` finds
 //! the others, `request_size` refuses what no window can hold, `probe` says what a run begins with.
@@ -19,7 +19,9 @@ mod compaction;
 mod context_view;
 mod control;
 mod create;
+mod discovery;
 mod driver;
+pub(crate) mod embeddings;
 mod files;
 mod flow;
 mod follow;
@@ -45,18 +47,21 @@ mod safety;
 mod sessions;
 pub(crate) mod spending;
 mod summaries;
+mod supervise;
 mod surroundings;
 mod tool_call;
 mod tool_offer;
 mod tool_search;
 mod undo;
 mod wire_cost;
+mod workspaces;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use palyra_common::{RunId, SessionId};
+use palyra_journal::FirstCommit;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -69,7 +74,8 @@ pub use client_tools::{ClientCall, ClientResult};
 pub use context_view::{ContextSegment, ContextView, OfferedTool, SegmentKind};
 pub use control::Resumption;
 pub use create::NewRun;
-pub use follow::{Followed, TapeFollower};
+pub use discovery::{NoDiscovery, ToolDiscovery, UnavailableSource};
+pub use follow::{Attention, Followed, TapeFollower};
 pub use given_files::GivenFile;
 pub use given_history::GivenExchange;
 pub use hooks::HookDispatch;
@@ -85,6 +91,7 @@ pub use sessions::{
 pub use spending::Spending;
 pub use undo::UndoneRun;
 pub use wire_cost::{WireCost, core_prompt_tokens};
+pub use workspaces::WorkspaceRoots;
 
 use self::agents::AgentBook;
 use self::canvases::CanvasBell;
@@ -126,6 +133,8 @@ struct Shared {
     looking: Mutex<HashSet<SessionId>>,
     drivers: TaskTracker,
     stopping: CancellationToken,
+    /// How far the clock went on from the last record of the daemon before, in milliseconds; nobody knows how much of it passed.
+    down_ms: i64,
 }
 
 /// A run that has a driver.
@@ -136,12 +145,14 @@ struct LiveRun {
 }
 
 impl Engine {
-    /// Builds the engine and takes up every unfinished run again.
+    /// Builds the engine. Every unfinished run is resumed in the background.
     ///
     /// # Errors
     /// When the journal cannot be read.
     pub async fn start(options: EngineOptions) -> Result<Self, AgentError> {
+        let down_ms = down_ms(&options).await?;
         let shared = Arc::new(Shared {
+            down_ms,
             artifacts: Arc::new(artifacts::JournalArtifacts::new(&options.journal)),
             slots: Arc::new(Semaphore::new(options.max_concurrent.clamp(1, Semaphore::MAX_PERMITS))),
             auxiliary: auxiliary::Line::new(options.auxiliary_concurrent),
@@ -163,9 +174,16 @@ impl Engine {
         engine.open_hook_book().await?;
         engine.open_agent_book().await?;
         // Before anything is driven: whoever ends from now on tells its hooks itself.
-        engine.tell_hooks_of_ended_runs().await?;
-        engine.recover().await?;
-        engine.work_off_all().await?;
+        if engine.waits_for_acceptance() {
+            tracing::warn!(
+                "this state was restored from a backup; unfinished work waits until the restore is accepted"
+            );
+            engine.recover().await?;
+        } else {
+            engine.tell_hooks_of_ended_runs().await?;
+            engine.recover().await?;
+            engine.work_off_all().await?;
+        }
         Ok(engine)
     }
 
@@ -176,6 +194,12 @@ impl Engine {
         if tokio::time::timeout(grace, self.shared.drivers.wait()).await.is_err() {
             tracing::warn!("some tools did not finish in time; their outcome will be unknown after the restart");
         }
+    }
+
+    /// Whether this state was restored from a backup and nobody said yet that its work may go on. What happened after the backup was made is not known
+    /// here, so nothing that was under way goes on by itself: it might happen twice.
+    fn waits_for_acceptance(&self) -> bool {
+        self.shared.options.journal.restore_waits()
     }
 
     /// How many runs have a driver now.
@@ -197,7 +221,11 @@ impl Engine {
         T: Send + 'static,
         F: Future<Output = Result<T, AgentError>> + Send + 'static,
     {
-        let task = self.shared.drivers.spawn(work(self.clone()).in_current_span());
+        let work = work(self.clone()).in_current_span();
+        let task = match FirstCommit::current() {
+            Some(scope) => self.shared.drivers.spawn(scope.scope(work)),
+            None => self.shared.drivers.spawn(work),
+        };
         task.await.unwrap_or_else(|error| Err(AgentError::Internal(error.to_string())))
     }
 
@@ -228,4 +256,14 @@ impl Shared {
         // See above.
         self.looking.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How far the clock went on since the newest record, which an earlier daemon made.
+async fn down_ms(options: &EngineOptions) -> Result<i64, AgentError> {
+    let newest = options.journal.head().count;
+    if newest == 0 {
+        return Ok(0);
+    }
+    let last = options.journal.read(move |reader| Ok(reader.record(newest)?.at)).await?;
+    Ok(options.clock.now().0.saturating_sub(last.0))
 }

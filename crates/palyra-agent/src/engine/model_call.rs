@@ -26,8 +26,9 @@ use crate::machine::{Cost, Input, Machine, ModelFailure, ModelTurn, Remedy};
 
 /// How long text is gathered before it is recorded.
 const GATHER: Duration = Duration::from_millis(30);
-/// What people read between an answer that broke off and the one that replaces it. The turn as it is kept holds the second alone.
-const BROKEN_OFF: &str = "\n[the answer was cut off; starting over]\n";
+/// What separates an answer that broke off from the one that replaces it. Whoever reads along is told why as progress; text is the model's alone.
+/// The turn as it is kept holds the second answer alone.
+const BROKEN_OFF: &str = "\n";
 /// The target of events that carry what was written. No log shows them; an operator may export them.
 pub(super) const CONTENT: &str = "palyra_content";
 
@@ -127,9 +128,10 @@ impl ModelCall {
                         ModelEvent::TextDelta(text) => self.gather(text),
                         ModelEvent::Attempted(attempt) => {
                             self.failed_attempts += 1;
-                            self.progress.step(None, &retrying(attempt, self.failed_attempts));
+                            self.progress.step(None, &retrying(attempt, self.failed_attempts, self.has_shown_text()));
                             self.begin_anew();
                         }
+                        ModelEvent::Waiting(wait) => self.progress.step(None, &waiting(wait)),
                         _ => {}
                     }
                     if let Err(error) = self.assembler.push(&event) {
@@ -155,6 +157,11 @@ impl ModelCall {
         if !self.gathered.is_empty() {
             self.gather_until.get_or_insert_with(|| tokio::time::Instant::now() + GATHER);
         }
+    }
+
+    /// Whether people have read part of an answer that is now taken back.
+    fn has_shown_text(&self) -> Shown {
+        if self.assembler.text().is_empty() { Shown::Nothing } else { Shown::Text }
     }
 
     /// A try broke off and another begins: what was not shown yet is forgotten, what was shown is marked.
@@ -232,14 +239,30 @@ impl ModelCall {
 }
 
 /// What people read while a call that failed is made again: `work/large: rate limit; retrying in 12 s (attempt 2): …`.
-fn retrying(failed: &Attempt, failures: u32) -> String {
+fn retrying(failed: &Attempt, failures: u32, shown: Shown) -> String {
     let Attempt { asked, error, wait_ms, .. } = failed;
     let class = error.class.as_str().replace('_', " ");
     let when = match wait_ms.div_ceil(1000) {
         0 => "now".to_owned(),
         seconds => format!("in {seconds} s"),
     };
-    format!("{asked}: {class}; retrying {when} (attempt {}): {}", failures.saturating_add(1), error.message)
+    let start_over = match shown {
+        Shown::Nothing => "",
+        Shown::Text => "the answer was cut off; starting over: ",
+    };
+    format!("{start_over}{asked}: {class}; retrying {when} (attempt {}): {}", failures.saturating_add(1), error.message)
+}
+
+/// Whether part of an answer was shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Nothing,
+    Text,
+}
+
+/// What people read while a call waits for a provider that is away: `waiting for work/large to come back: …`.
+fn waiting(wait: &Attempt) -> String {
+    format!("waiting for {} to come back: {}", wait.asked, wait.error.message)
 }
 
 /// The stream of a call that is opened when it is first polled. It is one span of work, from the request to the end of the answer.

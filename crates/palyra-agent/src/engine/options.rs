@@ -9,8 +9,10 @@ use palyra_journal::Journal;
 use palyra_models::ModelProvider;
 use palyra_tools::{EffectStore, SharedRegistry, ToolLimits};
 
+use super::discovery::ToolDiscovery;
 use super::safety::Safety;
 use super::spending::Spending;
+use super::workspaces::WorkspaceRoots;
 use crate::decide::Decide;
 use crate::hooks::HookRunner;
 use crate::spec::RunLimits;
@@ -22,6 +24,8 @@ pub struct EngineOptions {
     pub journal: Journal,
     /// The tools there are.
     pub registry: SharedRegistry,
+    /// What completes them; [`NoDiscovery`](crate::NoDiscovery) where nothing comes from outside.
+    pub discovery: Arc<dyn ToolDiscovery>,
     /// The model that plans.
     pub provider: Arc<dyn ModelProvider>,
     /// What model calls cost and may cost.
@@ -50,6 +54,8 @@ pub struct EngineOptions {
     pub max_output_tokens: Option<u32>,
     /// Palyra's own files and directories, which are not there for tools even where a workspace contains them.
     pub protected: Vec<PathBuf>,
+    /// Where each principal's workspaces may lie.
+    pub workspaces: Arc<dyn WorkspaceRoots>,
     /// Files of the workspace whose text goes into every context.
     pub project_files: Vec<String>,
     /// What runs hooks; [`NoHooks`](crate::NoHooks) where there are no plugins.

@@ -34,6 +34,7 @@ impl Engine {
             from: None,
             attachments: Vec::new(),
             workspace: String::new(),
+            started_with: Default::default(),
             system: SYSTEM.to_owned(),
             project: Vec::new(),
             surroundings: None,

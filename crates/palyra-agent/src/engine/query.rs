@@ -9,13 +9,13 @@ use palyra_journal::{Reader, StoredRecord};
 use palyra_tools::FileChange;
 use serde_json::Value;
 
-use super::Engine;
+use super::{Engine, UnavailableSource};
 use crate::error::AgentError;
 use crate::machine::{Action, Input};
 use crate::own_tools::Plan;
-use crate::projections::{self, ApprovalFilter, ApprovalRow, RunFilter, RunRow};
+use crate::projections::{self, ApprovalFilter, ApprovalPage, ApprovalRow, RunFilter, RunRow};
 use crate::replay::{Replayed, replay};
-use crate::tape::TapeEntry;
+use crate::tape::{Note, TapeEntry};
 
 /// A run with what only its tape knows.
 #[derive(Debug, Clone)]
@@ -30,6 +30,8 @@ pub struct RunDetails {
     pub changes: Vec<FileChange>,
     /// Calls that it proposed and that were not made, in order.
     pub not_run: Vec<CallNotRun>,
+    /// Sources of tools that offered nothing when it began or was last resumed.
+    pub unavailable_tools: Vec<UnavailableSource>,
     /// Tokens read and written.
     pub input_tokens: u64,
     /// See `input_tokens`.
@@ -129,7 +131,19 @@ impl Engine {
     /// # Errors
     /// When the journal cannot be read.
     pub async fn approvals(&self, filter: ApprovalFilter) -> Result<Vec<ApprovalRow>, AgentError> {
-        self.query(move |reader| projections::approvals(reader.connection(), filter)).await
+        self.approvals_page(filter, ApprovalPage::WHOLE).await
+    }
+
+    /// A page of approvals, oldest first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn approvals_page(
+        &self,
+        filter: ApprovalFilter,
+        page: ApprovalPage,
+    ) -> Result<Vec<ApprovalRow>, AgentError> {
+        self.query(move |reader| projections::approvals(reader.connection(), filter, page)).await
     }
 
     /// One approval.
@@ -155,6 +169,7 @@ impl Engine {
             row,
             changes: Vec::new(),
             not_run: Vec::new(),
+            unavailable_tools: Vec::new(),
             input_tokens: 0,
             output_tokens: 0,
             cost: None,
@@ -167,10 +182,14 @@ impl Engine {
             agent_version: None,
         };
         details.read(&records)?;
-        if let Some(cost) = &mut details.cost {
-            let accounts = vec![Account::Run(run_id)];
-            let spent = self.query(move |reader| projections::spent_by(reader.connection(), accounts)).await?;
-            cost.micro_usd = spent.iter().map(|row| row.spent).sum();
+        let accounts = vec![Account::Run(run_id)];
+        let spent = self.query(move |reader| projections::spent_by(reader.connection(), accounts)).await?;
+        let spent: MicroUsd = spent.iter().map(|row| row.spent).sum();
+        match &mut details.cost {
+            Some(cost) => cost.micro_usd = spent,
+            // Its only calls were given up in the middle and counted in full.
+            None if !spent.is_zero() => details.cost = Some(RunCost { micro_usd: spent, assumed: true }),
+            None => {}
         }
         // A tape of an older machine does not replay; it had no envelope either.
         if let Ok(replayed) = replay(&records) {
@@ -214,9 +233,9 @@ impl RunDetails {
                     self.agent = spec.agent;
                 }
                 TapeEntry::Input(Input::ModelTurnFinished(turn)) => {
-                    self.timings.model_ms += turn.duration_ms;
-                    self.input_tokens += turn.usage.input_tokens;
-                    self.output_tokens += turn.usage.output_tokens;
+                    self.timings.model_ms = self.timings.model_ms.saturating_add(turn.duration_ms);
+                    self.input_tokens = self.input_tokens.saturating_add(turn.usage.input_tokens);
+                    self.output_tokens = self.output_tokens.saturating_add(turn.usage.output_tokens);
                     self.cost.get_or_insert_default().assumed |= turn.cost.assumed;
                 }
                 TapeEntry::Input(Input::ModelFailed(failure)) => {
@@ -237,6 +256,7 @@ impl RunDetails {
                     let arguments = proposed.remove(&call_id);
                     self.not_run.push(CallNotRun { call_id, tool, arguments, error: *error });
                 }
+                TapeEntry::Note(Note::ToolsUnavailable { sources }) => self.unavailable_tools = sources,
                 TapeEntry::Action(Action::RequestApproval(request)) => asked.push((request.approval_id, record.at)),
                 TapeEntry::Input(Input::ApprovalDecided { approval_id, .. }) => {
                     if let Some((_, since)) = asked.iter().find(|(id, _)| *id == approval_id) {

@@ -72,7 +72,8 @@ mod tests {
     #[test]
     fn what_git_has_under_way_is_told() {
         let directory = tempfile::tempdir().unwrap();
-        let workspace = Workspace::open(directory.path()).unwrap();
+        let anywhere = palyra_tools::Roots::Anywhere { except: Vec::new(), granted: Vec::new() };
+        let workspace = Workspace::open(directory.path(), &anywhere, &[]).unwrap();
         assert_eq!(git_head(&workspace).0, "");
         std::fs::create_dir_all(directory.path().join(".git/rebase-merge")).unwrap();
         std::fs::write(directory.path().join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();

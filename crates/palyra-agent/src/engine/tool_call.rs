@@ -8,20 +8,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use palyra_common::{
-    Digest, ErrorCategory, Label, LimitsUsed, OutputClass, RunId, StableErrorEnvelope, ToStableError as _,
-    ToolAttestation,
+    Digest, ErrorCategory, Label, LimitsUsed, OutputClass, StableErrorEnvelope, ToStableError as _, ToolAttestation,
 };
 use palyra_tools::{
-    DEFAULT_TIMEOUT, EffectId, EffectStore, ExecutionFacts, Invocation, Tool, ToolError, ToolOutput, Workspace,
+    BeginReport, Begun, DEFAULT_TIMEOUT, EffectId, EffectStore, ExecutionFacts, Invocation, Tool, ToolError,
+    ToolOutput, Workspace,
 };
 use serde_json::Value;
+use tokio::sync::mpsc;
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
 use super::Shared;
+use super::artifacts::RunArtifacts;
 use super::canvases::{Drawing, Drawn};
+use super::flow::registry_with;
 use super::inspect_call::{self, Inspected};
 use super::model_call::CONTENT;
 use super::progress::ProgressBoard;
@@ -30,6 +33,7 @@ use super::tool_search::{self, FoundTools};
 use crate::canonical::canonical_json;
 use crate::machine::{CallResult, Input, Machine};
 use crate::own_tools::{INSPECT, SEARCH};
+use crate::spec::RunSpec;
 
 /// How long a stopped tool may take to report. Cancellation is felt within 100 ms, so this is less.
 const GRACE: Duration = Duration::from_millis(60);
@@ -44,6 +48,16 @@ pub(super) struct ToolCalls {
     running: HashMap<Id, Running>,
     /// Effects whose outcome is about to be journaled.
     reported: Vec<EffectId>,
+    /// Calls whose effect is about to begin, and where they report it.
+    beginning: (mpsc::UnboundedSender<Begun>, mpsc::UnboundedReceiver<Begun>),
+}
+
+/// What happened to a call.
+pub(super) enum ToolNews {
+    /// It is over.
+    Finished(Box<Input>),
+    /// Its effect begins as soon as that is durable.
+    Begun(Begun),
 }
 
 struct Running {
@@ -56,7 +70,8 @@ struct Running {
 impl ToolCalls {
     /// None yet; how they get on is told there.
     pub(super) fn new(progress: Arc<ProgressBoard>) -> Self {
-        Self { progress, tasks: JoinSet::new(), running: HashMap::new(), reported: Vec::new() }
+        let beginning = mpsc::unbounded_channel();
+        Self { progress, tasks: JoinSet::new(), running: HashMap::new(), reported: Vec::new(), beginning }
     }
 
     #[expect(
@@ -66,7 +81,7 @@ impl ToolCalls {
     pub(super) fn begin(
         &mut self,
         shared: &Arc<Shared>,
-        run_id: RunId,
+        spec: &RunSpec,
         workspace: &Arc<Workspace>,
         call_id: String,
         effect_id: String,
@@ -77,36 +92,48 @@ impl ToolCalls {
         let options = &shared.options;
         let execution =
             Execution::new(call_id.clone(), tool.clone(), canonical_json(&arguments)).scanned(&options.safety);
-        let found = options.registry.current().get(&tool).cloned();
         let effect_id = EffectId::new(effect_id);
         let span = tool_span(&tool, &call_id);
         span.in_scope(|| tracing::trace!(target: CONTENT, arguments = execution.arguments));
-        let running = Running { call_id: call_id.clone(), tool, effect_id: effect_id.clone(), cancel: cancel.clone() };
-        let handle = match found {
-            Ok(found) => {
-                let limit = time_limit(found.declaration().timeout, options.tool_timeout);
-                let invocation = Invocation {
-                    progress: self.progress.open(&call_id),
-                    run_id,
-                    call_id,
-                    effect_id,
-                    arguments,
-                    workspace: Arc::clone(workspace),
-                    artifacts: Arc::clone(&shared.artifacts),
-                    clock: Arc::clone(&options.clock),
-                    cancel,
-                    time_limit: limit,
-                    limits: options.tool_limits.clone(),
-                    effects: Arc::clone(&options.effects),
-                };
-                let execution = execution.of(&found);
-                self.tasks.spawn(run(found, invocation, execution, limit).instrument(span))
-            }
-            Err(error) => {
-                let failed = async move { execution.over(Err(error), Duration::ZERO, Stop::None) };
-                self.tasks.spawn(failed.instrument(span))
+        let running = Running {
+            call_id: call_id.clone(),
+            tool: tool.clone(),
+            effect_id: effect_id.clone(),
+            cancel: cancel.clone(),
+        };
+        let invocation = Invocation {
+            progress: self.progress.open(&call_id),
+            begin: BeginReport::of(&call_id, self.beginning.0.clone()),
+            run_id: spec.run_id,
+            call_id,
+            effect_id,
+            arguments,
+            workspace: Arc::clone(workspace),
+            artifacts: Arc::new(RunArtifacts::of(shared, spec)),
+            clock: Arc::clone(&options.clock),
+            cancel,
+            time_limit: options.tool_timeout,
+            limits: options.tool_limits.clone(),
+            effects: Arc::clone(&options.effects),
+        };
+        let shared = Arc::clone(shared);
+        let calling = async move {
+            // A call that was permitted before a restart may need a server that is not connected yet.
+            let registry = tokio::select! {
+                biased;
+                () = invocation.cancel.cancelled() => return execution.over(Err(ToolError::Cancelled), Duration::ZERO, Stop::Cancelled),
+                registry = registry_with(&shared.options, &tool) => registry,
+            };
+            match registry.get(&tool) {
+                Ok(found) => {
+                    let limit = time_limit(found.declaration().timeout, shared.options.tool_timeout);
+                    let invocation = Invocation { time_limit: limit, ..invocation };
+                    run(Arc::clone(found), invocation, execution.of(found), limit).await
+                }
+                Err(error) => execution.over(Err(error), Duration::ZERO, Stop::None),
             }
         };
+        let handle = self.tasks.spawn(calling.instrument(span));
         self.running.insert(handle.id(), running);
     }
 
@@ -223,9 +250,14 @@ impl ToolCalls {
         running
     }
 
-    /// The outcome of the next call that ends.
-    pub(super) async fn next(&mut self) -> Input {
-        match self.tasks.join_next_with_id().await {
+    /// The outcome of the next call that ends, or the next call whose effect is about to begin.
+    pub(super) async fn next(&mut self) -> ToolNews {
+        let ended = tokio::select! {
+            biased;
+            Some(begun) = self.beginning.1.recv() => return ToolNews::Begun(begun),
+            ended = self.tasks.join_next_with_id() => ended,
+        };
+        ToolNews::Finished(Box::new(match ended {
             Some(Ok((id, finished))) => {
                 let running = self.running.remove(&id);
                 self.reported.extend(running.map(|running| self.over(running).effect_id));
@@ -238,7 +270,7 @@ impl ToolCalls {
                 execution.over(Err(ToolError::Internal(error.to_string())), Duration::ZERO, Stop::None)
             }
             None => std::future::pending().await,
-        }
+        }))
     }
 }
 
@@ -340,6 +372,7 @@ impl Execution {
                     class: self.class.clone(),
                     server: self.server.clone(),
                     failure: output.failure,
+                    broke_off: output.broke_off,
                     truncated: output.truncated,
                     artifact: output.artifact.map(|artifact| artifact.digest),
                     changes: output.changes,

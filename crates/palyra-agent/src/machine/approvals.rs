@@ -10,7 +10,7 @@ use palyra_common::{ApprovalDecision, ApprovalId, ApprovalSubject, Digest, RunId
 
 use super::action::{Action, ApprovalRequest, Question};
 use super::input::CallFacts;
-use super::round::{NotRun, Refusal};
+use super::round::{Loss, NotRun, Refusal};
 use super::state::{Call, CallState, Ending, MoneyQuestion, Phase, ToolRound};
 use super::turns::detail;
 use super::{Machine, Rejected};
@@ -37,13 +37,22 @@ impl Machine {
     pub(super) fn ask_whether_to_repeat(
         &mut self,
         call: &Call,
+        loss: Loss,
         facts: CallFacts,
         attempts: u32,
         at: Timestamp,
         out: &mut Vec<Action>,
     ) -> CallState {
-        let reason = "the daemon stopped while this call was running, so its outcome is unknown; \
-                      look whether it happened before you allow it again";
+        let reason = match loss {
+            Loss::Daemon => {
+                "the daemon stopped while this call was running, so its outcome is unknown; \
+                 look whether it happened before you allow it again"
+            }
+            Loss::Executor => {
+                "the server of this tool went away while the call was running, so its outcome is unknown; \
+                 look whether it happened before you allow it again"
+            }
+        };
         self.ask(call, Question::RunAgain, vec![reason.to_owned()], facts, attempts, at, out)
     }
 
@@ -127,8 +136,11 @@ impl Machine {
                 self.refuse(index, Refusal::internal("the question was not about a call"), out)
             }
             (_, Question::RunAgain) => {
-                let message =
-                    "outcome unknown: the daemon stopped while this ran; a person decided not to run it again";
+                let message = if self.spec.machine_version < 4 {
+                    "outcome unknown: the daemon stopped while this ran; a person decided not to run it again"
+                } else {
+                    "outcome unknown: this was interrupted; a person decided not to run it again"
+                };
                 let refusal = Refusal::new(NotRun::OutcomeUnknown, message);
                 self.refuse(index, refusal, out)
             }

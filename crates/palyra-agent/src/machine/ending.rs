@@ -137,6 +137,27 @@ impl Machine {
         Ok(())
     }
 
+    /// Whether a restart cut into something, so that the machine has to be told of it. A run that waits, or whose held work needs nobody, goes on waiting
+    /// without a word on its tape.
+    pub(crate) fn is_interrupted_by_restart(&self) -> bool {
+        match &self.phase {
+            Phase::Running(_) => true,
+            Phase::Paused(activity) => match activity {
+                Activity::Tools(_) | Activity::Hooks(_) | Activity::Stopping { .. } => true,
+                Activity::Judging(wait) => wait.judged.is_none(),
+                Activity::Model { .. } | Activity::Compacting { .. } | Activity::HandedBack(_) => false,
+            },
+            Phase::Queued
+            | Phase::WaitingForApproval(_)
+            | Phase::AskingForMoney(_)
+            | Phase::AskingForHook(_)
+            | Phase::Completed(_)
+            | Phase::Failed(_)
+            | Phase::Aborted(_)
+            | Phase::Expired(_) => false,
+        }
+    }
+
     pub(super) fn on_recovered(&mut self, at: Timestamp, out: &mut Vec<Action>) {
         // The time the daemon was down is nobody's working time.
         if matches!(self.phase, Phase::Running(_)) {

@@ -70,6 +70,11 @@ pub enum Input {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// The effect of a call is about to begin; until this is durable nothing of it has happened.
+    ToolBegun {
+        /// Which call.
+        call_id: String,
+    },
     /// A tool call ended, one way or another.
     ToolFinished {
         /// Which call.
@@ -139,6 +144,13 @@ pub enum Input {
     },
     /// The run has worked, or lain idle, for too long; see [`Machine::due`](super::Machine::due).
     Tick,
+    /// The clock says another time than has passed; see [`ClockGap`]. Deadlines move with it, so that none of them is met by it.
+    ClockAdjusted {
+        /// By how much the clock is ahead of the time that counts, in milliseconds; less than zero if it is behind.
+        by_ms: i64,
+        /// Why.
+        gap: ClockGap,
+    },
     /// The daemon was restarted: whatever was under way is gone.
     Recovered,
     /// These hooks count from now on, and no others.
@@ -230,6 +242,23 @@ pub struct Cost {
     /// What a person has to know of it: soft limits that are reached, a worst case that was not the worst.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
+    /// Of all that: what tries cost that failed before the last one, each at the model that was asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<LostTry>,
+}
+
+/// A try that failed and has to be paid for all the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostTry {
+    /// Who was asked.
+    pub asked: Answering,
+    /// Tokens it used, as far as they are known.
+    pub usage: Usage,
+    /// What it cost.
+    pub micro_usd: MicroUsd,
+    /// Whether the worst was assumed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assumed: bool,
 }
 
 impl Cost {
@@ -240,6 +269,7 @@ impl Cost {
         self.assumed |= other.assumed;
         self.closes.extend(other.closes);
         self.notices.extend(other.notices);
+        self.lost.extend(other.lost);
         self
     }
 
@@ -260,6 +290,16 @@ pub struct CompactionAccount {
     /// Why no model wrote it, if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+}
+
+runtime_contract_enum! {
+    /// Why a clock says another time than has passed.
+    pub enum ClockGap("clock_gap") {
+        /// It was set while the daemon was running.
+        ClockSet = "clock_set",
+        /// The daemon was not running, and nobody knows how far the clock went meanwhile.
+        DaemonDown = "daemon_down",
+    }
 }
 
 runtime_contract_enum! {
@@ -345,6 +385,9 @@ pub struct CallResult {
     /// What went wrong in the work that the tool carried out, such as `exit code 1`. The tool did its part; `content` says the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Whether whoever carried it out went away in the middle, so that nobody knows how much was done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub broke_off: bool,
     /// How far the content may be trusted and shown.
     pub label: Label,
     /// The same result for programs, where its tool is classified field by field.
@@ -403,6 +446,7 @@ impl CallResult {
             content,
             error: None,
             failure: None,
+            broke_off: false,
             label,
             data: None,
             class: None,

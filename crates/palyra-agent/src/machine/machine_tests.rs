@@ -23,6 +23,7 @@ pub(super) fn spec() -> RunSpec {
         prompt: "do it".into(),
         attachments: vec![],
         workspace: "/w".into(),
+        started_with: Default::default(),
         system: "be good".into(),
         project: vec![],
         surroundings: None,
@@ -328,6 +329,20 @@ fn after_a_restart_repeatable_calls_begin_again_and_others_become_a_question() {
     let again = machine.step(answered(request.approval_id, ApprovalDecision::Allow), AT).unwrap();
     assert_eq!(executing(&again), ["t2c1"]);
     assert_ne!(again, first, "a new attempt is a new effect");
+}
+
+#[test]
+fn turns_in_which_nothing_works_end_the_run() {
+    let mut machine = started();
+    machine.spec.limits.max_turns = 100;
+    machine.spec.limits.max_tool_calls = 100;
+    for turn_no in 1..=6 {
+        assert!(!machine.is_over(), "turn {turn_no}");
+        let id = format!("t{turn_no}c1");
+        machine.step(turn(turn_no, 1, "", &["a"]), AT).unwrap();
+        machine.step(decided(&id, ToolVerdict::Deny, Concurrency::Shared, Repeatability::Repeatable), AT).unwrap();
+    }
+    assert_eq!(ending(&machine), (RunLifecyclePhase::Failed, TerminationReason::MaxToolCalls, "loop_detected".into()));
 }
 
 #[test]

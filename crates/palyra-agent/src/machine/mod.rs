@@ -14,11 +14,12 @@
 //! `HandedBack` from its `HandBack` action to its `ToolFinished` input, over restarts too.
 //!
 //! The files: `input`, `action`, `state` are the vocabulary; `turns` begins and ends model turns; `summaries` puts summaries into the context and takes them back; `round` schedules calls; `approvals` asks
-//! people, `money` asks them for more; `hooks`, `screening` and `hook_questions` let plugins look at steps and calls; `objective` has answers judged; `ending` ends runs; `looping` notices circles; `readings` keeps what
+//! people, `deadlines` moves deadlines when the clock was set, `money` asks them for more; `hooks`, `screening` and `hook_questions` let plugins look at steps and calls; `objective` has answers judged; `ending` ends runs; `looping` notices circles; `readings` keeps what
 //! was read, with its labels; `offering` keeps the tools that the run came to need, and its plan.
 
 mod action;
 mod approvals;
+mod deadlines;
 mod ending;
 mod hook_questions;
 mod hooks;
@@ -39,7 +40,8 @@ pub use hook_questions::HookQuestion;
 pub(crate) use hooks::said_by;
 pub use hooks::{HookStep, HookWait};
 pub use input::{
-    CallFacts, CallResult, CompactionAccount, Cost, Decided, Input, ModelFailure, ModelTurn, Offer, Remedy, Showing,
+    CallFacts, CallResult, ClockGap, CompactionAccount, Cost, Decided, Input, LostTry, ModelFailure, ModelTurn, Offer,
+    Remedy, Showing,
 };
 pub use objective::{Found, JudgeWait, Judged};
 pub(crate) use readings::{Half, withheld};
@@ -56,6 +58,7 @@ use palyra_policy::Signals;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use self::looping::UselessTurns;
 use self::objective::ObjectiveProgress;
 use self::state::{QueuedMessage, SeenCalls, Transcript};
 use crate::context::Item;
@@ -84,6 +87,8 @@ pub struct Machine {
     items: Transcript,
     counters: Counters,
     seen: SeenCalls,
+    #[serde(default, skip_serializing_if = "UselessTurns::is_empty")]
+    useless: UselessTurns,
     queued: Vec<QueuedMessage>,
     /// Messages that are in the context and that no model has been asked with yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -143,6 +148,7 @@ impl Machine {
                 active_ms: 0,
             },
             seen: SeenCalls::new(),
+            useless: UselessTurns::default(),
             queued: Vec::new(),
             unread: Vec::new(),
             refused: Vec::new(),
@@ -188,6 +194,7 @@ impl Machine {
             Input::ApprovalDecided { approval_id, decision, reason, .. } => {
                 self.on_approval_decided(approval_id, decision, reason.as_deref(), at, &mut out)?;
             }
+            Input::ToolBegun { call_id } => self.on_tool_begun(&call_id)?,
             Input::ToolFinished { call_id, result, .. } => self.on_tool_finished(&call_id, result, at, &mut out)?,
             Input::Compacted { replaces, summary, .. } => self.on_compacted(replaces, summary, at, &mut out)?,
             Input::CompactionReverted { originals, .. } => self.on_compaction_reverted(originals)?,
@@ -197,6 +204,7 @@ impl Machine {
             Input::Pause { .. } => self.on_pause(at, &mut out)?,
             Input::Resume { over_budget, model, .. } => self.on_resume(over_budget, model, at, &mut out)?,
             Input::Tick => self.on_tick(at, &mut out)?,
+            Input::ClockAdjusted { by_ms, .. } => self.on_clock_adjusted(by_ms),
             Input::Recovered => self.on_recovered(at, &mut out),
             Input::HooksBound { bindings } => self.on_hooks_bound(bindings),
             Input::HooksAnswered(answered) => self.on_hooks_answered(&answered, at, &mut out)?,
@@ -366,6 +374,10 @@ mod tests;
 #[cfg(test)]
 #[path = "honesty_tests.rs"]
 mod honesty_tests;
+
+#[cfg(test)]
+#[path = "interruption_tests.rs"]
+mod interruption_tests;
 
 #[cfg(test)]
 #[path = "hooks_tests.rs"]

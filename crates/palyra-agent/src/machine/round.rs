@@ -85,7 +85,7 @@ impl Machine {
         let Some(call) = self.round().and_then(|round| round.calls.get(index)) else { return false };
         let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
         let call = FinishedCall { tool: &tool, arguments: &arguments, content, concurrency };
-        let repeats = looping::note(&mut self.seen, &call);
+        let repeats = looping::note(&mut self.seen, &call, self.spec.machine_version);
         if repeats < self.spec.limits.loop_repeats || self.is_stopping() {
             return false;
         }
@@ -109,6 +109,15 @@ impl Machine {
             }
             None => CallState::Ready { facts, attempts: 0 },
         }
+    }
+
+    pub(super) fn on_tool_begun(&mut self, begun: &str) -> Result<(), Rejected> {
+        let executing = self.round_mut().and_then(|round| round.call_mut(begun)).map(|call| &mut call.state);
+        let Some(CallState::Executing { reported_begin, .. }) = executing else {
+            return Err(self.reject("no such call is executing"));
+        };
+        *reported_begin = true;
+        Ok(())
     }
 
     pub(super) fn on_tool_finished(
@@ -135,6 +144,14 @@ impl Machine {
             result.canvas.map(|drawn| Action::DrawCanvas(Box::new(CanvasUpdate::of_call(drawn, &call.arguments)))),
         );
         let (content, label) = (result.content.clone(), result.label.clone());
+        if let Some(attempts) = self.is_of_unknown_outcome(&call, &result) {
+            let state = self.ask_whether_to_repeat(&call, Loss::Executor, facts, attempts, at, out);
+            if let Some(call) = self.round_mut().and_then(|round| round.call_mut(call_id)) {
+                call.state = state;
+            }
+            self.advance(at, out);
+            return Ok(());
+        }
         self.note_offering(&call, &result, out);
         self.absorb(&call, &facts, &mut result);
         if let Some(call) = self.round_mut().and_then(|round| round.call_mut(call_id)) {
@@ -149,6 +166,19 @@ impl Machine {
         }
         self.advance(at, out);
         Ok(())
+    }
+
+    /// How often a call was begun that broke off so that it may or may not have happened; nothing if it may simply be told to the model, because a second run does no harm or
+    /// the run is ending anyway.
+    fn is_of_unknown_outcome(&self, call: &Call, result: &CallResult) -> Option<u32> {
+        match &call.state {
+            CallState::Executing { facts, attempts, .. }
+                if result.broke_off && facts.repeatability != Repeatability::Repeatable && !self.is_stopping() =>
+            {
+                Some(*attempts)
+            }
+            _ => None,
+        }
     }
 
     /// Goes as far as it can without new input: starts calls, notices that all are over, ends a run that is stopping.
@@ -183,12 +213,19 @@ impl Machine {
             }
             let Some(call) = round.calls.get_mut(index) else { continue };
             if let CallState::Ready { facts, attempts } = call.state.clone() {
-                call.state = CallState::Executing { facts, attempts: attempts + 1 };
+                call.state = CallState::Executing { facts, attempts: attempts + 1, reported_begin: false };
                 out.push(self.intent(call, attempts));
             }
         }
         let over = round.calls.iter().all(|call| matches!(call.state, CallState::Done(_)));
         if over {
+            let limit = self.spec.limits.loop_repeats;
+            if let Some(message) = self.useless.note(&round, limit, self.spec.machine_version) {
+                self.phase = Phase::Running(Activity::Tools(round));
+                let detail = Some(detail("loop_detected", message));
+                self.end_now(Ending::without_answer(TerminationReason::MaxToolCalls, detail), at, out);
+                return;
+            }
             self.close_round(round);
             self.next_turn(at, out);
         } else if round.awaits_person() && !round.is_executing() && !has_undecided(&round) {
@@ -240,11 +277,15 @@ impl Machine {
         for index in 0..round.calls.len() {
             let Some(call) = round.calls.get(index).cloned() else { continue };
             let state = match call.state.clone() {
-                CallState::Executing { facts, attempts } if facts.repeatability == Repeatability::Repeatable => {
+                CallState::Executing { facts, attempts, reported_begin }
+                    if begins_again(facts.repeatability, reported_begin) =>
+                {
                     out.push(self.intent(&call, attempts.saturating_sub(1)));
-                    CallState::Executing { facts, attempts }
+                    CallState::Executing { facts, attempts, reported_begin: false }
                 }
-                CallState::Executing { facts, attempts } => self.ask_whether_to_repeat(&call, facts, attempts, at, out),
+                CallState::Executing { facts, attempts, .. } => {
+                    self.ask_whether_to_repeat(&call, Loss::Daemon, facts, attempts, at, out)
+                }
                 CallState::Proposed => {
                     out.push(Action::Decide {
                         call_id: call.call_id.clone(),
@@ -387,6 +428,24 @@ impl Refusal {
             label: error_label,
         });
         CallState::Done(CallOutcome::NotRun { code, message: told, label })
+    }
+}
+
+/// Who went away while a call was executing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// The daemon.
+    Daemon,
+    /// Whoever carried the call out, such as an outside server.
+    Executor,
+}
+
+/// Whether a call that a restart cut short runs again without anybody being asked.
+fn begins_again(repeatability: Repeatability, reported_begin: bool) -> bool {
+    match repeatability {
+        Repeatability::Repeatable => true,
+        Repeatability::UntilBegun => !reported_begin,
+        Repeatability::NonRepeatable => false,
     }
 }
 

@@ -227,6 +227,9 @@ pub enum CallState {
         facts: CallFacts,
         /// Times it was begun, this one included.
         attempts: u32,
+        /// Whether it reported that its effect begins.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reported_begin: bool,
     },
     /// Handed back to the client, whose tool it is; its result is awaited.
     HandedBack {

@@ -43,8 +43,8 @@ impl Machine {
         out: &mut Vec<Action>,
     ) -> Result<(), Rejected> {
         let attempt = self.expect_model_call(turn.turn, turn.attempt)?;
-        self.counters.input_tokens += turn.usage.input_tokens;
-        self.counters.output_tokens += turn.usage.output_tokens;
+        self.counters.input_tokens = self.counters.input_tokens.saturating_add(turn.usage.input_tokens);
+        self.counters.output_tokens = self.counters.output_tokens.saturating_add(turn.usage.output_tokens);
         if turn.stop_reason == StopReason::ContentFilter {
             self.end_now(
                 provider_error("content_policy", "the model's provider withheld the answer".to_owned()),

@@ -65,6 +65,20 @@ pub struct ApprovalFilter {
     pub open: Option<bool>,
 }
 
+/// Where a page of approvals goes on, and how long it is.
+#[derive(Debug, Clone, Copy)]
+pub struct ApprovalPage {
+    /// When the last approval of the page before was asked, and which it is.
+    pub after: Option<(Timestamp, ApprovalId)>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+impl ApprovalPage {
+    /// All of them.
+    pub(crate) const WHOLE: Self = Self { after: None, limit: u32::MAX };
+}
+
 pub(super) struct Approvals;
 
 impl Projection for Approvals {
@@ -222,18 +236,27 @@ pub(crate) fn approval(connection: &Connection, id: ApprovalId) -> rusqlite::Res
 }
 
 /// Oldest first: the order in which a person should answer.
-pub(crate) fn approvals(connection: &Connection, filter: ApprovalFilter) -> rusqlite::Result<Vec<ApprovalRow>> {
+pub(crate) fn approvals(
+    connection: &Connection,
+    filter: ApprovalFilter,
+    page: ApprovalPage,
+) -> rusqlite::Result<Vec<ApprovalRow>> {
     let mut sql = format!("SELECT {COLUMNS} FROM approvals WHERE 1");
     match filter.open {
         Some(true) => sql.push_str(" AND closed_at IS NULL"),
         Some(false) => sql.push_str(" AND closed_at IS NOT NULL"),
         None => {}
     }
-    let mut values = Vec::new();
+    let mut values: Vec<rusqlite::types::Value> = Vec::new();
     if let Some(run) = filter.run_id {
-        sql.push_str(" AND run_id = ?1");
-        values.push(run.to_string());
+        sql.push_str(" AND run_id = ?");
+        values.push(run.to_string().into());
     }
-    sql.push_str(" ORDER BY approval_id LIMIT 1000");
+    if let Some((at, id)) = page.after {
+        sql.push_str(" AND (requested_at, approval_id) > (?, ?)");
+        values.extend([at.0.into(), id.to_string().into()]);
+    }
+    sql.push_str(" ORDER BY requested_at, approval_id LIMIT ?");
+    values.push(i64::from(page.limit).into());
     connection.prepare_cached(&sql)?.query_map(rusqlite::params_from_iter(values), read)?.collect()
 }

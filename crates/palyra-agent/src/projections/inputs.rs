@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::{from_json, json, parse, typed, typed_option};
 use crate::session::{InputGiven, InputWithdrawn, InputsFailed, InputsReturned, InputsTaken, Taken, kind};
 use crate::spec::OutsideSender;
+use crate::started_with::StartedWith;
 
 /// One input that waits for its turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct QueuedInput {
     pub workspace: Option<String>,
     /// Who wrote it.
     pub by: String,
+    /// With what.
+    pub given_with: StartedWith,
     /// When.
     pub at: Timestamp,
     /// The agent that answers, if not the session's.
@@ -53,7 +56,7 @@ impl Projection for Inputs {
         "session_inputs"
     }
     fn version(&self) -> u32 {
-        2
+        3
     }
     fn tables(&self) -> &'static [&'static str] {
         &["session_inputs"]
@@ -63,7 +66,7 @@ impl Projection for Inputs {
             "CREATE TABLE session_inputs (
                 session_id TEXT NOT NULL, input_id TEXT NOT NULL, seq INTEGER NOT NULL, text TEXT NOT NULL, mode TEXT NOT NULL,
                 workspace TEXT, written_by TEXT NOT NULL, at INTEGER NOT NULL,
-                fate TEXT NOT NULL DEFAULT 'waiting', run_id TEXT, how TEXT, agent TEXT, sender TEXT,
+                fate TEXT NOT NULL DEFAULT 'waiting', run_id TEXT, how TEXT, agent TEXT, sender TEXT, given_with TEXT NOT NULL,
                 PRIMARY KEY (session_id, input_id)
             ) STRICT, WITHOUT ROWID;
             CREATE INDEX session_inputs_waiting ON session_inputs (session_id, seq) WHERE fate = 'waiting'",
@@ -75,8 +78,8 @@ impl Projection for Inputs {
                 let given: InputGiven = parse(record)?;
                 connection
                     .prepare_cached(
-                        "INSERT INTO session_inputs (session_id, input_id, seq, text, mode, workspace, written_by, at, agent, sender)
-                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                        "INSERT INTO session_inputs (session_id, input_id, seq, text, mode, workspace, written_by, at, agent, sender, given_with)
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
                     )?
                     .execute(params![
                         given.session_id.to_string(),
@@ -89,6 +92,7 @@ impl Projection for Inputs {
                         record.at.0,
                         given.agent,
                         given.from.as_ref().map(json).transpose()?,
+                        json(&given.given_with)?,
                     ])?;
             }
             kind::INPUT_TAKEN => {
@@ -141,7 +145,8 @@ fn gone(connection: &Connection, session: SessionId, input: &str) -> rusqlite::R
         .map(|_| ())
 }
 
-const COLUMNS: &str = "session_id, input_id, text, mode, workspace, written_by, at, fate, run_id, how, agent, sender";
+const COLUMNS: &str =
+    "session_id, input_id, text, mode, workspace, written_by, at, fate, run_id, how, agent, sender, given_with";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<InputState> {
     let taken = (typed_option::<RunId>(row, 8)?, typed_option::<Taken>(row, 9)?);
@@ -157,6 +162,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<InputState> {
         mode: typed(row, 3)?,
         workspace: row.get(4)?,
         by: row.get(5)?,
+        given_with: from_json(row, 12)?.unwrap_or_default(),
         at: Timestamp(row.get(6)?),
         agent: row.get(10)?,
         from: from_json(row, 11)?,

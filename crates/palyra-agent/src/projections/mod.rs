@@ -4,6 +4,7 @@
 
 mod agents;
 mod approvals;
+mod artifacts;
 mod auxiliary;
 mod canvases;
 mod hooks;
@@ -14,13 +15,14 @@ mod runs;
 mod session_log;
 mod sessions;
 mod usage;
+mod usage_booking;
 
 use std::sync::Arc;
 
 use palyra_journal::{Projection, ProjectionError, StoredRecord};
 use serde::de::DeserializeOwned;
 
-pub use approvals::{ApprovalFilter, ApprovalRow};
+pub use approvals::{ApprovalFilter, ApprovalPage, ApprovalRow};
 pub use auxiliary::{AuxiliaryFilter, AuxiliaryRow};
 pub use canvases::{CanvasFilter, CanvasRow};
 pub use hooks::HookBindingRow;
@@ -29,9 +31,11 @@ pub use past::Said;
 pub use patterns::PatternRow;
 pub use runs::{RunFilter, RunRow};
 pub use sessions::{Archived, SessionFilter, SessionRow};
+pub use usage::QuarantinedUsage;
 
 pub(crate) use agents::{AgentRemoved, AgentSet, agents, kind as agent_kind};
 pub(crate) use approvals::{approval, approvals, approved_calls};
+pub(crate) use artifacts::artifact_is_of;
 pub(crate) use auxiliary::{auxiliary_task, auxiliary_tasks, unfinished_auxiliary};
 pub(crate) use canvases::{canvas, canvas_changes, canvas_effect, canvases, open_canvases};
 pub(crate) use hooks::{
@@ -43,7 +47,7 @@ pub(crate) use patterns::{Revoked, pattern, patterns};
 pub(crate) use runs::{idempotent_run, newest_workspace, run, run_at_work, runs, unfinished_runs};
 pub(crate) use session_log::session_log;
 pub(crate) use sessions::{SessionState, session, session_by_key, sessions};
-pub(crate) use usage::{agent_of, grants, open_reservations, spent, spent_by, usage_rows};
+pub(crate) use usage::{agent_of, grants, open_reservations, quarantined, spent, spent_by, usage_rows};
 
 /// All projections of the engine, for [`palyra_journal::JournalOptions`] and verification.
 #[must_use]
@@ -60,6 +64,7 @@ pub fn projections() -> Vec<Arc<dyn Projection>> {
         Arc::new(hooks::Hooks),
         Arc::new(canvases::Canvases),
         Arc::new(agents::Agents),
+        Arc::new(artifacts::ArtifactOwners),
     ]
 }
 

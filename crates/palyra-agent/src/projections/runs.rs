@@ -302,13 +302,13 @@ fn list(filter: &RunFilter) -> (String, Vec<String>) {
 }
 
 /// Oldest first: the order in which they are taken up again after a restart.
-pub(crate) fn unfinished_runs(connection: &Connection) -> rusqlite::Result<Vec<RunId>> {
+pub(crate) fn unfinished_runs(connection: &Connection) -> rusqlite::Result<Vec<(RunId, SessionId)>> {
     connection
         .prepare_cached(
-            "SELECT run_id FROM runs WHERE phase IN ('queued', 'running', 'waiting_for_approval', 'paused')
+            "SELECT run_id, session_id FROM runs WHERE phase IN ('queued', 'running', 'waiting_for_approval', 'paused')
              ORDER BY accepted",
         )?
-        .query_map([], |row| typed(row, 0))?
+        .query_map([], |row| Ok((typed(row, 0)?, typed(row, 1)?)))?
         .collect()
 }
 

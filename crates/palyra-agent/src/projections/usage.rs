@@ -1,18 +1,25 @@
 //! What models used and cost: by day, provider, model, session and agent; and what is still reserved.
 //!
-//! The bill of a turn is part of its record, on the tape or of an auxiliary task. A reservation that no bill closed counts in full: its call was sent, or
-//! may have been, by a process that did not live to hear of the end.
+//! The bill of a turn is part of its record, on the tape or of an auxiliary task; [`super::usage_booking`] enters it. A reservation that no bill
+//! closed counts in full: its call was sent, or may have been, by a process that did not live to hear of the end.
+//!
+//! No record stops this projection. Sums end at the largest number there is instead of overflowing, and a record that makes no sense is set
+//! aside in `usage_quarantine`, which health reports.
 
-use palyra_budget::{Account, Charge, Day, MicroUsd, Month, SpendRow, TokenSums, UsageRow, UsageSums};
-use palyra_common::{RunId, SessionId, Timestamp};
+use palyra_budget::{Account, Charge, MicroUsd, Month, SpendRow, TokenSums, UsageRow, UsageSums};
+use palyra_common::RunId;
 use palyra_journal::{Projection, ProjectionError, StoredRecord};
-use palyra_models::{Answering, Usage};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::usage_booking::{
+    account_key, bill_of_embeddings, bill_of_task, bill_of_turn, book_abandoned, quarantine, reserve, saturating_sum,
+    unsigned, whole,
+};
 use super::{parse, typed};
-use crate::engine::auxiliary::{TaskBill, TaskEnded, TaskPending, kind as task, payer_run};
-use crate::engine::spending::{RESERVED, Reserved};
-use crate::machine::{Action, Cost, Input};
+use crate::engine::auxiliary::{TaskPending, kind as task, payer_run};
+use crate::engine::embeddings::USED;
+use crate::engine::spending::RESERVED;
+use crate::machine::{Action, Input};
 use crate::tape::{TapeEntry, kind};
 
 pub(super) struct UsageTables;
@@ -22,10 +29,10 @@ impl Projection for UsageTables {
         "usage"
     }
     fn version(&self) -> u32 {
-        3
+        4
     }
     fn tables(&self) -> &'static [&'static str] {
-        &["usage", "usage_runs", "spent", "reservations"]
+        &["usage", "usage_runs", "spent", "reservations", "usage_quarantine"]
     }
     fn create(&self, connection: &Connection) -> rusqlite::Result<()> {
         connection.execute_batch(
@@ -42,45 +49,59 @@ impl Projection for UsageTables {
             CREATE INDEX usage_granted ON usage_runs (run_id) WHERE granted > 0;
             CREATE TABLE spent (account TEXT PRIMARY KEY NOT NULL, micro_usd INTEGER NOT NULL) STRICT, WITHOUT ROWID;
             CREATE TABLE reservations (
-                reservation TEXT PRIMARY KEY NOT NULL, charge TEXT NOT NULL
-            ) STRICT, WITHOUT ROWID",
+                reservation TEXT PRIMARY KEY NOT NULL, charge TEXT NOT NULL, asked TEXT
+            ) STRICT, WITHOUT ROWID;
+            CREATE TABLE usage_quarantine (seq INTEGER PRIMARY KEY NOT NULL, reason TEXT NOT NULL) STRICT",
         )
     }
     fn apply(&self, connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
-        match record.kind.as_ref() {
-            kind::RUN_ACCEPTED => accept(connection, record),
-            kind::MODEL_TURN_FINISHED | kind::MODEL_FAILED | kind::BUDGET_REFUSED => bill_of_turn(connection, record),
-            task::PENDING => accept_task(connection, record),
-            task::SUCCEEDED | task::FAILED | task::CANCELLED => bill_of_task(connection, record),
-            RESERVED => {
-                let reserved: Reserved = parse(record)?;
-                connection
-                    .prepare_cached("INSERT OR REPLACE INTO reservations VALUES (?1, ?2)")?
-                    .execute(params![reserved.reservation, super::json(&reserved.charge)?])?;
-                Ok(())
-            }
-            kind::RUN_RESUME => {
-                if let (TapeEntry::Input(Input::Resume { model: Some(model), .. }), Some(run)) =
-                    (parse(record)?, record.run_id)
-                {
-                    connection
-                        .prepare_cached("UPDATE usage_runs SET provider = ?2, model = ?3 WHERE run_id = ?1")?
-                        .execute(params![run.to_string(), model.provider, model.name])?;
-                }
-                Ok(())
-            }
-            kind::BUDGET_GRANT => {
-                if let (TapeEntry::Action(Action::GrantBudget { micro_usd }), Some(run)) =
-                    (parse(record)?, record.run_id)
-                {
-                    connection
-                        .prepare_cached("UPDATE usage_runs SET granted = granted + ?2 WHERE run_id = ?1")?
-                        .execute(params![run.to_string(), whole(micro_usd.0)])?;
-                }
-                Ok(())
+        match enter(connection, record) {
+            Err(ProjectionError::Refused(reason)) => quarantine(connection, record, &reason),
+            entered => entered,
+        }
+    }
+}
+
+fn enter(connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
+    match record.kind.as_ref() {
+        kind::RUN_ACCEPTED => accept(connection, record),
+        kind::MODEL_TURN_FINISHED | kind::MODEL_FAILED | kind::BUDGET_REFUSED => bill_of_turn(connection, record),
+        task::PENDING => accept_task(connection, record),
+        task::SUCCEEDED | task::FAILED | task::CANCELLED => bill_of_task(connection, record),
+        USED => bill_of_embeddings(connection, record),
+        RESERVED => reserve(connection, record),
+        kind::RUN_STATUS => match (parse(record)?, record.run_id) {
+            (TapeEntry::Action(Action::Status(change)), Some(run)) if change.phase.is_terminal() => {
+                book_abandoned(connection, &format!("{run}/t"))
             }
             _ => Ok(()),
+        },
+        kind::RUN_UNRECOVERABLE => match record.run_id {
+            Some(run) => book_abandoned(connection, &format!("{run}/t")),
+            None => Ok(()),
+        },
+        kind::RUN_RESUME => {
+            if let (TapeEntry::Input(Input::Resume { model: Some(model), .. }), Some(run)) =
+                (parse(record)?, record.run_id)
+            {
+                connection
+                    .prepare_cached("UPDATE usage_runs SET provider = ?2, model = ?3 WHERE run_id = ?1")?
+                    .execute(params![run.to_string(), model.provider, model.name])?;
+            }
+            Ok(())
         }
+        kind::BUDGET_GRANT => {
+            if let (TapeEntry::Action(Action::GrantBudget { micro_usd }), Some(run)) = (parse(record)?, record.run_id) {
+                connection
+                    .prepare_cached(&format!(
+                        "UPDATE usage_runs SET granted = {} WHERE run_id = ?1",
+                        saturating_sum("granted", "?2")
+                    ))?
+                    .execute(params![run.to_string(), whole(micro_usd.0)])?;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }
 
@@ -95,26 +116,6 @@ fn accept(connection: &Connection, record: &StoredRecord) -> Result<(), Projecti
     Ok(())
 }
 
-/// The agent that carries a run out.
-pub(crate) fn agent_of(connection: &Connection, run_id: RunId) -> rusqlite::Result<Option<String>> {
-    connection
-        .prepare_cached("SELECT agent FROM usage_runs WHERE run_id = ?1")?
-        .query_row([run_id.to_string()], |row| row.get(0))
-        .optional()
-}
-
-fn bill_of_turn(connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
-    let TapeEntry::Input(input) = parse(record)? else { return Ok(()) };
-    let (answering, usage, cost) = match input {
-        Input::ModelTurnFinished(turn) => (turn.answering, turn.usage, turn.cost),
-        Input::ModelFailed(failure) => (failure.answering, failure.usage, failure.cost),
-        Input::BudgetRefused { cost, .. } => (None, Usage::default(), cost),
-        _ => return Ok(()),
-    };
-    let (Some(run_id), Some(session_id)) = (record.run_id, record.session_id) else { return Ok(()) };
-    bill(connection, &Bill { run_id, session_id, at: record.at, calls: 1, answering, usage, cost })
-}
-
 /// A task that belongs to no run is one of its own to the books; one that looks at an image comes before its run.
 fn accept_task(connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
     let task: TaskPending = parse(record)?;
@@ -125,112 +126,12 @@ fn accept_task(connection: &Connection, record: &StoredRecord) -> Result<(), Pro
     Ok(())
 }
 
-fn bill_of_task(connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
-    let TaskEnded { task_id, run_id, bill: told, .. } = parse(record)?;
-    let Some(session_id) = record.session_id else { return Ok(()) };
-    let TaskBill { calls, answering, usage, cost } = told;
-    let run_id = payer_run(run_id, task_id);
-    bill(connection, &Bill { run_id, session_id, at: record.at, calls, answering, usage, cost })
-}
-
-/// What one call came to.
-struct Bill {
-    run_id: RunId,
-    session_id: SessionId,
-    at: Timestamp,
-    calls: u32,
-    answering: Option<Answering>,
-    usage: Usage,
-    cost: Cost,
-}
-
-fn bill(connection: &Connection, bill: &Bill) -> Result<(), ProjectionError> {
-    let Bill { run_id, session_id, at, calls, answering, usage, cost } = bill;
-    for reservation in &cost.closes {
-        connection.prepare_cached("DELETE FROM reservations WHERE reservation = ?1")?.execute([reservation])?;
-    }
-    if *usage == Usage::default() && cost.micro_usd.is_zero() {
-        return Ok(());
-    }
-    let known = connection
-        .prepare_cached("SELECT agent, provider, model FROM usage_runs WHERE run_id = ?1")?
-        .query_row([run_id.to_string()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .optional()?;
-    let Some((agent, provider, model)): Option<(String, String, String)> = known else { return Ok(()) };
-    let (provider, model) = match answering {
-        Some(by) => (by.provider.clone(), by.model.clone()),
-        None => (provider, model),
-    };
-    let micro_usd = whole(cost.micro_usd.0);
-    let assumed = if cost.assumed { micro_usd } else { 0 };
+/// The agent that carries a run out.
+pub(crate) fn agent_of(connection: &Connection, run_id: RunId) -> rusqlite::Result<Option<String>> {
     connection
-        .prepare_cached(
-            "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, ?5, ?13, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-             ON CONFLICT DO UPDATE SET calls = calls + excluded.calls, input = input + excluded.input, output = output + excluded.output,
-                cached = cached + excluded.cached, cache_write = cache_write + excluded.cache_write,
-                reasoning = reasoning + excluded.reasoning, micro_usd = micro_usd + excluded.micro_usd,
-                assumed = assumed + excluded.assumed",
-        )?
-        .execute(params![
-            Day::of(*at).to_string(),
-            provider,
-            model,
-            session_id.to_string(),
-            &agent,
-            whole(usage.input_tokens),
-            whole(usage.output_tokens),
-            whole(usage.cached_tokens),
-            whole(usage.cache_write_tokens),
-            whole(usage.reasoning_tokens),
-            micro_usd,
-            assumed,
-            calls,
-        ])?;
-    if !cost.micro_usd.is_zero() {
-        let day = Day::of(*at);
-        let accounts = [
-            Account::Run(*run_id),
-            Account::Session(*session_id),
-            Account::Agent(agent),
-            Account::Day(day),
-            Account::Month(day.month()),
-            Account::Global,
-        ];
-        spend(connection, &accounts, micro_usd)?;
-    }
-    Ok(())
-}
-
-/// Enters an amount into every account. Only what costs something is entered, so models that cost nothing leave no trace here.
-fn spend(connection: &Connection, accounts: &[Account], micro_usd: i64) -> Result<(), ProjectionError> {
-    let mut add = connection.prepare_cached(
-        "INSERT INTO spent VALUES (?1, ?2) ON CONFLICT DO UPDATE SET micro_usd = micro_usd + excluded.micro_usd",
-    )?;
-    for account in accounts {
-        add.execute(params![account_key(account), micro_usd])?;
-    }
-    Ok(())
-}
-
-/// The text an account is found by.
-fn account_key(account: &Account) -> String {
-    match account {
-        Account::Run(id) => format!("run:{id}"),
-        Account::Session(id) => format!("session:{id}"),
-        Account::Agent(agent) => format!("agent:{agent}"),
-        Account::Day(day) => format!("day:{day}"),
-        Account::Month(month) => format!("month:{month}"),
-        Account::Global => "global:".to_owned(),
-    }
-}
-
-/// SQLite has no unsigned numbers; nothing real comes near the end of the signed ones.
-fn whole(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn unsigned(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
+        .prepare_cached("SELECT agent FROM usage_runs WHERE run_id = ?1")?
+        .query_row([run_id.to_string()], |row| row.get(0))
+        .optional()
 }
 
 /// Everything that was used, of one owner's sessions or of all.
@@ -316,4 +217,25 @@ pub(crate) fn grants(connection: &Connection) -> rusqlite::Result<Vec<(RunId, Mi
         .prepare_cached("SELECT run_id, granted FROM usage_runs WHERE granted > 0")?
         .query_map([], |row| Ok((typed(row, 0)?, MicroUsd(unsigned(row.get(1)?)))))?
         .collect()
+}
+
+/// How many records were set aside, and the first of them with the reason.
+pub(crate) fn quarantined(connection: &Connection) -> rusqlite::Result<Option<QuarantinedUsage>> {
+    let count: i64 = connection.query_row("SELECT count(*) FROM usage_quarantine", [], |row| row.get(0))?;
+    connection
+        .query_row("SELECT seq, reason FROM usage_quarantine ORDER BY seq LIMIT 1", [], |row| {
+            Ok(QuarantinedUsage { records: unsigned(count), first_seq: unsigned(row.get(0)?), reason: row.get(1)? })
+        })
+        .optional()
+}
+
+/// Records about usage that could not be booked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuarantinedUsage {
+    /// How many.
+    pub records: u64,
+    /// Where the first one stands in the journal.
+    pub first_seq: u64,
+    /// What is wrong with it.
+    pub reason: String,
 }

@@ -1,7 +1,13 @@
 //! Questions to a person, inside the engine.
 
-use palyra_agent::{AgentProfile, ApprovalFilter, NewRun};
-use palyra_common::{ApprovalDecision, RunLifecyclePhase, RunStreamBody, TerminationReason};
+use palyra_agent::machine::{Action, ApprovalRequest, Question};
+use palyra_agent::tape::EntryRef;
+use palyra_agent::{AgentProfile, ApprovalFilter, ApprovalPage, NewRun};
+use palyra_common::{
+    ApprovalDecision, ApprovalId, ApprovalSubject, Digest, Risk, RunId, RunLifecyclePhase, RunStreamBody, SessionId,
+    TerminationReason, Timestamp,
+};
+use palyra_journal::NewRecord;
 
 use crate::support::{Bench, Setup, answer, is_phase};
 
@@ -102,4 +108,48 @@ async fn a_cancelled_run_takes_its_question_back() {
     assert!(open.is_empty());
     let late = bench.engine.decide_approval(approval, answer(ApprovalDecision::Allow)).await;
     assert!(late.is_err());
+}
+
+/// The record of a question, as a run's driver writes it.
+fn question(number: u64) -> NewRecord {
+    let request = Action::RequestApproval(Box::new(ApprovalRequest {
+        approval_id: ApprovalId::from_u128(u128::from(number)),
+        owner: "local".into(),
+        call_id: "t1c1".into(),
+        subject: ApprovalSubject::Tool,
+        risk: Risk::Low,
+        question: Question::MayItRun,
+        tool: "palyra.fs.write".into(),
+        arguments: serde_json::json!({}),
+        summary: "write".into(),
+        reasons: Vec::new(),
+        evidence: Vec::new(),
+        offer: None,
+        binding: Digest::of(b""),
+        expires_at: None,
+    }));
+    let entry = EntryRef::Action(&request);
+    // Several are asked in the same millisecond.
+    let at = Timestamp(1_000 + i64::try_from(number / 7).unwrap());
+    NewRecord::new(entry.kind(), at, entry.payload().unwrap())
+        .in_session(SessionId::from_u128(1))
+        .on_tape(RunId::from_u128(1), number)
+}
+
+#[tokio::test]
+async fn questions_are_listed_however_many_there_are_in_pages_or_at_once() {
+    const COUNT: u64 = 1_203;
+    let bench = asking().start().await;
+    bench.journal.append((1..=COUNT).map(question).collect()).await.unwrap();
+    let open = ApprovalFilter { run_id: None, open: Some(true) };
+    let whole = bench.engine.approvals(open).await.unwrap();
+    assert_eq!(whole.len() as u64, COUNT);
+    let (mut after, mut listed) = (None, Vec::new());
+    loop {
+        let page = bench.engine.approvals_page(open, ApprovalPage { after, limit: 100 }).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some((last.requested_at, last.approval_id));
+        listed.extend(page);
+    }
+    assert_eq!(listed, whole);
 }

@@ -69,6 +69,7 @@ fn submission(values: Value, version: u64) -> CanvasSubmission {
         values,
         expected_version: Some(version),
         by: "local".into(),
+        given_with: Default::default(),
         via: "test".into(),
         once: Some("once".into()),
     }

@@ -62,6 +62,75 @@ fn an_effect_that_may_have_happened_is_not_repeated_without_asking() {
     }
 }
 
+/// Starts a run whose tool reports when it begins, and crashes before or after that.
+fn crash_around_the_beginning(hang: Hang) -> (tempfile::TempDir, palyra_common::RunId) {
+    let runtime = runtime();
+    let tool = TestTool::reporting("test.once", hang);
+    let reached = Arc::clone(if hang == Hang::BeforeItBegins { &tool.calls } else { &tool.begun });
+    let mut setup = Setup::script(ONCE);
+    setup.tools = vec![Arc::new(tool)];
+    let (bench, run_id) = runtime.block_on(async {
+        let bench = setup.start().await;
+        let run = bench.engine.create_run(bench.task("once")).await.unwrap();
+        while reached.load(Ordering::SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        (bench, run.run_id)
+    });
+    (bench.crash(runtime), run_id)
+}
+
+#[test]
+fn a_call_that_had_not_begun_when_the_daemon_died_is_made_without_asking() {
+    for (hang, asks) in [(Hang::BeforeItBegins, false), (Hang::ForEver, true)] {
+        let (directory, run_id) = crash_around_the_beginning(hang);
+        let tool = TestTool::reporting("test.once", Hang::No);
+        let calls = Arc::clone(&tool.calls);
+        let mut setup = Setup::script(ONCE);
+        setup.tools = vec![Arc::new(tool)];
+        runtime().block_on(async {
+            let bench = setup.start_in(directory).await;
+            if asks {
+                bench.follow_until(run_id, is_phase(RunLifecyclePhase::WaitingForApproval)).await;
+                assert_eq!(calls.load(Ordering::SeqCst), 0);
+                return;
+            }
+            let (run, events) = bench.finish(run_id).await;
+            assert_eq!(run.phase, RunLifecyclePhase::Completed);
+            assert_eq!(calls.load(Ordering::SeqCst), 1);
+            assert_eq!(tool_result(&events, "t1c1").content, "call 1");
+        });
+    }
+}
+
+#[test]
+fn a_run_that_waits_says_nothing_about_a_restart() {
+    let runtime = runtime();
+    let (mut setup, _) = once(Hang::No);
+    setup.script = "[[turn]]\n[[turn.call]]\ntool = \"palyra.fs.write\"\narguments = { path = \"a\", content = \"x\" }\n[[turn]]\ntext = \"done\"".to_owned();
+    setup.ask_before = vec!["palyra.fs.write".to_owned()];
+    let script = setup.script.clone();
+    let (bench, run_id, before) = runtime.block_on(async {
+        let bench = setup.start().await;
+        let run = bench.engine.create_run(bench.task("write")).await.unwrap();
+        bench.follow_until(run.run_id, is_phase(RunLifecyclePhase::WaitingForApproval)).await;
+        let before = bench.engine.last_seq(run.run_id).await.unwrap();
+        (bench, run.run_id, before)
+    });
+    let directory = bench.crash(runtime);
+    self::runtime().block_on(async {
+        let mut setup = Setup::script(&script);
+        setup.ask_before = vec!["palyra.fs.write".to_owned()];
+        let bench = setup.start_in(directory).await;
+        let open = bench.engine.approvals(ApprovalFilter { run_id: Some(run_id), open: Some(true) }).await.unwrap();
+        assert_eq!(bench.engine.last_seq(run_id).await.unwrap(), before);
+        bench.engine.decide_approval(open[0].approval_id, answer(ApprovalDecision::Allow)).await.unwrap();
+        let (run, _) = bench.finish(run_id).await;
+        assert_eq!(run.phase, RunLifecyclePhase::Completed);
+        assert_eq!(std::fs::read_to_string(bench.file("a")).unwrap(), "x");
+    });
+}
+
 #[test]
 fn a_repeatable_call_is_simply_begun_again() {
     let script = "[[turn]]\n[[turn.call]]\ntool = \"test.slow\"\narguments = {}\n[[turn]]\ntext = \"done\"";
@@ -142,12 +211,12 @@ fn a_run_that_cannot_be_rebuilt_is_ended_and_says_why() {
     let (setup, calls) = once(Hang::No);
     runtime().block_on(async {
         let bench = setup.start_in(directory).await;
+        bench.follow_until(run_id, is_phase(RunLifecyclePhase::Failed)).await;
         let run = bench.engine.run(run_id).await.unwrap();
         assert_eq!(run.phase, RunLifecyclePhase::Failed);
         let detail = run.detail.unwrap();
         assert_eq!(detail.code, "run_unrecoverable");
         assert!(detail.message.contains("does not exist"), "{}", detail.message);
-        bench.follow_until(run_id, is_phase(RunLifecyclePhase::Failed)).await;
         assert_eq!(calls.load(Ordering::SeqCst), 0);
     });
 }

@@ -30,6 +30,7 @@ pub(crate) fn input(text: &str, mode: InputMode, id: Option<&str>) -> SessionInp
         mode,
         workspace: None,
         by: "ada".into(),
+        given_with: Default::default(),
         input_id: id.map(str::to_owned),
         agent: None,
         from: None,

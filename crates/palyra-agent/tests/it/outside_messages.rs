@@ -42,6 +42,7 @@ fn message(text: &str, id: &str) -> SessionInput {
         mode: InputMode::Interrupt,
         workspace: None,
         by: "local".into(),
+        given_with: Default::default(),
         input_id: Some(id.into()),
         agent: None,
         from: Some(from),

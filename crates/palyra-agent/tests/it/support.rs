@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use palyra_agent::{
-    Answer, AnswerProposal, Decide, Engine, EngineOptions, HookRunner, NewRun, NoHooks, PolicyDecider, Proposal,
-    RunLimits, RunRow, Safety, Spending, Verdict, engine_tools, projections,
+    Answer, AnswerProposal, Decide, Engine, EngineOptions, HookRunner, NewRun, NoDiscovery, NoHooks, PolicyDecider,
+    Proposal, RunLimits, RunRow, Safety, Spending, ToolDiscovery, Verdict, engine_tools, projections,
 };
 use palyra_common::{
-    ApprovalDecision, ApprovalScope, Label, RunId, RunLifecyclePhase, RunMode, RunStreamBody, RunStreamEvent,
+    ApprovalDecision, ApprovalScope, Clock, Label, RunId, RunLifecyclePhase, RunMode, RunStreamBody, RunStreamEvent,
     StableErrorEnvelope, SystemClock, ToolVerdict,
 };
 use palyra_journal::{FaultInjector, Journal, JournalError, JournalOptions};
@@ -41,6 +41,8 @@ pub(crate) struct Setup {
     pub(crate) spending: Spending,
     pub(crate) max_output_tokens: Option<u32>,
     pub(crate) hooks: Arc<dyn HookRunner>,
+    pub(crate) discovery: Arc<dyn ToolDiscovery>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Setup {
@@ -58,6 +60,8 @@ impl Setup {
             spending: Spending::default(),
             max_output_tokens: None,
             hooks: Arc::new(NoHooks),
+            discovery: Arc::new(NoDiscovery),
+            clock: Arc::new(SystemClock),
         }
     }
 
@@ -85,12 +89,13 @@ impl Setup {
                     .build()
                     .unwrap(),
             ),
+            discovery: self.discovery,
             provider,
             decider: Arc::new(Permissive(PolicyDecider::new(policies(self.policies), self.ask_before))),
             spending: Arc::new(self.spending),
             mode: self.mode,
             safety: Safety::new(Scanner::new(&[]).unwrap()),
-            clock: Arc::new(SystemClock),
+            clock: self.clock,
             effects: Arc::new(EffectStore::open(directory.path().join("effects")).unwrap()),
             limits: self.limits,
             tool_limits: ToolLimits::default(),
@@ -100,6 +105,7 @@ impl Setup {
             auxiliary_concurrent: 2,
             max_output_tokens: self.max_output_tokens,
             protected: vec![directory.path().join("work/.palyra")],
+            workspaces: Arc::new(Everywhere),
             project_files: vec!["PALYRA.md".into()],
             hooks: self.hooks,
             run_ended: None,
@@ -198,7 +204,15 @@ impl Bench {
 
 /// The answer of the person whose runs these are, for one call.
 pub(crate) fn answer(decision: ApprovalDecision) -> Answer {
-    Answer { decision, scope: ApprovalScope::Once, until: None, by: "local".into(), via: None, reason: None }
+    Answer {
+        decision,
+        scope: ApprovalScope::Once,
+        until: None,
+        by: "local".into(),
+        program: None,
+        via: None,
+        reason: None,
+    }
 }
 
 /// Asks and permits like the product, and lets the tools of the tests pass.
@@ -247,6 +261,7 @@ struct Nothing {}
 pub(crate) struct TestTool {
     declaration: ToolDeclaration,
     pub(crate) calls: Arc<AtomicU32>,
+    pub(crate) begun: Arc<AtomicU32>,
     hang: Hang,
 }
 
@@ -255,12 +270,21 @@ pub(crate) enum Hang {
     No,
     UntilCancelled,
     ForEver,
+    /// For ever, before it reports that its effect begins.
+    BeforeItBegins,
 }
 
 impl TestTool {
     pub(crate) fn new(name: &str, hang: Hang) -> Self {
         let declaration = ToolDeclaration::of::<Nothing>(ToolName::new(name).unwrap(), "test", "test");
-        Self { declaration, calls: Arc::default(), hang }
+        Self { declaration, calls: Arc::default(), begun: Arc::default(), hang }
+    }
+
+    /// A tool that says when its effect begins.
+    pub(crate) fn reporting(name: &str, hang: Hang) -> Self {
+        let mut tool = Self::new(name, hang);
+        tool.declaration = tool.declaration.reporting_begin();
+        tool
     }
 
     pub(crate) fn reading(name: &str, hang: Hang) -> Self {
@@ -280,8 +304,13 @@ impl Tool for TestTool {
     }
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
         let calls = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        if self.hang == Hang::BeforeItBegins {
+            std::future::pending::<()>().await;
+        }
+        invocation.begin.record().await?;
+        self.begun.fetch_add(1, Ordering::SeqCst);
         match self.hang {
-            Hang::No => {}
+            Hang::No | Hang::BeforeItBegins => {}
             Hang::UntilCancelled => {
                 invocation.cancel.cancelled().await;
                 return Err(ToolError::Cancelled);
@@ -350,4 +379,13 @@ pub(crate) fn tool_result(events: &[RunStreamEvent], call_id: &str) -> palyra_co
             _ => None,
         })
         .unwrap()
+}
+
+/// Every directory is a workspace for everybody.
+struct Everywhere;
+
+impl palyra_agent::WorkspaceRoots for Everywhere {
+    fn roots(&self, _: &str, _: palyra_agent::WorkspaceAuthority) -> palyra_tools::Roots {
+        palyra_tools::Roots::Anywhere { except: Vec::new(), granted: Vec::new() }
+    }
 }

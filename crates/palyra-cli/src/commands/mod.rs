@@ -21,6 +21,7 @@ pub(crate) mod skills;
 pub(crate) mod tokens;
 pub(crate) mod usage;
 mod version;
+pub(crate) mod workspaces;
 
 use palyra_common::ExitCode;
 
@@ -38,6 +39,7 @@ pub(crate) async fn dispatch(command: Command, context: &Context) -> Result<Exit
         Command::Usage(arguments) => usage::execute(arguments, context).await,
         Command::Canvas(command) => canvas::execute(command, context).await,
         Command::Devices(command) => devices::execute(command, context).await,
+        Command::Workspaces(command) => workspaces::execute(command, context).await,
         Command::Acp => acp::execute(context).await,
         Command::Agents(command) => agents::execute(command, context).await,
         Command::Auxiliary(command) => auxiliary::execute(command, context).await,

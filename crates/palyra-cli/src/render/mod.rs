@@ -12,4 +12,5 @@ pub(crate) mod runs;
 pub(crate) mod table;
 pub(crate) mod tape;
 pub(crate) mod text;
+pub(crate) mod unavailable_tools;
 pub(crate) mod verdict;

@@ -2,6 +2,7 @@
 
 use palyra_client::api::{
     FileChangeKind, FileChangeView, IntentView, RunAgentView, RunDetail, RunTimings, RunUsage, RunView,
+    UnavailableToolsView,
 };
 use palyra_common::{
     ChangeAttribution, ExitCode, RunLifecyclePhase, StatusDetail, TerminationReason, ToStableError as _, model_advice,
@@ -245,6 +246,11 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
     if !detail.not_run.is_empty() {
         lines.push("calls not made".to_owned());
         lines.extend(detail.not_run.iter().map(|call| format!("  ✗ {}", calls::not_run(call))));
+    }
+    if !detail.unavailable_tools.is_empty() {
+        lines.push("tools not available".to_owned());
+        let lined = |missing: &UnavailableToolsView| format!("  {}: {}", missing.source, missing.reason);
+        lines.extend(detail.unavailable_tools.iter().map(lined));
     }
     for approval in &detail.pending_approvals {
         lines.push(format!("needs an answer: {}", shortened(&approval.summary, 200)));

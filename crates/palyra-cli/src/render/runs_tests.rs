@@ -3,6 +3,7 @@
 use palyra_budget::MicroUsd;
 use palyra_client::api::{
     CallNotRunView, FileChangeKind, FileChangeView, IntentView, RunDetail, RunTimings, RunUsage, RunView,
+    UnavailableToolsView,
 };
 use palyra_common::{
     ChangeAttribution, ErrorCategory, ExitCode, RunId, RunLifecyclePhase, RunMode, SessionId, StableErrorEnvelope,
@@ -48,6 +49,7 @@ fn detail() -> RunDetail {
             attribution: ChangeAttribution::Written,
         }],
         not_run: Vec::new(),
+        unavailable_tools: Vec::new(),
         pending_approvals: Vec::new(),
         usage: RunUsage { input_tokens: 120, output_tokens: 30, cost: Some(MicroUsd(1_250)), cost_assumed: false },
         timings: RunTimings { total_ms: 1000, model_ms: 12, tools_ms: 5, waiting_ms: 0 },
@@ -175,6 +177,13 @@ fn calls_that_were_not_made_are_on_the_page() {
     };
     let text = page(&RunDetail { not_run: vec![refused], ..detail() }).join("\n");
     assert!(text.contains("calls not made\n  ✗ palyra.fs.write notes.md refused: hook `quiet`: no writes"), "{text}");
+}
+
+#[test]
+fn sources_of_tools_that_were_missing_are_on_the_page() {
+    let missing = UnavailableToolsView { source: "mcp:mail".to_owned(), reason: "it is slow".to_owned() };
+    let text = page(&RunDetail { unavailable_tools: vec![missing], ..detail() }).join("\n");
+    assert!(text.contains("tools not available\n  mcp:mail: it is slow"), "{text}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use palyra_common::{RunStreamBody, RunStreamEvent};
 
 use super::text::{instant, millis, shortened};
-use super::{calls, compaction, model_call, plan, verdict};
+use super::{calls, compaction, model_call, plan, unavailable_tools, verdict};
 
 const WIDTH: usize = 120;
 
@@ -95,7 +95,7 @@ fn told(body: &RunStreamBody) -> Told<'_> {
         // What it holds is for machines, mostly; its kind says what happened.
         RunStreamBody::JournalEvent(event) => {
             let about = compaction::about(event).or_else(|| verdict::about(event)).or_else(|| model_call::about(event));
-            let about = about.or_else(|| plan::about(event));
+            let about = about.or_else(|| plan::about(event)).or_else(|| unavailable_tools::about(event));
             Told::new(&event.kind, about.unwrap_or_default())
         }
     }

@@ -107,6 +107,8 @@ fn what_never_worked_is_not_added() {
     }
     let hint = |arguments: &[&str]| place.run(arguments).err.lines().last().unwrap_or_default().to_owned();
     assert!(hint(&["mcp", "add", "x", "--url", "http://127.0.0.1:9/mcp"]).contains("check the URL"));
+    let unreachable = place.run(&["mcp", "add", "x", "--url", "http://127.0.0.1:9/mcp"]);
+    assert!(unreachable.err.contains("`x`: no connection: Connection refused"), "{}", unreachable.err);
     assert!(hint(&["mcp", "add", "x", "--", "true"]).contains("run the command yourself"));
     assert!(hint(&["mcp", "add", "x", "--", "/nowhere/at/all"]).contains("check the command"));
     let name = place.run(&["mcp", "add", "My Files", "--", "true"]);

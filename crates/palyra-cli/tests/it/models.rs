@@ -153,6 +153,17 @@ fn nothing_is_said_of_a_file_that_is_not_there() {
 }
 
 #[test]
+fn config_validate_reads_the_price_file() {
+    let place = Place::new();
+    std::fs::write(place.path("prices.toml"), "version = 1\n").unwrap();
+    let ran = place.run(&["config", "validate"]);
+    assert!(ran.code == 0 && ran.out.contains("prices.toml`"), "{ran:?}");
+    std::fs::write(place.path("prices.toml"), "version = 1\n[[prices]]\n").unwrap();
+    let ran = place.run(&["config", "validate"]);
+    assert!(ran.code == 2 && ran.err.contains("[price_file_invalid]"), "{ran:?}");
+}
+
+#[test]
 fn config_validate_reads_the_file_of_models() {
     let place = Place::new();
     let server = ModelServer::start(vec![]).unwrap();

@@ -31,13 +31,22 @@ pub struct ListApprovalsParams {
     /// Pending ones when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<ApprovalState>,
+    /// How many at most; the daemon has its own upper bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// Only approvals that were asked after this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<ApprovalId>,
 }
 
-/// Approvals, oldest first.
+/// A page of approvals, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ListApprovalsResponse {
     /// Oldest first: that is the order in which a person should answer.
     pub approvals: Vec<ApprovalView>,
+    /// Pass as `after` for the next page; absent on the last one. A page may be shorter than its limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_after: Option<ApprovalId>,
 }
 
 /// One question, and its answer when there is one.

@@ -92,6 +92,15 @@ pub struct VerifyReport {
     /// Derived tables that were not compared.
     #[serde(default)]
     pub unchecked_projections: Vec<String>,
+    /// Derived tables that were compared with the digest that the journal keeps of them.
+    #[serde(default)]
+    pub projections_by_digest: Vec<String>,
+    /// What could not be verified, and why.
+    #[serde(default)]
+    pub unverified: Vec<String>,
+    /// Records that a derived table is known to go on without, because it refuses them.
+    #[serde(default)]
+    pub quarantined: u64,
     /// Whether there were more problems than are listed.
     #[serde(default)]
     pub more_problems: bool,
@@ -129,6 +138,9 @@ pub struct BackupJournalResponse {
     pub segments: u64,
     /// Artifacts in it.
     pub artifacts: u64,
-    /// Bytes written.
+    /// Bytes of the copy.
     pub bytes: u64,
+    /// What lies in the state root and is not in the copy.
+    #[serde(default)]
+    pub left_out: Vec<String>,
 }

@@ -32,6 +32,7 @@ mod sessions;
 mod skills;
 mod tokens;
 mod usage;
+mod workspaces;
 
 pub mod paths;
 
@@ -76,7 +77,7 @@ pub use run_control::{
 pub use runs::{
     CallNotRunView, ClientToolParams, CreateRunParams, EditEnvelopeParams, ExchangeParams, FileChangeKind,
     FileChangeView, IntentView, ListRunsParams, ListRunsResponse, PlanStepView, RunAgentView, RunDetail,
-    RunLimitsParams, RunTapeParams, RunTimings, RunUsage, RunView,
+    RunLimitsParams, RunTapeParams, RunTimings, RunUsage, RunView, UnavailableToolsView,
 };
 pub use sessions::{
     ArchiveSessionParams, ArchivedFilter, CompactionView, ExplainSessionResponse, ExportFormat, ExportSessionParams,
@@ -93,6 +94,7 @@ pub use skills::{
 };
 pub use tokens::{CreateTokenParams, ListTokensResponse, RotateTokenParams, TokenSecretResponse, TokenView};
 pub use usage::{BudgetView, UsageParams, UsageResponse};
+pub use workspaces::{ListWorkspacesResponse, WorkspaceGrantParams, WorkspaceGrantView};
 
 /// Media type of streams that carry one JSON document per line; an empty line is a heartbeat.
 pub const NDJSON: &str = "application/x-ndjson";

@@ -111,6 +111,10 @@ pub const TOKEN_REVOKE: &str = "/api/v1/tokens/{token_id}/revoke";
 pub const DEVICES: &str = "/api/v1/devices";
 /// Makes the certificates of a device worthless.
 pub const DEVICE_REVOKE: &str = "/api/v1/devices/{device_id}/revoke";
+/// Below which directories principals may work: list and grant.
+pub const WORKSPACES: &str = "/api/v1/workspaces";
+/// Takes a granted directory back.
+pub const WORKSPACE_REVOKE: &str = "/api/v1/workspaces/revoke";
 /// Which session a place outside belongs to: list and set.
 pub const BINDINGS: &str = "/api/v1/bindings";
 /// One binding.

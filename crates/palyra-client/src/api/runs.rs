@@ -198,6 +198,9 @@ pub struct RunDetail {
     /// Calls that the run proposed and that were not made: refused, given up, or impossible as they were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_run: Vec<CallNotRunView>,
+    /// Configured sources of tools that offered nothing when the run began or was resumed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unavailable_tools: Vec<UnavailableToolsView>,
     /// Questions that wait for a person, oldest first.
     pub pending_approvals: Vec<ApprovalView>,
     /// What the model consumed.
@@ -213,6 +216,15 @@ pub struct PlanStepView {
     pub text: String,
     /// How far it is: `pending`, `in_progress` or `done`.
     pub status: String,
+}
+
+/// A source of tools that a run had to do without.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnavailableToolsView {
+    /// The source, such as `mcp:mail`.
+    pub source: String,
+    /// Why it offered nothing.
+    pub reason: String,
 }
 
 /// A call that a run proposed and that was not made.

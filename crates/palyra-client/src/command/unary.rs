@@ -34,6 +34,7 @@ use crate::api::{
 };
 use crate::api::{AddAttachmentParams, AttachmentParams};
 use crate::api::{ImportStatementParams, ImportStatementResponse, RevokeKeyParams, RevokeKeyResponse};
+use crate::api::{ListWorkspacesResponse, WorkspaceGrantParams, WorkspaceGrantView};
 
 catalogue! {
     /// A command that is answered once.
@@ -106,6 +107,10 @@ catalogue! {
 
     DeviceList [] NoParams => ListDevicesResponse, Administer, TokensManage, Get paths::DEVICES;
     DeviceRevoke [DeviceId] NoParams => DeviceView, Administer, TokensManage, Post paths::DEVICE_REVOKE;
+
+    WorkspaceGrant [] WorkspaceGrantParams => WorkspaceGrantView, Administer, TokensManage, Post paths::WORKSPACES;
+    WorkspaceRevoke [] WorkspaceGrantParams => WorkspaceGrantView, Administer, TokensManage, Post paths::WORKSPACE_REVOKE;
+    WorkspaceList [] NoParams => ListWorkspacesResponse, Administer, TokensManage, Get paths::WORKSPACES;
 
     BindingList [] ListBindingsParams => ListBindingsResponse, Read, SessionsRead, Get paths::BINDINGS;
     BindingGet [BindingId] NoParams => BindingView, Read, SessionsRead, Get paths::BINDING;

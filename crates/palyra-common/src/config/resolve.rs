@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -380,6 +381,18 @@ fn cross_check(config: &Config, environment: &Environment) -> Vec<ConfigProblem>
             reason: format!("`{}` is not a host name or an address without a port", shown(name)),
         });
     }
+    if let Some(origin) = config.http.public_origins.iter().find(|origin| !is_origin(origin)) {
+        problems.push(ConfigProblem::Inconsistent {
+            key: "http.public_origins".to_owned(),
+            reason: format!("`{}` is not an origin such as `https://agents.example`, without a path", shown(origin)),
+        });
+    }
+    if let Some(proxy) = config.http.trusted_proxies.iter().find(|proxy| proxy.parse::<IpAddr>().is_err()) {
+        problems.push(ConfigProblem::Inconsistent {
+            key: "http.trusted_proxies".to_owned(),
+            reason: format!("`{}` is not an IP address", shown(proxy)),
+        });
+    }
     let acknowledged = environment
         .text(env_vars::PALYRA_GATEWAY_DANGEROUS_REMOTE_BIND_ACK)
         .is_some_and(|value| value.trim().eq_ignore_ascii_case("true"));
@@ -416,6 +429,16 @@ fn is_host(name: &str) -> bool {
         plain && !label.is_empty() && label.len() <= 63 && !label.starts_with('-') && !label.ends_with('-')
     };
     name.len() <= 253 && name.split('.').all(label)
+}
+
+/// A scheme, a host and perhaps a port, and nothing after them.
+fn is_origin(text: &str) -> bool {
+    let Some(authority) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) else { return false };
+    match authority.rsplit_once(':') {
+        // A colon inside brackets belongs to an IPv6 address.
+        Some((host, port)) if !port.contains(']') => is_host(host) && port.parse::<u16>().is_ok(),
+        _ => is_host(authority),
+    }
 }
 
 /// Variables that look like ours and are none. They cannot be refused: the environment belongs to others too.

@@ -162,6 +162,11 @@ config_schema! {
         /// Names besides `localhost` and the addresses of this machine under which callers may address the HTTP interface, without a port. The
         /// daemon's own certificate names them too.
         allowed_hosts: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
+        /// Origins under which browsers and other clients reach the HTTP and gRPC interfaces by a reverse proxy or a forwarded port, such as
+        /// `https://agents.example`. The proxy must pass `Host` on. One of `https` counts only over TLS or from a trusted proxy.
+        public_origins: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
+        /// Addresses of reverse proxies whose `X-Forwarded-For` or `Forwarded` is believed.
+        trusted_proxies: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
     }
     /// Rate limits. The owner on the machine itself, over the Unix socket or with the local token, is not limited.
     rate: RateConfig {
@@ -400,6 +405,11 @@ config_schema! {
         directories: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
         /// Registries that skills are installed from, each as `NAME ADDRESS`, such as `team https://skills.example.org/` or `local file:/srv/skills`.
         registries: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
+    }
+    /// Where tokens and devices may work. The local owner works in any directory; everybody else needs a root, from here or by `palyra workspaces grant`.
+    workspaces: WorkspacesConfig {
+        /// Directories below which principals may work, each as `PRINCIPAL DIRECTORY`, such as `user:ci /srv/ci`; `*` stands for every principal.
+        roots: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
     }
     /// The OpenAI-compatible interface.
     openai: OpenaiConfig {

@@ -131,6 +131,12 @@ runtime_contract_enum! {
         DeviceList = "device.list",
         /// Make the certificates of a device worthless.
         DeviceRevoke = "device.revoke",
+        /// Let a principal work below a directory.
+        WorkspaceGrant = "workspace.grant",
+        /// Take such a directory back.
+        WorkspaceRevoke = "workspace.revoke",
+        /// List below which directories principals may work.
+        WorkspaceList = "workspace.list",
         /// List which sessions places outside belong to.
         BindingList = "binding.list",
         /// Read one binding.

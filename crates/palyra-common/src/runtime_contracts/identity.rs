@@ -57,7 +57,7 @@ runtime_contract_enum! {
         PolicyRead = "policy:read",
         /// List tools and how they are classified.
         ToolsRead = "tools:read",
-        /// Create, rotate and revoke tokens; list and revoke devices.
+        /// Create, rotate and revoke tokens; list and revoke devices; grant and revoke workspaces.
         TokensManage = "tokens:manage",
         /// Stop and reload the daemon; set up and remove agents.
         DaemonControl = "daemon:control",

@@ -159,6 +159,10 @@ fn tls_settings_must_fit_together() {
         ("[http]\nallowed_hosts = ['*.example']\n", "http.allowed_hosts"),
         ("[http]\nallowed_hosts = ['a b']\n", "http.allowed_hosts"),
         ("[http]\nallowed_hosts = ['-a.example']\n", "http.allowed_hosts"),
+        ("[http]\npublic_origins = ['agents.example']\n", "http.public_origins"),
+        ("[http]\npublic_origins = ['https://agents.example/']\n", "http.public_origins"),
+        ("[http]\npublic_origins = ['https://agents.example:x']\n", "http.public_origins"),
+        ("[http]\ntrusted_proxies = ['proxy.example']\n", "http.trusted_proxies"),
     ] {
         let layer = config::parse(Path::new(FILE), file).unwrap();
         let error = config::resolve(Some(&layer), &Environment::default()).unwrap_err();

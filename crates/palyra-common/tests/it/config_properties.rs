@@ -44,8 +44,17 @@ fn never_panics(text: &str) {
 }
 
 /// A valid value of a key, different for different seeds, as text for a variable and for the file.
-fn valid(value_type: &ValueType, seed: u32) -> (String, String) {
+fn valid(name: &str, value_type: &ValueType, seed: u32) -> (String, String) {
     let quoted = |text: String| (text.clone(), format!("'{text}'"));
+    // Lists whose items have a form of their own.
+    let item = match name {
+        "http.public_origins" => Some(format!("https://h{seed}.example")),
+        "http.trusted_proxies" => Some(std::net::Ipv4Addr::from(seed).to_string()),
+        _ => None,
+    };
+    if let Some(item) = item {
+        return (item.clone(), format!("['{item}']"));
+    }
     match value_type {
         ValueType::Bool => (seed.is_multiple_of(2).to_string(), seed.is_multiple_of(2).to_string()),
         ValueType::Integer { min, max } => {
@@ -100,10 +109,10 @@ proptest! {
         let explain = |layer: &config::FileLayer, environment: &Environment| {
             config::resolve(Some(layer), environment).unwrap().explain(key.name).unwrap()
         };
-        let layer = file_with(&valid(&key.value_type, in_file).1);
+        let layer = file_with(&valid(key.name, &key.value_type, in_file).1);
         match (key.env_vars().into_iter().next(), in_env) {
             (Some(variable), Some(seed)) => {
-                let (text, literal) = valid(&key.value_type, seed);
+                let (text, literal) = valid(key.name, &key.value_type, seed);
                 let explained = explain(&layer, &Environment::from_pairs([(variable.as_str(), text)]));
                 prop_assert_eq!(explained.source, ConfigSource::Env { variable });
                 prop_assert_eq!(explained.value, explain(&file_with(&literal), &Environment::default()).value);

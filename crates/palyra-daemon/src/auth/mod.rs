@@ -5,6 +5,7 @@
 
 mod counted;
 mod host;
+mod proxy;
 mod standing;
 
 use std::net::{IpAddr, SocketAddr};
@@ -12,18 +13,21 @@ use std::sync::Arc;
 
 use http::header::{AUTHORIZATION, COOKIE, ORIGIN};
 use http::{HeaderMap, HeaderName, Method, Uri};
+use palyra_common::config::HttpConfig;
 use palyra_common::{Clock, ErrorCategory, PrincipalRole, StableErrorEnvelope, ToStableError as _};
 use palyra_identity::{
-    ConsoleOptions, ConsoleSessions, IdentityError, OpenedSession, Principal, PrincipalId, RateLimiter, RateOptions,
-    Refusal, Source, Throttle, ThrottleOptions, TokenId, Via, check_origin, read_cookie,
+    Bounds, ConsoleOptions, ConsoleSessions, IdentityError, OpenedSession, Principal, PrincipalId, RateLimiter,
+    RateOptions, Refusal, Source, Throttle, ThrottleOptions, TokenId, Via, check_origin, read_cookie,
 };
 use palyra_telemetry::Metrics;
 
 use self::counted::Credential;
 use self::host::only;
 pub(crate) use self::host::{check_host, named_host};
+pub(crate) use self::proxy::{Proxies, Scheme};
 use self::standing::Standing;
 use crate::dispatch::Tokens;
+use crate::serve::Connection;
 use crate::tls::{Device, Identity};
 use crate::token::Token;
 
@@ -48,6 +52,8 @@ pub(crate) enum Peer {
         remote: SocketAddr,
         /// What TLS says about them.
         tls: Tls,
+        /// The scheme of the configured public origin that the request names, if it names one.
+        public: Option<Scheme>,
     },
 }
 
@@ -73,8 +79,10 @@ impl Peer {
     /// How the console's cookie has to be sent.
     pub(crate) fn cookie_transport(&self) -> palyra_identity::Transport {
         match self {
-            Self::Tcp { tls: Tls::Anonymous | Tls::Device(_), .. } => palyra_identity::Transport::Tls,
-            _ => palyra_identity::Transport::Plain,
+            Self::Tcp { public: Some(Scheme::Https), .. } | Self::Tcp { tls: Tls::Anonymous | Tls::Device(_), .. } => {
+                palyra_identity::Transport::Tls
+            }
+            Self::Tcp { tls: Tls::Plain, .. } | Self::Unix { .. } => palyra_identity::Transport::Plain,
         }
     }
 }
@@ -102,12 +110,14 @@ pub(crate) struct Gate {
     throttle: Throttle,
     /// Names besides loopback under which this machine may be addressed.
     names: Vec<String>,
+    proxies: Proxies,
     metrics: Metrics,
 }
 
 /// What of a request the gate looks at.
 pub(crate) struct Shown<'a> {
     pub(crate) peer: Option<&'a Peer>,
+    pub(crate) connection: Option<&'a Connection>,
     pub(crate) method: &'a Method,
     pub(crate) uri: &'a Uri,
     pub(crate) headers: &'a HeaderMap,
@@ -118,7 +128,7 @@ impl Gate {
         local: Option<Token>,
         tokens: Arc<Tokens>,
         identity: Identity,
-        names: Vec<String>,
+        http: &HttpConfig,
         rates: RateOptions,
         clock: Arc<dyn Clock>,
         metrics: Metrics,
@@ -130,7 +140,8 @@ impl Gate {
             standing: Arc::new(Standing::new(tokens, identity, console, Arc::clone(&clock))),
             rates: RateLimiter::new(rates, Arc::clone(&clock)),
             throttle: Throttle::new(ThrottleOptions::default(), clock),
-            names,
+            names: http.allowed_hosts.clone(),
+            proxies: Proxies::new(http),
             metrics,
         })
     }
@@ -155,11 +166,19 @@ impl Gate {
         self.standing.look_again();
     }
 
+    /// The peer of a request that names a public origin: who is behind the proxy, and how their browser speaks to it.
+    pub(crate) fn public_peer(&self, peer: &Peer, uri: &Uri, headers: &HeaderMap) -> Option<Peer> {
+        self.proxies.resolve(peer, named_host(uri, headers).as_ref(), headers)
+    }
+
     /// Lets a request in: `None` for a stranger at an open route.
     pub(crate) fn admit(&self, shown: &Shown<'_>, access: Access) -> Result<Option<Principal>, StableErrorEnvelope> {
         let admitted = self.look_at(shown, access);
-        if let Err(refusal) = &admitted {
-            counted::refusal(&self.metrics, Credential::of(shown.headers), refusal);
+        match &admitted {
+            // From now on the connection outlasts those of strangers.
+            Ok(Some(_)) => shown.connection.into_iter().for_each(Connection::authenticated),
+            Ok(None) => {}
+            Err(refusal) => counted::refusal(&self.metrics, Credential::of(shown.headers), refusal),
         }
         admitted
     }
@@ -167,14 +186,17 @@ impl Gate {
     fn look_at(&self, shown: &Shown<'_>, access: Access) -> Result<Option<Principal>, StableErrorEnvelope> {
         // A connection without a peer was not accepted by our own listeners.
         let Some(peer) = shown.peer else { return Err(no_token("the caller is not authenticated")) };
-        if let Peer::Tcp { local, .. } = peer {
+        if let Peer::Tcp { local, public, .. } = peer {
             let named = named_host(shown.uri, shown.headers);
-            check_host(named.as_ref(), *local, &self.names)?;
+            if public.is_none() {
+                check_host(named.as_ref(), *local, &self.names)?;
+            }
             // A browser says where a page comes from that asks; programs say nothing.
             if let Some(host) = &named
                 && shown.headers.contains_key(ORIGIN)
             {
                 let origin = only(shown.headers, &ORIGIN).unwrap_or("null");
+                check_scheme(origin, *public)?;
                 check_origin(Some(origin), host.as_str()).map_err(|refusal| refusal.to_stable())?;
             }
         }
@@ -244,7 +266,8 @@ impl Gate {
 
     /// Whoever has the console's cookie, and for a change the proof that goes with it.
     fn console_caller(&self, peer: &Peer, shown: &Shown<'_>) -> Result<Principal, StableErrorEnvelope> {
-        let cookie = only(shown.headers, &COOKIE).and_then(|header| read_cookie(peer.cookie_transport(), header));
+        let cookies = cookies(shown.headers);
+        let cookie = read_cookie(peer.cookie_transport(), &cookies);
         let Some(cookie) = cookie else { return Err(Refusal::Unknown.to_stable()) };
         let resolved = if shown.method == Method::GET || shown.method == Method::HEAD {
             self.standing.console.resolve(cookie)
@@ -265,7 +288,7 @@ impl Gate {
 
     /// Ends the session of a cookie, if there is one.
     pub(crate) fn log_out(&self, peer: &Peer, headers: &HeaderMap) {
-        if let Some(cookie) = only(headers, &COOKIE).and_then(|header| read_cookie(peer.cookie_transport(), header)) {
+        if let Some(cookie) = read_cookie(peer.cookie_transport(), &cookies(headers)) {
             self.standing.console.close(cookie);
             self.look_again();
         }
@@ -279,7 +302,8 @@ impl Gate {
 
     /// The proof that goes with a cookie.
     pub(crate) fn csrf_token(&self, peer: &Peer, headers: &HeaderMap) -> Result<String, StableErrorEnvelope> {
-        let cookie = only(headers, &COOKIE).and_then(|header| read_cookie(peer.cookie_transport(), header));
+        let cookies = cookies(headers);
+        let cookie = read_cookie(peer.cookie_transport(), &cookies);
         self.standing.console.csrf_token(cookie.unwrap_or_default()).map_err(|refusal| refusal.to_stable())
     }
 
@@ -287,8 +311,24 @@ impl Gate {
     pub(crate) fn behind(&self, via: &Via) -> Option<Via> {
         match via {
             Via::Console { session } => self.standing.console.opened_by(session),
-            Via::CanvasLink { made_with } => Some(*made_with.clone()),
+            Via::CanvasLink { made_with, .. } => Some(*made_with.clone()),
             other => Some(other.clone()),
+        }
+    }
+
+    /// The most that a caller can hand on.
+    pub(crate) fn bounds(&self, principal: &Principal) -> Result<Bounds, Refusal> {
+        let behind = self.behind(&principal.via).ok_or(Refusal::Expired)?;
+        let until = self.standing.check(&principal.via)?;
+        Ok(Bounds::of(principal, &behind, until))
+    }
+
+    /// Whether a credential is the local owner's: only whoever can read their files has it.
+    pub(crate) fn is_local_owner(&self, via: &Via) -> bool {
+        match via {
+            Via::UnixSocket { .. } | Via::LocalToken => true,
+            Via::Device { id, .. } => self.standing.identity.local_device() == Some(*id),
+            Via::ApiToken { .. } | Via::Console { .. } | Via::CanvasLink { .. } => false,
         }
     }
 
@@ -328,8 +368,41 @@ fn no_token(message: &str) -> StableErrorEnvelope {
     )
 }
 
+/// A page of a public origin has that origin's scheme; the rest of it is compared with the named host.
+fn check_scheme(origin: &str, public: Option<Scheme>) -> Result<(), StableErrorEnvelope> {
+    let fits = match public {
+        None => true,
+        Some(Scheme::Http) => origin.starts_with("http://"),
+        Some(Scheme::Https) => origin.starts_with("https://"),
+    };
+    if fits { Ok(()) } else { Err(Refusal::Origin { origin: origin.chars().take(80).collect() }.to_stable()) }
+}
+
+/// All cookies as one header. HTTP/2 lets a client send each in a field of its own, which RFC 9113 has a server join.
+fn cookies(headers: &HeaderMap) -> String {
+    let fields: Vec<_> = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok()).collect();
+    fields.join("; ")
+}
+
 /// The token of a value of `Authorization`.
 pub(crate) fn bearer(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cookies_in_several_fields_are_read_as_one() {
+        let mut headers = HeaderMap::new();
+        let plain = palyra_identity::Transport::Plain;
+        for field in ["theme=dark", "palyra-console=abc", "other=1"] {
+            headers.append(COOKIE, field.parse().unwrap());
+        }
+        assert_eq!(read_cookie(plain, &cookies(&headers)), Some("abc"));
+        headers.append(COOKIE, "palyra-console=evil".parse().unwrap());
+        assert_eq!(read_cookie(plain, &cookies(&headers)), None, "two values of one name are refused");
+    }
 }

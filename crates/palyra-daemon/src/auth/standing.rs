@@ -46,10 +46,10 @@ impl Standing {
         let now = self.clock.now();
         let until = match via {
             Via::UnixSocket { .. } | Via::LocalToken => None,
-            Via::ApiToken { id } => self.tokens.good_until(id, now)?,
+            Via::ApiToken { id, secret } => self.tokens.good_until(id, *secret, now)?,
             Via::Device { serial, .. } if self.identity.is_revoked(serial) => return Err(Refusal::Revoked),
             Via::Device { serial, .. } => self.identity.expiry(serial),
-            Via::CanvasLink { made_with } => return self.check(made_with),
+            Via::CanvasLink { made_with, .. } => return self.check(made_with),
             Via::Console { session } => {
                 return match self.console.opened_by(session) {
                     None => Err(Refusal::Expired),

@@ -5,10 +5,12 @@
 
 use palyra_agent::AgentProfile;
 use palyra_client::api::{AgentView, ListAgentsParams, ListAgentsResponse, RemoveAgentResponse, SetAgentParams};
+use palyra_common::AcpCommand;
 
-use super::bindings;
+use super::caller::Caller;
 use super::refusal::Result;
 use super::runs::page_size;
+use super::{bindings, workspaces};
 use crate::app::App;
 use crate::views;
 
@@ -26,10 +28,13 @@ pub(super) fn get(app: &App, id: &str) -> Result<AgentView> {
     Ok(views::agent(app.engine.agent(id)?))
 }
 
-pub(super) async fn set(app: &App, by: &str, params: SetAgentParams, version: Option<u64>) -> Result<AgentView> {
+pub(super) async fn set(app: &App, caller: &Caller, params: SetAgentParams, version: Option<u64>) -> Result<AgentView> {
+    if let Some(workspace) = &params.workspace {
+        workspaces::permit_later(app, caller, AcpCommand::AgentSet, workspace).await?;
+    }
     let SetAgentParams { agent_id, name, instructions, model, mode, workspace, tools } = params;
     let profile = AgentProfile { agent_id, name, instructions, model, mode, workspace, tools };
-    Ok(views::agent(app.engine.set_agent(profile, by, version).await?))
+    Ok(views::agent(app.engine.set_agent(profile, caller.id(), version).await?))
 }
 
 /// Removes an agent with the bindings that name it, in one commit.

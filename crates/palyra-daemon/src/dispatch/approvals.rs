@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
 
-use palyra_agent::{AgentError, Answer, ApprovalFilter, PatternFilter};
+use palyra_agent::{AgentError, Answer, ApprovalFilter, ApprovalPage, PatternFilter};
 use palyra_client::api::{
     ApprovalAnswer, ApprovalState, ApprovalView, DecideApprovalParams, DecideApprovalResponse, GetApprovalParams,
     ListApprovalsParams, ListApprovalsResponse, ListPatternsParams, ListPatternsResponse, RunView,
@@ -23,6 +23,8 @@ use super::runs::view;
 use crate::app::App;
 use crate::views;
 
+/// Most questions of a page.
+const MAX_PAGE: u32 = 1000;
 /// Longest wait for an answer: clients, ours among them, give up on a request after a minute.
 const MAX_WAIT_SECONDS: u32 = 50;
 /// How often a waiting caller's journal is looked at. Looking costs one read of a number in memory.
@@ -40,15 +42,38 @@ pub(super) async fn list(app: &App, caller: &Caller, params: ListApprovalsParams
         ApprovalState::Decided => Some(false),
         ApprovalState::All => None,
     };
-    let mut rows = app.engine.approvals(ApprovalFilter { run_id: params.run_id, open }).await?;
+    let limit = match params.limit {
+        Some(0) => return Err(Refusal::field("limit", "it must be at least 1")),
+        limit => limit.unwrap_or(MAX_PAGE).min(MAX_PAGE),
+    };
+    let after = match params.after {
+        Some(id) => Some((look_at(app, id).await?.requested_at, id)),
+        None => None,
+    };
+    // One more than asked for tells whether there is a next page.
+    let filter = ApprovalFilter { run_id: params.run_id, open };
+    let mut rows = app.engine.approvals_page(filter, ApprovalPage { after, limit: limit + 1 }).await?;
+    let more = rows.len() > limit as usize;
+    rows.truncate(limit as usize);
+    let end = rows.last().filter(|_| more).map(|row| (row.requested_at, row.approval_id));
     let seen = Seen::of(app, caller, rows.iter().map(|row| row.session_id)).await?;
     rows.retain(|row| seen.shows(row.session_id));
     let mut approvals: Vec<_> = rows.into_iter().map(views::approval).collect();
     if params.run_id.is_none() {
-        approvals.extend(requests::list(app, caller, open).await?);
+        let on_page = |view: &ApprovalView| {
+            let place = (view.requested_at, view.approval_id);
+            after.is_none_or(|after| place > after) && end.is_none_or(|end| place <= end)
+        };
+        approvals.extend(requests::list(app, caller, open).await?.into_iter().filter(on_page));
         approvals.sort_by_key(|approval| (approval.requested_at, approval.approval_id));
     }
-    Ok(ListApprovalsResponse { approvals })
+    let next_after = if approvals.len() > limit as usize {
+        approvals.truncate(limit as usize);
+        approvals.last().map(|approval| approval.approval_id)
+    } else {
+        end.map(|(_, id)| id)
+    };
+    Ok(ListApprovalsResponse { approvals, next_after })
 }
 
 /// One question; waits for its answer if told to.
@@ -113,6 +138,7 @@ pub(super) async fn decide(
         scope: params.scope,
         until,
         by: caller.id().to_owned(),
+        program: caller.started_with(app).program,
         via: Some(caller.via()),
         reason,
     };

@@ -2,8 +2,8 @@
 
 use palyra_client::command::{self, Command, StreamCommand};
 use palyra_common::{
-    AcpCommand, ApprovalId, AuxiliaryTaskId, BindingId, CanvasId, Clock as _, ErrorCategory, RunId, SessionId,
-    StableErrorEnvelope, SystemClock, ToolVerdict,
+    AcpCommand, ApprovalId, AuxiliaryTaskId, BindingId, CanvasId, Clock as _, CommandEffect, ErrorCategory, RunId,
+    SessionId, StableErrorEnvelope, SystemClock, TokenScope, ToolVerdict,
 };
 use palyra_policy::{CommandRequest, Decision};
 
@@ -49,6 +49,39 @@ pub(super) async fn in_run(app: &App, caller: &Caller, name: AcpCommand, run_id:
     permit(app, caller, name, Some(("run_id", &run_id.to_string()))).await
 }
 
+/// Refuses a command that policy does not permit with this directory to work in.
+pub(super) fn in_workspace(app: &App, caller: &Caller, name: AcpCommand, path: &str) -> Result<()> {
+    decide(app, caller, name, None, Some(path))
+}
+
+/// What is served beside the catalogue and decided like it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// `GET /v1/models`.
+    OpenAiModels,
+    /// `POST /v1/embeddings`.
+    OpenAiEmbeddings,
+    /// `GET /metrics`.
+    Metrics,
+}
+
+impl Beside {
+    /// Its name to policies, the scope it needs and what it does.
+    const fn facts(self) -> (&'static str, TokenScope, CommandEffect) {
+        match self {
+            Self::OpenAiModels => ("openai.models", TokenScope::ModelsUse, CommandEffect::Read),
+            Self::OpenAiEmbeddings => ("openai.embeddings", TokenScope::ModelsUse, CommandEffect::Change),
+            Self::Metrics => ("metrics.read", TokenScope::MetricsRead, CommandEffect::Read),
+        }
+    }
+}
+
+/// Refuses what policy does not permit beside the catalogue.
+pub(crate) fn beside(app: &App, caller: &Caller, what: Beside) -> Result<()> {
+    let (name, scope, effect) = what.facts();
+    decided(app, caller, Wanted { name, scope, effect, owner: None, workspace: None })
+}
+
 /// The same for files that arrive as a form.
 pub(super) async fn upload(app: &App, caller: &Caller) -> Result<()> {
     permit(app, caller, AcpCommand::AttachmentAdd, None).await
@@ -61,11 +94,30 @@ pub(super) async fn stream(app: &App, caller: &Caller, command: &StreamCommand) 
 }
 
 async fn permit(app: &App, caller: &Caller, name: AcpCommand, target: Option<(&str, &str)>) -> Result<()> {
-    let Some(spec) = command::spec(name) else { return Err(command::not_available(name).into()) };
     let owner = match target {
         Some((field, id)) => owner_of(app, field, id).await?,
         None => None,
     };
+    decide(app, caller, name, owner.as_deref(), None)
+}
+
+fn decide(app: &App, caller: &Caller, name: AcpCommand, owner: Option<&str>, workspace: Option<&str>) -> Result<()> {
+    let Some(spec) = command::spec(name) else { return Err(command::not_available(name).into()) };
+    decided(app, caller, Wanted { name: name.as_str(), scope: spec.scope, effect: spec.effect, owner, workspace })
+}
+
+/// What somebody wants to do, as policies see it.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    name: &'a str,
+    scope: TokenScope,
+    effect: CommandEffect,
+    owner: Option<&'a str>,
+    workspace: Option<&'a str>,
+}
+
+fn decided(app: &App, caller: &Caller, wanted: Wanted<'_>) -> Result<()> {
+    let Wanted { name, scope, effect, owner, workspace } = wanted;
     let principal = &caller.principal;
     let device = principal.device().map(|id| id.to_string());
     let decision = app.policies.decide_command(&CommandRequest {
@@ -74,10 +126,11 @@ async fn permit(app: &App, caller: &Caller, name: AcpCommand, target: Option<(&s
         role: principal.role,
         scopes: &principal.scopes,
         via: principal.via.as_str(),
-        command: name.as_str(),
-        scope: spec.scope,
-        effect: spec.effect,
-        owner: owner.as_deref(),
+        command: name,
+        scope,
+        effect,
+        owner,
+        workspace,
         now: SystemClock.now(),
     });
     if decision.verdict == ToolVerdict::Permit {
@@ -86,12 +139,12 @@ async fn permit(app: &App, caller: &Caller, name: AcpCommand, target: Option<(&s
     Err(refused(name, &decision))
 }
 
-fn refused(name: AcpCommand, decision: &Decision) -> Refusal {
+fn refused(name: &str, decision: &Decision) -> Refusal {
     let why = decision.person.join("; ");
-    let message = format!("`{}` is not permitted: {why}", name.as_str());
+    let message = format!("`{name}` is not permitted: {why}");
     StableErrorEnvelope::new("command_denied", ErrorCategory::Policy, message)
         .hint("use a credential with the role and scope it needs, or ask the owner of this daemon")
-        .details(serde_json::json!({"command": name.as_str(), "policies": decision.policies}))
+        .details(serde_json::json!({"command": name, "policies": decision.policies}))
         .into()
 }
 

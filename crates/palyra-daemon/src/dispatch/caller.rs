@@ -1,5 +1,6 @@
 //! Who gives a command, and by which transport.
 
+use palyra_agent::{StartedWith, WorkspaceAuthority};
 use palyra_client::api::PrincipalView;
 use palyra_common::{PrincipalRole, TokenScope};
 use palyra_identity::{Principal, Via};
@@ -43,19 +44,40 @@ impl Transport {
 pub(crate) struct Caller {
     pub(crate) principal: Principal,
     pub(crate) transport: Transport,
+    /// Runs of this caller work only in directories that the daemon made for them.
+    in_conversation: bool,
     /// The trace that the caller's own work belongs to, as they wrote it.
     pub(super) trace: Option<String>,
 }
 
 impl Caller {
     pub(crate) fn new(principal: Principal, transport: Transport) -> Self {
-        Self { principal, transport, trace: None }
+        Self { principal, transport, in_conversation: false, trace: None }
     }
 
     /// The same, with the `traceparent` that came along.
     pub(crate) fn in_trace(mut self, traceparent: Option<String>) -> Self {
         self.trace = traceparent;
         self
+    }
+
+    /// The same, with no other directories to work in than those of conversations.
+    pub(crate) fn in_conversation(mut self) -> Self {
+        self.in_conversation = true;
+        self
+    }
+
+    /// With what credential this caller begins runs.
+    pub(crate) fn started_with(&self, app: &App) -> StartedWith {
+        let behind = app.gate.behind(&self.principal.via);
+        let workspace = match &behind {
+            Some(via) if app.gate.is_local_owner(via) => WorkspaceAuthority::LocalOwner,
+            Some(_) if self.in_conversation => WorkspaceAuthority::Conversation,
+            Some(_) => WorkspaceAuthority::Granted,
+            // Whatever it was, it is not good any more.
+            None => WorkspaceAuthority::Conversation,
+        };
+        StartedWith { workspace, program: behind.as_ref().and_then(|via| held_by_program(app, via)) }
     }
 
     /// Whose the work is that this caller begins.
@@ -100,14 +122,24 @@ impl Caller {
     }
 }
 
+/// What a program holds and a person does not, by its public name. A device is a person's own, and whoever is at the machine itself has the owner's rights anyway.
+fn held_by_program(app: &App, via: &Via) -> Option<String> {
+    match via {
+        // What it made for itself is no other credential.
+        Via::ApiToken { id, .. } => Some(format!("token {}", app.gate.tokens().first_of(id))),
+        Via::CanvasLink { made_with, .. } => held_by_program(app, made_with),
+        Via::UnixSocket { .. } | Via::LocalToken | Via::Console { .. } | Via::Device { .. } => None,
+    }
+}
+
 /// A way in, in words.
 fn written(via: &Via, transport: &str) -> String {
     match via {
         Via::UnixSocket { uid } => format!("unix socket, uid {uid}"),
         Via::LocalToken => format!("{transport}, local token"),
-        Via::ApiToken { id } => format!("{transport}, token {id}"),
+        Via::ApiToken { id, .. } => format!("{transport}, token {id}"),
         Via::Console { .. } => "console".to_owned(),
-        Via::CanvasLink { made_with } => format!("canvas link of {}", written(made_with, transport)),
+        Via::CanvasLink { made_with, .. } => format!("canvas link of {}", written(made_with, transport)),
         Via::Device { id, .. } => format!("{transport}, device {id}"),
     }
 }

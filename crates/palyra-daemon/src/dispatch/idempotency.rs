@@ -1,15 +1,18 @@
 //! A command with a key has its effect once, however often it is given.
 //!
-//! What is to be done is on the journal before it is done, and what it came to after. The same key with another command is a conflict. A
-//! command whose daemon died in between is carried out again if that does no harm; otherwise its caller is told to look.
+//! What is to be done is on the journal before it is done, and what it came to after. In between, the first commit of the command carries a record of its own, so
+//! that a daemon which died there knows whether anything happened: [`after_crash`](super::after_crash) says what follows. The same key with another command is a
+//! conflict.
 //!
 //! Two kinds of commands need none of this: those that only look, and creating a run, whose key is part of the run itself.
 
 use palyra_client::command::{Command, Outcome};
 use palyra_common::{Clock as _, Digest, ErrorCategory, StableErrorEnvelope, SystemClock};
+use palyra_journal::FirstCommit;
 
+use super::after_crash::{self, Resolution};
 use super::caller::Caller;
-use super::records::{self, CommandAccepted, CommandAnswered, Earlier, kind};
+use super::records::{self, CommandAccepted, CommandAnswered, CommandEffect, Earlier, kind};
 use super::refusal::{Refusal, Result};
 use super::{Answer, Asked, carry_out, changes_nothing};
 use crate::app::App;
@@ -47,26 +50,66 @@ pub(super) async fn once(app: &App, caller: &Caller, asked: Asked) -> Result<Ans
             return Err(conflict(&key));
         }
         Some(Earlier { result: Some(result), .. }) => return Ok(Answer::Stored(result)),
-        Some(_) if !may_be_repeated(&asked.command) => return Err(unknown(&key)),
-        Some(_) => {}
+        Some(earlier) => match after_crash::resolve(app, caller, &asked.command, &earlier).await? {
+            Resolution::Execute => {}
+            Resolution::Unknown => return Err(unknown(&key)),
+            Resolution::Answered(result) => {
+                answered(app, caller, key, Some(result.clone())).await?;
+                return Ok(Answer::Stored(result));
+            }
+        },
         None => {
             let command = asked.command.name().as_str().to_owned();
-            let accepted = CommandAccepted { by: caller.id().to_owned(), key: key.clone(), command, request };
+            let before = after_crash::before(app, &asked.command).await;
+            let accepted = CommandAccepted {
+                by: caller.id().to_owned(),
+                key: key.clone(),
+                command,
+                request,
+                before,
+                marked: true,
+            };
             let record = records::record(kind::COMMAND_ACCEPTED, SystemClock.now(), &accepted)?;
             app.journal.append(vec![record]).await?;
         }
     }
-    let outcome = carry_out(app, caller, asked).await;
+    let effect = CommandEffect { by: caller.id().to_owned(), key: key.clone() };
+    let effect = FirstCommit::with(records::record(kind::COMMAND_EFFECT, SystemClock.now(), &effect)?);
+    let outcome = effect.scope(carry_out(app, caller, asked)).await;
     let result = match &outcome {
         Ok(outcome) => Some(stored(outcome)?),
         Err(_) => None,
     };
-    let answered = CommandAnswered { by: caller.id().to_owned(), key, result };
-    app.journal.append(vec![records::record(kind::COMMAND_ANSWERED, SystemClock.now(), &answered)?]).await?;
+    answered(app, caller, key, result).await?;
     outcome.map(Answer::Fresh)
 }
 
-fn stored(outcome: &Outcome) -> Result<serde_json::Value> {
+/// What this caller was told when it gave this very command, if the thing that the command is about is gone since.
+pub(super) async fn answered_before(
+    app: &App,
+    caller: &Caller,
+    asked: &Asked,
+    refusal: &Refusal,
+) -> Result<Option<Answer>> {
+    let gone = refusal.envelope().category == ErrorCategory::NotFound;
+    let (true, Some(key)) = (gone, &asked.idempotency_key) else { return Ok(None) };
+    let _turn = app.keys.turn(caller.id(), key).await;
+    let request = digest(asked)?;
+    let Some(earlier) = look_up(app, caller, key).await? else { return Ok(None) };
+    if earlier.request != request || earlier.command != asked.command.name().as_str() {
+        return Ok(None);
+    }
+    // Answered, or committed by a daemon that died before it could answer.
+    Ok(earlier.result.or_else(|| earlier.effect.and(earlier.before)).map(Answer::Stored))
+}
+
+async fn answered(app: &App, caller: &Caller, key: String, result: Option<serde_json::Value>) -> Result<()> {
+    let answered = CommandAnswered { by: caller.id().to_owned(), key, result };
+    app.journal.append(vec![records::record(kind::COMMAND_ANSWERED, SystemClock.now(), &answered)?]).await?;
+    Ok(())
+}
+
+pub(super) fn stored(outcome: &Outcome) -> Result<serde_json::Value> {
     serde_json::to_value(outcome).map_err(|error| Refusal::internal(format!("an answer cannot be written: {error}")))
 }
 
@@ -101,31 +144,6 @@ fn canonical(value: &serde_json::Value) -> String {
 
 fn tells_secrets(command: &Command) -> bool {
     matches!(command, Command::TokenCreate(_) | Command::TokenRotate(_) | Command::CanvasLink(_))
-}
-
-/// Whether doing it twice is the same as doing it once: states that are set, and sessions and questions, whose id comes from the key.
-fn may_be_repeated(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::SessionNew(_)
-            | Command::SessionFork(_)
-            | Command::SessionResolve(_)
-            | Command::SessionRename(_)
-            | Command::SessionArchive(_)
-            | Command::SessionModeSet(_)
-            | Command::SessionConfigSet(_)
-            | Command::SessionCompactApply(_)
-            | Command::RunEnvelopeEdit(_)
-            | Command::ApprovalRequest(_)
-            | Command::BindingSet(_)
-            | Command::CanvasClose(_)
-            | Command::AgentSet(_)
-            | Command::MessageRoute(_)
-            | Command::AttachmentAdd(_)
-            | Command::TokenRevoke(_)
-            | Command::DeviceRevoke(_)
-            | Command::DaemonStop(_)
-    )
 }
 
 /// What a caller may use as a key.

@@ -68,11 +68,20 @@ pub(super) async fn reconnect(app: &App, caller: &Caller) -> Result<ReconnectRes
         }
     }
     active_runs.sort_by_key(|run| run.run_id);
-    let pending = approvals::list(app, caller, ListApprovalsParams::default()).await?;
+    let mut pending_approvals = Vec::new();
+    let mut params = ListApprovalsParams::default();
+    loop {
+        let page = approvals::list(app, caller, params.clone()).await?;
+        pending_approvals.extend(page.approvals);
+        params.after = page.next_after;
+        if params.after.is_none() {
+            break;
+        }
+    }
     Ok(ReconnectResponse {
         principal: caller.view(),
         version: BuildInfo::current().version.to_owned(),
         active_runs,
-        pending_approvals: pending.approvals,
+        pending_approvals,
     })
 }

@@ -25,5 +25,6 @@ pub(super) async fn backup(app: &App, params: BackupJournalParams) -> Result<Bac
         segments: report.segments,
         artifacts: report.artifacts,
         bytes: report.bytes,
+        left_out: report.left_out,
     })
 }

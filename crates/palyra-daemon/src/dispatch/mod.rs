@@ -3,6 +3,7 @@
 //! A transport authenticates, reads a command and writes down what came of it. In between: the caller's rate, what policy says about this caller
 //! and this thing, a repetition of an earlier command, the command itself. Nothing here knows which transport it was.
 
+mod after_crash;
 mod agents;
 mod approvals;
 mod attachments;
@@ -21,6 +22,7 @@ mod messages;
 mod models;
 mod models_probe;
 mod observed;
+mod page_budget;
 mod publishers;
 mod recall;
 mod records;
@@ -33,6 +35,7 @@ mod streams;
 mod to_the_end;
 mod tokens;
 mod usage;
+mod workspaces;
 
 use std::sync::Arc;
 
@@ -44,12 +47,14 @@ use serde_json::Value;
 use tracing::Instrument as _;
 
 pub(crate) use attachments::{Arriving, MAX_FILES};
+pub(crate) use authorise::{Beside, beside};
 pub(crate) use caller::{Caller, Transport};
 pub(crate) use canvases::{Link, link_of};
+pub(crate) use page_budget::{PageBudget, PageBudgets, PagePermit};
 pub(crate) use records::projections;
 pub(crate) use refusal::{Refusal, Result};
 pub(crate) use skills::tell_hooks;
-pub(crate) use streams::{Documents, Page};
+pub(crate) use streams::{Documents, Page, Readiness};
 pub(crate) use to_the_end::to_the_end;
 pub(crate) use tokens::Tokens;
 
@@ -113,7 +118,13 @@ async fn perform(app: &App, caller: &Caller, asked: Asked) -> Result<Answer> {
     let span = observed::span(caller, asked.command.name(), asked.command.target());
     let carried_out = async {
         caller.check_rate(app)?;
-        authorise::command(app, caller, &asked.command).await?;
+        if let Err(refusal) = authorise::command(app, caller, &asked.command).await {
+            // What the caller itself removed is no longer there to ask policy about; what it was told then it may be told again.
+            return match idempotency::answered_before(app, caller, &asked, &refusal).await? {
+                Some(answer) => Ok(answer),
+                None => Err(refusal),
+            };
+        }
         // A command right after an edit of models.toml acts on what was written.
         app.watched.look().await;
         idempotency::once(app, caller, asked).await
@@ -212,7 +223,7 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
             Outcome::SessionModeSet(sessions::set_mode(app, by, about, version).await?.into())
         }
         Command::SessionConfigSet(about) => {
-            Outcome::SessionConfigSet(sessions::set_config(app, by, about, version).await?.into())
+            Outcome::SessionConfigSet(sessions::set_config(app, caller, about, version).await?.into())
         }
         Command::SessionCompactPreview(about) => {
             Outcome::SessionCompactPreview(sessions::compact_preview(app, about.target).await?.into())
@@ -224,7 +235,9 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
             Outcome::SessionCompactRevert(sessions::compact_revert(app, by, about.target, version).await?.into())
         }
         Command::SessionRecall(params) => Outcome::SessionRecall(recall::recall(app, caller, params).await?.into()),
-        Command::SessionInput(about) => Outcome::SessionInput(sessions::input(app, by, about).await?.into()),
+        Command::SessionInput(about) => {
+            Outcome::SessionInput(sessions::input(app, caller, about, asked.idempotency_key).await?.into())
+        }
         Command::SessionQueue(about) => Outcome::SessionQueue(sessions::queue(app, about.target).await?.into()),
         Command::SessionInputWithdraw(about) => {
             Outcome::SessionInputWithdraw(sessions::withdraw(app, by, about).await?.into())
@@ -236,13 +249,13 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         Command::RunGet(about) => Outcome::RunGet(runs::get(app, about.target).await?.into()),
         Command::RunAbort(about) => Outcome::RunAbort(runs::abort(app, by, about, version).await?.into()),
         Command::RunPause(about) => Outcome::RunPause(runs::pause(app, by, about.target, version).await?.into()),
-        Command::RunResume(about) => Outcome::RunResume(runs::resume(app, by, about, version).await?.into()),
-        Command::RunInput(about) => Outcome::RunInput(runs::input(app, about, version).await?.into()),
+        Command::RunResume(about) => Outcome::RunResume(runs::resume(app, caller, about, version).await?.into()),
+        Command::RunInput(about) => Outcome::RunInput(runs::input(app, caller, about, version).await?.into()),
         Command::RunDeliver(about) => Outcome::RunDeliver(runs::deliver(app, by, about).await?.into()),
         Command::RunEnvelopeEdit(about) => {
-            Outcome::RunEnvelopeEdit(runs::edit_envelope(app, by, about, version).await?.into())
+            Outcome::RunEnvelopeEdit(runs::edit_envelope(app, caller, about, version).await?.into())
         }
-        Command::RunUndo(about) => Outcome::RunUndo(runs::undo(app, by, about.target, version).await?.into()),
+        Command::RunUndo(about) => Outcome::RunUndo(runs::undo(app, caller, about.target, version).await?.into()),
         Command::RunReplay(about) => Outcome::RunReplay(runs::replay(app, about.target).await?.into()),
         Command::RunCompactRevert(about) => {
             Outcome::RunCompactRevert(runs::revert_compaction(app, by, about.target, version).await?.into())
@@ -277,6 +290,13 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         Command::TokenRevoke(about) => Outcome::TokenRevoke(tokens::revoke(app, caller, about.target).await?.into()),
         Command::DeviceList(_) => Outcome::DeviceList(devices::list(app).await?.into()),
         Command::DeviceRevoke(about) => Outcome::DeviceRevoke(devices::revoke(app, caller, about.target).await?.into()),
+        Command::WorkspaceGrant(params) => {
+            Outcome::WorkspaceGrant(workspaces::grant(app, caller, params).await?.into())
+        }
+        Command::WorkspaceRevoke(params) => {
+            Outcome::WorkspaceRevoke(workspaces::revoke(app, caller, params).await?.into())
+        }
+        Command::WorkspaceList(_) => Outcome::WorkspaceList(workspaces::list(app).into()),
         Command::BindingList(params) => Outcome::BindingList(bindings::list(app, caller, params).await?.into()),
         Command::BindingGet(about) => Outcome::BindingGet(bindings::get(app, about.target).await?.into()),
         Command::BindingSet(params) => Outcome::BindingSet(bindings::set(app, caller, params, version).await?.into()),
@@ -287,12 +307,12 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         Command::CanvasGet(about) => Outcome::CanvasGet(canvases::get(app, about.target).await?.into()),
         Command::CanvasLink(about) => Outcome::CanvasLink(canvases::link(app, caller, about).await?.into()),
         Command::CanvasSubmit(about) => {
-            Outcome::CanvasSubmit(canvases::submit(app, caller, about, version).await?.into())
+            Outcome::CanvasSubmit(canvases::submit(app, caller, about, version, asked.idempotency_key).await?.into())
         }
         Command::CanvasClose(about) => Outcome::CanvasClose(canvases::close(app, by, about.target).await?.into()),
         Command::AgentList(params) => Outcome::AgentList(agents::list(app, &params)?.into()),
         Command::AgentGet(about) => Outcome::AgentGet(agents::get(app, &about.target.0)?.into()),
-        Command::AgentSet(params) => Outcome::AgentSet(agents::set(app, by, params, version).await?.into()),
+        Command::AgentSet(params) => Outcome::AgentSet(agents::set(app, caller, params, version).await?.into()),
         Command::AgentRemove(about) => {
             Outcome::AgentRemove(agents::remove(app, by, &about.target.0, version).await?.into())
         }

@@ -20,6 +20,11 @@ pub(super) fn list(app: &App) -> ListPublishersResponse {
     ListPublishersResponse { publishers }
 }
 
+/// One publisher.
+pub(super) fn named(app: &App, name: &str) -> Result<PublisherView> {
+    one(app, &name.parse()?)
+}
+
 pub(super) async fn trust(app: &App, by: &str, params: TrustPublisherParams) -> Result<PublisherView> {
     let name: PublisherName = params.publisher.parse()?;
     let key: PublicKey = params.public_key.parse()?;

@@ -14,6 +14,7 @@ use serde_json::Value;
 /// Kinds of records.
 pub(super) mod kind {
     pub(in crate::dispatch) const COMMAND_ACCEPTED: &str = "command.accepted";
+    pub(in crate::dispatch) const COMMAND_EFFECT: &str = "command.effect";
     pub(in crate::dispatch) const COMMAND_ANSWERED: &str = "command.answered";
     pub(in crate::dispatch) const TOKEN_CHANGED: &str = "token.changed";
     pub(in crate::dispatch) const TOKENS_USED: &str = "tokens.used";
@@ -26,6 +27,19 @@ pub(super) struct CommandAccepted {
     pub(super) key: String,
     pub(super) command: String,
     pub(super) request: Digest,
+    /// What the command is about to remove, which is what it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) before: Option<Value>,
+    /// Whether its first commit carries a [`CommandEffect`]; daemons from before that record said nothing.
+    #[serde(default)]
+    pub(super) marked: bool,
+}
+
+/// Stands first in the first commit of a command, so that it says both that there was one and where.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct CommandEffect {
+    pub(super) by: String,
+    pub(super) key: String,
 }
 
 /// What it came to.
@@ -51,6 +65,12 @@ pub(super) struct Earlier {
     pub(super) request: Digest,
     /// What it came to, if that is known.
     pub(super) result: Option<Value>,
+    /// Position of the record in front of its first commit; absent if it committed nothing.
+    pub(super) effect: Option<u64>,
+    /// What it was to remove.
+    pub(super) before: Option<Value>,
+    /// Whether an absent `effect` proves that it committed nothing.
+    pub(super) marked: bool,
 }
 
 /// Every table that is derived from the journal.
@@ -65,6 +85,7 @@ pub(crate) fn projections() -> Vec<Arc<dyn Projection>> {
     all.push(Arc::new(super::attachments::Attachments));
     all.push(crate::openai::projection());
     all.push(Arc::new(crate::skills::SkillLog));
+    all.push(Arc::new(crate::workspaces::WorkspaceGrants));
     all
 }
 
@@ -75,7 +96,7 @@ impl Projection for Commands {
         "commands"
     }
     fn version(&self) -> u32 {
-        1
+        2
     }
     fn tables(&self) -> &'static [&'static str] {
         &["commands"]
@@ -84,6 +105,7 @@ impl Projection for Commands {
         connection.execute_batch(
             "CREATE TABLE commands (
                 by TEXT NOT NULL, key TEXT NOT NULL, command TEXT NOT NULL, request TEXT NOT NULL, result TEXT,
+                before TEXT, effect INTEGER, marked INTEGER NOT NULL,
                 PRIMARY KEY (by, key)
             ) STRICT, WITHOUT ROWID",
         )
@@ -93,8 +115,21 @@ impl Projection for Commands {
             kind::COMMAND_ACCEPTED => {
                 let accepted: CommandAccepted = read(record)?;
                 connection
-                    .prepare_cached("INSERT OR REPLACE INTO commands VALUES (?1, ?2, ?3, ?4, NULL)")?
-                    .execute(params![accepted.by, accepted.key, accepted.command, accepted.request.to_string()])?;
+                    .prepare_cached("INSERT OR REPLACE INTO commands VALUES (?1, ?2, ?3, ?4, NULL, ?5, NULL, ?6)")?
+                    .execute(params![
+                        accepted.by,
+                        accepted.key,
+                        accepted.command,
+                        accepted.request.to_string(),
+                        accepted.before.map(|before| before.to_string()),
+                        accepted.marked,
+                    ])?;
+            }
+            kind::COMMAND_EFFECT => {
+                let effect: CommandEffect = read(record)?;
+                connection
+                    .prepare_cached("UPDATE commands SET effect = ?3 WHERE by = ?1 AND key = ?2")?
+                    .execute(params![effect.by, effect.key, i64::try_from(record.seq).unwrap_or(i64::MAX)])?;
             }
             kind::COMMAND_ANSWERED => {
                 let answered: CommandAnswered = read(record)?;
@@ -116,20 +151,25 @@ impl Projection for Commands {
 /// The command that a caller gave with this key, if any.
 pub(super) fn earlier(connection: &Connection, by: &str, key: &str) -> rusqlite::Result<Option<Earlier>> {
     connection
-        .prepare_cached("SELECT command, request, result FROM commands WHERE by = ?1 AND key = ?2")?
+        .prepare_cached(
+            "SELECT command, request, result, before, effect, marked FROM commands WHERE by = ?1 AND key = ?2",
+        )?
         .query_row(params![by, key], |row| {
             let wrong = |column, error: Box<dyn std::error::Error + Send + Sync>| {
                 rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error)
             };
             let request: String = row.get(1)?;
-            let result: Option<String> = row.get(2)?;
+            let document = |column: usize| -> rusqlite::Result<Option<Value>> {
+                let text: Option<String> = row.get(column)?;
+                text.map(|text| serde_json::from_str(&text).map_err(|error| wrong(column, error.into()))).transpose()
+            };
             Ok(Earlier {
                 command: row.get(0)?,
                 request: request.parse().map_err(|error: palyra_common::InvalidDigest| wrong(1, error.into()))?,
-                result: match result {
-                    Some(text) => Some(serde_json::from_str(&text).map_err(|error| wrong(2, error.into()))?),
-                    None => None,
-                },
+                result: document(2)?,
+                before: document(3)?,
+                effect: row.get::<_, Option<i64>>(4)?.and_then(|seq| u64::try_from(seq).ok()),
+                marked: row.get(5)?,
             })
         })
         .optional()

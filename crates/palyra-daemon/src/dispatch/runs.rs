@@ -2,7 +2,9 @@
 
 use std::path::Path as FilePath;
 
-use palyra_agent::{ClientResult, ClientTool, GivenExchange, NewRun, Objective, Resumption, RunFilter, RunRow};
+use palyra_agent::{
+    ClientResult, ClientTool, GivenExchange, NewRun, Objective, Resumption, RunFilter, RunRow, WorkspaceAuthority,
+};
 use palyra_client::api::{
     AbortRunParams, CreateRunParams, DeliverResultsParams, EditEnvelopeParams, ListRunsParams, ListRunsResponse,
     ReplayReport, ResumeRunParams, RunDetail, RunInputParams, RunView, UndoResponse,
@@ -13,7 +15,7 @@ use palyra_common::{AcpCommand, ErrorCategory, RunId, StableErrorEnvelope};
 use super::caller::Caller;
 use super::idempotency::check_key;
 use super::refusal::{Refusal, Result};
-use super::{attachments, authorise, bindings};
+use super::{attachments, authorise, bindings, workspaces};
 use crate::app::App;
 use crate::views;
 
@@ -48,7 +50,10 @@ pub(super) async fn create(
         params.agent = params.agent.or(bound.agent);
     }
     let attachments = attachments::given(app, caller, std::mem::take(&mut params.attachments)).await?;
-    let new = NewRun { owner: Some(caller.id().to_owned()), attachments, ..new_run(params)? };
+    let (owner, started_with) = (Some(caller.id().to_owned()), caller.started_with(app));
+    let new = NewRun { owner, started_with, attachments, ..new_run(params)? };
+    let workspace = app.engine.workspace_of_run(&new).await?;
+    workspaces::permit(app, caller, AcpCommand::RunCreate, &workspace).await?;
     app.outside.refresh().await;
     let row = app.engine.create_run(new).await?;
     let last_seq = app.engine.last_seq(row.run_id).await?;
@@ -202,19 +207,26 @@ pub(super) async fn revert_compaction(app: &App, by: &str, id: RunId, version: O
 
 pub(super) async fn resume(
     app: &App,
-    by: &str,
+    caller: &Caller,
     about: About<RunId, ResumeRunParams>,
     version: Option<u64>,
 ) -> Result<RunView> {
     check_version(app, about.target, version).await?;
     let ResumeRunParams { over_budget, model } = about.params;
     check_model(model.as_deref())?;
-    app.engine.resume(about.target, by, Resumption { over_budget, model }).await?;
+    in_its_workspace(app, caller, AcpCommand::RunResume, about.target).await?;
+    app.engine.resume(about.target, caller.id(), Resumption { over_budget, model }).await?;
     view(app, about.target).await
 }
 
-pub(super) async fn input(app: &App, about: About<RunId, RunInputParams>, version: Option<u64>) -> Result<RunView> {
+pub(super) async fn input(
+    app: &App,
+    caller: &Caller,
+    about: About<RunId, RunInputParams>,
+    version: Option<u64>,
+) -> Result<RunView> {
     check_version(app, about.target, version).await?;
+    in_its_workspace(app, caller, AcpCommand::RunInput, about.target).await?;
     app.engine.steer(about.target, about.params.text, about.params.mode).await?;
     view(app, about.target).await
 }
@@ -235,23 +247,37 @@ pub(super) async fn deliver(app: &App, by: &str, about: About<RunId, DeliverResu
 
 pub(super) async fn edit_envelope(
     app: &App,
-    by: &str,
+    caller: &Caller,
     about: About<RunId, EditEnvelopeParams>,
     version: Option<u64>,
 ) -> Result<RunDetail> {
     check_version(app, about.target, version).await?;
     let add = about.params.add.into_iter().map(views::intent).collect();
-    app.engine.edit_envelope(about.target, by, add, about.params.remove).await?;
+    in_its_workspace(app, caller, AcpCommand::RunEnvelopeEdit, about.target).await?;
+    app.engine.edit_envelope(about.target, caller.id(), add, about.params.remove).await?;
     get(app, about.target).await
 }
 
-pub(super) async fn undo(app: &App, by: &str, id: RunId, version: Option<u64>) -> Result<UndoResponse> {
+pub(super) async fn undo(app: &App, caller: &Caller, id: RunId, version: Option<u64>) -> Result<UndoResponse> {
     check_version(app, id, version).await?;
-    Ok(views::undone(app.engine.undo(id, by).await?))
+    let authority = caller.started_with(app).workspace;
+    Ok(views::undone(app.engine.undo(id, caller.id(), authority).await?))
 }
 
 pub(super) async fn replay(app: &App, id: RunId) -> Result<ReplayReport> {
     Ok(views::replayed(app.engine.replay(id).await?))
+}
+
+/// Whoever may not work where a run does may not have it work there either: what they write is what it does next.
+async fn in_its_workspace(app: &App, caller: &Caller, command: AcpCommand, id: RunId) -> Result<()> {
+    let run = app.engine.run(id).await?;
+    match caller.started_with(app).workspace {
+        // A run may be resumed to be told that its directory is gone.
+        WorkspaceAuthority::LocalOwner => authorise::in_workspace(app, caller, command, &run.workspace),
+        WorkspaceAuthority::Granted | WorkspaceAuthority::Conversation => {
+            workspaces::permit(app, caller, command, &run.workspace).await
+        }
+    }
 }
 
 /// A run is at the version of its newest event.

@@ -19,7 +19,7 @@ use super::caller::Caller;
 use super::idempotency::check_key;
 use super::refusal::{Refusal, Result};
 use super::runs::{MAX_PAGE, check_workspace, page_size, view as run_view, views_of};
-use super::{authorise, bindings};
+use super::{authorise, bindings, workspaces};
 use crate::app::App;
 use crate::views;
 
@@ -49,7 +49,7 @@ pub(super) async fn new(
         title: params.title,
         owner: caller.id().to_owned(),
         mode: params.mode,
-        settings: settings(app, params.settings.unwrap_or_default())?,
+        settings: settings(app, caller, AcpCommand::SessionNew, params.settings.unwrap_or_default()).await?,
     };
     let row = app.engine.create_session(new).await?;
     if let Some(place) = params.binding {
@@ -59,17 +59,23 @@ pub(super) async fn new(
     Ok(views::session(row))
 }
 
-/// The id of a session that a command with a key makes: the same command makes the same session.
-fn id_of(caller: &Caller, command: &str, key: &str) -> SessionId {
+/// The id of what a command with a key makes: the same command makes the same thing.
+pub(super) fn id_of(caller: &Caller, command: &str, key: &str) -> SessionId {
     let digest = Digest::of_parts(&[command.as_bytes(), caller.id().as_bytes(), key.as_bytes()]);
     let mut bits = [0; 16];
     bits.copy_from_slice(digest.0.first_chunk::<16>().unwrap_or(&[0; 16]));
     SessionId::from_u128(u128::from_be_bytes(bits))
 }
 
-fn settings(app: &App, view: SessionSettingsView) -> Result<SessionSettings> {
+async fn settings(
+    app: &App,
+    caller: &Caller,
+    command: AcpCommand,
+    view: SessionSettingsView,
+) -> Result<SessionSettings> {
     if let Some(workspace) = &view.workspace {
         check_workspace(workspace)?;
+        workspaces::permit_later(app, caller, command, workspace).await?;
     }
     if let Some(agent) = &view.agent {
         app.engine.check_agent(agent)?;
@@ -136,6 +142,11 @@ pub(super) async fn resume(app: &App, id: SessionId) -> Result<ResumeSessionResp
     }
     active_runs.sort_by_key(|run| run.run_id);
     Ok(ResumeSessionResponse { session, active_runs, queued: queue(app, id).await?.inputs })
+}
+
+/// The session as it stands now, for answers to commands that changed it.
+pub(super) async fn view(app: &App, id: SessionId) -> Result<SessionView> {
+    Ok(views::session(app.engine.session(id).await?))
 }
 
 pub(super) async fn rename(
@@ -215,12 +226,12 @@ pub(super) async fn set_mode(
 
 pub(super) async fn set_config(
     app: &App,
-    by: &str,
+    caller: &Caller,
     about: About<SessionId, SessionSettingsView>,
     version: Option<u64>,
 ) -> Result<SessionView> {
-    let settings = settings(app, about.params)?;
-    Ok(views::session(app.engine.set_session_settings(about.target, settings, by, version).await?))
+    let settings = settings(app, caller, AcpCommand::SessionConfigSet, about.params).await?;
+    Ok(views::session(app.engine.set_session_settings(about.target, settings, caller.id(), version).await?))
 }
 
 pub(super) async fn compact_preview(app: &App, id: SessionId) -> Result<CompactionView> {
@@ -271,21 +282,26 @@ fn compaction(plan: CompactionPlan, applied: Applied) -> CompactionView {
 
 pub(super) async fn input(
     app: &App,
-    by: &str,
+    caller: &Caller,
     about: About<SessionId, SessionInputParams>,
+    key: Option<String>,
 ) -> Result<SessionInputResponse> {
     let SessionInputParams { text, mode, workspace } = about.params;
     if let Some(workspace) = &workspace {
         check_workspace(workspace)?;
     }
+    let effective = app.engine.workspace_of_input(about.target, workspace.as_deref(), None).await?;
+    workspaces::permit(app, caller, AcpCommand::SessionInput, &effective).await?;
     app.outside.refresh().await;
     let mode = mode.unwrap_or(InputMode::FollowUp);
     let input = SessionInput {
         text,
         mode,
         workspace,
-        by: by.to_owned(),
-        input_id: None,
+        by: caller.id().to_owned(),
+        given_with: caller.started_with(app),
+        // With a key the session itself knows the input again.
+        input_id: key.map(|key| id_of(caller, "session.input", &key).to_string()),
         agent: None,
         from: None,
         beside: Vec::new(),

@@ -31,6 +31,12 @@ pub(super) async fn get(app: &App, id: &str) -> Result<SkillDetail> {
     detail(app, &id.parse()?).await
 }
 
+/// One skill, in the words of lists.
+pub(super) fn one(app: &App, id: &str) -> Result<SkillView> {
+    let skill_id: SkillId = id.parse()?;
+    Ok(app.skills.with_index(|index| index.skill(&skill_id).map(|skill| view(index, skill)))?)
+}
+
 /// Takes a piece of an archive.
 pub(super) async fn upload(app: &App, params: UploadSkillParams) -> Result<UploadSkillResponse> {
     if params.size == 0 || params.size > MAX_ARCHIVE {
@@ -93,7 +99,7 @@ async fn uploaded(app: &App, digest: Digest) -> Result<Vec<u8>> {
 /// Removes a skill; the answer is what it was.
 pub(super) async fn remove(app: &App, by: &str, id: &str) -> Result<SkillView> {
     let skill_id: SkillId = id.parse()?;
-    let before = app.skills.with_index(|index| index.skill(&skill_id).map(|skill| view(index, skill)))?;
+    let before = one(app, id)?;
     app.skills.change(by, |index| index.plan_remove(&skill_id, by)).await?;
     Ok(before)
 }
@@ -118,7 +124,7 @@ pub(super) async fn switch(app: &App, by: &str, id: &str, to: To, params: Change
         })
         .await?;
     tell_hooks(app, &changed).await;
-    Ok(app.skills.with_index(|index| index.skill(&skill_id).map(|skill| view(index, skill)))?)
+    one(app, id)
 }
 
 pub(super) async fn audit(app: &App, by: &str, id: &str) -> Result<SkillDetail> {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use palyra_agent::{CanvasFollower, CanvasNews, Engine, Followed, RunFilter, TapeFollower};
+use palyra_agent::{Attention, CanvasFollower, CanvasNews, Engine, Followed, RunFilter, TapeFollower};
 use palyra_client::api::{
     CanvasChangeView, JournalRecordView, RunTapeParams, TailJournalParams, VerifyLine, VerifyProgress,
 };
@@ -118,6 +118,15 @@ enum Source {
 }
 
 impl Documents {
+    /// Waits until there is a page to read, or the end, without reading it. A caller whose credential is no longer good is refused. Cancel-safe.
+    pub(crate) async fn ready(&mut self) -> Result<Readiness> {
+        tokio::select! {
+            biased;
+            refusal = self.lease.lost() => Err(refusal.into()),
+            readiness = self.source.ready() => Ok(readiness),
+        }
+    }
+
     /// The next documents, or `None` at the end. A caller whose credential is no longer good is refused. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Option<Page>> {
         tokio::select! {
@@ -128,7 +137,26 @@ impl Documents {
     }
 }
 
+/// What the next step of a stream costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    /// A page that can be read at once.
+    Page,
+    /// A small document, which may be waited for.
+    Document,
+}
+
 impl Source {
+    async fn ready(&mut self) -> Readiness {
+        match self {
+            Self::Live(live) => live.ready().await,
+            Self::Records(records) => records.ready().await,
+            Self::Stored(_) | Self::Session(_) => {}
+            Self::Canvas(_) | Self::Verification(_) => return Readiness::Document,
+        }
+        Readiness::Page
+    }
+
     async fn next(&mut self) -> Result<Option<Page>> {
         match self {
             Self::Live(live) => live.next().await,
@@ -187,6 +215,13 @@ struct Live {
 }
 
 impl Live {
+    async fn ready(&mut self) {
+        if self.left > 0 {
+            let attention = if self.progress { Attention::TapeAndProgress } else { Attention::TapeAlone };
+            self.follower.ready(attention).await;
+        }
+    }
+
     async fn next(&mut self) -> Result<Option<Page>> {
         if self.left == 0 {
             return Ok(None);
@@ -317,26 +352,28 @@ struct Records {
 }
 
 impl Records {
-    async fn next(&mut self) -> Result<Option<Page>> {
-        loop {
-            let end = self.last.unwrap_or_else(|| self.journal.head().count);
-            if self.next > end {
-                if self.last.is_some() {
-                    return Ok(None);
-                }
-                tokio::time::sleep(LOOK_EVERY).await;
-                continue;
-            }
-            let (from, limit) = (self.next, (end - self.next + 1).min(RECORDS));
-            let records = self.journal.read(move |reader| reader.page(from, limit as usize, RECORD_BYTES)).await?;
-            let Some(newest) = records.last().map(|record| record.seq) else {
-                return Err(Refusal::internal(format!("record {from} exists but cannot be read")));
-            };
-            let views: std::result::Result<Vec<_>, _> = records.into_iter().map(views::record).collect();
-            let views = views.map_err(|error| Refusal::internal(format!("a payload is not valid JSON: {error}")))?;
-            self.next = newest + 1;
-            return Ok(Some(Page::Records(views)));
+    /// Waits for a record that is not yet there, if the stream has no end.
+    async fn ready(&self) {
+        while self.last.is_none() && self.next > self.journal.head().count {
+            tokio::time::sleep(LOOK_EVERY).await;
         }
+    }
+
+    async fn next(&mut self) -> Result<Option<Page>> {
+        self.ready().await;
+        let end = self.last.unwrap_or_else(|| self.journal.head().count);
+        if self.next > end {
+            return Ok(None);
+        }
+        let (from, limit) = (self.next, (end - self.next + 1).min(RECORDS));
+        let records = self.journal.read(move |reader| reader.page(from, limit as usize, RECORD_BYTES)).await?;
+        let Some(newest) = records.last().map(|record| record.seq) else {
+            return Err(Refusal::internal(format!("record {from} exists but cannot be read")));
+        };
+        let views: std::result::Result<Vec<_>, _> = records.into_iter().map(views::record).collect();
+        let views = views.map_err(|error| Refusal::internal(format!("a payload is not valid JSON: {error}")))?;
+        self.next = newest + 1;
+        Ok(Some(Page::Records(views)))
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use palyra_client::api::{CreateTokenParams, ListTokensResponse, RotateTokenParams, TokenSecretResponse, TokenView};
 use palyra_client::command::{About, TokenName};
-use palyra_common::{Clock as _, SystemClock, Timestamp};
+use palyra_common::{Clock as _, Digest, SystemClock, Timestamp};
 use palyra_identity::{
     IssuedToken, NewToken, Principal, PrincipalId, TokenBook, TokenEvent, TokenId, TokenRecord, Via,
 };
@@ -59,25 +59,25 @@ impl Tokens {
     ) -> std::result::Result<Principal, palyra_identity::Refusal> {
         let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
         let principal = book.verify(text, now)?;
-        if let Via::ApiToken { id } = &principal.via {
+        if let Via::ApiToken { id, .. } = &principal.via {
             book.touch(id, now);
         }
         Ok(principal)
     }
 
-    /// Until when a token is good, or why it is not any more.
+    /// Until when a secret of a token is good, or why it is not any more.
     pub(crate) fn good_until(
         &self,
         id: &TokenId,
+        secret: Digest,
         now: Timestamp,
     ) -> std::result::Result<Option<Timestamp>, palyra_identity::Refusal> {
-        let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
-        match book.get(id) {
-            None => Err(palyra_identity::Refusal::Unknown),
-            Some(record) if record.revoked_at.is_some() => Err(palyra_identity::Refusal::Revoked),
-            Some(record) if !record.is_live(now) => Err(palyra_identity::Refusal::Expired),
-            Some(record) => Ok(record.expires_at),
-        }
+        self.book.read().unwrap_or_else(PoisonError::into_inner).good_until(id, secret, now)
+    }
+
+    /// The token that a line of tokens began with, each made with the one before.
+    pub(crate) fn first_of(&self, id: &TokenId) -> TokenId {
+        self.book.read().unwrap_or_else(PoisonError::into_inner).first_of(id).clone()
     }
 
     /// Notes every minute when tokens were last used, so that a daemon that is killed forgets little.
@@ -144,8 +144,8 @@ pub(super) async fn create(app: &App, caller: &Caller, params: CreateTokenParams
         expires_at: params.expires_in_seconds.map(|seconds| now.plus(Duration::from_secs(seconds))),
         rate_per_minute,
     };
-    let by = caller.principal.id.clone();
-    issued(app, |book| Ok(book.create(wanted, &by, now)?)).await
+    let (by, within) = (caller.principal.id.clone(), app.gate.bounds(&caller.principal)?);
+    issued(app, |book| Ok(book.create(wanted, &by, &within, now)?)).await
 }
 
 fn parse(text: &str) -> Result<PrincipalId> {
@@ -159,8 +159,11 @@ pub(super) async fn rotate(
 ) -> Result<TokenSecretResponse> {
     let id = token_id(&about.target)?;
     let overlap = about.params.overlap_minutes.map(|minutes| MINUTE.saturating_mul(minutes));
-    let by = caller.principal.id.clone();
-    issued(app, |book| Ok(book.rotate(&id, overlap, &by, SystemClock.now())?)).await
+    let (by, within) = (caller.principal.id.clone(), app.gate.bounds(&caller.principal)?);
+    let issued = issued(app, |book| Ok(book.rotate(&id, overlap, &by, &within, SystemClock.now())?)).await?;
+    // Whatever was begun with the secret before ends now, or when that one does.
+    app.gate.look_again();
+    Ok(issued)
 }
 
 async fn issued(app: &App, make: impl FnOnce(&TokenBook) -> Result<IssuedToken>) -> Result<TokenSecretResponse> {

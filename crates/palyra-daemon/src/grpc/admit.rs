@@ -18,6 +18,7 @@ use super::status;
 use crate::app::App;
 use crate::auth::{Access, Peer, Shown};
 use crate::dispatch::{Caller, Refusal, Transport};
+use crate::serve::Connection;
 
 /// The standard health service, which load balancers ask without a credential.
 const OPEN: &str = "/grpc.health.v1.Health/";
@@ -29,9 +30,11 @@ pub(super) async fn call(State(app): State<Arc<App>>, mut request: Request, next
     }
     let Ok(deadline) = Deadline::of_call(request.headers()) else { return status::bad_timeout().into_http() };
     let path = request.uri().path().to_owned();
+    crate::http::locate(&app, &mut request);
     let access = if path.starts_with(OPEN) { Access::Open } else { Access::Known };
     let shown = Shown {
         peer: request.extensions().get::<Peer>(),
+        connection: request.extensions().get::<Connection>(),
         method: request.method(),
         uri: request.uri(),
         headers: request.headers(),

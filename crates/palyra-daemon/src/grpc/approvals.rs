@@ -30,10 +30,17 @@ impl ApprovalsService for Approvals {
         request: Request<wire::ListApprovalsRequest>,
     ) -> Result<Response<wire::ListApprovalsResponse>, Status> {
         let caller = caller(&request)?;
-        let params = read::list_approvals(request.get_ref()).map_err(unreadable)?;
-        let listed = outcome!(&self.app, &caller, ApprovalList(params));
-        let approvals = listed.approvals.into_iter().map(write::approval).collect();
-        Ok(Response::new(wire::ListApprovalsResponse { approvals }))
+        let mut params = read::list_approvals(request.get_ref()).map_err(unreadable)?;
+        let mut approvals = Vec::new();
+        // The message has no pages, so it holds them all.
+        loop {
+            let listed = outcome!(&self.app, &caller, ApprovalList(params.clone()));
+            approvals.extend(listed.approvals.into_iter().map(write::approval));
+            params.after = listed.next_after;
+            if params.after.is_none() {
+                return Ok(Response::new(wire::ListApprovalsResponse { approvals }));
+            }
+        }
     }
 
     async fn get_approval(

@@ -168,7 +168,11 @@ pub(super) fn list_approvals(request: &wire::ListApprovalsRequest) -> Read<ListA
         Ok(wire::ApprovalState::All) => ApprovalState::All,
         Err(error) => return Err(ProtoError::invalid("state", error.to_string())),
     };
-    Ok(ListApprovalsParams { run_id: optional(request.run_id.as_deref(), "run_id")?, state: Some(state) })
+    Ok(ListApprovalsParams {
+        run_id: optional(request.run_id.as_deref(), "run_id")?,
+        state: Some(state),
+        ..Default::default()
+    })
 }
 
 pub(super) fn new_token(request: auth::CreateTokenRequest) -> Read<CreateTokenParams> {

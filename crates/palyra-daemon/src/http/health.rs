@@ -10,6 +10,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
+use palyra_agent::QuarantinedUsage;
 use palyra_client::api::{BriefHealthResponse, HealthResponse};
 use palyra_common::{BuildInfo, ComponentHealth, HealthReport, HealthStatus, ToStableError as _};
 
@@ -107,13 +108,29 @@ pub(super) fn components(app: &App) -> Vec<ComponentHealth> {
     ];
     all.extend(app.prices.health());
     all.extend(app.budgets.health());
+    all.extend(usage(app));
     all
+}
+
+/// What is wrong with the books of usage; nothing while all is well.
+fn usage(app: &App) -> Option<ComponentHealth> {
+    let QuarantinedUsage { records, first_seq, reason } = app.engine.spending().quarantined()?;
+    let summary = format!(
+        "records that could not be booked and were set aside: {records}; the first is record {first_seq}: {reason}"
+    );
+    let hint = "usage reports and budgets leave these calls out or count what was reserved for them; everything else is counted";
+    Some(ComponentHealth::new("usage", HealthStatus::Degraded, summary).hint(hint))
 }
 
 fn journal(app: &App) -> ComponentHealth {
     let head = app.journal.head();
     match app.journal.admission() {
-        Ok(()) => ComponentHealth::new("journal", HealthStatus::Ok, format!("{} records", head.count)),
+        Ok(()) => match app.journal.warnings().into_iter().next() {
+            None => ComponentHealth::new("journal", HealthStatus::Ok, format!("{} records", head.count)),
+            Some(warning) => {
+                ComponentHealth::new("journal", HealthStatus::Degraded, warning.message).hint(warning.hint)
+            }
+        },
         Err(error) => {
             let envelope = error.to_stable();
             let health = ComponentHealth::new("journal", HealthStatus::Failing, envelope.message);

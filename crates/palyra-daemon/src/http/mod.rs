@@ -25,4 +25,4 @@ pub(crate) use events::resume_after;
 pub(crate) use extract::{Body, MAX_BODY_BYTES};
 pub(crate) use health::{RecentHealth, report as health_report};
 pub(crate) use observe::sample;
-pub(crate) use router::Front;
+pub(crate) use router::{Front, locate};

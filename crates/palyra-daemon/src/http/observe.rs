@@ -13,13 +13,13 @@ use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use palyra_agent::ApprovalFilter;
 use palyra_client::api::ReadyResponse;
-use palyra_common::{ComponentHealth, ErrorCategory, HealthStatus, StableErrorEnvelope, TokenScope};
+use palyra_common::{ComponentHealth, HealthStatus};
 use palyra_telemetry::{Exposition, Sample};
 
-use super::error::{ApiError, ApiResult};
+use super::error::ApiResult;
 use super::health;
 use crate::app::App;
-use crate::dispatch::Caller;
+use crate::dispatch::{self, Beside, Caller};
 
 /// What strangers are told instead of what is wrong, which may name paths and servers.
 const UNTOLD: &str = "send a credential for details";
@@ -45,12 +45,7 @@ pub(super) async fn metrics(
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
 ) -> ApiResult<Response> {
-    if !caller.has(TokenScope::MetricsRead) {
-        let message = format!("metrics need the scope `{}`", TokenScope::MetricsRead.as_str());
-        let refusal = StableErrorEnvelope::new("scope_missing", ErrorCategory::Policy, message)
-            .hint("ask the owner for a token with that scope");
-        return Err(ApiError::new(refusal));
-    }
+    dispatch::beside(&app, &caller, Beside::Metrics)?;
     sample(&app).await;
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
     let format = Exposition::for_accept(accept);

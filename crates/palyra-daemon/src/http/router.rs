@@ -20,6 +20,7 @@ use super::{acp, attachments, canvas, console, description, events, headers, hea
 use crate::app::App;
 use crate::auth::{Access, Peer, Shown};
 use crate::dispatch::{Caller, Transport};
+use crate::serve::Connection;
 use crate::{mcp, openai};
 
 /// Everything that is served over HTTP, behind the one place that lets callers in.
@@ -90,9 +91,11 @@ fn router(app: Arc<App>) -> Router {
 
 /// Notes who asks, or gives the answer to whoever may not.
 fn admit(app: &Arc<App>, request: &mut Request) -> Result<(), Box<Response>> {
+    locate(app, request);
     let access = access(request.uri().path());
     let shown = Shown {
         peer: request.extensions().get::<Peer>(),
+        connection: request.extensions().get::<Connection>(),
         method: request.method(),
         uri: request.uri(),
         headers: request.headers(),
@@ -107,6 +110,15 @@ fn admit(app: &Arc<App>, request: &mut Request) -> Result<(), Box<Response>> {
         Err(refused) => return Err(Box::new(ApiError::new(refused).into_response())),
     }
     Ok(())
+}
+
+/// Notes who is behind a proxy, for the gate and for every handler.
+pub(crate) fn locate(app: &App, request: &mut Request) {
+    let peer = request.extensions().get::<Peer>();
+    let public = peer.and_then(|peer| app.gate.public_peer(peer, request.uri(), request.headers()));
+    if let Some(peer) = public {
+        request.extensions_mut().insert(peer);
+    }
 }
 
 /// Whom a path is for.

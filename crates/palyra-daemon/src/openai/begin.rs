@@ -1,5 +1,6 @@
 //! From a request to a run that is followed: a new one, or one that waits for its client.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use palyra_agent::RunRow;
@@ -37,6 +38,8 @@ pub(super) struct Wish {
     pub(super) model: Option<String>,
     /// Where to work.
     pub(super) workspace: Option<String>,
+    /// Whether the credential may name directories at all.
+    pub(super) may_name_workspaces: bool,
     /// The run of the response that this goes on from; what was said before is in its session.
     pub(super) after: Option<RunId>,
     /// Most calls of tools.
@@ -70,7 +73,7 @@ async fn place(app: &Arc<App>, caller: &Caller, conversation: Conversation, wish
     }
     let request = wish.request;
     let place = match waiting(app, caller, &conversation, wish.after).await? {
-        Some(run_id) => interrupt(app, caller, run_id, &conversation, wish.key.as_deref()).await?,
+        Some(run_id) => interrupt(app, caller, run_id, &conversation, &wish).await?,
         None => Place { run_id: create(app, caller, conversation, wish).await?.run_id, from_seq: 1 },
     };
     if let Some(request) = request {
@@ -85,7 +88,7 @@ async fn interrupt(
     caller: &Caller,
     run_id: RunId,
     conversation: &Conversation,
-    key: Option<&str>,
+    wish: &Wish,
 ) -> Result<Place> {
     if !conversation.new.images.is_empty() {
         return Err(Refusal::field("input", "images cannot go to a run that waits for results; send them afterwards"));
@@ -93,8 +96,18 @@ async fn interrupt(
     let from_seq = app.engine.last_seq(run_id).await? + 1;
     let params = RunInputParams { text: conversation.prompt(), mode: InputMode::Interrupt };
     let command = Command::RunInput(About { target: run_id, params });
-    ask::<RunView>(app, caller, command, key.map(|key| part_of(key, "input"))).await?;
+    let workspace = app.engine.run(run_id).await?.workspace;
+    let caller = reaching(app, caller, wish.may_name_workspaces, &workspace);
+    let key = wish.key.as_deref().map(|key| part_of(key, "input"));
+    ask::<RunView>(app, &caller, command, key).await?;
     Ok(Place { run_id, from_seq })
+}
+
+/// The caller with the directories that this request may use. `models:use` alone gives those that the daemon makes for conversations; a credential that may begin
+/// runs elsewhere has its others here too.
+fn reaching(app: &App, caller: &Caller, may_name: bool, workspace: &str) -> Caller {
+    let given = app.workspaces.is_of_conversations(caller.id(), Path::new(workspace));
+    if given || !may_name { caller.clone().in_conversation() } else { caller.clone() }
 }
 
 /// The run whose calls the client leaves unanswered, to say something else.
@@ -133,6 +146,7 @@ async fn create(app: &Arc<App>, caller: &Caller, conversation: Conversation, wis
         (None, Some(run)) => run.workspace,
         (None, None) => workspaces::fresh(app, caller.id(), wish.key.as_deref()).await?,
     };
+    let caller = &reaching(app, caller, wish.may_name_workspaces, &workspace);
     let limits = wish.max_tool_calls.map(|calls| RunLimitsParams { max_tool_calls: Some(calls), ..Default::default() });
     let params = CreateRunParams {
         attachments: images::store(app, caller, conversation.new.images).await?,

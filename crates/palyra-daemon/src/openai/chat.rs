@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use http::{HeaderMap, HeaderName};
-use palyra_common::{Clock as _, SystemClock};
+use palyra_common::{Clock as _, SystemClock, TokenScope};
 use serde_json::{Value, json};
 
 use super::begin::{Wish, begin};
@@ -29,6 +29,7 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: std::result::Result<Body, ApiError>,
 ) -> OpenAiResult<Response> {
+    let may_name_workspaces = caller.has(TokenScope::RunsWrite);
     let caller = user_of_models(&app, &caller)?;
     let Body(body) = body?;
     let request = read(&body)?;
@@ -39,6 +40,7 @@ pub(super) async fn create(
         tools: request.tools,
         model: models::choose(&app, &request.common.model)?,
         workspace: request.common.workspace,
+        may_name_workspaces,
         after: None,
         max_tool_calls: None,
         request: key.as_deref().map(|key| request_of(key, "chat/completions", &body)),

@@ -14,7 +14,7 @@ use super::error::OpenAiResult;
 use super::fields::Fields;
 use super::user_of_models;
 use crate::app::App;
-use crate::dispatch::{Caller, Refusal, Result};
+use crate::dispatch::{self, Beside, Caller, Refusal, Result};
 use crate::http::{ApiError, Body};
 
 /// Most inputs of one request, as OpenAI has it.
@@ -33,10 +33,12 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     body: std::result::Result<Body, ApiError>,
 ) -> OpenAiResult<Json<Value>> {
-    user_of_models(&app, &caller)?;
+    let caller = user_of_models(&app, &caller)?;
+    dispatch::beside(&app, &caller, Beside::OpenAiEmbeddings)?;
     let Body(body) = body?;
     let (request, format) = read(&body)?;
-    let Some(embeddings) = app.models.provider().embed(request).await.map_err(Refusal::from)? else {
+    let embedded = app.engine.embed(caller.id(), request).await;
+    let Some(embeddings) = embedded.map_err(Refusal::from)? else {
         return Err(unavailable(&app.models.view().name).into());
     };
     let data: Vec<Value> = embeddings

@@ -237,8 +237,9 @@ impl Following {
             "model.turn_finished" => {
                 let Some(finished) = record.payload.pointer("/input/model_turn_finished") else { return };
                 let count = |field: &str| finished.pointer(field).and_then(Value::as_u64).unwrap_or(0);
-                self.usage.input_tokens += count("/usage/input_tokens");
-                self.usage.output_tokens += count("/usage/output_tokens");
+                let Usage { input_tokens, output_tokens, .. } = &mut self.usage;
+                *input_tokens = input_tokens.saturating_add(count("/usage/input_tokens"));
+                *output_tokens = output_tokens.saturating_add(count("/usage/output_tokens"));
                 self.turn.text = finished.get("text").and_then(Value::as_str).map(str::to_owned);
                 let has_calls =
                     finished.get("tool_calls").and_then(Value::as_array).is_some_and(|calls| !calls.is_empty());

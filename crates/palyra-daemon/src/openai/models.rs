@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::error::OpenAiResult;
 use super::user_of_models;
 use crate::app::App;
-use crate::dispatch::{self, Caller};
+use crate::dispatch::{self, Beside, Caller};
 
 /// The configured model, whatever it is called.
 const CONFIGURED: &str = "palyra";
@@ -22,7 +22,8 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
 ) -> OpenAiResult<Json<Value>> {
-    user_of_models(&app, &caller)?;
+    let caller = user_of_models(&app, &caller)?;
+    dispatch::beside(&app, &caller, Beside::OpenAiModels)?;
     let models: Vec<Value> = names(&app).iter().map(|name| document(name)).collect();
     Ok(Json(json!({ "object": "list", "data": models })))
 }
@@ -32,7 +33,8 @@ pub(super) async fn show(
     Extension(caller): Extension<Caller>,
     model: Result<Path<String>, PathRejection>,
 ) -> OpenAiResult<Json<Value>> {
-    user_of_models(&app, &caller)?;
+    let caller = user_of_models(&app, &caller)?;
+    dispatch::beside(&app, &caller, Beside::OpenAiModels)?;
     let Ok(Path(model)) = model else { return Err(unknown("(not a text)").into()) };
     match names(&app).contains(&model) {
         true => Ok(Json(document(&model))),

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse as _, Response as HttpResponse};
 use axum::{Extension, Json};
 use http::HeaderMap;
 use palyra_client::api::ClientToolParams;
-use palyra_common::RunId;
+use palyra_common::{RunId, TokenScope};
 use serde_json::{Value, json};
 
 use super::begin::{Wish, begin, own_run, unknown_response};
@@ -34,6 +34,7 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: std::result::Result<Body, ApiError>,
 ) -> OpenAiResult<HttpResponse> {
+    let may_name_workspaces = caller.has(TokenScope::RunsWrite);
     let caller = user_of_models(&app, &caller)?;
     let Body(body) = body?;
     let request = read(&body)?;
@@ -50,6 +51,7 @@ pub(super) async fn create(
         tools: request.tools,
         model: models::choose(&app, &request.common.model)?,
         workspace: request.common.workspace,
+        may_name_workspaces,
         after,
         max_tool_calls: request.max_tool_calls,
         request: key.as_deref().map(|key| request_of(key, "responses", &body)),

@@ -1,11 +1,8 @@
 //! Where runs of this interface work: where the request says, where the configuration says, else in an empty directory of the conversation's own.
-//!
-//! Those directories lie beside the state root and not in it, because no tool may ever reach into the state root.
 
-use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use palyra_common::{Digest, ErrorCategory, RunId, StableErrorEnvelope};
 
@@ -21,7 +18,7 @@ pub(super) async fn fresh(app: &App, owner: &str, key: Option<&str>) -> Result<S
         Some(key) => Digest::of_parts(&[owner.as_bytes(), key.as_bytes()]).to_hex(),
         None => RunId::generate().to_string(),
     };
-    let path = beside(&app.state_root).join(name);
+    let path = app.workspaces.conversations_of(owner).join(name);
     let made = path.clone();
     tokio::task::spawn_blocking(move || DirBuilder::new().recursive(true).mode(0o700).create(made))
         .await
@@ -30,27 +27,9 @@ pub(super) async fn fresh(app: &App, owner: &str, key: Option<&str>) -> Result<S
     Ok(path.display().to_string())
 }
 
-fn beside(state_root: &Path) -> PathBuf {
-    let mut name = state_root.file_name().map_or_else(|| OsString::from("palyra"), ToOwned::to_owned);
-    name.push("-workspaces");
-    state_root.with_file_name(name)
-}
-
 fn cannot_be_made(path: &Path, error: &std::io::Error) -> Refusal {
     let message = format!("cannot create the workspace `{}`: {error}", path.display());
     StableErrorEnvelope::new("workspace_not_made", ErrorCategory::Conflict, message)
         .hint("name a directory with `openai.workspace` in the configuration or `metadata.workspace` in the request")
         .into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn workspaces_lie_beside_the_state_and_not_in_it() {
-        let root = Path::new("/home/ada/.local/state/palyra");
-        assert_eq!(beside(root), Path::new("/home/ada/.local/state/palyra-workspaces"));
-        assert!(!beside(root).starts_with(root));
-    }
 }

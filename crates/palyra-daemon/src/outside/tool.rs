@@ -47,7 +47,8 @@ impl OutsideTool {
         let title = description.title.as_deref().unwrap_or(&description.name);
         let summary = format!("call {}", offered.name);
         let mut declaration = ToolDeclaration::of::<Anything>(ToolName::new(offered.name.clone())?, title, &summary)
-            .classified(&offered.classification);
+            .classified(&offered.classification)
+            .reporting_begin();
         declaration.description =
             description.description.clone().unwrap_or_default().chars().take(MAX_DESCRIPTION).collect();
         declaration.input_schema = description.input_schema.clone().into();
@@ -104,7 +105,7 @@ impl OutsideTool {
     }
 
     /// Code, category and hint are ours; the message may quote the server and is for the log. A call that failed may have changed files all the same: then it
-    /// has a result, which holds them, so that they are shown and can be taken back.
+    /// has a result, which holds them, so that they are shown and can be taken back. So has one whose server went away: nobody knows what it did.
     fn failed(&self, error: &McpError, changed: Changed) -> Result<ToolOutput, ToolError> {
         let stable = error.to_stable();
         tracing::warn!(tool = %self.declaration.name, error = %stable, "an outside tool failed");
@@ -114,7 +115,8 @@ impl OutsideTool {
             // It speaks of the words that are left out here.
             ours.recovery_hint = None;
         }
-        if changed.changes.is_empty() {
+        let broke_off = matches!(error, McpError::Disconnected { .. });
+        if changed.changes.is_empty() && !broke_off {
             return Err(match error {
                 McpError::Cancelled { .. } => ToolError::Cancelled,
                 _ => ToolError::Custom(Box::new(ours)),
@@ -122,7 +124,9 @@ impl OutsideTool {
         }
         // Names of files are the server's words, so only their number is told.
         let count = changed.changes.len();
-        let mut output = ToolOutput::text(format!("{ours}; files changed during the call: {count}"), self.label());
+        let noted = if count == 0 { String::new() } else { format!("; files changed during the call: {count}") };
+        let mut output = ToolOutput::text(format!("{ours}{noted}"), self.label());
+        output.broke_off = broke_off;
         output.failure = Some(ours.message);
         output.changes = changed.changes;
         Ok(output)
@@ -151,7 +155,13 @@ impl Tool for OutsideTool {
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
+        // Connecting may take longer than the call, and changes nothing. What is wrong with the server, the call itself says.
+        tokio::select! {
+            () = invocation.cancel.cancelled() => return Err(ToolError::Cancelled),
+            _ = self.server.tools() => {}
+        }
         let before = self.before(&invocation).await?;
+        invocation.begin.record().await?;
         let progress = invocation.progress.clone();
         let call = McpCall {
             tool: self.name.clone(),

@@ -132,7 +132,8 @@ fn declaration(name: &str, skill_id: &str, tool: &ToolEntrypoint) -> Result<Tool
     let tool_name = ToolName::new(name.to_owned())
         .map_err(|error| SkillError::Tampered { reason: format!("`{name}` is not a valid tool name: {error}") })?;
     let mut declaration = ToolDeclaration::of::<Anything>(tool_name, &tool.name, &format!("call {name}"))
-        .classified(&tool.classification());
+        .classified(&tool.classification())
+        .reporting_begin();
     declaration.description.clone_from(&tool.description);
     declaration.input_schema = tool.input_schema.clone().into();
     declaration.skill = Some(skill_id.to_owned());

@@ -140,6 +140,15 @@ impl Skills {
         (generation, self.bindings().tools().cloned().collect())
     }
 
+    /// Whether the tool is, by its name, one of a skill that is installed.
+    pub(crate) fn may_have(&self, tool: &str) -> bool {
+        self.with_index(|index| {
+            index
+                .skills()
+                .any(|record| tool.strip_prefix(record.skill_id.as_str()).is_some_and(|rest| rest.starts_with('.')))
+        })
+    }
+
     /// Refuses a binding of a hook that the skill does not have or that is not for this event.
     pub(crate) fn check_hook(&self, plugin_id: &str, event: HookEvent) -> crate::dispatch::Result<()> {
         let (skill, hook) = plugin_id.split_once('#').map_or((plugin_id, None), |(skill, hook)| (skill, Some(hook)));

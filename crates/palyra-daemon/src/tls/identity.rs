@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use palyra_client::quic::LOCAL_IDENTITY;
 use palyra_common::config::Config;
-use palyra_common::{Clock, SecretString, Timestamp, ToStableError as _};
-use palyra_identity::{Authority, AuthorityOptions, IdentityError, PrincipalId, Serial};
+use palyra_common::{Clock, DeviceId, SecretString, Timestamp, ToStableError as _};
+use palyra_identity::{Authority, AuthorityOptions, ClientCredentials, IdentityError, PrincipalId, Serial};
 use ring::hmac;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -93,6 +93,13 @@ impl Identity {
     pub(crate) fn is_revoked(&self, serial: &Serial) -> bool {
         let authority = self.shared.authority.get();
         authority.is_some_and(|authority| authority.revocations().iter().any(|entry| entry.serial == *serial))
+    }
+
+    /// The device that the local owner's own certificate stands for, if there is one.
+    pub(crate) fn local_device(&self) -> Option<DeviceId> {
+        self.shared.authority.get()?;
+        let kept = ClientCredentials::read(&self.shared.state_root.join(LOCAL_IDENTITY)).ok()??;
+        Some(kept.identity.device)
     }
 
     /// When a certificate runs out, if that is known.
@@ -187,7 +194,6 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use palyra_common::{FixedClock, SystemClock};
-    use palyra_identity::ClientCredentials;
 
     use super::*;
 

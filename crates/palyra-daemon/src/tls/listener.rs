@@ -3,6 +3,7 @@
 //! A caller may show a device certificate. One that is shown and not good ends the handshake; without one the caller needs a token, as without TLS.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use super::identity::Identity;
 use super::plain;
 use crate::auth::{Peer, Tls};
 use crate::error::DaemonError;
-use crate::serve::Door;
+use crate::serve::{Door, Origin, tcp_origin};
 
 const ALPN: &[&[u8]] = &[b"h2", b"http/1.1"];
 
@@ -78,6 +79,10 @@ impl Door for TlsListener {
         self.listener.next().await
     }
 
+    fn origin(&self, (_, peer): &Self::Arrival, proxies: &[IpAddr]) -> Origin {
+        tcp_origin(peer, proxies)
+    }
+
     async fn enter(&self, (stream, peer): Self::Arrival) -> io::Result<(Self::Stream, Peer)> {
         let Peer::Tcp { local, remote, .. } = peer else { return Err(io::ErrorKind::Unsupported.into()) };
         if !plain::speaks_tls(&stream).await? {
@@ -93,6 +98,6 @@ impl Door for TlsListener {
             let device = Device::new(Arc::clone(&self.authority), chain);
             Tls::Device(Arc::new(device.map_err(io::Error::other)?))
         };
-        Ok((stream, Peer::Tcp { local, remote, tls }))
+        Ok((stream, Peer::Tcp { local, remote, tls, public: None }))
     }
 }

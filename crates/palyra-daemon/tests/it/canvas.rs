@@ -236,6 +236,18 @@ async fn links_that_are_not_good_all_look_the_same() {
 }
 
 #[tokio::test]
+async fn a_link_ends_with_the_secret_that_it_was_made_with() {
+    let drawn = drawn().await;
+    let token = unix(&drawn.daemon, "POST /api/v1/tokens", br#"{"name":"r","role":"operator"}"#).json();
+    let (secret, id) = (token["secret"].as_str().unwrap(), token["token"]["token_id"].as_str().unwrap());
+    let path = format!("POST /api/v1/canvases/{}/link", drawn.canvas);
+    let link = made(&loopback_json(&drawn.daemon, &path, Some(secret), r#"{"access":"act"}"#));
+    assert_eq!(drawn.get(&link).status, 200);
+    assert_eq!(unix(&drawn.daemon, &format!("POST /api/v1/tokens/{id}/rotate"), b"{}").status, 200);
+    assert_eq!(drawn.get(&link).status, 404);
+}
+
+#[tokio::test]
 async fn a_link_is_good_for_its_canvas_and_nothing_else() {
     let drawn = drawn().await;
     let link = drawn.link(&json!({"access": "act"}));

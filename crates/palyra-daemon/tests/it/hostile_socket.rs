@@ -21,10 +21,10 @@ const LAST: u8 = 0x80;
 const TOO_LARGE: usize = 9 * 1024 * 1024;
 
 /// A WebSocket that sends exactly what it is told.
-struct Socket(TcpStream);
+pub(crate) struct Socket(TcpStream);
 
 impl Socket {
-    fn open(daemon: &Daemon) -> Self {
+    pub(crate) fn open(daemon: &Daemon) -> Self {
         let mut stream = TcpStream::connect(daemon.address()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         stream.set_write_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -46,6 +46,10 @@ impl Socket {
         frame.extend_from_slice(&[0; 4]);
         frame.extend_from_slice(payload);
         self.0.write_all(&frame)
+    }
+
+    pub(crate) fn send_text(&mut self, text: &str) {
+        self.send(LAST | TEXT, text.as_bytes()).unwrap();
     }
 
     /// The next frame of the daemon; `None` where the connection ends.
@@ -71,7 +75,7 @@ impl Socket {
     }
 
     /// The next message, past pings.
-    fn message(&mut self) -> Option<Value> {
+    pub(crate) fn message(&mut self) -> Option<Value> {
         loop {
             match self.frame()? {
                 (TEXT, payload) => return Some(serde_json::from_slice(&payload).unwrap()),

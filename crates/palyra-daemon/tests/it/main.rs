@@ -9,6 +9,7 @@
 )]
 
 mod agents;
+mod approval_pages;
 mod asked;
 mod attachments;
 mod auxiliary;
@@ -22,6 +23,7 @@ mod clients;
 #[allow(dead_code, reason = "shared with the tests of palyra-telemetry, which use all of it")]
 mod collector;
 mod console;
+mod credentials;
 mod description;
 mod doors;
 mod events;
@@ -35,13 +37,16 @@ mod hostile_socket;
 mod journal;
 mod matrix;
 mod mcp;
+mod memory;
 mod messages;
 mod models;
 mod mutual_tls;
 mod observe;
 mod openai;
+mod outages;
 mod policies;
 mod prompt;
+mod proxy;
 mod quic;
 mod quic_refusals;
 mod quic_support;
@@ -49,9 +54,11 @@ mod raw;
 mod requests;
 mod runs;
 mod service;
+mod spending;
 mod standing;
 mod start;
 mod stop;
 mod support;
 mod things;
 mod tls;
+mod workspaces;

@@ -117,6 +117,9 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
         | C::TokenRevoke
         | C::DeviceList
         | C::DeviceRevoke
+        | C::WorkspaceGrant
+        | C::WorkspaceRevoke
+        | C::WorkspaceList
         | C::SkillUpload
         | C::SkillInstall
         | C::SkillRemove

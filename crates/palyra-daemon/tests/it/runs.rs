@@ -187,7 +187,8 @@ async fn a_question_survives_a_restart_and_is_answered() {
     let late = daemon.client.decide_approval(again.approval_id, &allow).await.unwrap_err().to_stable();
     assert_eq!(late.code, "approval_closed");
     assert!(late.message.contains("was already decided: allow by uid:"), "{late:?}");
-    let decided = ListApprovalsParams { run_id: Some(run.run_id), state: Some("decided".parse().unwrap()) };
+    let decided =
+        ListApprovalsParams { run_id: Some(run.run_id), state: Some("decided".parse().unwrap()), ..Default::default() };
     let decided = daemon.client.approvals(&decided).await.unwrap().approvals;
     let answer = decided[0].answer.as_ref().unwrap();
     assert_eq!(answer.decision, ApprovalDecision::Allow);

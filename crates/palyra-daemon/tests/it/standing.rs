@@ -22,7 +22,7 @@ fn token(daemon: &Daemon, params: &Value) -> (String, String) {
 }
 
 /// Opens a WebSocket by hand and reads until the daemon closes it; the code of the close frame.
-fn closed_with(daemon: &Daemon, token: &str) -> u16 {
+pub(crate) fn closed_with(daemon: &Daemon, token: &str) -> u16 {
     let mut stream = TcpStream::connect(daemon.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     write!(

@@ -23,6 +23,9 @@ impl Place {
     pub(crate) fn new() -> Self {
         let place = Self { directory: tempfile::tempdir().unwrap(), variables: Vec::new() };
         std::fs::create_dir(place.workspace()).unwrap();
+        // Tokens of tests work where the tests do; what they may not do is tried with other directories.
+        let shared = format!("* {}", place.workspace().display());
+        let place = place.with("PALYRA_WORKSPACES_ROOTS", &shared);
         let binds = ["PALYRA_DAEMON_HTTP_BIND", "PALYRA_GRPC_BIND", "PALYRA_QUIC_BIND"];
         binds.into_iter().fold(place, |place, name| place.with(name, "127.0.0.1:0"))
     }

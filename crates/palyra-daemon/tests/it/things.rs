@@ -88,6 +88,9 @@ impl Things {
             AcpCommand::ModelsOffered => json!({"provider": "nobody"}),
             AcpCommand::SessionRecall => json!({"query": "anything"}),
             AcpCommand::AuxiliaryRun => json!({"kind": "summary", "input": {"text": "Short. And more."}}),
+            AcpCommand::WorkspaceGrant | AcpCommand::WorkspaceRevoke => {
+                json!({"principal": "nobody", "path": self.workspace})
+            }
             AcpCommand::RunInput => json!({"text": "more", "mode": "follow_up"}),
             AcpCommand::RunDeliver => json!({"results": [{"call_id": "none", "content": ""}]}),
             AcpCommand::ApprovalDecide => json!({"decision": "deny", "scope": "once"}),

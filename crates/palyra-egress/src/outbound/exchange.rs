@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{
     ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, HOST, HeaderMap, HeaderValue,
-    IF_RANGE, RANGE,
+    IF_RANGE, RANGE, TRANSFER_ENCODING,
 };
 use http::{Method, Request, StatusCode, Uri, response};
 use http_body::Body;
@@ -20,6 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::body::{BodyLimits, BoxError, Direction, GuardedBody, egress_error_of};
 use super::headers::strip_hop_by_hop;
+use super::overrides::check_overrides;
 use crate::egress::Egress;
 use crate::error::{EgressError, Refusal, RefusalReason};
 use crate::log::OpenRecord;
@@ -107,7 +108,7 @@ where
 {
     let Outgoing { mut target, method, mut headers, body } = outgoing;
     match check(grant, &Asked::visible(&target, method.as_str())) {
-        Verdict::Allowed(_) | Verdict::Inspect(_) => {}
+        Verdict::Allowed(rule) | Verdict::Inspect(rule) => check_overrides(rule, &headers, target.query.as_deref())?,
         Verdict::Refused(refusal) => return Err(refusal.into()),
     }
     let parts = egress.parts();
@@ -200,6 +201,11 @@ fn judge_head(
 ) -> Result<(), EgressError> {
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
         return Err(protocol(target, &"the server switched to another protocol"));
+    }
+    let coded = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"chunked");
+    if let Some(coding) = head.headers.get_all(TRANSFER_ENCODING).iter().find(|value| coded(value)) {
+        let coding = String::from_utf8_lossy(coding.as_bytes());
+        return Err(protocol(target, &format!("its transfer coding `{}` is not supported", coding.escape_debug())));
     }
     let announced = head
         .headers

@@ -3,6 +3,7 @@
 mod body;
 mod exchange;
 mod headers;
+mod overrides;
 
 pub(crate) use body::{BoxError, OutBody, egress_error_of, empty, full};
 pub(crate) use exchange::{Answer, Outgoing, exchange};

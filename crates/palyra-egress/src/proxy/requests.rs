@@ -82,10 +82,20 @@ where
     let mut stream = connection.into_parts().io.into_inner().into_inner();
     // What the guard refused, hyper only knows as a broken stream: the client gets its answer here.
     let refused = reason.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let (Err(_), Some(refusal)) = (outcome, refused) {
-        let error = EgressError::Refused(refusal);
-        shared.open_record(&grant, door.via()).ended(&error);
-        let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(&refuse_raw(&error))).await;
+    match (outcome, refused) {
+        // Before the first request hyper takes a stream that breaks for one that ends, which is no error.
+        (_, Some(refusal)) => {
+            let error = EgressError::Refused(refusal);
+            shared.open_record(&grant, door.via()).ended(&error);
+            let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(&refuse_raw(&error))).await;
+        }
+        // Hyper has answered it, before anything of ours saw a request.
+        (Err(error), None) if error.is_parse() => {
+            shared
+                .open_record(&grant, door.via())
+                .ended(&ambiguous(&format!("it is not valid HTTP/1.1: {error}")).into());
+        }
+        _ => {}
     }
     let _ = tokio::time::timeout(Duration::from_secs(1), stream.shutdown()).await;
 }

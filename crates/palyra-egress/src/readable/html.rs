@@ -4,7 +4,7 @@
 //! so a page nested a million deep costs no more than a flat one. Scripts, styles and elements that a page hides are left out: what a person does
 //! not see on the page should not be read from it either.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 
 use html5ever::tendril::StrTendril;
@@ -25,22 +25,58 @@ pub(super) struct Page {
 
 pub(super) fn read(source: &str, base: &str) -> Page {
     let writer = Writer { base: Target::parse(base).ok(), ..Writer::default() };
-    let tokenizer = Tokenizer::new(Sink(RefCell::new(writer)), TokenizerOpts::default());
+    let tokenizer =
+        Tokenizer::new(Sink { writer: RefCell::new(writer), tokens: Cell::new(0) }, TokenizerOpts::default());
     let queue = BufferQueue::default();
-    queue.push_back(StrTendril::from_slice(source));
-    // The sink never asks to run a script, so one call reads everything.
-    let _ = tokenizer.feed(&queue);
+    for piece in pieces(source) {
+        let tokens = tokenizer.sink.tokens.get();
+        queue.push_back(StrTendril::from_slice(piece));
+        // The sink never asks to run a script, so one call reads all of the piece.
+        let _ = tokenizer.feed(&queue);
+        if tokenizer.sink.tokens.get() == tokens {
+            queue.push_back(StrTendril::from_slice(END_OF_TAG));
+            let _ = tokenizer.feed(&queue);
+        }
+    }
     tokenizer.end();
-    tokenizer.sink.0.into_inner().finish()
+    tokenizer.sink.writer.into_inner().finish()
 }
 
-struct Sink(RefCell<Writer>);
+/// How many words are read at once. Where so many pass without a token, the tokeniser is inside a tag, and compares each attribute with all before it:
+/// a tag of a million would take hours, so it is ended there. Counted in words and not in bytes, because images are often written into attributes.
+const WORDS: usize = 1000;
+
+/// Ends a tag wherever its reader stands: before or in a value of either quotes, or in a name.
+const END_OF_TAG: &str = "\"'>\"'>";
+
+/// The source in pieces of so many words.
+fn pieces(source: &str) -> impl Iterator<Item = &str> {
+    let mut rest = source;
+    std::iter::from_fn(move || {
+        let separates =
+            |(_, byte): &(usize, u8)| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c | b'/' | b'"' | b'\'');
+        let end = rest.bytes().enumerate().filter(separates).nth(WORDS).map_or(rest.len(), |(at, _)| at);
+        let (piece, after) = rest.split_at_checked(end.max(1)).unwrap_or((rest, ""));
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+struct Sink {
+    writer: RefCell<Writer>,
+    /// How many tokens came.
+    tokens: Cell<u64>,
+}
 
 impl TokenSink for Sink {
     type Handle = ();
 
     fn process_token(&self, token: Token, _: u64) -> TokenSinkResult<()> {
-        let mut writer = self.0.borrow_mut();
+        // What is wrong with a tag is told while it is read.
+        if !matches!(token, Token::ParseError(_)) {
+            self.tokens.set(self.tokens.get().saturating_add(1));
+        }
+        let mut writer = self.writer.borrow_mut();
         match token {
             Token::CharacterTokens(text) => writer.text(&text),
             Token::TagToken(tag) if tag.kind == TagKind::StartTag => {

@@ -119,3 +119,36 @@ proptest::proptest! {
         }
     }
 }
+
+/// Each would take minutes if attributes were compared with all before them, wherever the tag stands.
+#[test]
+fn a_tag_of_very_many_attributes_is_read_in_linear_time() {
+    let flood: String = (0..690_000).map(|number| format!(" a{number}")).collect();
+    let slashes: String = (0..400_000).map(|number| format!("/b{number}")).collect();
+    let quoted: String = (0..300_000).map(|number| format!("c{number}=''")).collect();
+    for (before, attributes) in [
+        ("<p", &flood),
+        ("<p", &slashes),
+        ("<p ", &quoted),
+        ("<script>if (a<b && c=='</script><p", &flood),
+        ("<!-- <a b='--><p", &flood),
+        ("<p title=\"> x\"", &flood),
+    ] {
+        let page = readable(
+            Some("text/html"),
+            format!("<h1>Top</h1>{before}{attributes}>End").as_bytes(),
+            "https://a.example/",
+        );
+        assert!(page.text.starts_with("# Top") && page.text.ends_with("End"), "{before}");
+    }
+}
+
+#[test]
+fn long_pages_and_long_values_are_read_whole() {
+    let words = "word ".repeat(5_000);
+    let image = format!("<img alt=pixel src=\"data:image/png;base64,{}\">", "QUJD".repeat(50_000));
+    let source = format!("<p>{words}</p>{image}<!-- {words} --><script>{words}</script><p>after</p>");
+    let page = readable(Some("text/html"), source.as_bytes(), "https://a.example/");
+    assert_eq!(page.text.matches("word").count(), 5_000);
+    assert!(page.text.ends_with("[image: pixel]\n\nafter"), "{}", &page.text[page.text.len() - 60..]);
+}

@@ -1,8 +1,9 @@
 //! Comparing a path with the prefix that a rule names.
 //!
-//! The proxy does not know how the server reads a path, so a path that two servers could read differently is refused. Dot segments, also
-//! percent-encoded or with a `;` behind them, are refused for every rule. Encoded slashes are a common part of names (`@scope%2fpackage`): they
-//! are refused only where the rule names a path, because there they could lead out of it.
+//! The proxy does not know how the server reads a path, so a path that two servers could read differently is refused. A path is judged as it is
+//! written and as it reads after each round of percent-decoding: servers behind servers decode more than once. Dot segments, with or without
+//! parameters behind a `;`, are refused for every rule. Encoded slashes are a common part of names (`@scope%2fpackage`): they are refused only
+//! where the rule names a path, because there they could lead out of it.
 
 use memchr::memmem;
 
@@ -22,17 +23,59 @@ pub(super) fn problem(path: &str) -> Option<&'static str> {
     if !path.starts_with('/') && path != "*" {
         return Some("the path does not start with a slash");
     }
-    if path.bytes().any(|b| b <= b' ' || b == 0x7f || b == b'\\') {
-        return Some("the path contains a backslash, whitespace or a control character");
+    if path.bytes().any(|byte| byte == b' ' || byte == b'\\') {
+        return Some("the path contains a backslash or whitespace");
     }
-    let lower = path.to_ascii_lowercase();
-    if ["%00", "%0a", "%0d"].iter().any(|code| lower.contains(code)) {
-        return Some("the path contains an encoded control character");
+    let mut reading = path.as_bytes().to_vec();
+    for _ in 0..DECODINGS {
+        if let Some(problem) = problem_of_reading(&reading) {
+            return Some(problem);
+        }
+        match decoded(&reading) {
+            Some(next) => reading = next,
+            None => return None,
+        }
     }
-    lower
-        .split('/')
+    Some("the path is percent-encoded too many times")
+}
+
+/// How often a path may be decoded until nothing is left to decode.
+const DECODINGS: usize = 4;
+
+fn problem_of_reading(path: &[u8]) -> Option<&'static str> {
+    if path.iter().any(u8::is_ascii_control) {
+        return Some("the path contains a control character");
+    }
+    // `%c0%ae` is a dot to decoders that accept overlong sequences. No valid text contains these bytes.
+    if path.iter().any(|byte| matches!(byte, 0xc0 | 0xc1 | 0xf5..)) {
+        return Some("the path contains bytes that occur in no UTF-8 text");
+    }
+    path.split(|byte| matches!(byte, b'/' | b'\\'))
         .any(is_dot_segment)
         .then_some("the path contains a dot segment, which servers and proxies resolve differently")
+}
+
+/// The bytes with every percent code decoded once; `None` if there is none.
+fn decoded(path: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+    let mut out = Vec::with_capacity(path.len());
+    let mut at = 0;
+    let mut changed = false;
+    while let Some(byte) = path.get(at) {
+        let code = if *byte == b'%' { digit(path.get(at + 1)).zip(digit(path.get(at + 2))) } else { None };
+        match code.and_then(|(high, low)| u8::try_from(high * 16 + low).ok()) {
+            Some(value) => {
+                out.push(value);
+                at += 3;
+                changed = true;
+            }
+            None => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    changed.then_some(out)
 }
 
 /// As [`problem`], and what a prefix may not contain besides.
@@ -42,13 +85,10 @@ pub(super) fn problem_of_prefix(prefix: &str) -> Option<&'static str> {
     })
 }
 
-/// `.`, `..`, `%2e.`, `..;x` and the like, in lower case.
-fn is_dot_segment(segment: &str) -> bool {
-    let name = segment.split(';').next().unwrap_or(segment);
-    let decoded = name.replace("%2e", ".").replace("%252e", ".");
-    matches!(decoded.as_str(), "." | "..")
-        // With an encoded slash inside, the dots may be one of several hidden segments.
-        || decoded.split("%2f").chain(decoded.split("%5c")).any(|part| part == "..")
+/// `.` and `..`, also with parameters as in `..;x`.
+fn is_dot_segment(segment: &[u8]) -> bool {
+    let name = segment.split(|byte| *byte == b';').next().unwrap_or(segment);
+    matches!(name, b"." | b"..")
 }
 
 fn is_unclear(path: &str) -> bool {
@@ -119,10 +159,31 @@ mod tests {
             "/v1/%2e%2e%2fx",
             "/v1/..%5cx",
             "/v1/%252e%252e/x",
+            "/v1/..%3b/x",
+            "/v1/..%3Ba=b/x",
+            "/v1/%2e%2e%253bx/y",
+            "/v1/%25252e%25252e/x",
+            "/v1/%2525252525252e/x",
+            "/v1/x%2f..%2fy",
+            "/v1/%c0%ae%c0%ae/x",
+            "/v1/%2509",
         ] {
             assert!(problem(path).is_some(), "{path}");
         }
-        for path in ["/", "/v1/...", "/v1/..x", "/a.b/.c", "/@scope%2fname", "/a%20b", "/x;y=z", "*", "//x"] {
+        for path in [
+            "/",
+            "/v1/...",
+            "/v1/..x",
+            "/a.b/.c",
+            "/@scope%2fname",
+            "/a%20b",
+            "/x;y=z",
+            "/x%3by",
+            "/100%",
+            "/%e4%bd%a0",
+            "*",
+            "//x",
+        ] {
             assert_eq!(problem(path), None, "{path}");
         }
     }

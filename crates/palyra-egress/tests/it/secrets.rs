@@ -22,6 +22,9 @@ fn assert_unseen(what: &str, heard: &[u8]) {
         serde_json::to_string(SECRET).unwrap().trim_matches('"').to_owned(),
         SECRET.bytes().map(|byte| format!("%{byte:02x}")).collect(),
         SECRET.bytes().map(|byte| format!("%{byte:02X}")).collect(),
+        SECRET.bytes().map(|byte| format!("\\u00{byte:02x}")).collect(),
+        SECRET.bytes().map(|byte| format!("&#{byte};")).collect(),
+        SECRET.chars().flat_map(|letter| [letter, '\0']).collect(),
     ];
     for before in ["", "x", "xx"] {
         forms.push(core(STANDARD.encode(format!("{before}{SECRET}"))));
@@ -54,7 +57,7 @@ async fn world() -> World {
     world
 }
 
-const ECHOES: [&str; 9] = [
+const ECHOES: [&str; 13] = [
     "/echo",
     "/echo/header",
     "/echo/base64",
@@ -64,6 +67,10 @@ const ECHOES: [&str; 9] = [
     "/echo/chunks",
     "/echo/location",
     "/echo/gzip",
+    "/echo/unicode",
+    "/echo/entities",
+    "/echo/utf16",
+    "/echo/coded",
 ];
 
 #[tokio::test]
@@ -124,6 +131,20 @@ async fn what_cannot_be_searched_is_refused() {
         let said = String::from_utf8_lossy(&world.servers.visits().await[0].said).to_ascii_lowercase();
         assert!(said.contains("accept-encoding: identity") && !said.contains("range:"), "{said}");
     }
+}
+
+/// A transfer coding besides `chunked` would hide the body from the search, and is not announced in a header that is passed on.
+#[tokio::test]
+async fn a_coded_transfer_is_not_passed_on() {
+    let world = world().await;
+    let base = format!("http://echo.example:{}", world.servers.http.port());
+    let grant = bound(&base, CredentialPlace::Header("Authorization".into()), "{}", CredentialTransport::Plain);
+    let proxy = world.proxy(grant).await;
+    let host = base.trim_start_matches("http://");
+    let heard = Raw::ask(proxy.address(), format!("GET {base}/echo/coded HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
+    assert_eq!(status_of(&heard), 502, "{}", String::from_utf8_lossy(&heard));
+    let record = world.record(1).await;
+    assert!(format!("{:?}", record.verdict).contains("transfer coding `gzip, chunked`"), "{record:?}");
 }
 
 #[tokio::test]

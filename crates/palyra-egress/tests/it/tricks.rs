@@ -5,11 +5,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use palyra_egress::{EgressGrant, FetchRequest, Intercept};
+use palyra_egress::{EgressGrant, FetchRequest, Intercept, RefusalReason};
 
 use crate::harness::{
     OWN, PUBLIC, Raw, World, client_hello, client_hello_without_name, encrypted_hello, grant, hand_made_hello,
-    in_own_network, status_of,
+    in_own_network, refusal_of, status_of,
 };
 
 /// How a trick is tried.
@@ -39,6 +39,11 @@ fn raw(text: &str) -> Attempt {
 /// A request to a granted host with these header lines and this body.
 fn request(lines: &str, body: &str) -> Attempt {
     raw(&format!("POST http://api.example/ HTTP/1.1\r\nHost: api.example\r\n{lines}\r\n\r\n{body}"))
+}
+
+/// A request that a narrow rule allows, but for this header.
+fn narrow(line: &str) -> Attempt {
+    raw(&format!("GET http://narrow.example/v1/x HTTP/1.1\r\nHost: narrow.example\r\n{line}\r\n\r\n"))
 }
 
 fn generous() -> EgressGrant {
@@ -89,6 +94,13 @@ fn generous() -> EgressGrant {
 fn tricks() -> Vec<(&'static str, Attempt)> {
     use Attempt::{Bytes, Connect, Inside, Leads, Method, Redirect, Socks, Url};
     let mut all = vec![
+        ("encoded path parameter", Url("http://narrow.example/v1/..%3b/admin")),
+        ("dots encoded three times", Url("http://narrow.example/v1/%25252e%25252e/admin")),
+        ("overlong dots", Url("http://narrow.example/v1/%c0%ae%c0%ae/admin")),
+        ("method in the query", Url("http://narrow.example/v1/things?_method=DELETE")),
+        ("method in a header", narrow("X-HTTP-Method-Override: DELETE")),
+        ("method in another header", narrow("X-Method-Override: PUT")),
+        ("path in a header", narrow("X-Original-URL: /admin")),
         ("octal", Url("http://0177.0.0.1/")),
         ("hexadecimal parts", Url("http://0x7f.0.0.1/")),
         ("hexadecimal number", Url("http://0x7f000001/")),
@@ -543,4 +555,31 @@ async fn pipelined_requests_are_judged_one_by_one() {
     let visits = world.servers.visits().await;
     assert_eq!(visits.len(), 1, "{visits:?}");
     assert!(visits[0].said.starts_with(b"GET /ok HTTP/1.1\r\n"));
+}
+
+/// What is not even HTTP leaves a record too.
+#[tokio::test]
+async fn a_malformed_request_is_recorded() {
+    let world = World::on_loopback().await;
+    let proxy = world.proxy(grant(&["http://api.example"])).await;
+    let malformed: [&[u8]; 6] = [
+        b"BAD\r\n\r\n",
+        b"GET http://api.example/ HTTP/9.9\r\nHost: api.example\r\n\r\n",
+        b"GET http://api.example/\x01 HTTP/1.1\r\nHost: api.example\r\n\r\n",
+        b"GET http://api.example/ HTTP/1.1\r\nHo st: api.example\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"G\xffT http://api.example/ HTTP/1.1\r\nHost: api.example\r\n\r\n",
+    ];
+    for (index, bytes) in malformed.iter().enumerate() {
+        let mut raw = Raw::connect(proxy.address()).await;
+        raw.say(bytes.to_vec()).await;
+        raw.rest().await;
+        let record = world.record(index + 1).await;
+        assert_eq!(
+            refusal_of(&record),
+            Some(RefusalReason::AmbiguousRequest),
+            "{:?}: {record:?}",
+            bytes.escape_ascii()
+        );
+    }
 }

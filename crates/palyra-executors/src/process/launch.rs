@@ -48,6 +48,8 @@ impl Processes {
             .await?
         };
         let stdio = Stdio { stdin, stdout: Stream::Pipe, stderr: Stream::Pipe };
+        // Everything before this leaves no trace outside of the daemon's own directories.
+        invocation.begin.record().await?;
         let mut child = ready.sandbox.spawn(&plan, stdio).await.map_err(|error| refused(&error))?;
         let proxies = way_out.map(|way| way.serve(&self.egress, &mut child)).transpose()?.unwrap_or_default();
         Ok(Launched { command, tier: plan.tier(), child, checkpoint, proxies })

@@ -54,6 +54,9 @@ impl Ended {
             let end = if text.ends_with('\n') { "" } else { "\n" };
             let _ = write!(content, "--- {name} ({} bytes)\n{text}{end}", stream.total);
         }
+        if self.failure().is_some() {
+            self.describe_confinement(options, &mut content);
+        }
         self.tell_changes(&mut content);
         self.tell_cost(&mut content);
         let artifact = if truncated == Cut::Yes { Some(self.keep(artifacts)?) } else { None };
@@ -67,6 +70,7 @@ impl Ended {
             data: Some(data),
             label: label(options),
             failure: self.failure(),
+            broke_off: false,
             execution: Some(ExecutionFacts {
                 executor: "sandbox".to_owned(),
                 tier: Some(self.tier),
@@ -107,6 +111,20 @@ impl Ended {
             EndCause::Abandoned => ": the sandbox went away".to_owned(),
         };
         format!("`{}`: {ended} after {seconds:.1} s{why}", self.command)
+    }
+
+    /// What the program could not reach, since many programs say only "not found" or "could not resolve host".
+    fn describe_confinement(&self, options: &ProcessOptions, content: &mut String) {
+        let network = match options.network.as_slice() {
+            [] => "no network",
+            _ if self.tier != SandboxTier::C => "no network",
+            _ => "only the granted hosts",
+        };
+        let tier = self.tier;
+        let _ = writeln!(
+            content,
+            "--- sandbox (tier {tier}): {network}; only the workspace and a private /tmp are writable"
+        );
     }
 
     fn tell_changes(&self, content: &mut String) {

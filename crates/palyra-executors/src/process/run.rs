@@ -39,7 +39,8 @@ impl ProcessRun {
             .sink("env", SinkKind::Command)
             .sink("stdin", SinkKind::Content)
             .output(Integrity::ToolTrusted, Confidentiality::Private)
-            .offered(Offering::Always);
+            .offered(Offering::Always)
+            .reporting_begin();
         declaration.timeout = Duration::from_secs(MAX_SECONDS + 5);
         declaration
     }

@@ -37,6 +37,7 @@ impl ProcessStart {
             .sink("env", SinkKind::Command)
             .output(Integrity::ToolTrusted, Confidentiality::Private)
             .offered(Offering::OnDemand)
+            .reporting_begin()
     }
 }
 

@@ -147,6 +147,7 @@ impl Tool for SkillTool {
         let mut options = self.bound.options(host, invocation.cancel.clone());
         options.limits.wall_clock = options.limits.wall_clock.min(invocation.time_limit);
         let call = ToolCall { tool: self.tool.clone(), input: invocation.arguments.to_string(), options };
+        invocation.begin.record().await?;
         let ended = self.shared.runtime.call_tool(&self.bound.plugin, call).await;
         match ended {
             Ok(Finished { value, usage }) => self.output(&value, &usage, invocation.limits.inline_bytes),

@@ -49,14 +49,21 @@ pub struct ConsoleOptions {
     pub idle: Duration,
     /// How long a session may last at all.
     pub absolute: Duration,
-    /// Most sessions of everybody together; the one idle for longest makes room.
+    /// Most sessions of everybody together; whoever has most of them makes room, by the one idle for longest.
     pub max_sessions: usize,
+    /// Most sessions of one principal; its own that is idle for longest makes room.
+    pub max_per_principal: usize,
 }
 
 impl Default for ConsoleOptions {
     /// A working day, with a break of an hour.
     fn default() -> Self {
-        Self { idle: Duration::from_secs(60 * 60), absolute: Duration::from_secs(12 * 60 * 60), max_sessions: 256 }
+        Self {
+            idle: Duration::from_secs(60 * 60),
+            absolute: Duration::from_secs(12 * 60 * 60),
+            max_sessions: 256,
+            max_per_principal: 32,
+        }
     }
 }
 
@@ -118,10 +125,19 @@ impl ConsoleSessions {
         let opened_by = std::mem::replace(&mut principal.via, Via::Console { session: id.clone() });
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|_, session| self.is_live(session, now));
+        // Whoever logs in again and again ends sessions of their own, never somebody else's.
+        while count(&sessions, &principal.id) >= self.options.max_per_principal.max(1) {
+            remove_idlest(&mut sessions, &principal.id);
+        }
         while sessions.len() >= self.options.max_sessions.max(1) {
-            let idle = sessions.iter().min_by_key(|(_, session)| session.seen).map(|(digest, _)| *digest);
-            let Some(idle) = idle else { break };
-            sessions.remove(&idle);
+            let mut counts: HashMap<&PrincipalId, usize> = HashMap::new();
+            for session in sessions.values() {
+                *counts.entry(&session.principal.id).or_default() += 1;
+            }
+            let Some(most) = counts.into_iter().max_by_key(|(_, count)| *count).map(|(id, _)| id.clone()) else {
+                break;
+            };
+            remove_idlest(&mut sessions, &most);
         }
         sessions.insert(digest, Session { principal, opened_by, opened: now, seen: now });
         Ok(OpenedSession { id, csrf: self.csrf(digest), cookie, max_age: self.options.absolute })
@@ -176,11 +192,11 @@ impl ConsoleSessions {
         before - sessions.len()
     }
 
-    /// Ends all sessions that were opened with a token, because the token was revoked; says how many there were.
+    /// Ends all sessions that were opened with a token, because the token was revoked or got another secret; says how many there were.
     pub fn close_opened_by(&self, token: &TokenId) -> usize {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let before = sessions.len();
-        sessions.retain(|_, session| !matches!(&session.opened_by, Via::ApiToken { id } if id == token));
+        sessions.retain(|_, session| !matches!(&session.opened_by, Via::ApiToken { id, .. } if id == token));
         before - sessions.len()
     }
 
@@ -203,6 +219,18 @@ impl ConsoleSessions {
         mac.update(b"palyra console csrf");
         mac.update(&session.0);
         random::encode(&mac.finalize().into_bytes())
+    }
+}
+
+fn count(sessions: &HashMap<Digest, Session>, of: &PrincipalId) -> usize {
+    sessions.values().filter(|session| session.principal.id == *of).count()
+}
+
+/// Ends the session of somebody that was idle for longest.
+fn remove_idlest(sessions: &mut HashMap<Digest, Session>, of: &PrincipalId) {
+    let own = sessions.iter().filter(|(_, session)| session.principal.id == *of);
+    if let Some(idlest) = own.min_by_key(|(_, session)| session.seen).map(|(digest, _)| *digest) {
+        sessions.remove(&idlest);
     }
 }
 
@@ -294,10 +322,31 @@ mod tests {
     }
 
     #[test]
+    fn whoever_logs_in_often_ends_only_sessions_of_their_own() {
+        let (sessions, clock) = sessions(256);
+        let owner = sessions.open(&alice()).unwrap();
+        clock.advance(Duration::from_millis(1));
+        let viewer = Principal::unix_socket(2, PrincipalRole::Viewer);
+        let kept: Vec<_> = (0..300).map(|_| sessions.open(&viewer).unwrap()).collect();
+        let open = kept.iter().filter(|one| sessions.resolve(one.cookie.expose()).is_ok()).count();
+        assert_eq!(open, ConsoleOptions::default().max_per_principal);
+        assert!(sessions.resolve(owner.cookie.expose()).is_ok());
+        // Nor do many who log in often together: whoever has most sessions makes room.
+        for number in 0..400_u32 {
+            sessions.open(&Principal::unix_socket(2 + number % 12, PrincipalRole::Viewer)).unwrap();
+        }
+        assert!(sessions.resolve(owner.cookie.expose()).is_ok());
+    }
+
+    #[test]
     fn a_session_ends_with_the_token_that_opened_it() {
         let (sessions, _) = sessions(8);
         let id: TokenId = "0123456789abcdef".parse().unwrap();
-        let by_token = Principal::new(PrincipalId::uid(1), PrincipalRole::Owner, Via::ApiToken { id: id.clone() });
+        let by_token = Principal::new(
+            PrincipalId::uid(1),
+            PrincipalRole::Owner,
+            Via::ApiToken { id: id.clone(), secret: Digest([0; 32]) },
+        );
         let (one, two) = (sessions.open(&by_token).unwrap(), sessions.open(&alice()).unwrap());
         assert_eq!(sessions.close_opened_by(&"fedcba9876543210".parse().unwrap()), 0);
         assert_eq!(sessions.close_opened_by(&id), 1);

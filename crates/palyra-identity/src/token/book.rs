@@ -14,6 +14,7 @@ use std::time::Duration;
 use palyra_common::{Digest, PrincipalRole, SecretString, Timestamp, TokenScope};
 use subtle::{Choice, ConstantTimeEq as _};
 
+use super::bounds::Bounds;
 use super::record::{MAX_OVERLAP, PreviousSecret};
 use super::text::{digest, mint, parse};
 use crate::{IdentityError, Principal, PrincipalId, Refusal, TokenEvent, TokenId, TokenRecord, Via};
@@ -117,8 +118,14 @@ impl TokenBook {
     /// Makes a token.
     ///
     /// # Errors
-    /// When it is not one that may exist: no name, scopes beyond its role, already over, or one too many.
-    pub fn create(&self, wanted: NewToken, by: &PrincipalId, now: Timestamp) -> Result<IssuedToken, IdentityError> {
+    /// When it is not one that may exist: no name, scopes beyond its role, more than its maker has, already over, or one too many.
+    pub fn create(
+        &self,
+        wanted: NewToken,
+        by: &PrincipalId,
+        within: &Bounds,
+        now: Timestamp,
+    ) -> Result<IssuedToken, IdentityError> {
         let live = self.records.values().filter(|record| record.is_live(now));
         if live.count() >= MAX_LIVE_TOKENS {
             return Err(IdentityError::TooManyTokens { limit: MAX_LIVE_TOKENS });
@@ -126,6 +133,7 @@ impl TokenBook {
         if wanted.expires_at.is_some_and(|at| at <= now) {
             return Err(IdentityError::token_request("it would already have expired"));
         }
+        let (wanted, parent) = within.narrow(wanted)?;
         let mut id = TokenId::generate()?;
         while self.records.contains_key(&id) {
             id = TokenId::generate()?;
@@ -140,6 +148,7 @@ impl TokenBook {
             scopes,
             created_at: now,
             created_by: by.clone(),
+            parent,
             expires_at: wanted.expires_at,
             rate_per_minute: wanted.rate_per_minute,
             revoked_at: None,
@@ -154,15 +163,17 @@ impl TokenBook {
     /// Gives a token another secret; with an overlap the old one works for that long too.
     ///
     /// # Errors
-    /// When there is no such token, it was revoked or has run out, or the overlap is longer than a week.
+    /// When there is no such token, it was revoked or has run out, it is good for more than whoever asks, or the overlap is longer than a week.
     pub fn rotate(
         &self,
         id: &TokenId,
         overlap: Option<Duration>,
         by: &PrincipalId,
+        within: &Bounds,
         now: Timestamp,
     ) -> Result<IssuedToken, IdentityError> {
         let record = self.unrevoked(id)?;
+        within.hold_record(record)?;
         if record.has_expired(now) {
             return Err(IdentityError::token_request("it has already expired; create another one"));
         }
@@ -215,12 +226,52 @@ impl TokenBook {
         if record.has_expired(now) {
             return Err(Refusal::Expired);
         }
-        let via = Via::ApiToken { id: record.id.clone() };
+        self.good_until(&record.id, shown, now)?;
+        let via = Via::ApiToken { id: record.id.clone(), secret: shown };
         let mut principal = Principal::new(record.subject.clone(), record.role, via)
             .narrowed(&record.scopes)
             .called(format!("{} ({})", record.subject, record.name));
         principal.rate_per_minute = record.rate_per_minute;
         Ok(principal)
+    }
+
+    /// Until when a secret of a token is good, or why it is not any more. It ends with the token, when another secret takes its place, and with the token
+    /// that it was made with.
+    ///
+    /// # Errors
+    /// Why it is not good.
+    pub fn good_until(&self, id: &TokenId, secret: Digest, now: Timestamp) -> Result<Option<Timestamp>, Refusal> {
+        let (mut id, mut secret, mut until) = (id, secret, None::<Timestamp>);
+        // Whoever made a token was there before it, so this ends.
+        loop {
+            let record = self.records.get(id).ok_or(Refusal::Unknown)?;
+            if record.revoked_at.is_some() {
+                return Err(Refusal::Revoked);
+            }
+            let replaced = match record.previous {
+                _ if record.hash == secret => None,
+                Some(previous) if previous.hash == secret && now < previous.until => Some(previous.until),
+                _ => return Err(Refusal::Revoked),
+            };
+            if record.has_expired(now) {
+                return Err(Refusal::Expired);
+            }
+            until = [until, replaced, record.expires_at].into_iter().flatten().min();
+            match &record.parent {
+                Some(parent) => (id, secret) = (&parent.id, parent.secret),
+                None => return Ok(until),
+            }
+        }
+    }
+
+    /// The token at the beginning of the line in which each was made with the one before: what a program was given by somebody else.
+    #[must_use]
+    pub fn first_of<'a>(&'a self, id: &'a TokenId) -> &'a TokenId {
+        let mut id = id;
+        while let Some(parent) = self.records.get(id).and_then(|record| record.parent.as_ref()) {
+            id = &parent.id;
+        }
+        id
     }
 
     /// All tokens, also those that are over, in the order of their ids.

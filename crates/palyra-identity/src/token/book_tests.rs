@@ -5,13 +5,19 @@ use std::time::Duration;
 use palyra_common::{PrincipalRole, Timestamp, ToStableError as _, TokenScope};
 use proptest::prelude::*;
 
-use crate::{IdentityError, NewToken, PrincipalId, Refusal, TokenBook, TokenEvent, TokenId, Via};
+use crate::{Bounds, IdentityError, NewToken, Principal, PrincipalId, Refusal, TokenBook, TokenEvent, TokenId, Via};
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 const HOUR: Duration = Duration::from_secs(3_600);
 
 fn owner() -> PrincipalId {
     PrincipalId::uid(1000)
+}
+
+/// What the local owner can hand on.
+fn unbounded() -> Bounds {
+    let owner = Principal::unix_socket(1000, PrincipalRole::Owner);
+    Bounds::of(&owner, &owner.via, None)
 }
 
 fn wanted() -> NewToken {
@@ -28,7 +34,7 @@ fn wanted() -> NewToken {
 /// A book with one token, and the token's text.
 fn with_one(wanted: NewToken) -> (TokenBook, TokenId, String) {
     let mut book = TokenBook::new();
-    let issued = book.create(wanted, &owner(), NOW).unwrap();
+    let issued = book.create(wanted, &owner(), &unbounded(), NOW).unwrap();
     book.apply(&issued.event).unwrap();
     (book, issued.event.id().clone(), issued.text.expose().clone())
 }
@@ -41,14 +47,15 @@ fn a_token_stands_for_its_subject_with_its_scopes() {
     let principal = book.verify(&text, NOW).unwrap();
     assert_eq!(principal.id.as_str(), "user:alice");
     assert_eq!((principal.role, &principal.scopes), (PrincipalRole::Operator, &scopes));
-    assert_eq!((principal.via, principal.rate_per_minute), (Via::ApiToken { id }, rate));
+    assert_eq!(principal.rate_per_minute, rate);
+    assert!(matches!(principal.via, Via::ApiToken { id: shown, .. } if shown == id));
     assert_eq!(principal.display, "user:alice (ci)");
 }
 
 #[test]
 fn nothing_works_before_it_is_on_record() {
     let book = TokenBook::new();
-    let issued = book.create(wanted(), &owner(), NOW).unwrap();
+    let issued = book.create(wanted(), &owner(), &unbounded(), NOW).unwrap();
     assert_eq!(book.verify(issued.text.expose(), NOW), Err(Refusal::Unknown));
 }
 
@@ -84,8 +91,8 @@ fn a_token_ends_when_it_says() {
     let (book, id, text) = with_one(NewToken { expires_at: Some(end), ..wanted() });
     assert!(book.verify(&text, Timestamp(end.0 - 1)).is_ok());
     assert_eq!(book.verify(&text, end), Err(Refusal::Expired));
-    assert!(book.rotate(&id, None, &owner(), end).is_err(), "another secret would not help");
-    let over = book.create(NewToken { expires_at: Some(NOW), ..wanted() }, &owner(), NOW).unwrap_err();
+    assert!(book.rotate(&id, None, &owner(), &unbounded(), end).is_err(), "another secret would not help");
+    let over = book.create(NewToken { expires_at: Some(NOW), ..wanted() }, &owner(), &unbounded(), NOW).unwrap_err();
     assert_eq!(over.to_stable().code, "token_request_invalid");
 }
 
@@ -100,31 +107,31 @@ fn a_revoked_token_says_so_to_its_holder_alone() {
     let wrong = format!("{}{flipped}", &text[..text.len() - 1]);
     assert_eq!(book.verify(&wrong, NOW), Err(Refusal::Unknown));
     assert!(matches!(book.revoke(&id, &owner(), NOW), Err(IdentityError::TokenRevoked { .. })));
-    assert!(matches!(book.rotate(&id, None, &owner(), NOW), Err(IdentityError::TokenRevoked { .. })));
+    assert!(matches!(book.rotate(&id, None, &owner(), &unbounded(), NOW), Err(IdentityError::TokenRevoked { .. })));
 }
 
 #[test]
 fn rotation_ends_the_old_secret_at_once_or_after_the_overlap() {
     let (mut book, id, first) = with_one(wanted());
-    let second = book.rotate(&id, Some(HOUR), &owner(), NOW).unwrap();
+    let second = book.rotate(&id, Some(HOUR), &owner(), &unbounded(), NOW).unwrap();
     book.apply(&second.event).unwrap();
     assert!(book.verify(&first, Timestamp(NOW.plus(HOUR).0 - 1)).is_ok());
     assert!(book.verify(second.text.expose(), NOW).is_ok());
     assert_eq!(book.verify(&first, NOW.plus(HOUR)), Err(Refusal::Unknown));
 
-    let third = book.rotate(&id, None, &owner(), NOW).unwrap();
+    let third = book.rotate(&id, None, &owner(), &unbounded(), NOW).unwrap();
     book.apply(&third.event).unwrap();
     assert_eq!(book.verify(&first, NOW), Err(Refusal::Unknown), "two rotations back");
     assert_eq!(book.verify(second.text.expose(), NOW), Err(Refusal::Unknown), "no overlap");
     assert!(book.verify(third.text.expose(), NOW).is_ok());
     assert_eq!(book.get(&id).unwrap().rotated_at, Some(NOW));
-    assert!(book.rotate(&id, Some(HOUR * 24 * 8), &owner(), NOW).is_err());
+    assert!(book.rotate(&id, Some(HOUR * 24 * 8), &owner(), &unbounded(), NOW).is_err());
 }
 
 #[test]
 fn revoking_ends_an_overlap_too() {
     let (mut book, id, first) = with_one(wanted());
-    let second = book.rotate(&id, Some(HOUR), &owner(), NOW).unwrap();
+    let second = book.rotate(&id, Some(HOUR), &owner(), &unbounded(), NOW).unwrap();
     book.apply(&second.event).unwrap();
     let revoked = book.revoke(&id, &owner(), NOW).unwrap();
     book.apply(&revoked).unwrap();
@@ -135,7 +142,9 @@ fn revoking_ends_an_overlap_too() {
 #[test]
 fn scopes_beyond_the_role_are_refused_when_made_and_when_read() {
     let scopes = BTreeSet::from([TokenScope::SessionsRead, TokenScope::TokensManage]);
-    let error = TokenBook::new().create(NewToken { scopes: Some(scopes), ..wanted() }, &owner(), NOW).unwrap_err();
+    let error = TokenBook::new()
+        .create(NewToken { scopes: Some(scopes), ..wanted() }, &owner(), &unbounded(), NOW)
+        .unwrap_err();
     assert_eq!(error.to_stable().code, "token_scope_excessive");
 
     let (book, _, _) = with_one(wanted());
@@ -150,10 +159,10 @@ fn scopes_beyond_the_role_are_refused_when_made_and_when_read() {
 fn names_and_scopes_must_be_given() {
     let book = TokenBook::new();
     for name in ["", " ", "a\nb", " a", &"x".repeat(65)] {
-        let refused = book.create(NewToken { name: name.into(), ..wanted() }, &owner(), NOW);
+        let refused = book.create(NewToken { name: name.into(), ..wanted() }, &owner(), &unbounded(), NOW);
         assert_eq!(refused.unwrap_err().to_stable().code, "token_request_invalid", "{name:?}");
     }
-    assert!(book.create(NewToken { scopes: Some(BTreeSet::new()), ..wanted() }, &owner(), NOW).is_err());
+    assert!(book.create(NewToken { scopes: Some(BTreeSet::new()), ..wanted() }, &owner(), &unbounded(), NOW).is_err());
 }
 
 #[test]
@@ -161,7 +170,7 @@ fn what_contradicts_the_history_counts_for_nothing() {
     let (book, id, _) = with_one(wanted());
     let created = TokenEvent::Created { record: Box::new(book.get(&id).unwrap().clone()) };
     let revoked = book.revoke(&id, &owner(), NOW).unwrap();
-    let rotated = book.rotate(&id, None, &owner(), NOW).unwrap().event;
+    let rotated = book.rotate(&id, None, &owner(), &unbounded(), NOW).unwrap().event;
     let last = book.get(&id).unwrap().clone();
     for (history, revoked_at) in [
         (vec![&created, &created], Some(None)),
@@ -194,17 +203,17 @@ fn last_use_is_handed_out_once() {
 #[test]
 fn there_is_an_end_to_the_number_of_tokens() {
     let mut book = TokenBook::new();
-    let first = book.create(wanted(), &owner(), NOW).unwrap().event;
+    let first = book.create(wanted(), &owner(), &unbounded(), NOW).unwrap().event;
     let TokenEvent::Created { record } = &first else { panic!("{first:?}") };
     for number in 0..4_096 {
         let mut record = record.clone();
         record.id = format!("{number:016x}").parse().unwrap();
         book.apply(&TokenEvent::Created { record }).unwrap();
     }
-    assert_eq!(book.create(wanted(), &owner(), NOW).unwrap_err().to_stable().code, "token_limit_reached");
+    assert_eq!(book.create(wanted(), &owner(), &unbounded(), NOW).unwrap_err().to_stable().code, "token_limit_reached");
     let revoked = book.revoke(&"0000000000000000".parse().unwrap(), &owner(), NOW).unwrap();
     book.apply(&revoked).unwrap();
-    assert!(book.create(wanted(), &owner(), NOW).is_ok());
+    assert!(book.create(wanted(), &owner(), &unbounded(), NOW).is_ok());
 }
 
 #[derive(Debug, Clone)]
@@ -243,12 +252,12 @@ proptest! {
                     None
                 }
                 Step::Create => {
-                    let issued = book.create(wanted(), &owner(), now).unwrap();
+                    let issued = book.create(wanted(), &owner(), &unbounded(), now).unwrap();
                     tokens.push((issued.event.id().clone(), vec![(issued.text.expose().clone(), None)]));
                     Some(issued.event)
                 }
                 Step::Rotate(which, overlap) => match tokens.get_mut(which) {
-                    Some((id, texts)) => match book.rotate(id, overlap.then_some(HOUR), &owner(), now) {
+                    Some((id, texts)) => match book.rotate(id, overlap.then_some(HOUR), &owner(), &unbounded(), now) {
                         Ok(issued) => {
                             let last = texts.len() - 1;
                             for (number, (_, until)) in texts.iter_mut().enumerate() {
@@ -286,4 +295,79 @@ proptest! {
             prop_assert_eq!(rebuilt.verify(text, now), book.verify(text, now), "history adds up to the book");
         }
     }
+}
+
+/// The bounds of whoever shows a token.
+fn bounds_of(book: &TokenBook, text: &str) -> Bounds {
+    let principal = book.verify(text, NOW).unwrap();
+    let Via::ApiToken { id, secret } = &principal.via else { panic!("{principal:?}") };
+    let until = book.good_until(id, *secret, NOW).unwrap();
+    Bounds::of(&principal, &principal.via, until)
+}
+
+#[test]
+fn nobody_hands_on_more_than_they_have() {
+    let scopes = BTreeSet::from([TokenScope::TokensManage, TokenScope::RunsRead]);
+    let end = NOW.plus(HOUR);
+    let manager = NewToken {
+        role: PrincipalRole::Owner,
+        scopes: Some(scopes.clone()),
+        expires_at: Some(end),
+        rate_per_minute: NonZeroU32::new(10),
+        ..wanted()
+    };
+    let (mut book, id, text) = with_one(manager.clone());
+    let bounds = bounds_of(&book, &text);
+    let beyond = [
+        NewToken { scopes: None, expires_at: Some(end.plus(HOUR)), ..manager.clone() },
+        NewToken { scopes: Some(BTreeSet::from([TokenScope::DaemonControl])), ..manager.clone() },
+        NewToken { rate_per_minute: NonZeroU32::new(11), ..manager.clone() },
+    ];
+    for wanted in beyond {
+        let refused = book.create(wanted, &owner(), &bounds, NOW).unwrap_err();
+        assert_eq!(refused.to_stable().code, "credential_exceeded", "{refused}");
+    }
+    let operator = Principal::new(owner(), PrincipalRole::Operator, Via::LocalToken);
+    let operators = Bounds::of(&operator, &Via::LocalToken, None);
+    let refused = book.create(NewToken { role: PrincipalRole::Owner, ..wanted() }, &owner(), &operators, NOW);
+    assert!(matches!(refused, Err(IdentityError::BeyondCredential { .. })));
+
+    // What is left open is what the maker has.
+    let open = NewToken { scopes: None, expires_at: None, rate_per_minute: None, ..manager };
+    let issued = book.create(open, &owner(), &bounds, NOW).unwrap();
+    book.apply(&issued.event).unwrap();
+    let child = book.get(issued.event.id()).unwrap();
+    assert_eq!((&child.scopes, child.expires_at, child.rate_per_minute), (&scopes, Some(end), NonZeroU32::new(10)));
+
+    // The secret of a token that is good for more is not handed out; one's own may be changed.
+    let strong = book.create(wanted(), &owner(), &unbounded(), NOW).unwrap();
+    book.apply(&strong.event).unwrap();
+    let refused = book.rotate(strong.event.id(), None, &owner(), &bounds, NOW);
+    assert!(matches!(refused, Err(IdentityError::BeyondCredential { .. })));
+    assert!(book.rotate(&id, None, &owner(), &bounds, NOW).is_ok());
+}
+
+#[test]
+fn what_was_made_with_a_secret_ends_with_it() {
+    let manager = NewToken { role: PrincipalRole::Owner, ..wanted() };
+    for overlap in [None, Some(HOUR)] {
+        let (mut book, id, text) = with_one(manager.clone());
+        let made = book.create(wanted(), &owner(), &bounds_of(&book, &text), NOW).unwrap();
+        book.apply(&made.event).unwrap();
+        let child = made.text.expose().clone();
+        assert!(book.verify(&child, NOW).is_ok());
+        let Via::ApiToken { secret, .. } = book.verify(&text, NOW).unwrap().via else { panic!("not a token") };
+        let rotated = book.rotate(&id, overlap, &owner(), &unbounded(), NOW).unwrap();
+        book.apply(&rotated.event).unwrap();
+        assert!(book.verify(rotated.text.expose(), NOW).is_ok());
+        assert_eq!(book.good_until(&id, secret, NOW).ok(), overlap.map(|overlap| Some(NOW.plus(overlap))));
+        assert_eq!(book.verify(&child, NOW).is_ok(), overlap.is_some());
+        assert_eq!(book.verify(&child, NOW.plus(HOUR)).err(), Some(Refusal::Revoked));
+    }
+    let (mut book, id, text) = with_one(manager);
+    let made = book.create(wanted(), &owner(), &bounds_of(&book, &text), NOW).unwrap();
+    book.apply(&made.event).unwrap();
+    let revoked = book.revoke(&id, &owner(), NOW).unwrap();
+    book.apply(&revoked).unwrap();
+    assert_eq!(book.verify(made.text.expose(), NOW), Err(Refusal::Revoked));
 }

@@ -3,11 +3,13 @@
 mod book;
 #[cfg(test)]
 mod book_tests;
+mod bounds;
 mod event;
 mod record;
 mod text;
 
 pub use book::{IssuedToken, NewToken, TokenBook};
+pub use bounds::Bounds;
 pub use event::TokenEvent;
-pub use record::{PreviousSecret, TokenRecord};
+pub use record::{ParentToken, PreviousSecret, TokenRecord};
 pub use text::TokenId;

@@ -30,6 +30,9 @@ pub struct TokenRecord {
     pub created_at: Timestamp,
     /// By whom.
     pub created_by: PrincipalId,
+    /// With which token, if it was one; this one is good only while that one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentToken>,
     /// When it ends by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
@@ -47,6 +50,16 @@ pub struct TokenRecord {
     /// The secret before, while it still works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<PreviousSecret>,
+}
+
+/// The token that another one was made with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParentToken {
+    /// Which one.
+    pub id: TokenId,
+    /// Digest of the secret that was shown.
+    pub secret: Digest,
 }
 
 /// A secret that was replaced and still works for a while.

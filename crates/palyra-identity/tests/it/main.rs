@@ -10,4 +10,5 @@
 
 mod authority;
 mod handshakes;
+mod link_rate;
 mod support;

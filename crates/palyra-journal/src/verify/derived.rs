@@ -8,12 +8,17 @@ use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Row};
 
 use super::report::VerifyReport;
+use crate::checkpoint::JournalId;
+use crate::convert::to_u64;
 use crate::db;
 use crate::error::JournalError;
+use crate::keys::JournalKey;
 use crate::layout::Layout;
 use crate::position::Position;
 use crate::projection::{self, Projection, Registered};
-use crate::record::StoredRecord;
+use crate::record::{Head, StoredRecord};
+use crate::restored;
+use crate::table_digests::{self, OWN, StoredDigests};
 
 /// Size of a page; what SQLite calls page n begins at (n - 1) times this.
 const PAGE_BYTES: u64 = 4096;
@@ -24,6 +29,7 @@ pub(super) struct Scratch {
     projections: Vec<Arc<dyn Projection>>,
     unchecked: Vec<String>,
     other_tables: Vec<String>,
+    quarantined: BTreeSet<(String, u64)>,
 }
 
 impl Scratch {
@@ -50,17 +56,29 @@ impl Scratch {
                 None
             }
         };
-        Self { connection, projections, unchecked, other_tables }
+        let quarantined = if version >= 4 { quarantined(database).unwrap_or_default() } else { BTreeSet::new() };
+        Self { connection, projections, unchecked, other_tables, quarantined }
     }
 
-    /// Applies a record to every projection.
+    /// Applies a record to every projection. One that refuses it goes on without it, as it did when it was built; a refusal that nobody knows of is a problem.
     pub(super) fn apply(&mut self, record: &StoredRecord, report: &mut VerifyReport) {
         let Some(connection) = &self.connection else { return };
-        let failed = self.projections.iter().find_map(|p| p.apply(connection, record).err().map(|e| (p.name(), e)));
-        if let Some((name, error)) = failed {
-            let message = format!("projection `{name}` rejects it: {error}");
-            report.problem(Position::Record { seq: record.seq }, "projection_refused", message);
-            self.give_up();
+        let projections: Vec<_> = self.projections.iter().collect();
+        match projection::apply_tolerantly(connection, &projections, record, &mut || ()) {
+            Ok(refusals) => {
+                for (name, reason) in refusals {
+                    if self.quarantined.contains(&(name.to_owned(), record.seq)) {
+                        report.quarantined += 1;
+                        continue;
+                    }
+                    let message = format!("projection `{name}` rejects it: {reason}");
+                    report.problem(Position::Record { seq: record.seq }, "projection_refused", message);
+                }
+            }
+            Err(error) => {
+                report.problem(Position::Record { seq: record.seq }, "scratch_failed", error.to_string());
+                self.give_up();
+            }
         }
     }
 
@@ -68,6 +86,12 @@ impl Scratch {
     pub(super) fn give_up(&mut self) {
         self.connection = None;
     }
+}
+
+fn quarantined(database: &Connection) -> rusqlite::Result<BTreeSet<(String, u64)>> {
+    let mut statement = database.prepare("SELECT projection, seq FROM quarantined")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, to_u64(row.get(1)?))))?;
+    rows.collect()
 }
 
 fn scratch_database(version: i64, projections: &[Arc<dyn Projection>]) -> Result<Connection, JournalError> {
@@ -170,6 +194,75 @@ fn same(left: &Row<'_>, right: &Row<'_>, columns: usize) -> rusqlite::Result<boo
         }
     }
     Ok(true)
+}
+
+/// Compares tables with the digests that the writer keeps of them. Only the holder of the private key can.
+pub(super) fn digests(
+    layout: &Layout,
+    database: &Connection,
+    head: Option<(JournalId, Head)>,
+    report: &mut VerifyReport,
+) {
+    let (key, (id, head)) = match (JournalKey::read(layout), head) {
+        (Ok(key), Some(head)) => (key, head),
+        (Err(error), _) => {
+            report.unverified.push(format!("digests of tables: {error}"));
+            return;
+        }
+        (_, None) => {
+            report.unverified.push("digests of tables: the end of the log is unknown".to_owned());
+            return;
+        }
+    };
+    let stored = match StoredDigests::read(database) {
+        Ok(stored) => stored,
+        Err(error) => {
+            report.problem(super::table("table_digests"), "digests_unreadable", error.to_string());
+            return;
+        }
+    };
+    if stored.unbuilt && !layout.outer_anchor().exists() {
+        report.unverified.push("digests of tables: there are none before the daemon has started once".to_owned());
+        return;
+    }
+    if restored::read(layout).ok().flatten().is_some_and(|note| !note.started) {
+        report.unverified.push("digests of tables: this state was restored and not started since".to_owned());
+        return;
+    }
+    if stored.tampered || !stored.are_genuine(key.tables(), id, head) {
+        let message = "these are not the digests that the journal stored for the end of its log";
+        report.problem(super::table("table_digests"), "digests_changed", message);
+        return;
+    }
+    for table in OWN {
+        compare_digest(database, &stored, &key, table, "table_changed", report);
+    }
+    // What could not be built from the log here is at least what the writer made of it.
+    let registered = projection::registered(database).unwrap_or_default();
+    let unchecked = std::mem::take(&mut report.unchecked_projections);
+    for name in unchecked {
+        let tables = registered.iter().find(|r| r.name == name).map(|r| r.tables.clone()).unwrap_or_default();
+        for table in &tables {
+            compare_digest(database, &stored, &key, table, "projection_changed", report);
+        }
+        report.projections_by_digest.push(name);
+    }
+}
+
+fn compare_digest(
+    database: &Connection,
+    stored: &StoredDigests,
+    key: &JournalKey,
+    table: &str,
+    code: &str,
+    report: &mut VerifyReport,
+) {
+    match (stored.of(table), table_digests::scan(database, key.tables(), table)) {
+        (Some(stored), Ok(found)) if stored == found => {}
+        (Some(_), Ok(_)) => report.problem(super::table(table), code, "its rows are not those that the journal wrote"),
+        (None, _) => report.problem(super::table(table), "digests_changed", "its digest is missing"),
+        (_, Err(error)) => report.problem(super::table(table), code, error.to_string()),
+    }
 }
 
 /// SQLite's own check of pages and indexes.

@@ -25,10 +25,12 @@ use crate::keys;
 use crate::layout::Layout;
 use crate::position::Position;
 use crate::projection::Projection;
+use crate::table_digests::StoredDigests;
 
 use expect::{Expectations, Statement};
 pub use report::{Problem, VerifyProgress, VerifyReport};
 use walk::Walk;
+pub(crate) use walk::resume;
 
 /// Called now and then while a long verification runs.
 pub type ProgressCallback = Arc<dyn Fn(VerifyProgress) + Send + Sync>;
@@ -60,11 +62,12 @@ pub fn verify(root: &Path, options: VerifyOptions) -> Result<VerifyReport, Journ
     let mut report = VerifyReport::default();
     // The anchor is read before the snapshot is taken: whatever it says must then be in the snapshot.
     let anchored = anchor::read(&layout.anchor())?;
+    let outer = anchor::read(&layout.outer_anchor())?;
     if let Some(marker) = damage::marker(&layout)? {
         report.problem(marker.position, "journal_set_aside", marker.reason);
     }
     if !layout.database().exists() {
-        if anchored == AnchorState::Missing && report.problems.is_empty() {
+        if anchored == AnchorState::Missing && outer == AnchorState::Missing && report.problems.is_empty() {
             return Err(JournalError::NoJournal { root: root.to_owned() });
         }
         let position = Position::File { file: layout.database() };
@@ -73,7 +76,7 @@ pub fn verify(root: &Path, options: VerifyOptions) -> Result<VerifyReport, Journ
     }
     let external = options.anchor.as_deref().map(external_statement).transpose()?;
     match db::open_reader(&layout.database()).and_then(|connection| snapshot(&connection).map(|()| connection)) {
-        Ok(connection) => inspect(&layout, &connection, &anchored, external, options, &mut report),
+        Ok(connection) => inspect(&layout, &connection, [&anchored, &outer], external, options, &mut report),
         Err(error) => report.problem(
             Position::Offset { file: layout.database(), offset: 0 },
             "database_unreadable",
@@ -92,7 +95,7 @@ fn snapshot(connection: &Connection) -> Result<(), JournalError> {
 fn inspect(
     layout: &Layout,
     connection: &Connection,
-    anchored: &AnchorState,
+    [anchored, outer]: [&AnchorState; 2],
     external: Option<SignedCheckpoint>,
     options: VerifyOptions,
     report: &mut VerifyReport,
@@ -135,14 +138,27 @@ fn inspect(
         Some(Err(error)) => report.problem(table("head"), "head_unreadable", error.to_string()),
         None => {}
     }
-    match anchored {
-        AnchorState::Says(anchored) => expectations.add(Statement::Anchor, (**anchored).clone(), report),
-        AnchorState::Missing if expectations.last_count() == 0 => {}
-        AnchorState::Missing => {
-            report.problem(Position::File { file: layout.anchor() }, "anchor_missing", "the anchor is missing");
+    let mut anchors = vec![(layout.anchor(), anchored)];
+    // Older releases kept no anchor outside `journal/`.
+    let fresh = StoredDigests::read(connection).is_ok_and(|stored| stored.unbuilt);
+    if version >= 4 && !(fresh && *outer == AnchorState::Missing) {
+        anchors.push((layout.outer_anchor(), outer));
+    }
+    for (file, anchored) in anchors {
+        if anchor::lost_a_copy(&file) {
+            let message =
+                format!("one of the two copies in `{}`: it cannot be read, as a crash may leave it", file.display());
+            report.unverified.push(message);
         }
-        AnchorState::Unreadable => {
-            report.problem(Position::File { file: layout.anchor() }, "anchor_unreadable", "the anchor cannot be read");
+        match anchored {
+            AnchorState::Says(anchored) => expectations.add(Statement::Anchor, (**anchored).clone(), report),
+            AnchorState::Missing if expectations.last_count() == 0 => {}
+            AnchorState::Missing => {
+                report.problem(Position::File { file }, "anchor_missing", "the anchor is missing");
+            }
+            AnchorState::Unreadable => {
+                report.problem(Position::File { file }, "anchor_unreadable", "the anchor cannot be read");
+            }
         }
     }
     if let Some(external) = external {
@@ -151,8 +167,11 @@ fn inspect(
     let scratch = derived::Scratch::new(connection, version, &options.projections, report);
     let mut walk = Walk::new(layout, connection, expectations, scratch, options.progress, report);
     walk.run(version);
-    let scratch = walk.finish();
+    let (scratch, head) = walk.finish();
     derived::compare(connection, scratch, report);
+    if version >= 4 {
+        derived::digests(layout, connection, head, report);
+    }
     derived::structure(layout, connection, report);
     files::artifacts(layout, report);
 }

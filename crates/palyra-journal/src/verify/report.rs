@@ -42,6 +42,15 @@ pub struct VerifyReport {
     pub projections: Vec<String>,
     /// Projections in the database that were not compared, because their definition was not given or the log itself is unsound.
     pub unchecked_projections: Vec<String>,
+    /// Projections that were compared with the digest that the writer keeps, because their definition was not given.
+    #[serde(default)]
+    pub projections_by_digest: Vec<String>,
+    /// What could not be verified, and why.
+    #[serde(default)]
+    pub unverified: Vec<String>,
+    /// Records that a projection is known to go on without.
+    #[serde(default)]
+    pub quarantined: u64,
     /// Whether there were more problems than are listed.
     pub more_problems: bool,
     /// Everything that is wrong, in the order it was found.
@@ -53,6 +62,12 @@ impl VerifyReport {
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
+    }
+
+    /// Whether nothing is wrong and everything was looked at.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.is_sound() && self.unchecked_projections.is_empty() && self.unverified.is_empty()
     }
 
     pub(super) fn problem(&mut self, position: Position, code: &str, message: impl Into<String>) {

@@ -11,7 +11,7 @@ use super::expect::Expectations;
 use super::report::{VerifyProgress, VerifyReport};
 use super::{ProgressCallback, files};
 use crate::artifacts::ArtifactStore;
-use crate::checkpoint::SignedCheckpoint;
+use crate::checkpoint::{JournalId, SignedCheckpoint};
 use crate::convert::{to_sql, to_u64};
 use crate::db;
 use crate::error::JournalError;
@@ -80,9 +80,11 @@ impl<'a> Walk<'a> {
         self.end();
     }
 
-    /// Gives the rebuilt projections back; they are worth comparing only if the log itself is sound.
-    pub(super) fn finish(self) -> Scratch {
-        self.scratch
+    /// Gives the rebuilt projections back, and the end of the log; the former are worth comparing only if the log itself is sound.
+    pub(super) fn finish(self) -> (Scratch, Option<(JournalId, Head)>) {
+        let head = self.expectations.id().zip(self.previous);
+        let count = self.expected - 1;
+        (self.scratch, head.map(|(id, hash)| (id, Head { count, hash })))
     }
 
     fn segments(&mut self) {
@@ -361,7 +363,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Finds the next number from which reading works again, in steps that double.
-fn resume(connection: &Connection, bad: u64, end: u64) -> Option<u64> {
+pub(crate) fn resume(connection: &Connection, bad: u64, end: u64) -> Option<u64> {
     let sql = format!("SELECT {COLUMNS} FROM records WHERE seq >= ?1 ORDER BY seq LIMIT 1");
     let mut step = 1;
     while let Some(from) = bad.checked_add(step).filter(|from| *from <= end) {

@@ -8,6 +8,7 @@
 )]
 
 mod backup;
+mod battery;
 mod concurrency;
 mod contract;
 mod crash;
@@ -19,4 +20,5 @@ mod proofs;
 mod rotation;
 mod seals;
 mod support;
+mod tables;
 mod tamper;

@@ -24,8 +24,12 @@ fn version_one_gains_segments_and_keeps_its_records() {
     journal.close_blocking().unwrap();
     // Version 1 is the same database without what the later migrations add.
     database(dir.path())
-        .execute_batch("DROP TABLE segments; ALTER TABLE records DROP COLUMN seal; PRAGMA user_version = 1")
+        .execute_batch(
+            "DROP TABLE segments; DROP TABLE table_digests; DROP TABLE quarantined;
+             ALTER TABLE records DROP COLUMN seal; PRAGMA user_version = 1",
+        )
         .unwrap();
+    std::fs::remove_file(dir.path().join("journal.anchor")).unwrap();
     let report = check(dir.path());
     assert!(report.is_sound(), "an old state verifies as it is: {report:?}");
     assert_eq!(code(&open_read_only(dir.path()).unwrap_err()), "journal_schema_older");
@@ -33,7 +37,7 @@ fn version_one_gains_segments_and_keeps_its_records() {
     assert_eq!(journal.head(), head);
     fill(&journal, 10);
     journal.close_blocking().unwrap();
-    assert_eq!(version(dir.path()), 3);
+    assert_eq!(version(dir.path()), 4);
     let report = check(dir.path());
     assert!(report.is_sound(), "{report:?}");
     assert_eq!(report.records, 50);
@@ -48,7 +52,7 @@ fn a_file_that_was_only_created_becomes_a_journal() {
     let journal = open(dir.path());
     fill(&journal, 2);
     journal.close_blocking().unwrap();
-    assert_eq!(version(dir.path()), 3);
+    assert_eq!(version(dir.path()), 4);
     assert!(check(dir.path()).is_sound());
 }
 
@@ -63,6 +67,6 @@ fn a_schema_from_the_future_is_refused_and_left_alone() {
     assert_eq!(code(&error), "journal_schema_newer");
     assert_eq!(code(&open_read_only(dir.path()).unwrap_err()), "journal_schema_newer");
     assert_eq!(version(dir.path()), 99);
-    database(dir.path()).execute_batch("PRAGMA user_version = 3").unwrap();
+    database(dir.path()).execute_batch("PRAGMA user_version = 4").unwrap();
     assert_eq!(open(dir.path()).head().count, 4);
 }

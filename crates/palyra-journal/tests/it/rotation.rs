@@ -8,7 +8,7 @@ use palyra_common::RunId;
 use palyra_journal::rusqlite::Connection;
 use palyra_journal::{Journal, JournalOptions};
 
-use crate::support::{check, code, fill, note, on_tape, open, options};
+use crate::support::{check, code, codes, fill, note, on_tape, open, options};
 
 fn rotating(root: &Path) -> JournalOptions {
     let mut options = options(root);
@@ -107,7 +107,8 @@ fn a_crash_between_the_steps_of_a_rotation_is_made_good() {
     database.execute("ATTACH ?1 AS segment", [first.to_str().unwrap()]).unwrap();
     database.execute("INSERT INTO records SELECT * FROM segment.records WHERE seq > 500", []).unwrap();
     drop(database);
-    assert!(check(dir.path()).is_sound());
+    // The rows were put there by hand, which the digest of the table shows and nothing else.
+    assert_eq!(codes(&check(dir.path())), ["table_changed"]);
     let journal = Journal::open(rotating(dir.path())).unwrap();
     assert_eq!(journal.head().count, 2_500);
     let all = journal.read_blocking(|r| r.range(1, usize::MAX)).unwrap();
@@ -118,6 +119,5 @@ fn a_crash_between_the_steps_of_a_rotation_is_made_good() {
     let names: Vec<_> =
         fs::read_dir(&segments).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     assert!(names.iter().all(|name| !name.contains("9217")), "{names:?}");
-    let report = check(dir.path());
-    assert!(report.is_sound(), "{report:?}");
+    assert_eq!(codes(&check(dir.path())), ["table_changed"]);
 }

@@ -26,7 +26,9 @@ fn crashed() -> tempfile::TempDir {
     journal.append_blocking((13..=20).map(note).collect()).unwrap();
     let dead = tempfile::tempdir().unwrap();
     copy_dir(live.path(), dead.path());
-    fs::write(dead.path().join("journal/anchor"), anchor).unwrap();
+    for copy in ["journal/anchor", "journal.anchor"] {
+        fs::write(dead.path().join(copy), &anchor).unwrap();
+    }
     journal.close_blocking().unwrap();
     dead
 }

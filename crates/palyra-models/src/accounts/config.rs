@@ -9,6 +9,7 @@ use super::kind::ProviderKind;
 use super::name::ModelName;
 use super::timeouts::AccountTimeouts;
 use crate::model_entry::Capability;
+use crate::wire::PlaintextKey;
 
 /// All accounts and routes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -36,6 +37,9 @@ pub struct Account {
     /// How patient calls of it are, where that is not as for all.
     #[serde(skip_serializing_if = "AccountTimeouts::is_empty")]
     pub timeouts: AccountTimeouts,
+    /// Whether its keys may be sent without encryption.
+    #[serde(skip_serializing_if = "PlaintextKey::is_refused")]
+    pub plaintext_key: PlaintextKey,
     /// Its keys, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<AccountKey>,
@@ -127,6 +131,7 @@ impl Account {
                 between_chunks_seconds: None,
                 total_seconds: None,
             },
+            plaintext_key: PlaintextKey::Refused,
             keys: Vec::new(),
             models: BTreeMap::new(),
         }

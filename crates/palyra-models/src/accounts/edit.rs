@@ -9,6 +9,7 @@ use super::config::{Account, AccountKey, Accounts};
 use super::error::AccountsError;
 use super::name::{ModelName, check_name};
 use super::read::{VERSION, check_url, read_text};
+use crate::wire::PlaintextKey;
 
 /// Adds an account to the file, which is created if there is none.
 pub fn add_provider(path: &Path, name: &str, account: &Account) -> Result<Accounts, AccountsError> {
@@ -167,6 +168,9 @@ fn written(account: &Account) -> Table {
     if let Some(capabilities) = &account.capabilities {
         let names: Array = capabilities.iter().map(|capability| capability.as_str()).collect();
         table.insert("capabilities", value(names));
+    }
+    if account.plaintext_key == PlaintextKey::Allowed {
+        table.insert("allow_plaintext_key", value(true));
     }
     if !account.timeouts.is_empty() {
         let said = account.timeouts.named().into_iter().filter_map(|(name, seconds)| Some((name, seconds?)));

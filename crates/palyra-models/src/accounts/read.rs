@@ -16,6 +16,7 @@ use super::kind::ProviderKind;
 use super::name::{ModelName, check_name};
 use super::timeouts::{AccountTimeouts, SECONDS};
 use crate::model_entry::Capability;
+use crate::wire::PlaintextKey;
 
 /// The only form of the file so far.
 pub(super) const VERSION: i64 = 1;
@@ -27,7 +28,8 @@ const ROUTE_LIMIT: usize = 32;
 const SMALLEST_WINDOW: i64 = 1_024;
 
 const ROOT: &[&str] = &["version", "providers", "routes"];
-const PROVIDER: &[&str] = &["kind", "base_url", "context_tokens", "capabilities", "timeouts", "keys", "models"];
+const PROVIDER: &[&str] =
+    &["kind", "base_url", "allow_plaintext_key", "context_tokens", "capabilities", "timeouts", "keys", "models"];
 const TIMEOUTS: &[&str] = &["connect_seconds", "first_byte_seconds", "between_chunks_seconds", "total_seconds"];
 const KEY: &[&str] = &["name", "key"];
 const MODEL: &[&str] = &["context_tokens", "capabilities"];
@@ -152,7 +154,13 @@ impl Reader<'_> {
         let context_tokens = self.window(table, full)?;
         let capabilities = self.capabilities(table, full)?;
         let timeouts = self.timeouts(table, full)?;
-        Ok(Account { kind, base_url, context_tokens, capabilities, timeouts, keys, models })
+        let at = place(table, full, "allow_plaintext_key");
+        let plaintext_key = match at.item().map(|item| item.as_bool()) {
+            None | Some(Some(false)) => PlaintextKey::Refused,
+            Some(Some(true)) => PlaintextKey::Allowed,
+            Some(None) => return Err(self.wrong(&at, "must be true or false")),
+        };
+        Ok(Account { kind, base_url, context_tokens, capabilities, timeouts, plaintext_key, keys, models })
     }
 
     fn keys(&self, table: &dyn TableLike, full: &str) -> Read<Vec<AccountKey>> {

@@ -318,11 +318,15 @@ impl Decode for Decoder {
     fn read(&mut self, data: &str, events: &mut VecDeque<ModelEvent>) -> Result<Flow, ModelError> {
         let event = parse(data)?;
         match event.get("type").and_then(Value::as_str) {
+            // The model has stopped: a block behind that is not its answer.
+            Some("content_block_start" | "content_block_delta") if self.stop.is_some() => {
+                events.push_back(ModelEvent::Repaired("what came after the end of the answer was left out".to_owned()));
+            }
             Some("message_start") => self.usage.read(event.pointer("/message/usage")),
             Some("content_block_start") => {
                 // Told once something is answered, so that a call that breaks off later is not thought to have cost nothing.
                 if std::mem::replace(&mut self.usage_told, Told::Yes) == Told::No {
-                    events.push_back(ModelEvent::Usage(self.usage.total()));
+                    events.extend(self.usage.total().map(ModelEvent::Usage));
                 }
                 self.start_block(&event, events)?;
             }
@@ -371,7 +375,7 @@ impl Decode for Decoder {
             return Err(ModelError::new(ModelErrorClass::ContentPolicy, line));
         }
         let reason = stop_reason(&stop.reason);
-        events.push_back(ModelEvent::Usage(self.usage.total()));
+        events.extend(self.usage.total().map(ModelEvent::Usage));
         events.push_back(ModelEvent::Finished(reason));
         Ok(())
     }

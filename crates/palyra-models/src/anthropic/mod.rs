@@ -54,6 +54,7 @@ impl Anthropic {
             auth: options.trimmed_key().map(|key| Auth::header("x-api-key", key)),
             headers: vec![("anthropic-version", VERSION.to_owned())],
             timeouts: options.timeouts,
+            plaintext_key: options.plaintext_key,
             judge: failure::judge,
         })?;
         // The transport has the key; one place is enough.

@@ -121,9 +121,18 @@ impl Decode for Decoder {
             return Err(no_part_of("chat completion"));
         }
         if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
-            self.usage = Some(usage::read(usage));
+            self.usage = usage::read(usage);
         }
         let choices = chunk.get("choices").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        // The model has stopped: whatever somebody adds behind that is not its answer, and above all no call of a tool.
+        if self.stop_reason.is_some() {
+            if choices.iter().any(|choice| choice.pointer("/delta/tool_calls").is_some_and(Value::is_array)) {
+                events.push_back(ModelEvent::Repaired(
+                    "a call that came after the end of the answer was left out".to_owned(),
+                ));
+            }
+            return Ok(Flow::More);
+        }
         // One answer is asked for; a server that sends more has its first one taken.
         for choice in choices.iter().filter(|choice| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0) {
             self.read_choice(choice, events);

@@ -131,3 +131,25 @@ proptest! {
         let _ = read(&list);
     }
 }
+
+#[test]
+fn a_call_after_the_end_of_the_answer_is_left_out() {
+    let events = read(&[
+        json!({"choices": [{"delta": {"content": "done"}, "finish_reason": "stop"}]}),
+        json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "x", "function": {"name": "t", "arguments": "{}"}}]}}]}),
+        json!({"choices": [{"delta": {"content": "more"}, "finish_reason": "tool_calls"}]}),
+    ])
+    .unwrap();
+    assert!(!events.iter().any(|event| matches!(event, ModelEvent::ToolCallDelta { .. })), "{events:?}");
+    assert_eq!(events.first(), Some(&ModelEvent::TextDelta("done".into())));
+    assert_eq!(events.last(), Some(&ModelEvent::Finished(StopReason::EndTurn)));
+    assert!(events.iter().any(|event| matches!(event, ModelEvent::Repaired(_))), "it is said");
+}
+
+#[test]
+fn half_a_surrogate_pair_does_not_end_an_answer() {
+    let mut decoder = Decoder::new(ToolNames::default(), crate::wire::no_verdict, "here".into(), "m".into());
+    let mut events = VecDeque::new();
+    decoder.read(r#"{"choices":[{"delta":{"content":"a\ud83d"},"finish_reason":"stop"}]}"#, &mut events).unwrap();
+    assert_eq!(events.pop_front(), Some(ModelEvent::TextDelta("a\u{fffd}".into())));
+}

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 use crate::error::ModelError;
-use crate::wire::Transport;
+use crate::wire::{Transport, count};
 
 /// Most bytes read of embeddings: two thousand vectors of three thousand numbers fit.
 const MAX_VECTORS: usize = 128 * 1024 * 1024;
@@ -35,7 +35,7 @@ struct Answer {
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
-    usage: Option<Usage>,
+    usage: Value,
 }
 
 #[derive(Deserialize)]
@@ -43,12 +43,6 @@ struct Entry {
     #[serde(default)]
     index: Option<usize>,
     embedding: Vec<f32>,
-}
-
-#[derive(Deserialize)]
-struct Usage {
-    #[serde(default)]
-    prompt_tokens: u64,
 }
 
 fn read(answer: &[u8], request: &EmbeddingRequest) -> Result<Embeddings, ModelError> {
@@ -65,7 +59,7 @@ fn read(answer: &[u8], request: &EmbeddingRequest) -> Result<Embeddings, ModelEr
         return Err(ModelError::malformed("the server did not send one vector for each input"));
     }
     let model = model.unwrap_or_else(|| request.model.clone());
-    Ok(Embeddings { model, vectors, input_tokens: usage.map_or(0, |usage| usage.prompt_tokens) })
+    Ok(Embeddings { model, vectors, input_tokens: usage.get("prompt_tokens").and_then(count).unwrap_or_default() })
 }
 
 #[cfg(test)]

@@ -65,6 +65,7 @@ impl ChatClient {
             auth: options.trimmed_key().map(Auth::bearer),
             headers: habits.headers.clone(),
             timeouts: options.timeouts,
+            plaintext_key: options.plaintext_key,
             judge: habits.judge,
         })?;
         Ok(Self {

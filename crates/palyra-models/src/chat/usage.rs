@@ -3,22 +3,30 @@
 use serde_json::Value;
 
 use crate::event::Usage;
+use crate::wire::Counts;
 
 /// Micro-USD in a dollar.
 const MICRO: f64 = 1_000_000.0;
 
-/// Reads a `usage` object.
-pub(super) fn read(usage: &Value) -> Usage {
-    let count = |path: &str| usage.pointer(path).and_then(Value::as_u64);
-    let first = |paths: &[&str]| paths.iter().find_map(|path| count(path)).unwrap_or_default();
-    Usage {
-        input_tokens: first(&["/prompt_tokens"]),
-        output_tokens: first(&["/completion_tokens"]),
-        cached_tokens: first(&["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens"]),
-        cache_write_tokens: first(&["/prompt_tokens_details/cache_write_tokens"]),
-        reasoning_tokens: first(&["/completion_tokens_details/reasoning_tokens"]),
-        cost_micro_usd: usage.get("cost").and_then(Value::as_f64).and_then(micro_usd),
-    }
+/// Most that one call can have cost: ten thousand dollars, far above the largest request to the dearest model.
+const MAX_CALL_MICRO_USD: u64 = 10_000_000_000;
+
+/// Reads a `usage` object; nothing if its counts cannot be read.
+pub(super) fn read(usage: &Value) -> Option<Usage> {
+    let mut counts = Counts::of(usage);
+    let read = Usage {
+        input_tokens: counts.at(&["/prompt_tokens"]),
+        output_tokens: counts.at(&["/completion_tokens"]),
+        cached_tokens: counts.at(&["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens"]),
+        cache_write_tokens: counts.at(&["/prompt_tokens_details/cache_write_tokens"]),
+        reasoning_tokens: counts.at(&["/completion_tokens_details/reasoning_tokens"]),
+        cost_micro_usd: usage
+            .get("cost")
+            .and_then(Value::as_f64)
+            .and_then(micro_usd)
+            .filter(|cost| *cost <= MAX_CALL_MICRO_USD),
+    };
+    counts.finish(read)
 }
 
 /// Dollars as servers write them, rounded up to whole micro-dollars; none for nonsense.
@@ -48,11 +56,15 @@ mod tests {
             cost_micro_usd: Some(1235),
             ..Usage::plain(100, 20)
         };
-        assert_eq!(read(&full), expected);
+        assert_eq!(read(&full), Some(expected));
         let other = json!({"prompt_tokens": 7, "completion_tokens": 1, "prompt_cache_hit_tokens": 5, "cost": "free",
             "prompt_tokens_details": null});
-        assert_eq!(read(&other), Usage { cached_tokens: 5, ..Usage::plain(7, 1) });
-        assert_eq!(read(&json!({"prompt_tokens": -1, "completion_tokens": 1.5})), Usage::default());
+        assert_eq!(read(&other), Some(Usage { cached_tokens: 5, ..Usage::plain(7, 1) }));
+        for unreadable in [json!(-1), json!(1.5), json!("12"), json!(1_000_000_000_000_000_000_u64)] {
+            assert_eq!(read(&json!({"prompt_tokens": 3, "completion_tokens": unreadable})), None);
+        }
+        let dear = read(&json!({"prompt_tokens": 3, "cost": 1e9})).unwrap();
+        assert_eq!(dear.cost_micro_usd, None, "no call costs a billion dollars");
     }
 
     #[test]

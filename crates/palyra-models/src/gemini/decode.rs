@@ -12,7 +12,7 @@ use super::{ORIGIN, names};
 use crate::error::{ModelError, ModelErrorClass};
 use crate::event::{ModelEvent, StopReason, Usage};
 use crate::reasoning::ReasoningBlock;
-use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream, no_part_of, parse};
+use crate::wire::{Counts, Decode, Flow, Framing, Judge, ToolNames, from_stream, no_part_of, parse};
 
 /// Turns one answer into events.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Decoder {
             return Err(no_part_of("generated content"));
         }
         if let Some(usage) = chunk.get("usageMetadata") {
-            self.usage = Some(counted(usage));
+            self.usage = counted(usage);
         }
         if let Some(reason) = chunk.pointer("/promptFeedback/blockReason").and_then(Value::as_str) {
             let said = chunk.pointer("/promptFeedback/blockReasonMessage").and_then(Value::as_str);
@@ -77,6 +77,10 @@ impl Decoder {
         // One answer is asked for; a server that sends more has its first one taken.
         let first = candidates.iter().find(|one| one.get("index").and_then(Value::as_u64).unwrap_or_default() == 0);
         let Some(candidate) = first else { return Ok(()) };
+        // The model has stopped: what comes behind that is not its answer.
+        if self.stop.is_some() {
+            return Ok(());
+        }
         for part in candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten() {
             self.read_part(part, events);
         }
@@ -221,16 +225,17 @@ fn withheld(what: &str, reason: &str, said: Option<&str>) -> ModelError {
     ModelError::new(ModelErrorClass::ContentPolicy, format!("{what} by the provider's content rules ({reason}){said}"))
 }
 
-fn counted(usage: &Value) -> Usage {
-    let count = |field: &str| usage.get(field).and_then(Value::as_u64).unwrap_or_default();
-    let thoughts = count("thoughtsTokenCount");
-    Usage {
-        input_tokens: count("promptTokenCount").saturating_add(count("toolUsePromptTokenCount")),
-        output_tokens: count("candidatesTokenCount").saturating_add(thoughts),
-        cached_tokens: count("cachedContentTokenCount"),
+fn counted(usage: &Value) -> Option<Usage> {
+    let mut counts = Counts::of(usage);
+    let thoughts = counts.at(&["/thoughtsTokenCount"]);
+    let read = Usage {
+        input_tokens: counts.at(&["/promptTokenCount"]).saturating_add(counts.at(&["/toolUsePromptTokenCount"])),
+        output_tokens: counts.at(&["/candidatesTokenCount"]).saturating_add(thoughts),
+        cached_tokens: counts.at(&["/cachedContentTokenCount"]),
         reasoning_tokens: thoughts,
         ..Usage::default()
-    }
+    };
+    counts.finish(read)
 }
 
 #[cfg(test)]

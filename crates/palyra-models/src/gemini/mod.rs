@@ -52,6 +52,7 @@ impl Gemini {
             auth: options.trimmed_key().map(|key| Auth::header("x-goog-api-key", key)),
             headers: Vec::new(),
             timeouts: options.timeouts,
+            plaintext_key: options.plaintext_key,
             judge: failure::judge,
         })?;
         // The transport has the key; one place is enough.

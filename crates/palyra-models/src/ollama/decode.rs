@@ -12,7 +12,7 @@ use crate::chat::empty_answer;
 use crate::error::ModelError;
 use crate::event::{ModelEvent, StopReason, Usage};
 use crate::reasoning::ReasoningBlock;
-use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream, no_part_of, parse};
+use crate::wire::{Counts, Decode, Flow, Framing, Judge, ToolNames, from_stream, no_part_of, parse};
 
 /// Turns one answer into events.
 #[derive(Debug)]
@@ -23,22 +23,14 @@ pub(super) struct Decoder {
     /// Ids of calls that have been seen.
     seen: BTreeSet<String>,
     thoughts: String,
-    usage: Usage,
+    usage: Option<Usage>,
     stop: Option<StopReason>,
 }
 
 impl Decoder {
     /// A decoder for the answer to one request.
     pub(super) fn new(names: ToolNames, judge: Judge) -> Self {
-        Self {
-            names,
-            judge,
-            calls: 0,
-            seen: BTreeSet::new(),
-            thoughts: String::new(),
-            usage: Usage::default(),
-            stop: None,
-        }
+        Self { names, judge, calls: 0, seen: BTreeSet::new(), thoughts: String::new(), usage: None, stop: None }
     }
 
     fn read_message(&mut self, message: &Value, events: &mut VecDeque<ModelEvent>) {
@@ -103,8 +95,9 @@ impl Decode for Decoder {
             return Ok(Flow::More);
         }
         // A count is left out when it is zero, as for a prompt that the server still had at the ready.
-        let count = |field: &str| line.get(field).and_then(Value::as_u64).unwrap_or_default();
-        self.usage = Usage::plain(count("prompt_eval_count"), count("eval_count"));
+        let mut counts = Counts::of(&line);
+        let usage = Usage::plain(counts.at(&["/prompt_eval_count"]), counts.at(&["/eval_count"]));
+        self.usage = counts.finish(usage);
         self.stop = Some(match line.get("done_reason").and_then(Value::as_str) {
             Some("stop") | None => StopReason::EndTurn,
             Some("length") => StopReason::MaxTokens,
@@ -120,7 +113,7 @@ impl Decode for Decoder {
     fn finish(&mut self, events: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
         self.end_thoughts(events);
         let stop = self.stop.ok_or_else(empty_answer)?;
-        events.push_back(ModelEvent::Usage(self.usage));
+        events.extend(self.usage.map(ModelEvent::Usage));
         events.push_back(ModelEvent::Finished(stop));
         Ok(())
     }

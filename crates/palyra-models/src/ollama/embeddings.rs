@@ -1,11 +1,11 @@
 //! Vectors of texts by `/api/embed`.
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::embedding::{EmbeddingRequest, Embeddings};
 use crate::error::ModelError;
-use crate::wire::Transport;
+use crate::wire::{Transport, count};
 
 /// Most bytes read of embeddings: two thousand vectors of three thousand numbers fit.
 const MAX_VECTORS: usize = 128 * 1024 * 1024;
@@ -14,7 +14,7 @@ const MAX_VECTORS: usize = 128 * 1024 * 1024;
 struct Answer {
     embeddings: Vec<Vec<f32>>,
     #[serde(default)]
-    prompt_eval_count: u64,
+    prompt_eval_count: Value,
 }
 
 /// One try. A text that does not fit is an error rather than cut.
@@ -28,5 +28,5 @@ pub(super) async fn ask(transport: &Transport, request: &EmbeddingRequest) -> Re
     let answer = transport.post(url, &body, &request.model, MAX_VECTORS).await?;
     let Answer { embeddings, prompt_eval_count } = serde_json::from_slice(&answer)
         .map_err(|error| ModelError::malformed(format!("the server's embeddings cannot be read: {error}")))?;
-    Embeddings::checked(&request.model, embeddings, texts.len(), prompt_eval_count)
+    Embeddings::checked(&request.model, embeddings, texts.len(), count(&prompt_eval_count).unwrap_or_default())
 }

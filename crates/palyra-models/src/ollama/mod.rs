@@ -55,6 +55,7 @@ impl Ollama {
             auth: options.trimmed_key().map(Auth::bearer),
             headers: Vec::new(),
             timeouts: options.timeouts,
+            plaintext_key: options.plaintext_key,
             judge: failure::judge,
         })?;
         // The transport has the key; one place is enough.

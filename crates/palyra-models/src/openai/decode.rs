@@ -13,7 +13,7 @@ use super::items::block;
 use crate::chat::empty_answer;
 use crate::error::ModelError;
 use crate::event::{ModelEvent, StopReason, Usage};
-use crate::wire::{Decode, Flow, Framing, Judge, ToolNames, from_stream, no_part_of, parse};
+use crate::wire::{Counts, Decode, Flow, Framing, Judge, ToolNames, from_stream, no_part_of, parse};
 
 /// Turns one answer into events.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ impl Decoder {
             self.complete_item(known_by_id.unwrap_or(&place), item, events);
         }
         if let Some(usage) = response.get("usage").filter(|usage| usage.is_object()) {
-            self.usage = Some(read_usage(usage));
+            self.usage = read_usage(usage);
         }
         let why = response.pointer("/incomplete_details/reason").and_then(Value::as_str);
         self.stop_reason = Some(match why {
@@ -332,14 +332,15 @@ fn think(text: &str, events: &mut VecDeque<ModelEvent>) {
     }
 }
 
-fn read_usage(usage: &Value) -> Usage {
-    let count = |path: &str| usage.pointer(path).and_then(Value::as_u64).unwrap_or_default();
-    Usage {
-        cached_tokens: count("/input_tokens_details/cached_tokens"),
-        cache_write_tokens: count("/input_tokens_details/cache_write_tokens"),
-        reasoning_tokens: count("/output_tokens_details/reasoning_tokens"),
-        ..Usage::plain(count("/input_tokens"), count("/output_tokens"))
-    }
+fn read_usage(usage: &Value) -> Option<Usage> {
+    let mut counts = Counts::of(usage);
+    let read = Usage {
+        cached_tokens: counts.at(&["/input_tokens_details/cached_tokens"]),
+        cache_write_tokens: counts.at(&["/input_tokens_details/cache_write_tokens"]),
+        reasoning_tokens: counts.at(&["/output_tokens_details/reasoning_tokens"]),
+        ..Usage::plain(counts.at(&["/input_tokens"]), counts.at(&["/output_tokens"]))
+    };
+    counts.finish(read)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Whether a try that failed may have cost something.
 
-use crate::error::{ModelError, ModelErrorClass};
+use crate::error::{Delivery, ModelError, ModelErrorClass};
 
 /// What a failed try has cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +15,9 @@ impl AttemptCost {
     /// What a try that ended with this error has cost.
     #[must_use]
     pub const fn of(error: &ModelError) -> Self {
+        if matches!(error.delivery, Delivery::NotSent) {
+            return Self::Nothing;
+        }
         match (error.class, error.status) {
             // An answer with an error status is no model's answer.
             (_, Some(400..)) => Self::Nothing,
@@ -58,6 +61,7 @@ mod tests {
             let mut error = ModelError::new(class, "x");
             error.status = status;
             assert_eq!(AttemptCost::of(&error), cost, "{class} {status:?}");
+            assert_eq!(AttemptCost::of(&error.not_sent()), AttemptCost::Nothing, "what was never sent costs nothing");
         }
     }
 }

@@ -4,6 +4,8 @@
 //! vendor; nothing to pay on own servers; a price that is assumed. What is assumed errs upwards: the price of a model of that name from
 //! any vendor, else the operator's `assumed`, else the dearest of the vendor, else the dearest there is.
 
+use std::fs;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use palyra_budget::{Day, MicroUsd, TokenSums};
@@ -117,6 +119,16 @@ impl PriceTable {
     #[must_use]
     pub fn shipped() -> Self {
         Self::default()
+    }
+
+    /// The table that comes with the program, below the operator's own if there is one. A file that is `required` has to be there.
+    pub fn load(file: Option<&Path>, required: bool) -> Result<Self, PriceFileError> {
+        let Some(file) = file.filter(|file| required || file.exists()) else { return Ok(Self::shipped()) };
+        let origin = file.display().to_string();
+        match fs::read_to_string(file) {
+            Ok(text) => Self::with_own(&text, &origin),
+            Err(error) => Err(PriceFileError { origin, reason: format!("it cannot be read: {error}") }),
+        }
     }
 
     /// The same with the operator's file above it; `origin` is what the file is called in messages.

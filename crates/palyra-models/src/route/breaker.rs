@@ -13,6 +13,8 @@ use crate::error::{ModelError, ModelErrorClass};
 const PROBE_WAIT: Duration = Duration::from_secs(1);
 /// A probe that has not been heard of for so long is given up, and another may begin.
 const PROBE_LIMIT: Duration = Duration::from_secs(180);
+/// The same where the provider was away: a connection that is never answered must not hide that the provider is back.
+const OUTAGE_PROBE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Whether something may be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +59,7 @@ impl Breaker {
             State::Closed => Access::Free,
             State::Open { until } if now >= until => Access::Probe,
             State::Open { until } => Access::Rests { until, class },
-            State::Probing { since } if now.since(since) >= PROBE_LIMIT => Access::Probe,
+            State::Probing { since } if now.since(since) >= probe_limit(class) => Access::Probe,
             State::Probing { .. } => Access::Rests { until: now.plus(PROBE_WAIT), class },
         }
     }
@@ -81,22 +83,48 @@ impl Breaker {
         }
     }
 
-    /// It failed. It rests once it has failed `limit` times in a row, and at once if that was a probe.
+    /// It failed. It rests once it has failed `limit` times in a row, and at once if that was a probe. Calls that began before it opened and
+    /// fail afterwards say nothing new: a hundred of them at once must not make the rest a hundred times longer.
     pub(super) fn failed(
         &mut self,
         now: Timestamp,
         error: &ModelError,
+        caller: Caller,
         limit: u32,
         rest: impl FnOnce(u32) -> Duration,
     ) {
-        self.failures = self.failures.saturating_add(1);
         self.last = Some(error.clone());
-        let was_probe = matches!(self.state, State::Probing { .. });
-        if was_probe || self.failures >= limit {
+        let opens = match (&self.state, caller) {
+            (State::Closed, _) => {
+                self.failures = self.failures.saturating_add(1);
+                self.failures >= limit
+            }
+            (State::Probing { .. }, Caller::Probe) => true,
+            (State::Probing { .. } | State::Open { .. }, Caller::Regular) | (State::Open { .. }, Caller::Probe) => {
+                false
+            }
+        };
+        if opens {
             self.rests = self.rests.saturating_add(1);
             self.failures = 0;
             self.state = State::Open { until: now.plus(rest(self.rests)) };
         }
+    }
+}
+
+/// Who reports a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// A call that was let through to see whether it works again.
+    Probe,
+    /// A call that began while all was well.
+    Regular,
+}
+
+const fn probe_limit(class: ModelErrorClass) -> Duration {
+    match class {
+        ModelErrorClass::Network | ModelErrorClass::Transient => OUTAGE_PROBE_LIMIT,
+        _ => PROBE_LIMIT,
     }
 }
 
@@ -117,9 +145,9 @@ mod tests {
     #[test]
     fn it_opens_after_failures_in_a_row_and_probes_one_at_a_time() {
         let mut breaker = Breaker::default();
-        breaker.failed(at(1), &error(), 2, |_| REST);
+        breaker.failed(at(1), &error(), Caller::Regular, 2, |_| REST);
         assert_eq!(breaker.access(at(1)), Access::Free);
-        breaker.failed(at(1), &error(), 2, |_| REST);
+        breaker.failed(at(1), &error(), Caller::Regular, 2, |_| REST);
         let class = ModelErrorClass::Transient;
         assert_eq!(breaker.access(at(10)), Access::Rests { until: at(11), class });
         assert_eq!(breaker.access(at(11)), Access::Probe);
@@ -131,16 +159,41 @@ mod tests {
 
     #[test]
     fn a_failed_probe_rests_again_and_longer_and_a_lost_one_is_replaced() {
+        let late = ModelError::new(ModelErrorClass::Timeout, "late");
         let mut breaker = Breaker::default();
-        breaker.failed(at(0), &error(), 1, |times| REST * times);
+        breaker.failed(at(0), &late, Caller::Regular, 1, |times| REST * times);
         breaker.probe(at(10));
-        breaker.failed(at(10), &error(), 99, |times| REST * times);
-        assert_eq!(breaker.access(at(29)), Access::Rests { until: at(30), class: ModelErrorClass::Transient });
+        breaker.failed(at(10), &late, Caller::Probe, 99, |times| REST * times);
+        assert_eq!(breaker.access(at(29)), Access::Rests { until: at(30), class: ModelErrorClass::Timeout });
         breaker.probe(at(30));
         breaker.release(at(31));
         assert_eq!(breaker.access(at(31)), Access::Probe);
         breaker.probe(at(31));
         assert_ne!(breaker.access(at(200)), Access::Probe);
         assert_eq!(breaker.access(at(211)), Access::Probe);
+    }
+
+    #[test]
+    fn failures_of_calls_that_began_before_it_opened_change_nothing() {
+        let mut breaker = Breaker::default();
+        let fail = |breaker: &mut Breaker, now| breaker.failed(now, &error(), Caller::Regular, 5, |times| REST * times);
+        for _ in 0..500 {
+            fail(&mut breaker, at(1));
+        }
+        assert_eq!(breaker.access(at(11)), Access::Probe, "one rest of the first length, not a hundred");
+        breaker.probe(at(11));
+        fail(&mut breaker, at(11));
+        assert!(matches!(breaker.state, State::Probing { .. }), "somebody else's failure does not end the probe");
+        breaker.answers();
+        assert_eq!(breaker.access(at(11)), Access::Free);
+    }
+
+    #[test]
+    fn a_probe_that_hangs_does_not_hide_that_the_provider_is_back() {
+        let mut breaker = Breaker::default();
+        breaker.failed(at(0), &error(), Caller::Regular, 1, |_| REST);
+        breaker.probe(at(10));
+        assert_ne!(breaker.access(at(10)), Access::Probe);
+        assert_eq!(breaker.access(at(11)), Access::Probe, "a second later the next one tries");
     }
 }

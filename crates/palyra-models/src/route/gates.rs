@@ -2,14 +2,14 @@
 //!
 //! INVARIANT: the lock is never held across a wait.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use palyra_common::Timestamp;
 use serde::Serialize;
 
-use super::breaker::{Access, Breaker, State};
+use super::breaker::{Access, Breaker, Caller, State};
 use super::pace::Pace;
 use super::policy::{Blame, RoutePolicy, course};
 use crate::error::{ModelError, ModelErrorClass};
@@ -100,9 +100,12 @@ impl Way {
     }
 }
 
-/// All breakers.
+/// All breakers, and who has ever answered.
 #[derive(Default)]
-pub(super) struct Gates(Mutex<BTreeMap<Gate, Breaker>>);
+pub(super) struct Gates {
+    breakers: Mutex<BTreeMap<Gate, Breaker>>,
+    answered: Mutex<BTreeSet<String>>,
+}
 
 impl Gates {
     /// Whether this way is open now, or what keeps it shut longest.
@@ -124,10 +127,27 @@ impl Gates {
     /// Forgets what is known of all other providers.
     pub(super) fn keep(&self, is_kept: impl Fn(&str) -> bool) {
         self.locked().retain(|gate, _| is_kept(&gate.provider));
+        self.answered().retain(|provider| is_kept(provider));
+    }
+
+    /// Whether a provider has ever answered. One that has and cannot be reached is away; one that has not is more likely configured wrongly.
+    pub(super) fn has_answered(&self, provider: &str) -> bool {
+        self.answered().contains(provider)
+    }
+
+    fn note_answer(&self, provider: &str) {
+        let mut answered = self.answered();
+        if !answered.contains(provider) {
+            answered.insert(provider.to_owned());
+        }
     }
 
     fn locked(&self) -> MutexGuard<'_, BTreeMap<Gate, Breaker>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.breakers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answered(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -199,6 +219,7 @@ impl Pass {
 
     /// It answers: others need not wait for the end of the answer.
     pub(super) fn answers(&mut self) {
+        self.gates.note_answer(&self.way.provider);
         let mut breakers = self.gates.locked();
         for gate in self.probes.drain(..) {
             if let Some(breaker) = breakers.get_mut(&gate) {
@@ -209,6 +230,7 @@ impl Pass {
 
     /// The answer is whole.
     pub(super) fn succeeded(mut self) {
+        self.gates.note_answer(&self.way.provider);
         self.probes.clear();
         let mut breakers = self.gates.locked();
         for gate in self.way.gates() {
@@ -226,7 +248,8 @@ impl Pass {
         if let Some(gate) = &blamed {
             let limit = if gate.credential.is_none() { policy.failures_to_rest } else { 1 };
             let breaker = breakers.entry(gate.clone()).or_default();
-            breaker.failed(now, error, limit, |times| policy.rest(error, times, chance));
+            let caller = if self.probes.contains(gate) { Caller::Probe } else { Caller::Regular };
+            breaker.failed(now, error, caller, limit, |times| policy.rest(error, times, chance));
         }
         for gate in self.probes.drain(..).filter(|gate| Some(gate) != blamed.as_ref()) {
             if let Some(breaker) = breakers.get_mut(&gate) {

@@ -1,6 +1,6 @@
 //! The plan of one call: which targets are left, which of their keys, and which comes next.
 //!
-//! INVARIANT: a plan only ever shrinks. Each failure uses something up, so every call ends.
+//! INVARIANT: a plan only ever shrinks. Each failure uses something up, so every call ends. Outages use up time instead of tries.
 
 use std::time::Duration;
 
@@ -25,6 +25,17 @@ pub(super) struct Lane {
     limit: u32,
     not_before: Option<Timestamp>,
     spent: bool,
+    /// Whether the provider is away, by the newest failure; then its tries do not count.
+    outage: Outage,
+}
+
+/// Whether a failure is waited out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outage {
+    /// No: it uses up a try.
+    No,
+    /// Yes: the provider has answered before and is away.
+    Yes,
 }
 
 #[derive(Debug)]
@@ -71,10 +82,18 @@ impl Lanes {
     }
 
     /// Uses up what an error has used up.
-    pub(super) fn failed(&mut self, lane: usize, key: usize, error: &ModelError, not_before: Timestamp) {
+    pub(super) fn failed(
+        &mut self,
+        lane: usize,
+        key: usize,
+        error: &ModelError,
+        not_before: Timestamp,
+        outage: Outage,
+    ) {
         let course = course(error);
         let Some(failed) = self.lanes.get_mut(lane) else { return };
         failed.not_before = None;
+        failed.outage = outage;
         match course.blame {
             Blame::Provider => {
                 failed.tries = failed.tries.saturating_add(1);
@@ -105,6 +124,13 @@ impl Lanes {
         }
     }
 
+    /// Asks this target no more.
+    pub(super) fn give_up(&mut self, lane: usize) {
+        if let Some(lane) = self.lanes.get_mut(lane) {
+            lane.spent = true;
+        }
+    }
+
     /// What comes next. `last` is the lane that failed just now; `waited` is what this call has spent waiting so far.
     pub(super) fn next(
         &self,
@@ -117,7 +143,12 @@ impl Lanes {
         let ready: Vec<Ready> = self.ready(gates, now, policy);
         let at_once = |ready: &&Ready| ready.at <= now && ready.fresh;
         let left = policy.patience.saturating_sub(waited).min(policy.longest_wait);
-        let soon = |ready: &&Ready| ready.at.since(now) <= left;
+        let left_in_outage =
+            policy.outage_patience.max(policy.patience).saturating_sub(waited).min(policy.longest_wait);
+        let soon = |ready: &&Ready| {
+            let left = if ready.outage == Outage::Yes { left_in_outage } else { left };
+            ready.at.since(now) <= left
+        };
         // The model that is wanted most is worth a short wait; after that whoever is ready goes first.
         let short = policy.short_wait.min(left);
         let same = ready.iter().filter(|ready| Some(ready.lane) == last && ready.fresh && ready.at.since(now) <= short);
@@ -137,9 +168,11 @@ impl Lanes {
     fn ready(&self, gates: &Gates, now: Timestamp, policy: &RoutePolicy) -> Vec<Ready> {
         let mut ready = Vec::new();
         for (at, lane) in self.lanes.iter().enumerate() {
-            if lane.spent || lane.tries >= policy.tries_per_target.min(lane.limit) {
+            let used_up = lane.outage == Outage::No && lane.tries >= policy.tries_per_target.min(lane.limit);
+            if lane.spent || used_up {
                 continue;
             }
+            let has_answered = gates.has_answered(&lane.target.name.provider);
             for (key, candidate) in lane.ways.iter().enumerate() {
                 if candidate.spent || candidate.tries >= policy.tries_per_target {
                     continue;
@@ -150,7 +183,10 @@ impl Lanes {
                 };
                 let opens = lane.not_before.map_or(rested, |not_before| rested.max(not_before));
                 let fresh = lane.tries < policy.tries_before_another && candidate.tries < policy.tries_before_another;
-                ready.push(Ready { lane: at, key, at: opens, class, fresh });
+                // Somebody else's call found out that it is away.
+                let found_away = has_answered && class.is_some_and(is_of_provider);
+                let outage = if found_away { Outage::Yes } else { lane.outage };
+                ready.push(Ready { lane: at, key, at: opens, class, fresh, outage });
             }
         }
         ready
@@ -165,7 +201,7 @@ impl Lanes {
             Some(format!("`{}` {rest} ({error})", lane.target.name))
         });
         let message = format!("no model can be asked now: {}", told.collect::<Vec<_>>().join("; "));
-        ModelError::new(class, message).retry_after(soonest.at.since(now))
+        ModelError::new(class, message).retry_after(soonest.at.since(now)).not_sent()
     }
 }
 
@@ -179,6 +215,14 @@ struct Ready {
     class: Option<ModelErrorClass>,
     /// Whether it may be tried even while somebody else is ready.
     fresh: bool,
+    /// Whether it is worth the longer patience.
+    outage: Outage,
+}
+
+/// Whether a rest for this reason is the provider's as a whole.
+const fn is_of_provider(class: ModelErrorClass) -> bool {
+    use ModelErrorClass as Class;
+    matches!(class, Class::Transient | Class::Network | Class::Timeout | Class::Malformed)
 }
 
 impl Lane {
@@ -192,7 +236,7 @@ impl Lane {
         let way =
             |credential| Way { provider: target.name.provider.clone(), credential, model: target.name.model.clone() };
         let ways = names.into_iter().map(|name| KeyWay { way: way(name), tries: 0, spent: false }).collect();
-        Self { target, ways, tries: 0, limit: u32::MAX, not_before: None, spent: false }
+        Self { target, ways, tries: 0, limit: u32::MAX, not_before: None, spent: false, outage: Outage::No }
     }
 
     pub(super) fn way(&self, key: usize) -> Option<&Way> {

@@ -4,18 +4,22 @@
 //! | --- | --- | --- | --- |
 //! | `auth`, `permission`, `quota` | with another key at once | the key (for `permission` with this model only) | when no key is left |
 //! | `rate_limit` | with another key at once; with the same one after the wait the server asks for | the key, that long | when no key is ready within two seconds |
-//! | `transient`, `network` | after a spread wait | the provider, once it has failed several times in a row | after the tries are used up |
-//! | `timeout`, `malformed` | once more | likewise | likewise |
+//! | `transient`, `network` | after a spread wait | the provider, once it has failed several times in a row, for a second at most | after the tries are used up |
+//! | `timeout`, `malformed` | once more | likewise, for half a minute at most | likewise |
 //! | `permanent` with 400, 413 or 422: the request itself is refused | no | nothing | no: it would be refused again |
 //! | `permanent` otherwise: no such model, no model server | no | the model with this key | yes |
 //! | `context_too_long` | no | nothing | only one with a larger window |
 //! | `content_policy` | no | nothing | no: another provider is not a way around a refusal |
 //!
 //! A key that could not be read counts as `auth`. Waits are spread over their whole length (full jitter).
+//!
+//! An outage ([`is_outage`]: nobody listens, or a gateway says that the server is away) of a provider that has answered before uses up no tries.
+//! The call waits for the provider to come back, with a probe every second, for as long as whoever made the call waits for it. A provider that
+//! never answered is more likely configured wrongly, and the call fails once its tries are used up.
 
 use std::time::Duration;
 
-use crate::error::{ModelError, ModelErrorClass};
+use crate::error::{Delivery, ModelError, ModelErrorClass};
 
 /// What happens when an answer breaks off after part of it was passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,9 +49,15 @@ pub struct RoutePolicy {
     pub patience: Duration,
     /// Failures in a row after which a provider rests.
     pub failures_to_rest: u32,
-    /// First rest of a provider; it doubles each time.
+    /// First rest of a provider that is away; it doubles each time.
+    pub first_outage_rest: Duration,
+    /// Longest rest of a provider that is away. It bounds how late a call notices that the provider is back.
+    pub longest_outage_rest: Duration,
+    /// Longest time that one call waits for a provider that has answered before to come back. Whoever makes the call gives up earlier.
+    pub outage_patience: Duration,
+    /// First rest of a provider whose answers come too late or make no sense; it doubles each time, up to `longest_wait`.
     pub first_rest: Duration,
-    /// Longest rest.
+    /// Longest rest of a key or a model.
     pub longest_rest: Duration,
     /// What happens when an answer breaks off.
     pub after_output: AfterOutput,
@@ -66,7 +76,10 @@ impl Default for RoutePolicy {
             longest_wait: Duration::from_secs(30),
             patience: Duration::from_secs(90),
             failures_to_rest: 5,
-            first_rest: Duration::from_secs(15),
+            first_outage_rest: Duration::from_millis(250),
+            longest_outage_rest: Duration::from_secs(1),
+            outage_patience: Duration::from_secs(3600),
+            first_rest: Duration::from_secs(5),
             longest_rest: Duration::from_secs(300),
             after_output: AfterOutput::StartOver,
             most_restarts: 2,
@@ -133,7 +146,23 @@ pub(super) const fn needs_a_person(class: ModelErrorClass) -> bool {
     matches!(class, Class::Auth | Class::Permission | Class::Quota | Class::Permanent)
 }
 
+/// Whether the provider itself is away, whatever it was asked: nobody listens, or a gateway says so in its stead.
+pub(super) const fn is_outage(error: &ModelError) -> bool {
+    match error.class {
+        ModelErrorClass::Network => matches!(error.delivery, Delivery::NotSent),
+        ModelErrorClass::Transient => matches!(error.status, Some(502..=504 | 529)),
+        _ => false,
+    }
+}
+
 impl RoutePolicy {
+    /// A wait before the next try at a provider that is away. At least half of it is kept, so that the tries of a call last longer than a
+    /// restart of the server takes.
+    pub(super) fn outage_wait(&self, tries: u32, chance: u32) -> Duration {
+        let whole = self.spread_wait(tries, u32::MAX);
+        whole.mul_f64(0.5 + f64::from(chance) / f64::from(u32::MAX) / 2.0)
+    }
+
     /// A wait before the next try, spread over its whole length. `tries` counts those made, from 1.
     pub(super) fn spread_wait(&self, tries: u32, chance: u32) -> Duration {
         let whole =
@@ -144,17 +173,22 @@ impl RoutePolicy {
     /// How long whoever is to blame rests. `times` counts rests in a row, from 1.
     pub(super) fn rest(&self, error: &ModelError, times: u32, chance: u32) -> Duration {
         use ModelErrorClass as Class;
+        let of_provider = matches!(course(error).blame, Blame::Provider);
         if let Some(asked) = error.retry_after_ms {
-            // Within reason: nobody is locked out for a week by one header.
-            return Duration::from_millis(asked).min(Duration::from_secs(3600));
+            // Within reason: nobody is locked out for a week by one header, and a provider not for longer than a call waits.
+            let most = if of_provider { self.longest_wait } else { Duration::from_secs(3600) };
+            return Duration::from_millis(asked).min(most);
         }
-        let usual = match error.class {
+        let (usual, longest) = match error.class {
             Class::RateLimit => return self.spread_wait(times, chance),
-            Class::Quota => Duration::from_secs(300),
-            Class::Auth | Class::Permission | Class::Permanent => Duration::from_secs(60),
-            _ => self.first_rest,
+            Class::Quota => (Duration::from_secs(300), self.longest_rest),
+            Class::Auth | Class::Permission | Class::Permanent => (Duration::from_secs(60), self.longest_rest),
+            Class::Transient | Class::Network => (self.first_outage_rest, self.longest_outage_rest),
+            Class::Timeout | Class::Malformed | Class::ContextTooLong | Class::ContentPolicy => {
+                (self.first_rest, self.longest_wait)
+            }
         };
-        usual.saturating_mul(2_u32.saturating_pow(times.saturating_sub(1))).min(self.longest_rest.max(usual))
+        usual.saturating_mul(2_u32.saturating_pow(times.saturating_sub(1))).min(longest.max(usual))
     }
 }
 
@@ -192,9 +226,14 @@ mod tests {
     fn rests_grow_with_repetition_and_follow_the_server_within_reason() {
         let policy = RoutePolicy::default();
         let rest = |class, times| policy.rest(&ModelError::new(class, "x"), times, u32::MAX);
-        assert_eq!(rest(ModelErrorClass::Transient, 1), Duration::from_secs(15));
-        assert_eq!(rest(ModelErrorClass::Transient, 3), Duration::from_secs(60));
-        assert_eq!(rest(ModelErrorClass::Transient, 60), Duration::from_secs(300));
+        assert_eq!(rest(ModelErrorClass::Transient, 1), Duration::from_millis(250));
+        assert_eq!(
+            rest(ModelErrorClass::Network, 60),
+            Duration::from_secs(1),
+            "it is noticed within a second that it is back"
+        );
+        assert_eq!(rest(ModelErrorClass::Timeout, 1), Duration::from_secs(5));
+        assert_eq!(rest(ModelErrorClass::Timeout, 60), Duration::from_secs(30));
         assert_eq!(rest(ModelErrorClass::Auth, 1), Duration::from_secs(60));
         let asked = |seconds| {
             let error = ModelError::new(ModelErrorClass::RateLimit, "x").retry_after(Duration::from_secs(seconds));
@@ -202,5 +241,28 @@ mod tests {
         };
         assert_eq!(asked(7), Duration::from_secs(7));
         assert_eq!(asked(1_000_000), Duration::from_secs(3600));
+        let away = ModelError::new(ModelErrorClass::Transient, "x").status(503).retry_after(Duration::from_secs(600));
+        assert_eq!(policy.rest(&away, 1, 0), Duration::from_secs(30), "no longer than a call waits");
+    }
+
+    #[test]
+    fn an_outage_is_the_providers_and_not_the_requests() {
+        use ModelErrorClass as Class;
+        let error = |class| ModelError::new(class, "x");
+        assert!(is_outage(&error(Class::Network).not_sent()));
+        assert!(
+            [502, 503, 504, 529].map(|status| is_outage(&error(Class::Transient).status(status))).iter().all(|is| *is)
+        );
+        assert!(!is_outage(&error(Class::Network)), "this one may have been worked on");
+        assert!(!is_outage(&error(Class::Transient).status(500)), "this one may be the request's fault");
+        assert!(!is_outage(&error(Class::Timeout).not_sent()));
+    }
+
+    #[test]
+    fn tries_at_a_server_that_restarts_last_longer_than_the_restart() {
+        let policy = RoutePolicy::default();
+        let least: Duration = (1..policy.tries_per_target).map(|tries| policy.outage_wait(tries, 0)).sum();
+        assert!(least >= Duration::from_secs(3), "{least:?}");
+        assert_eq!(policy.outage_wait(1, u32::MAX), Duration::from_secs(1));
     }
 }

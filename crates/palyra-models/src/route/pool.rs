@@ -103,6 +103,7 @@ impl Pool {
             model: self.model.clone(),
             context_tokens: account.window_of(self.model.as_deref().unwrap_or_default()),
             timeouts: account.timeouts.over(self.timeouts),
+            plaintext_key: account.plaintext_key,
         };
         let made = self.factory.make(account.kind, options)?;
         self.hold(provider, credential, Arc::clone(&made));

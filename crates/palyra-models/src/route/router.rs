@@ -26,7 +26,7 @@ use crate::model_entry::{Capability, ModelEntry};
 use crate::offline::{NAME as OFFLINE, OfflineProvider};
 use crate::price::Seller;
 use crate::provider::{ModelProvider, ModelStream, ProviderInfo};
-use crate::request::ModelRequest;
+use crate::request::{ModelRequest, Purpose};
 use crate::unknown_model::UnknownModel;
 use crate::wire::Timeouts;
 
@@ -331,7 +331,13 @@ impl ModelProvider for Router {
         }
         let chain = self.target_for(Wish::of(&request))?;
         let lanes = Lanes::new(chain, &Needs::of(&request), turn_of(request.run_id))?;
-        Ok(walk(self.ground.clone(), lanes, request))
+        let mut ground = self.ground.clone();
+        if request.purpose != Purpose::Turn {
+            // Only a run waits for a provider to come back; what is asked on the side is left undone.
+            let policy = RoutePolicy { outage_patience: Duration::ZERO, ..RoutePolicy::clone(&ground.policy) };
+            ground.policy = Arc::new(policy);
+        }
+        Ok(walk(ground, lanes, request))
     }
 
     async fn embed(&self, request: EmbeddingRequest) -> Result<Option<Embeddings>, ModelError> {

@@ -2,7 +2,8 @@
 //!
 //! Before each try the stream says who is asked ([`ModelEvent::Answering`]); after each that failed and is followed by another, that it
 //! failed ([`ModelEvent::Attempted`]), which takes back everything between the two. The last failure ends the stream as its error.
-//! A tool call is acted on only when its turn is whole, so no try repeats an effect.
+//! A tool call is acted on only when its turn is whole, so no try repeats an effect. While a provider is away the stream says from time to time
+//! that it waits ([`ModelEvent::Waiting`]).
 //!
 //! Waiting is part of the stream: dropping it ends the wait, the try and the connection at once, and a probe that ends this way is
 //! left to the next caller.
@@ -12,15 +13,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
+use palyra_common::Timestamp;
 
 use super::gates::{Gates, Insist, Pass};
-use super::lanes::{Lanes, Next};
+use super::lanes::{Lanes, Next, Outage};
 use super::pace::Pace;
-use super::policy::{AfterOutput, RoutePolicy};
+use super::policy::{AfterOutput, RoutePolicy, is_outage};
 use super::pool::Pool;
 use crate::attempt::{Answering, Attempt};
+use crate::chat::empty_answer;
 use crate::error::{ModelError, ModelErrorClass};
-use crate::event::{ModelEvent, Usage};
+use crate::event::{ModelEvent, StopReason, Usage};
 use crate::provider::ModelStream;
 use crate::request::ModelRequest;
 
@@ -45,6 +48,7 @@ pub(super) fn walk(ground: Ground, lanes: Lanes, request: ModelRequest) -> Model
         tries: 0,
         restarts: 0,
         trail: Vec::new(),
+        waiting_told: None,
     };
     let events = stream::unfold(walk, |mut walk| async move {
         let item = walk.next().await?;
@@ -64,7 +68,12 @@ struct Walk {
     restarts: u32,
     /// Who was asked and what came of it, for the last message.
     trail: Vec<String>,
+    /// When it was last said that the call waits.
+    waiting_told: Option<Timestamp>,
 }
+
+/// How often it is said that a call waits.
+const WAITING_INTERVAL: Duration = Duration::from_secs(15);
 
 enum Phase {
     /// Nothing was tried.
@@ -88,6 +97,31 @@ struct Try {
     usage: Option<Usage>,
     /// Whether part of an answer was passed on.
     heard: Heard,
+    /// Whether there was anything in it that a run can use.
+    content: Content,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    None,
+    Some,
+}
+
+/// Whether a run can use this: text that is not blank, or a call. Thoughts alone are no answer.
+fn has_content(event: &ModelEvent) -> bool {
+    match event {
+        ModelEvent::TextDelta(text) => !text.trim().is_empty(),
+        ModelEvent::ToolCallDelta { .. } => true,
+        _ => false,
+    }
+}
+
+/// Whether an answer that ended like this and holds nothing is a failure. One that was cut off or withheld says why it is empty.
+const fn may_not_be_empty(reason: StopReason) -> bool {
+    match reason {
+        StopReason::EndTurn | StopReason::ToolUse | StopReason::Other => true,
+        StopReason::MaxTokens | StopReason::NotDone | StopReason::ContentFilter => false,
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,6 +168,9 @@ impl Walk {
         let Ground { gates, pace, policy, .. } = &self.ground;
         match self.lanes.next(last, gates, pace.now(), policy, self.waited) {
             Next::Try { lane, key, after, insist } => {
+                if !after.is_zero() {
+                    self.tell_rest(lane, key, after);
+                }
                 self.phase = Phase::Towards { lane, key, after, insist };
                 None
             }
@@ -142,6 +179,33 @@ impl Walk {
                 Some(error.unwrap_or_else(none))
             }
         }
+    }
+
+    /// Says that the call waits for something that rests.
+    fn tell_rest(&mut self, lane: usize, key: usize, after: Duration) {
+        let Some((target, way)) = self.lanes.lane(lane).and_then(|lane| Some((&lane.target, lane.way(key)?))) else {
+            return;
+        };
+        let Some(error) = self.ground.gates.trouble(way, self.ground.pace.now()).and_then(|trouble| trouble.last)
+        else {
+            return;
+        };
+        let asked = Answering {
+            provider: target.name.provider.clone(),
+            model: target.name.model.clone(),
+            credential: way.credential.clone(),
+        };
+        self.tell_waiting(asked, error, after);
+    }
+
+    fn tell_waiting(&mut self, asked: Answering, error: ModelError, after: Duration) {
+        let now = self.ground.pace.now();
+        if self.waiting_told.is_some_and(|told| now.since(told) < WAITING_INTERVAL) {
+            return;
+        }
+        self.waiting_told = Some(now);
+        let wait_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+        self.ready.push_back(ModelEvent::Waiting(Attempt { asked, error, wait_ms, usage: None }));
     }
 
     /// Waits, then asks; if somebody else got there first, chooses anew.
@@ -164,7 +228,15 @@ impl Walk {
         };
         self.tries = self.tries.saturating_add(1);
         self.ready.push_back(ModelEvent::Answering(asked.clone()));
-        self.phase = Phase::Asking(Box::new(Try { lane, key, pass, asked, usage: None, heard: Heard::Nothing }));
+        self.phase = Phase::Asking(Box::new(Try {
+            lane,
+            key,
+            pass,
+            asked,
+            usage: None,
+            heard: Heard::Nothing,
+            content: Content::None,
+        }));
     }
 
     /// The next event of an answer. `None`: it was swallowed, or the try failed and another follows.
@@ -184,7 +256,10 @@ impl Walk {
                 self.phase = Phase::Hearing(hearing, stream);
                 return Ok((!known).then_some(event));
             }
-            ModelEvent::Finished(_) => {
+            ModelEvent::Finished(reason) => {
+                if hearing.content == Content::None && may_not_be_empty(*reason) {
+                    return Ok(self.after_empty(*hearing, event));
+                }
                 hearing.pass.succeeded();
                 return Ok(Some(event));
             }
@@ -193,12 +268,15 @@ impl Walk {
             | ModelEvent::ReasoningDelta(_)
             | ModelEvent::Reasoning(_)
             | ModelEvent::ToolCallDelta { .. } => {
+                if has_content(&event) {
+                    hearing.content = Content::Some;
+                }
                 if hearing.heard == Heard::Nothing {
                     hearing.heard = Heard::Something;
                     hearing.pass.answers();
                 }
             }
-            ModelEvent::Attempted(_) | ModelEvent::Repaired(_) => {}
+            ModelEvent::Attempted(_) | ModelEvent::Waiting(_) | ModelEvent::Repaired(_) => {}
         }
         self.phase = Phase::Hearing(hearing, stream);
         Ok(Some(event))
@@ -206,7 +284,7 @@ impl Walk {
 
     /// Settles a failed try; gives the error if nothing follows it.
     fn after_failure(&mut self, failed: Try, error: ModelError) -> Option<ModelError> {
-        let Try { lane, key, pass, asked, usage, heard } = failed;
+        let Try { lane, key, pass, asked, usage, heard, content: _ } = failed;
         let Ground { pool, gates, pace, policy } = self.ground.clone();
         pass.failed(&error, &policy);
         if error.class == ModelErrorClass::Auth {
@@ -214,9 +292,19 @@ impl Walk {
         }
         let tries = self.lanes.lane(lane).map_or(0, super::lanes::Lane::tries).saturating_add(1);
         let asked_for = error.retry_after_ms.map(Duration::from_millis);
-        let wait = asked_for.unwrap_or_else(|| policy.spread_wait(tries, pace.chance()));
+        let is_away = is_outage(&error);
+        let waited_out = is_away && self.waited < policy.outage_patience && gates.has_answered(&asked.provider);
+        let outage = if waited_out { Outage::Yes } else { Outage::No };
+        let wait = asked_for.unwrap_or_else(|| match (is_away, outage) {
+            (_, Outage::Yes) => policy.outage_wait(1, pace.chance()),
+            (true, Outage::No) => policy.outage_wait(tries, pace.chance()),
+            (false, Outage::No) => policy.spread_wait(tries, pace.chance()),
+        });
         let now = pace.now();
-        self.lanes.failed(lane, key, &error, now.plus(wait));
+        self.lanes.failed(lane, key, &error, now.plus(wait), outage);
+        if outage == Outage::Yes {
+            return self.wait_out(lane, asked, error);
+        }
         self.trail.push(told(&asked, &error));
         if heard == Heard::Something {
             self.restarts = self.restarts.saturating_add(1);
@@ -231,6 +319,39 @@ impl Walk {
             Next::Try { lane, key, after, insist } => {
                 let wait_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
                 self.ready.push_back(ModelEvent::Attempted(Attempt { asked, error, wait_ms, usage }));
+                self.phase = Phase::Towards { lane, key, after, insist };
+                None
+            }
+            Next::Nobody(_) => Some(self.last_word(error)),
+        }
+    }
+
+    /// An answer ended without anything in it: somebody else is asked. If there is nobody, whoever made the call decides what that means.
+    fn after_empty(&mut self, empty: Try, end: ModelEvent) -> Option<ModelEvent> {
+        let Try { lane, pass, asked, usage, .. } = empty;
+        self.lanes.give_up(lane);
+        let Ground { gates, pace, policy, .. } = self.ground.clone();
+        let next = self.lanes.next(None, &gates, pace.now(), &policy, self.waited);
+        let Next::Try { lane, key, after, insist } = next else {
+            pass.succeeded();
+            return Some(end);
+        };
+        let error = empty_answer();
+        pass.failed(&error, &policy);
+        self.trail.push(told(&asked, &error));
+        let wait_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+        self.ready.push_back(ModelEvent::Attempted(Attempt { asked, error, wait_ms, usage }));
+        self.phase = Phase::Towards { lane, key, after, insist };
+        None
+    }
+
+    /// Goes on after a provider was found to be away: nothing was used up, and nothing of an answer has to be taken back.
+    fn wait_out(&mut self, lane: usize, asked: Answering, error: ModelError) -> Option<ModelError> {
+        self.tries = self.tries.saturating_sub(1);
+        let Ground { gates, pace, policy, .. } = self.ground.clone();
+        match self.lanes.next(Some(lane), &gates, pace.now(), &policy, self.waited) {
+            Next::Try { lane, key, after, insist } => {
+                self.tell_waiting(asked, error, after);
                 self.phase = Phase::Towards { lane, key, after, insist };
                 None
             }

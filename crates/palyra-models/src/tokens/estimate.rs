@@ -9,13 +9,34 @@ use crate::message::{Message, ToolSpec};
 /// What the framing of one message costs on top of its text.
 const MESSAGE_OVERHEAD: u32 = 4;
 
+/// An estimate of a text that arrives in pieces: cutting it differently does not change the sum.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TokenEstimate {
+    ascii: usize,
+    other: usize,
+}
+
+impl TokenEstimate {
+    /// Adds a piece of the text.
+    pub fn push(&mut self, text: &str) {
+        self.ascii = self.ascii.saturating_add(text.bytes().filter(u8::is_ascii).count());
+        // Characters outside ASCII: every byte that starts one.
+        self.other = self.other.saturating_add(text.bytes().filter(|byte| *byte >= 0xC0).count());
+    }
+
+    /// About how many tokens the pieces make together.
+    #[must_use]
+    pub fn tokens(self) -> u32 {
+        u32::try_from(self.ascii.div_ceil(4).saturating_add(self.other)).unwrap_or(u32::MAX)
+    }
+}
+
 /// About how many tokens this text is.
 #[must_use]
 pub fn estimate_tokens(text: &str) -> u32 {
-    let ascii = text.bytes().filter(u8::is_ascii).count();
-    // Characters outside ASCII: every byte that starts one.
-    let other = text.bytes().filter(|byte| *byte >= 0xC0).count();
-    u32::try_from(ascii.div_ceil(4).saturating_add(other)).unwrap_or(u32::MAX)
+    let mut estimate = TokenEstimate::default();
+    estimate.push(text);
+    estimate.tokens()
 }
 
 /// About how many tokens this message is.

@@ -20,6 +20,6 @@ mod tokenizer;
 mod vocabulary;
 
 pub use counter::{CountMethod, TokenCount, TokenCounter};
-pub use estimate::{estimate_message_tokens, estimate_tokens, estimate_tool_tokens};
+pub use estimate::{TokenEstimate, estimate_message_tokens, estimate_tokens, estimate_tool_tokens};
 pub use family::TokenFamily;
 pub use tokenizer::Encoding;

@@ -52,9 +52,7 @@ impl ByteBody {
         mask: Mask,
         kept: Arc<AtomicBool>,
     ) -> Self {
-        let Timeouts { connect, first_byte, .. } = timeouts;
-        // The head has arrived, so the connection stands: what is left of its clock is not the body's to spend.
-        let first_by = (Instant::now() + first_byte).min(begun + connect.saturating_add(first_byte));
+        let first_by = begun + timeouts.first_byte;
         Self { response, timeouts, begun, first_by, received: 0, server, mask, kept }
     }
 

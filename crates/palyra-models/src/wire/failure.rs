@@ -67,6 +67,7 @@ pub(super) fn from_status(
     refusal.status = Some(status);
     let verdict = judge(&refusal);
     let class = verdict.class.or_else(|| by_words(&refusal)).unwrap_or_else(|| class_by_status(status));
+    let class = if words_may_mean(status, class) { class } else { class_by_status(status) };
     let said = if is_page {
         "a web page"
     } else if refusal.message.trim().is_empty() {
@@ -183,6 +184,19 @@ fn by_words(refusal: &Refusal) -> Option<ModelErrorClass> {
         return Some(ModelErrorClass::Transient);
     }
     None
+}
+
+/// Whether the words of a body may give a refusal this meaning. Whoever writes the body must not turn a refusal for good into one that is tried
+/// again: a key that is not accepted and a request that is wrong stay so.
+const fn words_may_mean(status: u16, class: ModelErrorClass) -> bool {
+    use ModelErrorClass as Class;
+    match status {
+        401 => matches!(class, Class::Auth | Class::Permission | Class::Quota),
+        400 | 422 => {
+            !matches!(class, Class::RateLimit | Class::Transient | Class::Network | Class::Timeout | Class::Malformed)
+        }
+        _ => true,
+    }
 }
 
 fn class_by_status(status: u16) -> ModelErrorClass {

@@ -141,3 +141,22 @@ fn errors_inside_a_stream_are_transient_unless_they_say_more() {
     assert_eq!(class(json!({"message": "x", "code": 429})), Class::RateLimit);
     assert_eq!(class(json!({"message": "x", "code": "context_length_exceeded"})), Class::ContextTooLong);
 }
+
+#[test]
+fn words_do_not_turn_a_refusal_for_good_into_one_that_is_tried_again() {
+    let asked = Asked { server: "s", model: "m" };
+    for body in [
+        r#"{"error":{"message":"slow down","code":"rate_limit_exceeded"}}"#,
+        r#"{"error":{"message":"try again","type":"overloaded_error"}}"#,
+        r#"{"error":{"message":"oops","type":"server_error"}}"#,
+    ] {
+        for (status, class) in
+            [(401, ModelErrorClass::Auth), (400, ModelErrorClass::Permanent), (422, ModelErrorClass::Permanent)]
+        {
+            assert_eq!(from_status(asked, status, body.as_bytes(), None, no_verdict).class, class, "{status} {body}");
+        }
+    }
+    let long = br#"{"error":{"message":"context window"}}"#;
+    assert_eq!(from_status(asked, 401, long, None, no_verdict).class, ModelErrorClass::Auth);
+    assert_eq!(from_status(asked, 400, long, None, no_verdict).class, ModelErrorClass::ContextTooLong);
+}

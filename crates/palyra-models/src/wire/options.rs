@@ -12,7 +12,7 @@ pub(crate) const DEFAULT_CONTEXT_TOKENS: u32 = 128_000;
 pub struct Timeouts {
     /// Longest wait for a connection.
     pub connect: Duration,
-    /// Longest wait for the first byte of the answer, once connected.
+    /// Longest wait for the first byte of the answer, from the beginning of the call.
     pub first_byte: Duration,
     /// Longest silence between two parts of an answer.
     pub between_chunks: Duration,
@@ -28,6 +28,25 @@ impl Default for Timeouts {
             between_chunks: Duration::from_secs(60),
             total: Duration::from_secs(15 * 60),
         }
+    }
+}
+
+/// Whether a key may be sent without encryption to a server that is not on this machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlaintextKey {
+    /// It may not.
+    #[default]
+    Refused,
+    /// The operator has acknowledged it.
+    Allowed,
+}
+
+impl PlaintextKey {
+    /// Whether nothing is acknowledged.
+    #[must_use]
+    pub const fn is_refused(&self) -> bool {
+        matches!(self, Self::Refused)
     }
 }
 
@@ -48,6 +67,8 @@ pub struct HttpProviderOptions {
     pub context_tokens: u32,
     /// How patient to be.
     pub timeouts: Timeouts,
+    /// Whether the key may be sent without encryption.
+    pub plaintext_key: PlaintextKey,
 }
 
 impl HttpProviderOptions {
@@ -62,6 +83,7 @@ impl HttpProviderOptions {
             model: None,
             context_tokens: DEFAULT_CONTEXT_TOKENS,
             timeouts: Timeouts::default(),
+            plaintext_key: PlaintextKey::Refused,
         }
     }
 

@@ -21,7 +21,7 @@ use super::body::{ByteBody, Phase, late};
 use super::endpoint::BaseUrl;
 use super::failure::{self, Asked, Judge};
 use super::mask::Mask;
-use super::options::Timeouts;
+use super::options::{PlaintextKey, Timeouts};
 use super::retry_after;
 use super::tls::install_crypto_provider;
 use crate::error::{ModelError, ModelErrorClass};
@@ -62,6 +62,8 @@ pub(crate) struct TransportOptions {
     pub headers: Vec<(&'static str, String)>,
     /// How patient to be.
     pub timeouts: Timeouts,
+    /// Whether the key may be sent where everybody on the way can read it.
+    pub plaintext_key: PlaintextKey,
     /// What the vendor knows about its refusals.
     pub judge: Judge,
 }
@@ -96,7 +98,14 @@ pub(crate) struct Transport {
 impl Transport {
     /// Prepares a client; nothing is sent.
     pub(crate) fn new(options: TransportOptions) -> Result<Self, ModelError> {
-        let TransportOptions { base, auth, headers, timeouts, judge } = options;
+        let TransportOptions { base, auth, headers, timeouts, plaintext_key, judge } = options;
+        if auth.is_some() && plaintext_key == PlaintextKey::Refused && !base.is_encrypted() && !base.is_loopback() {
+            let line = format!(
+                "the key is not sent to `{}` over plain HTTP, where everybody on the way can read it: use https, or set `allow_plaintext_key = true` for this provider in models.toml",
+                base.shown()
+            );
+            return Err(ModelError::new(ModelErrorClass::Permanent, line).not_sent());
+        }
         install_crypto_provider();
         let mut all = header_map(&headers)?;
         if let Some(Auth { header, prefix, key }) = &auth {
@@ -159,8 +168,9 @@ impl Transport {
 
     async fn send(&self, request: RequestBuilder, model: &str) -> Result<ByteBody, ModelError> {
         let begun = Instant::now();
-        let Timeouts { connect, first_byte, total, .. } = self.timeouts;
-        let patience = connect.saturating_add(first_byte).min(total);
+        let Timeouts { first_byte, total, .. } = self.timeouts;
+        let (patience, phase) =
+            if total < first_byte { (total, Phase::Total(total)) } else { (first_byte, Phase::FirstByte(first_byte)) };
         let once_more = if self.kept.swap(false, Ordering::AcqRel) { request.try_clone() } else { None };
         let sending = async {
             match (request.send().await, once_more) {
@@ -168,7 +178,7 @@ impl Transport {
                 (sent, _) => sent,
             }
         };
-        let sent = timeout_at(begun + patience, sending).await.map_err(|_| late(Phase::FirstByte(first_byte)))?;
+        let sent = timeout_at(begun + patience, sending).await.map_err(|_| late(phase))?;
         let response = sent.map_err(|error| self.unreachable(error))?;
         let status = response.status();
         if status.is_redirection() {
@@ -200,11 +210,13 @@ impl Transport {
 
     fn unreachable(&self, error: reqwest::Error) -> ModelError {
         if error.is_timeout() {
-            return late(Phase::Connect(self.timeouts.connect));
+            return late(Phase::Connect(self.timeouts.connect)).not_sent();
         }
+        let never_connected = error.is_connect();
         let cause = cause(&error.without_url());
         let line = format!("cannot reach the model server at `{}`: {cause}", self.base.shown());
-        ModelError::new(ModelErrorClass::Network, line)
+        let error = ModelError::new(ModelErrorClass::Network, line);
+        if never_connected { error.not_sent() } else { error }
     }
 }
 

@@ -26,6 +26,7 @@ fn reading(scopes: &BTreeSet<TokenScope>) -> CommandRequest<'_> {
         scope: TokenScope::SessionsRead,
         effect: CommandEffect::Read,
         owner: Some("user:alice"),
+        workspace: None,
         now: Timestamp(1_763_190_000_000),
     }
 }
@@ -248,11 +249,12 @@ prop_compose! {
         scope in select(TokenScope::ALL),
         effect in select(CommandEffect::ALL),
         owner in proptest::option::of(select(vec!["user:alice", "user:bob"])),
+        workspace in proptest::option::of(select(vec!["/srv", "/home/ada"])),
         now in 0..2_000_i64,
     ) -> (CommandRequest<'static>, BTreeSet<TokenScope>) {
         static NONE: BTreeSet<TokenScope> = BTreeSet::new();
         let command = CommandRequest {
-            principal_id, device, role, scopes: &NONE, via, command, scope, effect, owner, now: Timestamp(now),
+            principal_id, device, role, scopes: &NONE, via, command, scope, effect, owner, workspace, now: Timestamp(now),
         };
         (command, scopes)
     }

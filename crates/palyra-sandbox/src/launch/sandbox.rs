@@ -145,6 +145,7 @@ fn begun(
 fn command(options: &LauncherOptions, mode: &str) -> Command {
     let mut command = Command::new(&options.binary);
     command.arg0(MARK).arg(mode).env_clear();
+    palyra_common::restore_file_limit(&mut command);
     command
 }
 

@@ -16,6 +16,7 @@ pub use exposition::Exposition;
 pub use labels::{
     AuthFailure, CommandOutcome, ModelOutcome, RateLimit, Signal, TokenKind, ToolClass, ToolOutcome, Transport,
 };
+pub use process::resident_bytes;
 pub use registry::{Metrics, MetricsOptions, OpenGuard, Sample};
 
 pub(crate) use family::{Labels, Value};

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use cap_std::fs::Metadata;
 use palyra_common::{ChangeAttribution, Digest};
+use tokio_util::sync::CancellationToken;
 
 use super::stamp::{Identity, Stamp};
 use super::{Checkpoint, Kept};
@@ -43,15 +44,25 @@ struct Present {
 }
 
 impl Checkpoint {
-    /// Compares the workspace with the checkpoint and keeps what was there before as artifacts; blocks, and is not cancelled: the changes are there.
-    pub fn changes(&self, workspace: &Workspace, artifacts: &dyn Artifacts) -> Result<Changed, ToolError> {
-        let present = look(workspace)?;
+    /// Compares the workspace with the checkpoint and keeps what was there before as artifacts; blocks until it is done or `token` is cancelled.
+    ///
+    /// # Errors
+    /// When the workspace cannot be read, what was there before cannot be kept, or the comparison is cancelled.
+    pub fn changes(
+        &self,
+        workspace: &Workspace,
+        artifacts: &dyn Artifacts,
+        token: &CancellationToken,
+    ) -> Result<Changed, ToolError> {
+        let mut hashing = Hashing { cancel: Cancel::of(token), left: self.hashed_bytes };
+        let present = look(workspace, &hashing.cancel)?;
+        hashing.cancel.check()?;
         let mut changed = Changed::default();
         for (path, kept) in &self.files {
             // What the walk did not see is asked for by its name: whoever writes an ignore file would otherwise decide what is looked at.
             let now = present.files.get(path).copied().flatten().or_else(|| stamp_now(workspace, path));
             if !now.is_some_and(|now| now.proves_unchanged_since(&kept.stamp)) {
-                self.compare(workspace, artifacts, path, kept, now, &present, &mut changed)?;
+                self.compare(workspace, artifacts, path, kept, now, &present, &mut hashing, &mut changed)?;
             }
         }
         // Made once, and only if there are new files: a directory that was moved may hold very many.
@@ -69,7 +80,14 @@ impl Checkpoint {
                     continue;
                 }
             }
-            let Some((after, _)) = digest_now(workspace, path)? else { continue };
+            let after = match hashing.digest_now(workspace, path)? {
+                Hashed::Content(after, _) => after,
+                Hashed::Gone => continue,
+                Hashed::TooMuch(bytes) => {
+                    changed.not_covered.push(self.unhashed(path, bytes));
+                    continue;
+                }
+            };
             let directories = new_directories(path, &self.directories, &present.directories);
             changed.changes.push(FileChange {
                 path: path.to_string(),
@@ -107,6 +125,13 @@ impl Checkpoint {
         }
     }
 
+    fn unhashed(&self, path: &WorkspacePath, bytes: u64) -> String {
+        format!(
+            "`{path}` changed and was not hashed: it has {bytes} bytes, and at most {} are hashed",
+            self.hashed_bytes
+        )
+    }
+
     /// The files that copies were made of, whatever they are called now.
     fn held(&self) -> HashSet<Identity> {
         self.files.values().filter(|kept| kept.content.is_some()).map(|kept| kept.stamp.identity()).collect()
@@ -121,13 +146,22 @@ impl Checkpoint {
         kept: &Kept,
         stamp: Option<Stamp>,
         present: &Present,
+        hashing: &mut Hashing,
         changed: &mut Changed,
     ) -> Result<(), ToolError> {
         let Some(before) = kept.content else {
             changed.not_covered.push(format!("`{path}` changed and was not copied before"));
             return Ok(());
         };
-        let now = if stamp.is_some() { digest_now(workspace, path)? } else { None };
+        let hashed = if stamp.is_some() { hashing.digest_now(workspace, path)? } else { Hashed::Gone };
+        let now = match hashed {
+            Hashed::Content(digest, mode) => Some((digest, mode)),
+            Hashed::Gone => None,
+            Hashed::TooMuch(bytes) => {
+                changed.not_covered.push(self.unhashed(path, bytes));
+                return Ok(());
+            }
+        };
         if now == Some((before, kept.stamp.mode)) {
             return Ok(());
         }
@@ -159,13 +193,30 @@ fn stamp_of(metadata: &Metadata) -> Option<Stamp> {
     metadata.is_file().then(|| Stamp::of(metadata, SystemTime::now()))
 }
 
-fn digest_now(workspace: &Workspace, path: &WorkspacePath) -> Result<Option<(Digest, u32)>, ToolError> {
-    match workspace.open_file(path) {
-        Ok(mut file) => {
-            let mode = file.mode();
-            Ok(Some((file.digest(&Cancel::never())?, mode)))
-        }
-        Err(_) => Ok(None),
+/// Hashing of what changed, bounded: a program can make a file of any length for nothing.
+struct Hashing {
+    cancel: Cancel,
+    /// Bytes that may still be hashed.
+    left: u64,
+}
+
+enum Hashed {
+    /// What the file is, and its mode.
+    Content(Digest, u32),
+    /// It is not there, or not for us to read.
+    Gone,
+    /// Its size is more than is left to be hashed.
+    TooMuch(u64),
+}
+
+impl Hashing {
+    fn digest_now(&mut self, workspace: &Workspace, path: &WorkspacePath) -> Result<Hashed, ToolError> {
+        let Ok(mut file) = workspace.open_file(path) else { return Ok(Hashed::Gone) };
+        let bytes = file.size();
+        let Some(left) = self.left.checked_sub(bytes) else { return Ok(Hashed::TooMuch(bytes)) };
+        self.left = left;
+        let mode = file.mode();
+        Ok(Hashed::Content(file.digest(&self.cancel)?, mode))
     }
 }
 
@@ -187,10 +238,9 @@ fn new_directories(
     found
 }
 
-fn look(workspace: &Workspace) -> Result<Present, ToolError> {
-    let cancel = Cancel::never();
+fn look(workspace: &Workspace, cancel: &Cancel) -> Result<Present, ToolError> {
     let present = Mutex::new(Present::default());
-    Walk::whole(workspace, &cancel).run(|| {
+    Walk::whole(workspace, cancel).run(|| {
         |found: &Found| {
             // Before the lock: this is what takes the time, and all threads do it at once.
             let stamp = found.kind.is_file().then(|| stamp_here(found)).flatten();

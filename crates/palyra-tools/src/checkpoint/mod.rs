@@ -33,11 +33,13 @@ pub struct CheckpointLimits {
     pub total_bytes: u64,
     /// Files that are looked at.
     pub files: usize,
+    /// Bytes of changed files that are hashed afterwards.
+    pub hashed_bytes: u64,
 }
 
 impl Default for CheckpointLimits {
     fn default() -> Self {
-        Self { file_bytes: 32 << 20, total_bytes: 1 << 30, files: 100_000 }
+        Self { file_bytes: 32 << 20, total_bytes: 1 << 30, files: 100_000, hashed_bytes: 4 << 30 }
     }
 }
 
@@ -67,6 +69,7 @@ pub struct Checkpoint {
     left_out: usize,
     /// When it was begun.
     begun: SystemTime,
+    hashed_bytes: u64,
     cost: CheckpointCost,
     store: Arc<store::Shelf>,
 }

@@ -84,6 +84,7 @@ impl CheckpointStore {
         *locked(&shelf.known) = taken.files.iter().map(|(path, kept)| (path.clone(), *kept)).collect();
         Ok(Checkpoint {
             begun,
+            hashed_bytes: limits.hashed_bytes,
             left_out: taken.files.len() - files + taken.uncounted,
             files: taken.files,
             directories: taken.directories,

@@ -19,7 +19,7 @@ fn take(bench: &Bench, store: &CheckpointStore) -> Checkpoint {
 }
 
 fn changes(bench: &Bench, checkpoint: &Checkpoint) -> Changed {
-    checkpoint.changes(&bench.workspace, bench.artifacts.as_ref()).unwrap()
+    checkpoint.changes(&bench.workspace, bench.artifacts.as_ref(), &bench.cancel).unwrap()
 }
 
 fn take_back(bench: &Bench, changed: &Changed) {
@@ -296,4 +296,43 @@ proptest! {
         prop_assert_eq!(after.changes.len(), 0, "{:?}", after.changes);
         prop_assert_eq!(files(), before);
     }
+}
+
+#[test]
+fn what_is_too_long_to_be_hashed_is_named_and_left_alone() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    let limits = CheckpointLimits { hashed_bytes: 1_000, ..CheckpointLimits::default() };
+    let before = store.take(&bench.workspace, limits, &bench.cancel).unwrap();
+    let root = bench.workspace.root();
+    std::fs::write(root.join("short"), "made").unwrap();
+    let sparse = std::fs::File::create(root.join("sparse")).unwrap();
+    sparse.set_len(1 << 40).unwrap();
+    let changed = changes(&bench, &before);
+    assert_eq!(changed.changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["short"]);
+    assert!(
+        changed.not_covered.iter().any(|line| line.contains("`sparse`") && line.contains("not hashed")),
+        "{changed:?}"
+    );
+    take_back(&bench, &changed);
+    assert!(!root.join("short").exists() && root.join("sparse").exists());
+}
+
+#[test]
+fn a_comparison_ends_when_it_is_cancelled() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    let limits = CheckpointLimits { hashed_bytes: u64::MAX, ..CheckpointLimits::default() };
+    let before = store.take(&bench.workspace, limits, &bench.cancel).unwrap();
+    // Eight tebibytes of nothing: hashing them would take hours.
+    let sparse = std::fs::File::create(bench.workspace.root().join("sparse")).unwrap();
+    sparse.set_len(1 << 43).unwrap();
+    let stop = bench.cancel.clone();
+    let stopping = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        stop.cancel();
+    });
+    let compared = before.changes(&bench.workspace, bench.artifacts.as_ref(), &bench.cancel);
+    assert!(matches!(compared, Err(palyra_tools::ToolError::Cancelled)), "{compared:?}");
+    stopping.join().unwrap();
 }

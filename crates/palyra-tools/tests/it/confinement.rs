@@ -5,11 +5,11 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use palyra_tools::Workspace;
+use palyra_tools::{Roots, Workspace};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
-use crate::support::{Bench, snapshot};
+use crate::support::{ANYWHERE, Bench, snapshot};
 
 /// A bench with a secret next to the workspace and links of every kind to it.
 fn surrounded() -> Bench {
@@ -135,7 +135,7 @@ fn a_workspace_given_through_a_link_takes_both_spellings() {
     bench.file("a", "x");
     let link = bench.dir.path().join("link");
     symlink(bench.root(), &link).unwrap();
-    let workspace = Workspace::open(&link).unwrap();
+    let workspace = Workspace::open(&link, &ANYWHERE, &[]).unwrap();
     for path in [link.join("a"), bench.root().canonicalize().unwrap().join("a")] {
         assert_eq!(workspace.path(path.to_str().unwrap()).unwrap().to_string(), "a");
     }
@@ -146,9 +146,30 @@ fn a_missing_workspace_says_so() {
     let bench = Bench::new();
     bench.file("file", "x");
     for (path, reason) in [("nowhere", "does not exist"), ("file", "is not a directory")] {
-        let error = Workspace::open(bench.root().join(path)).unwrap_err();
+        let error = Workspace::open(bench.root().join(path), &ANYWHERE, &[]).unwrap_err();
         assert_eq!(error.code(), "workspace_not_found");
         assert!(error.to_string().contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn granted_roots_do_not_tell_what_else_exists() {
+    let bench = surrounded();
+    bench.file("file", "x");
+    let granted = Roots::Below(vec![bench.root().canonicalize().unwrap()]);
+    assert!(Workspace::open(bench.root().join("sub"), &granted, &[]).is_ok());
+    let outside = bench.dir.path().join("outside");
+    let inside: Vec<_> = ["abs_dir", "rel_dir", "slash", "magic", "chain", "nowhere", "file", "../outside"]
+        .into_iter()
+        .map(|name| bench.root().join(name))
+        .collect();
+    for path in [outside.as_path(), &outside.join("missing"), bench.dir.path()]
+        .into_iter()
+        .chain(inside.iter().map(AsRef::as_ref))
+    {
+        let error = Workspace::open(path, &granted, &[]).unwrap_err();
+        assert_eq!(error.to_string(), format!("workspace `{}` is not available to this principal", path.display()));
+        assert_eq!(error.code(), "workspace_not_granted");
     }
 }
 

@@ -13,6 +13,7 @@ mod cancelling;
 mod checkpoints;
 mod confinement;
 mod editing;
+mod file_handles;
 mod listing;
 mod patching;
 mod reading;

@@ -7,12 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use palyra_common::{FixedClock, RunId, Timestamp, ToStableError};
 use palyra_tools::{
-    Artifacts, EffectId, EffectStore, Invocation, MemoryArtifacts, Registry, ToolError, ToolLimits, ToolOutput,
-    ToolProgress, Workspace,
+    Artifacts, BeginReport, EffectId, EffectStore, Invocation, MemoryArtifacts, Registry, Roots, ToolError, ToolLimits,
+    ToolOutput, ToolProgress, Workspace,
 };
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
+
+/// No directory is refused.
+pub(crate) const ANYWHERE: Roots = Roots::Anywhere { except: Vec::new(), granted: Vec::new() };
 
 pub(crate) struct Bench {
     pub(crate) dir: TempDir,
@@ -29,7 +32,7 @@ impl Bench {
     pub(crate) fn new() -> Self {
         let dir = TempDir::new().unwrap();
         fs::create_dir(dir.path().join("w")).unwrap();
-        let workspace = Arc::new(Workspace::open(dir.path().join("w")).unwrap());
+        let workspace = Arc::new(Workspace::open(dir.path().join("w"), &ANYWHERE, &[]).unwrap());
         let effects = Arc::new(EffectStore::open(dir.path().join("state/effects")).unwrap());
         Self {
             dir,
@@ -71,6 +74,7 @@ impl Bench {
             limits: self.limits.clone(),
             effects: Arc::clone(&self.effects),
             progress: ToolProgress::default(),
+            begin: BeginReport::default(),
         }
     }
 

@@ -13,6 +13,7 @@ use super::super::sessions::{SessionInput, Submitted};
 use crate::canvas::{CanvasActed, kind};
 use crate::error::AgentError;
 use crate::projections::CanvasRow;
+use crate::started_with::StartedWith;
 
 /// What a person did on a canvas.
 #[derive(Debug, Clone)]
@@ -25,6 +26,8 @@ pub struct CanvasSubmission {
     pub expected_version: Option<u64>,
     /// Who acted.
     pub by: String,
+    /// With what credential.
+    pub given_with: StartedWith,
     /// Where.
     pub via: String,
     /// A name of this submission; the same again is the same one.
@@ -53,6 +56,7 @@ impl Engine {
             mode: InputMode::FollowUp,
             workspace: None,
             by: submission.by.clone(),
+            given_with: submission.given_with,
             input_id: Some(input_id.clone()),
             agent: None,
             from: None,

@@ -87,7 +87,7 @@ impl Engine {
         Ok(())
     }
 
-    async fn owed(&self, run_id: RunId) -> Result<Option<AfterRun>, AgentError> {
+    pub(in crate::engine) async fn owed(&self, run_id: RunId) -> Result<Option<AfterRun>, AgentError> {
         let records = self.whole_tape(run_id).await?;
         let replayed = replay(&records)?;
         // A run that was taken up again tells its hooks at its next end.

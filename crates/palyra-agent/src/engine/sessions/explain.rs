@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{missing, read};
 use crate::engine::Engine;
 use crate::error::AgentError;
-use crate::projections::{self, ApprovalFilter, RunFilter};
+use crate::projections::{self, ApprovalFilter, ApprovalPage, RunFilter};
 use crate::session::{
     ForkedFrom, InputGiven, InputWithdrawn, InputsFailed, InputsReturned, InputsTaken, SessionChange, SessionChanged,
     SessionCreated, SessionSettings, Taken, kind,
@@ -272,7 +272,9 @@ fn of_runs(reader: &Reader, session_id: SessionId) -> Result<Vec<SessionEvent>, 
         let run_id = run.run_id;
         let mut push = |at, by, what| events.push(SessionEvent { at, by, record: None, what });
         push(run.created_at, Some(run.owner), SessionEventKind::RunAccepted { run_id, prompt: run.prompt });
-        for approval in projections::approvals(db, ApprovalFilter { run_id: Some(run_id), open: None })? {
+        for approval in
+            projections::approvals(db, ApprovalFilter { run_id: Some(run_id), open: None }, ApprovalPage::WHOLE)?
+        {
             let approval_id = approval.approval_id;
             let asked = SessionEventKind::ApprovalRequested { approval_id, run_id, summary: approval.summary.clone() };
             push(approval.requested_at, None, asked);

@@ -13,7 +13,7 @@ use super::lineage::links;
 use super::{markdown, missing, read};
 use crate::engine::Engine;
 use crate::error::AgentError;
-use crate::projections::{self, ApprovalFilter, SessionState};
+use crate::projections::{self, ApprovalFilter, ApprovalPage, SessionState};
 use crate::session::{Compaction, ForkedFrom, SessionSettings};
 
 /// The form of the document; grows when a reader would misunderstand it otherwise.
@@ -93,7 +93,8 @@ fn export(reader: &Reader, state: SessionState) -> Result<Result<SessionExport, 
     let mut runs = Vec::new();
     for past in own {
         let Some(row) = projections::run(db, past.run_id)? else { continue };
-        let approvals = projections::approvals(db, ApprovalFilter { run_id: Some(past.run_id), open: None })?;
+        let approvals =
+            projections::approvals(db, ApprovalFilter { run_id: Some(past.run_id), open: None }, ApprovalPage::WHOLE)?;
         let records = reader.run_tape(past.run_id, 1, usize::MAX)?;
         match RunExport::of(row, past.prompt, approvals, &records) {
             Ok(run) => runs.push(run),

@@ -16,6 +16,7 @@ use crate::machine::Input;
 use crate::projections::{self, Fate, QueuedInput, RunRow, SessionRow};
 use crate::session::{InputGiven, InputWithdrawn, InputsTaken, Taken, kind};
 use crate::spec::{MAIN_AGENT, OutsideSender};
+use crate::started_with::StartedWith;
 
 /// Most inputs that wait in one session. Whoever keeps writing to a run that does not end would otherwise fill the journal and make every look at the
 /// queue slower.
@@ -32,6 +33,8 @@ pub struct SessionInput {
     pub workspace: Option<String>,
     /// Who writes, and whose run it becomes.
     pub by: String,
+    /// With what; a run that begins with it was started with the same.
+    pub given_with: StartedWith,
     /// Its name within the session; the same name with the same content is the same input.
     pub input_id: Option<String>,
     /// The agent that answers, if not the session's.
@@ -52,6 +55,7 @@ impl SessionInput {
             mode: if self.from.is_some() { InputMode::FollowUp } else { self.mode },
             workspace: self.workspace.clone(),
             by: self.by.clone(),
+            given_with: self.given_with.clone(),
             agent: self.agent.clone(),
             from: self.from.clone(),
         }
@@ -159,7 +163,11 @@ impl Engine {
                 return self.start_with(given, workspace, beside, looked).await;
             }
             (Some(run), _) if matches!(given.mode, InputMode::Steer | InputMode::Interrupt) => {
-                if let Some(steered) = self.put_into(&run, &given, &beside).await? {
+                // Whoever may not work where the run does has no part in it; what they wrote begins a run of their own.
+                let allowed = self.check_workspace(&run.workspace, &given.by, given.given_with.workspace).await;
+                if allowed.is_ok()
+                    && let Some(steered) = self.put_into(&run, &given, &beside).await?
+                {
                     return Ok(steered);
                 }
             }
@@ -321,7 +329,7 @@ impl Engine {
     }
 
     /// The directory that a run of the session works in.
-    pub(super) async fn workspace_for(
+    pub(in crate::engine) async fn workspace_for(
         &self,
         row: &SessionRow,
         given: Option<&str>,
@@ -345,6 +353,7 @@ fn run_of(given: InputGiven, workspace: String) -> NewRun {
         workspace,
         session_id: Some(given.session_id),
         owner: Some(given.by),
+        started_with: given.given_with,
         agent: given.agent,
         from: given.from,
         ..NewRun::default()

@@ -22,7 +22,31 @@ pub struct CompactionReverted {
     pub still_summarised: u64,
 }
 
+impl CompactionReverted {
+    fn of(taken_back: &Compaction, restored: Option<&Compaction>) -> Self {
+        let still_summarised = restored.map_or(0, |summary| summary.replaces);
+        Self { whole_again: taken_back.replaces.saturating_sub(still_summarised), still_summarised }
+    }
+}
+
 impl Engine {
+    /// What taking a summary back came to whose record is the first of a session from `seq` on.
+    ///
+    /// # Errors
+    /// When there is no such session, or no such record.
+    pub async fn compaction_reverted(
+        &self,
+        session_id: SessionId,
+        seq: u64,
+    ) -> Result<(SessionRow, CompactionReverted), AgentError> {
+        let before = move |reader: &Reader| own_summaries(reader, session_id, seq);
+        let taken_back = self.shared.options.journal.read(before).await?.pop();
+        let taken_back = taken_back.ok_or(AgentError::NothingToRevert(session_id))?;
+        let restored = self.shared.options.journal.read(move |reader| restored_from(reader, session_id, seq)).await?;
+        let reverted = CompactionReverted::of(&taken_back, restored.as_ref());
+        Ok((self.session(session_id).await?, reverted))
+    }
+
     /// Takes the newest summary of a session back.
     ///
     /// # Errors
@@ -40,18 +64,14 @@ impl Engine {
                 let Some(state) = projections::session(reader.connection(), session_id)? else {
                     return Ok(Err(missing(session_id)));
                 };
-                let summaries = own_summaries(reader, session_id)?;
+                let summaries = own_summaries(reader, session_id, u64::MAX)?;
                 Ok(Ok((state, summaries)))
             })
             .await?;
             check_version(&state.row, expected_version)?;
             let taken_back = summaries.pop().ok_or(AgentError::NothingToRevert(session_id))?;
             let restored = summaries.pop().or_else(|| state.fork.and_then(|fork| fork.compaction));
-            let still_summarised = restored.as_ref().map_or(0, |summary| summary.replaces);
-            let reverted = CompactionReverted {
-                whole_again: taken_back.replaces.saturating_sub(still_summarised),
-                still_summarised,
-            };
+            let reverted = CompactionReverted::of(&taken_back, restored.as_ref());
             let change = SessionChange::CompactionReverted { restored: restored.map(Box::new) };
             Ok((engine.record_change(session_id, change, &by).await?, reverted))
         })
@@ -59,10 +79,24 @@ impl Engine {
     }
 }
 
-/// The summaries that were made in a session and not taken back, oldest first.
-fn own_summaries(reader: &Reader, session_id: SessionId) -> Result<Vec<Compaction>, JournalError> {
+/// The summary that the first revert from `seq` on put in force again.
+fn restored_from(reader: &Reader, session_id: SessionId, seq: u64) -> Result<Option<Compaction>, JournalError> {
+    for seq in projections::session_log(reader.connection(), session_id)?.into_iter().filter(|other| *other >= seq) {
+        let record = reader.record(seq)?;
+        if record.kind.as_ref() == kind::COMPACTION_REVERTED
+            && let Ok(SessionChange::CompactionReverted { restored }) =
+                serde_json::from_slice::<SessionChanged>(&record.payload).map(|changed| changed.change)
+        {
+            return Ok(restored.map(|summary| *summary));
+        }
+    }
+    Ok(None)
+}
+
+/// The summaries that were made in a session before a record and not taken back by then, oldest first.
+fn own_summaries(reader: &Reader, session_id: SessionId, before: u64) -> Result<Vec<Compaction>, JournalError> {
     let mut summaries = Vec::new();
-    for seq in projections::session_log(reader.connection(), session_id)? {
+    for seq in projections::session_log(reader.connection(), session_id)?.into_iter().filter(|seq| *seq < before) {
         let record = reader.record(seq)?;
         if !matches!(record.kind.as_ref(), kind::COMPACTED | kind::COMPACTION_REVERTED) {
             continue;

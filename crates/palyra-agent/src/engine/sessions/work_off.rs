@@ -18,6 +18,7 @@ use crate::error::AgentError;
 use crate::projections::{self, QueuedInput};
 use crate::session::{InputsFailed, InputsTaken, Taken, kind};
 use crate::spec::OutsideSender;
+use crate::started_with::StartedWith;
 
 /// Pause before inputs are tried again that cannot be taken now, such as on a full disk.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
@@ -223,6 +224,7 @@ struct Next {
     text: String,
     workspace: Option<String>,
     by: String,
+    given_with: StartedWith,
     agent: Option<String>,
     from: Option<OutsideSender>,
 }
@@ -235,6 +237,7 @@ impl Next {
             workspace,
             session_id: Some(session_id),
             owner: Some(self.by.clone()),
+            started_with: self.given_with.clone(),
             agent: self.agent.clone(),
             from: self.from.clone(),
             ..NewRun::default()
@@ -251,13 +254,14 @@ impl Next {
             text: first.text,
             workspace: first.workspace,
             by: first.by,
+            given_with: first.given_with,
             agent: first.agent,
             from: first.from,
         };
         if first.mode == InputMode::Collect {
             for other in waiting.filter(|other| other.mode == InputMode::Collect) {
                 let alike = (&other.by, &other.workspace, &other.agent) == (&next.by, &next.workspace, &next.agent);
-                if alike && next.from.is_none() && other.from.is_none() {
+                if alike && other.given_with == next.given_with && next.from.is_none() && other.from.is_none() {
                     next.input_ids.push(other.input_id);
                     next.text.push_str("\n\n");
                     next.text.push_str(&other.text);
@@ -282,6 +286,7 @@ mod tests {
             mode,
             workspace: None,
             by: by.into(),
+            given_with: StartedWith::default(),
             at: Timestamp(0),
             agent: None,
             from: None,

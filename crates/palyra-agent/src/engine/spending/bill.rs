@@ -1,8 +1,15 @@
 //! Amounts: the worst case before a call, the bill after it.
+//!
+//! A provider's report is believed only where it can be true. One that is missing, that belongs to an answer that broke off, or that
+//! contradicts what was sent and received here is not: such a call is booked at the larger of our own count and the worst case that was
+//! reserved for it. Otherwise a server could talk a budget away by reporting nothing.
 
 use palyra_budget::MicroUsd;
-use palyra_models::{Answering, ModelRequest, Priced, Usage, estimate_tokens};
+use palyra_models::{
+    Answering, ModelRequest, Priced, Quote, TokenEstimate, Usage, estimate_message_tokens, estimate_tool_tokens,
+};
 
+use super::plausible::{Doubt, Own, believe};
 use super::{EngineOptions, Meter};
 use crate::machine::Cost;
 
@@ -13,26 +20,32 @@ pub(super) struct Answered {
     pub(super) answering: Option<Answering>,
     /// Tokens as the provider counts them.
     pub(super) usage: Option<Usage>,
-    /// Tokens written so far, as we count them.
-    pub(super) written: u64,
+    /// Text and arguments that arrived.
+    pub(super) output: TokenEstimate,
+    /// Reasoning that arrived.
+    pub(super) reasoning: TokenEstimate,
     /// Whether the provider has begun to answer, or may have.
     pub(super) may_have_cost: bool,
+    /// Whether the answer arrived to its end. Numbers before that are not the last word.
+    pub(super) complete: bool,
 }
 
 impl Answered {
     /// Takes in some of the answer.
     pub(super) fn wrote(&mut self, text: &str) {
         self.may_have_cost = true;
-        self.written = self.written.saturating_add(u64::from(estimate_tokens(text)));
+        self.output.push(text);
     }
 
-    /// What was used: the provider's own numbers, or what we counted.
-    fn usage(&self, input_tokens: impl FnOnce() -> u64) -> (Usage, bool) {
-        match self.usage {
-            Some(usage) => (usage, false),
-            None if self.may_have_cost => (Usage::plain(input_tokens(), self.written), true),
-            None => (Usage::default(), false),
-        }
+    /// Takes in some of the reasoning.
+    pub(super) fn thought(&mut self, text: &str) {
+        self.may_have_cost = true;
+        self.reasoning.push(text);
+    }
+
+    /// Tokens written so far, as we count them.
+    fn written(&self) -> u64 {
+        u64::from(self.output.tokens()).saturating_add(u64::from(self.reasoning.tokens()))
     }
 }
 
@@ -43,10 +56,23 @@ pub(super) fn input_tokens(options: &EngineOptions, request: &ModelRequest) -> u
     counts.max().unwrap_or_default()
 }
 
+/// Tokens of the request without pictures and documents, by the rule of thumb.
+fn text_tokens(request: &ModelRequest) -> u64 {
+    let messages = request.messages.iter().map(estimate_message_tokens);
+    let tools = request.tools.iter().map(estimate_tool_tokens);
+    messages.chain(tools).map(u64::from).fold(0, u64::saturating_add)
+}
+
+/// Whether nobody who may answer this request charges anything.
+pub(super) fn is_free(options: &EngineOptions, request: &ModelRequest) -> bool {
+    let prices = options.spending.prices();
+    let asked = options.provider.may_answer(request);
+    asked.iter().all(|one| prices.quote(&options.provider.seller(&one.provider), &one.model).priced == Priced::Free)
+}
+
 /// What the call may cost at worst, whoever answers.
 pub(super) fn worst(options: &EngineOptions, request: &ModelRequest, input_tokens: u64) -> MicroUsd {
-    let window = u64::from(options.provider.describe().context_tokens);
-    let output = request.max_output_tokens.map_or_else(|| window.saturating_sub(input_tokens), u64::from);
+    let output = most_output(options, request, input_tokens);
     let asked = options.provider.may_answer(request);
     let costs = asked.iter().map(|one| {
         let seller = options.provider.seller(&one.provider);
@@ -55,29 +81,90 @@ pub(super) fn worst(options: &EngineOptions, request: &ModelRequest, input_token
     costs.max().unwrap_or_default()
 }
 
+/// Most tokens that the answer may have.
+fn most_output(options: &EngineOptions, request: &ModelRequest, input_tokens: u64) -> u64 {
+    let window = u64::from(options.provider.describe().context_tokens);
+    request.max_output_tokens.map_or_else(|| window.saturating_sub(input_tokens), u64::from)
+}
+
+/// Who answered, or was asked first.
+fn asked(options: &EngineOptions, request: &ModelRequest, answered: &Answered) -> Option<Answering> {
+    answered.answering.clone().or_else(|| options.provider.may_answer(request).into_iter().next())
+}
+
+/// What one try came to.
+pub(super) struct Billed {
+    /// Who was asked.
+    pub(super) asked: Option<Answering>,
+    /// Tokens used.
+    pub(super) usage: Usage,
+    /// What it cost.
+    pub(super) cost: Cost,
+}
+
 impl Meter {
     /// Makes the bill and closes the reservation.
-    pub(super) fn settle(self, options: &EngineOptions, request: &ModelRequest, answered: &Answered) -> (Usage, Cost) {
-        let counted = || self.input_tokens.unwrap_or_else(|| input_tokens(options, request));
-        let (usage, counted_by_us) = answered.usage(counted);
-        let (micro_usd, assumed) = match (&answered.answering, usage.cost_micro_usd) {
-            // Whoever sends the bill knows best.
-            (_, Some(told)) => (MicroUsd(told), false),
-            (Some(by), None) => {
-                let seller = options.provider.seller(&by.provider);
-                let cost = options.spending.prices().cost(&seller, &by.model, &usage);
-                (cost.micro_usd, counted_by_us || cost.priced == Priced::Assumed)
-            }
-            (None, None) => (MicroUsd::ZERO, false),
-        };
-        let assumed = assumed && !micro_usd.is_zero();
-        let Some((name, reservation)) = self.reservation else {
-            return (usage, Cost { micro_usd, assumed, ..Cost::default() });
-        };
-        let notices = reservation.settle(micro_usd).notices();
-        for notice in &notices {
+    pub(super) fn settle(self, options: &EngineOptions, request: &ModelRequest, answered: &Answered) -> Billed {
+        let (usage, micro_usd, assumed, doubt) = self.booked(options, request, answered);
+        let asked = asked(options, request, answered);
+        let mut cost = Cost { micro_usd, assumed: assumed && !micro_usd.is_zero(), ..Cost::default() };
+        if let Some(doubt) = doubt.filter(|_| !micro_usd.is_zero()) {
+            let whom = asked.as_ref().map_or_else(|| "the model".to_owned(), |by| format!("`{by}`"));
+            cost.notices.push(format!("{whom} {doubt}; the call is booked at {micro_usd}, the most it can have cost"));
+        }
+        if let Some((name, reservation)) = self.reservation {
+            cost.notices.extend(reservation.settle(micro_usd).notices());
+            cost.closes.push(name);
+        }
+        for notice in &cost.notices {
             tracing::warn!(notice, "a budget needs attention");
         }
-        (usage, Cost { micro_usd, assumed, closes: vec![name], notices })
+        Billed { asked, usage, cost }
+    }
+
+    /// Tokens and money to be booked, whether they are assumed, and why the provider's report was not taken.
+    fn booked(
+        &self,
+        options: &EngineOptions,
+        request: &ModelRequest,
+        answered: &Answered,
+    ) -> (Usage, MicroUsd, bool, Option<Doubt>) {
+        let nothing = (Usage::default(), MicroUsd::ZERO, false, None);
+        if !answered.may_have_cost && answered.usage.is_none() {
+            return nothing;
+        }
+        let counted = || self.input_tokens.unwrap_or_else(|| input_tokens(options, request));
+        let Some(by) = asked(options, request, answered) else { return nothing };
+        let quote: Quote = options.spending.prices().quote(&options.provider.seller(&by.provider), &by.model);
+        if quote.priced == Priced::Free {
+            // Whoever sends a bill all the same knows best.
+            let usage = answered.usage.unwrap_or_else(|| Usage::plain(counted(), answered.written()));
+            return (usage, MicroUsd(usage.cost_micro_usd.unwrap_or_default()), false, None);
+        }
+        let input_tokens = counted();
+        let reserved = self.reservation.as_ref().map(|(_, reservation)| reservation.held());
+        let own = Own {
+            input: input_tokens,
+            text_input: text_tokens(request).min(input_tokens),
+            output: u64::from(answered.output.tokens()),
+            most_output: most_output(options, request, input_tokens),
+            window: u64::from(options.provider.describe().context_tokens),
+            worst: reserved.unwrap_or_else(|| worst(options, request, input_tokens)),
+        };
+        let report = if answered.complete { answered.usage.ok_or(Doubt::Unreported) } else { Err(Doubt::BrokeOff) };
+        match report.and_then(|usage| Ok((usage, believe(&usage, &quote, &own)?))) {
+            Ok((usage, micro_usd)) => {
+                (usage, micro_usd, usage.cost_micro_usd.is_none() && quote.priced == Priced::Assumed, None)
+            }
+            Err(doubt) => {
+                let counted = Usage::plain(input_tokens, answered.written());
+                let usage = match doubt {
+                    // What the provider counts is kept as what it says; the money is not.
+                    Doubt::TooLittle | Doubt::WrongBill => answered.usage.unwrap_or(counted),
+                    Doubt::Unreported | Doubt::BrokeOff | Doubt::TooMuch => counted,
+                };
+                (usage, quote.cost(&counted).micro_usd.max(own.worst), true, Some(doubt))
+            }
+        }
     }
 }

@@ -11,13 +11,22 @@ use crate::projections;
 impl Engine {
     /// Enters into the books what was spent before this process began.
     pub(in crate::engine) async fn open_books(&self) -> Result<(), AgentError> {
-        let (spent, open, grants) = self
+        let (spent, open, grants, quarantined) = self
             .query(|reader| {
                 let db = reader.connection();
-                Ok((projections::spent(db)?, projections::open_reservations(db)?, projections::grants(db)?))
+                Ok((
+                    projections::spent(db)?,
+                    projections::open_reservations(db)?,
+                    projections::grants(db)?,
+                    projections::quarantined(db)?,
+                ))
             })
             .await?;
         let spending = &self.shared.options.spending;
+        if let Some(found) = &quarantined {
+            tracing::warn!(records = found.records, first = found.first_seq, reason = %found.reason, "records about usage could not be booked");
+        }
+        spending.set_quarantined(quarantined);
         spending.ledger.seed(spent);
         spending.ledger.seed_open(open);
         for (run_id, amount) in grants {

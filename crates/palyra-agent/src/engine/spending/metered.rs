@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use palyra_common::{StableErrorEnvelope, ToStableError as _};
-use palyra_models::{ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, Usage};
+use palyra_models::{AttemptCost, ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, Usage};
 
-use super::bill::Answered;
+use super::bill::{Answered, Billed};
 use super::{EngineOptions, Meter, NotMade, Payer, reserve};
 use crate::engine::model_call::open;
-use crate::machine::Cost;
+use crate::machine::{Cost, LostTry};
 
 /// What a call reports.
 #[derive(Debug)]
@@ -55,8 +55,8 @@ pub(in crate::engine) struct MeteredCall {
     meter: Option<Meter>,
     stream: ModelStream,
     answered: Answered,
-    /// What tries cost that were given up in the middle.
-    lost: (Usage, Cost),
+    /// What all tries so far cost.
+    sums: (Usage, Cost),
     tries: u32,
     finished: bool,
 }
@@ -82,7 +82,7 @@ impl MeteredCall {
             reserving: None,
             meter: None,
             answered: Answered::default(),
-            lost: (Usage::default(), Cost::default()),
+            sums: (Usage::default(), Cost::default()),
             tries: 0,
             finished: false,
         };
@@ -110,7 +110,7 @@ impl MeteredCall {
             match reserved {
                 Ok(meter) => self.meter = Some(meter),
                 Err(NotMade::Exceeded(exceeded)) => {
-                    return Metered::Refused { error: Box::new(exceeded.to_stable()), cost: self.lost.1.clone() };
+                    return Metered::Refused { error: Box::new(exceeded.to_stable()), cost: self.sums.1.clone() };
                 }
                 Err(NotMade::NotRecorded(error)) => {
                     // The journal will say why soon enough; the machine tries again.
@@ -125,59 +125,81 @@ impl MeteredCall {
                 Metered::Event(event)
             }
             Some(Err(error)) => {
-                // A server that was silent for too long may have worked all the same.
-                self.answered.may_have_cost |= error.class == ModelErrorClass::Timeout;
+                self.answered.may_have_cost |= AttemptCost::of(&error) == AttemptCost::Unknown;
                 self.failed(error)
             }
             None if self.finished => {
                 self.close();
-                let (usage, cost) = self.lost.clone();
+                let (usage, cost) = self.sums.clone();
                 Metered::Finished { usage, cost }
             }
-            None => self.failed(ModelError::new(ModelErrorClass::Malformed, "the answer ended without an end")),
+            None => {
+                self.answered.may_have_cost = true;
+                self.failed(ModelError::new(ModelErrorClass::Malformed, "the answer ended without an end"))
+            }
         }
     }
 
     fn failed(&mut self, error: ModelError) -> Metered {
         self.close();
-        let (usage, cost) = self.lost.clone();
+        let (usage, cost) = self.sums.clone();
         Metered::Failed { error, usage, cost }
     }
 
     /// Makes the bill of the present try.
     fn close(&mut self) {
+        if let Some(Billed { usage, cost, .. }) = self.bill() {
+            self.add(usage, cost);
+        }
+    }
+
+    /// Makes the bill of a try that is followed by another; it stays with the model that was asked.
+    fn close_lost(&mut self) {
+        if let Some(Billed { asked, usage, mut cost }) = self.bill() {
+            let (micro_usd, assumed) = (cost.micro_usd, cost.assumed);
+            cost.lost.extend(asked.map(|asked| LostTry { asked, usage, micro_usd, assumed }));
+            self.add(usage, cost);
+        }
+    }
+
+    fn bill(&mut self) -> Option<Billed> {
         let answered = std::mem::take(&mut self.answered);
-        let Some(meter) = self.meter.take() else { return };
-        let (usage, cost) = meter.settle(&self.options, &self.request, &answered);
-        self.lost.0 = self.lost.0.plus(usage);
-        self.lost.1 = std::mem::take(&mut self.lost.1).plus(cost);
+        let meter = self.meter.take()?;
+        Some(meter.settle(&self.options, &self.request, &answered))
+    }
+
+    fn add(&mut self, usage: Usage, cost: Cost) {
+        self.sums.0 = self.sums.0.plus(usage);
+        self.sums.1 = std::mem::take(&mut self.sums.1).plus(cost);
     }
 
     fn hear(&mut self, event: &ModelEvent) {
         match event {
             ModelEvent::Answering(answering) => self.answered.answering = Some(answering.clone()),
-            ModelEvent::TextDelta(text) | ModelEvent::ReasoningDelta(text) => self.answered.wrote(text),
+            ModelEvent::TextDelta(text) => self.answered.wrote(text),
+            ModelEvent::ReasoningDelta(text) => self.answered.thought(text),
             ModelEvent::ToolCallDelta { arguments, .. } => self.answered.wrote(arguments),
             ModelEvent::Reasoning(_) => self.answered.may_have_cost = true,
             ModelEvent::Usage(usage) => self.answered.usage = Some(*usage),
             ModelEvent::Finished(_) => {
                 self.answered.may_have_cost = true;
+                self.answered.complete = true;
                 self.finished = true;
             }
             // A try that had begun is paid for; the next one needs money of its own before it is made.
             ModelEvent::Attempted(attempt) => {
-                self.answered.may_have_cost |= attempt.error.class == ModelErrorClass::Timeout;
+                self.answered.may_have_cost |= AttemptCost::of(&attempt.error) == AttemptCost::Unknown;
                 self.answered.answering = Some(attempt.asked.clone());
                 if attempt.usage.is_some() {
                     self.answered.usage = attempt.usage;
                     self.answered.may_have_cost = true;
                 }
                 if self.answered.may_have_cost {
-                    self.close();
+                    self.close_lost();
                     self.reserve(Duration::ZERO);
                 }
             }
-            ModelEvent::Repaired(_) => {}
+            ModelEvent::Waiting(_) | ModelEvent::Repaired(_) => {}
         }
     }
 }

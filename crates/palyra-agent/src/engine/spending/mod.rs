@@ -1,7 +1,7 @@
 //! What model calls cost, from the reservation before the call to the bill after it.
 //!
-//! Every call goes through a [`MeteredCall`]. Where a budget limits what it may cost, the worst case is reserved first and the reservation is on the
-//! journal before anything is sent; so a process that dies in the middle of a call has not spent money that nobody counts. The bill itself is part of
+//! Every call goes through a [`MeteredCall`]. Where it may cost something, the worst case is reserved first and the reservation is on the
+//! journal before anything is sent, whether or not a budget limits it yet; so a process that dies in the middle of a call has not spent money that nobody counts. The bill itself is part of
 //! the record of the turn, of the failure or of the auxiliary task, and closes the reservation.
 //!
 //! A call that does not fit while others are under way waits for them: they usually cost less than they reserved.
@@ -9,6 +9,7 @@
 mod bill;
 mod books;
 mod metered;
+mod plausible;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -16,13 +17,13 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use palyra_budget::{Account, Charge, Exceeded, Ledger, Limits, MicroUsd, Reservation};
 use palyra_common::{RunId, SessionId, Timestamp};
 use palyra_journal::NewRecord;
-use palyra_models::{ModelRequest, PriceTable, TokenCounter};
+use palyra_models::{Answering, ModelRequest, PriceTable, TokenCounter};
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::metered::{Metered, MeteredCall};
 use super::EngineOptions;
 use crate::error::AgentError;
-use crate::projections;
+use crate::projections::{self, QuarantinedUsage};
 use crate::spec::RunSpec;
 
 /// Kind of the record of a reservation.
@@ -38,6 +39,8 @@ pub struct Spending {
     ledger: Ledger,
     granted: Mutex<HashMap<RunId, MicroUsd>>,
     counters: Mutex<HashMap<String, Arc<TokenCounter>>>,
+    /// Records that could not be booked when the books were opened.
+    quarantined: Mutex<Option<QuarantinedUsage>>,
 }
 
 /// Money held for a call, as recorded before the call is made.
@@ -48,6 +51,9 @@ pub(crate) struct Reserved {
     /// For whom, and how much.
     #[serde(flatten)]
     pub(crate) charge: Charge,
+    /// Who is asked first, and pays the charge into its row if nobody lives to make the bill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked: Option<Answering>,
 }
 
 /// Whom a call is made for.
@@ -74,7 +80,7 @@ impl Spending {
     }
 
     /// The prices in force.
-    fn prices(&self) -> Arc<PriceTable> {
+    pub(super) fn prices(&self) -> Arc<PriceTable> {
         // One assignment replaces them, so a panic elsewhere does not spoil them.
         Arc::clone(&self.prices.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -93,6 +99,16 @@ impl Spending {
     /// Other limits from now on: for reservations that are not made yet.
     pub fn replace_limits(&self, limits: Limits) {
         *self.limits.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(limits);
+    }
+
+    /// Records of the journal that could not be booked, if there are any.
+    #[must_use]
+    pub fn quarantined(&self) -> Option<QuarantinedUsage> {
+        self.quarantined.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_quarantined(&self, found: Option<QuarantinedUsage>) {
+        *self.quarantined.lock().unwrap_or_else(PoisonError::into_inner) = found;
     }
 
     /// The books.
@@ -126,10 +142,6 @@ impl Spending {
         let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = granted.entry(run_id).or_default();
         *sum = sum.saturating_add(amount);
-    }
-
-    fn is_limited(&self) -> bool {
-        self.limits().iter().any(|limit| limit.soft.is_some() || limit.hard.is_some())
     }
 }
 
@@ -167,7 +179,7 @@ async fn remember(options: &EngineOptions, payer: &Payer) -> Result<(), AgentErr
 /// Reserves what a call may cost at worst; waits while calls under way hold what it needs.
 async fn reserve(options: &EngineOptions, payer: &Payer, request: &ModelRequest) -> Result<Meter, NotMade> {
     let spending = &options.spending;
-    if !spending.is_limited() {
+    if bill::is_free(options, request) {
         return Ok(Meter { reservation: None, input_tokens: None });
     }
     remember(options, payer).await.map_err(NotMade::NotRecorded)?;
@@ -199,7 +211,8 @@ async fn reserve(options: &EngineOptions, payer: &Payer, request: &ModelRequest)
         return Ok(Meter { reservation: None, input_tokens });
     }
     let name = format!("{}/{}", payer.run_id, payer.call);
-    let reserved = Reserved { reservation: name.clone(), charge };
+    let asked = options.provider.may_answer(request).into_iter().next();
+    let reserved = Reserved { reservation: name.clone(), charge, asked };
     match record(options, &reserved).await {
         Ok(()) => Ok(Meter { reservation: Some((name, reservation)), input_tokens }),
         Err(error) => {

@@ -36,10 +36,10 @@ pub(crate) enum Typed {
 /// What a line means for a question with this offer. What was not offered cannot be agreed to.
 pub(crate) fn understand(line: &str, offer: Option<&str>) -> Typed {
     match line.trim().to_ascii_lowercase().as_str() {
-        "a" | "allow" => Typed::Answer(Answer::Once),
+        "a" | "allow" | "y" | "yes" => Typed::Answer(Answer::Once),
         "s" | "session" if offer.is_some() => Typed::Answer(Answer::Session),
         "t" | "timeboxed" if offer.is_some() => Typed::Answer(Answer::Hour),
-        "d" | "deny" => Typed::Answer(Answer::Deny),
+        "d" | "deny" | "n" | "no" => Typed::Answer(Answer::Deny),
         "m" | "more" => Typed::More,
         _ => Typed::Unclear,
     }
@@ -120,8 +120,10 @@ mod tests {
         for offer in [None, Some("calls like this")] {
             assert_eq!(understand(" A\n", offer), Typed::Answer(Answer::Once));
             assert_eq!(understand("deny", offer), Typed::Answer(Answer::Deny));
+            assert_eq!(understand("yes", offer), Typed::Answer(Answer::Once), "no more than this call");
+            assert_eq!(understand("N", offer), Typed::Answer(Answer::Deny));
             assert_eq!(understand("m", offer), Typed::More);
-            for unclear in ["", "y", "yes", "allow deny", "aa", "as", "always", "show", "\u{1b}[A"] {
+            for unclear in ["", "yn", "allow deny", "aa", "as", "always", "show", "\u{1b}[A"] {
                 assert_eq!(understand(unclear, offer), Typed::Unclear, "{unclear:?}");
             }
         }
@@ -142,7 +144,7 @@ mod tests {
             without,
             "`maybe\u{fffd}[2J` is not an answer; type a (allow once), d (deny) or m (show everything)"
         );
-        assert!(explain_unclear("yes", Some("calls like this")).contains("s (this session), t (one hour)"));
+        assert!(explain_unclear("ok", Some("calls like this")).contains("s (this session), t (one hour)"));
         assert!(explain_unclear(" ", None).starts_with("type a"));
     }
 

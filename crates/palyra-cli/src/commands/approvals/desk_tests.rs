@@ -53,7 +53,7 @@ fn what_was_typed_before_the_question_does_not_answer_it() {
     with_desk(|desk| {
         desk.step(line("a", early)).unwrap();
         assert_eq!(deciding(desk), None);
-        desk.step(line("yes", Instant::now())).unwrap();
+        desk.step(line("maybe", Instant::now())).unwrap();
         assert_eq!(deciding(desk), None);
         desk.step(line("a", Instant::now())).unwrap();
         assert_eq!(deciding(desk), Some(1));

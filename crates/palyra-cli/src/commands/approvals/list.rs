@@ -31,7 +31,7 @@ pub(super) async fn execute(
         None => None,
     };
     let state = Some(if arguments.all { ApprovalState::All } else { ApprovalState::Pending });
-    let page = client.approvals(&ListApprovalsParams { run_id, state }).await?;
+    let page = client.approvals(&ListApprovalsParams { run_id, state, ..Default::default() }).await?;
     let console = &context.console;
     if !console.is_text() {
         console.list(&page, &page.approvals)?;

@@ -61,7 +61,7 @@ pub(super) async fn execute(
         Some(run) => Some(resolve::run(client, run).await?),
         None => None,
     };
-    let params = ListApprovalsParams { run_id, state: None };
+    let params = ListApprovalsParams { run_id, ..Default::default() };
     let mut interrupts = signal(SignalKind::interrupt()).map_err(|source| CliError::Runtime { source })?;
     let console = &context.console;
     let mut watch = Watch {
@@ -84,7 +84,7 @@ pub(super) async fn execute(
         }
     }
     if console.output() == OutputFormat::Json {
-        console.document(&ListApprovalsResponse { approvals: watch.all.into_values().collect() })?;
+        console.document(&ListApprovalsResponse { approvals: watch.all.into_values().collect(), next_after: None })?;
     }
     Ok(ExitCode::Ok)
 }

@@ -13,7 +13,7 @@ pub(super) async fn approval(client: &Client, wanted: &str) -> Result<ApprovalId
     if let Ok(id) = wanted.parse() {
         return Ok(id);
     }
-    let all = ListApprovalsParams { run_id: None, state: Some(ApprovalState::All) };
+    let all = ListApprovalsParams { state: Some(ApprovalState::All), ..Default::default() };
     let page = client.approvals(&all).await?;
     only("approval", wanted, page.approvals.iter().map(|approval| approval.approval_id))
 }

@@ -1,7 +1,7 @@
-//! `palyra config validate`: `palyra.toml` with the environment, and `models.toml` beside it.
+//! `palyra config validate`: `palyra.toml` with the environment, and `models.toml` and `prices.toml` beside it.
 
 use palyra_common::{config, paths};
-use palyra_models::Accounts;
+use palyra_models::{Accounts, PriceTable};
 use serde_json::json;
 
 use crate::context::Context;
@@ -13,10 +13,15 @@ pub(super) fn execute(context: &Context) -> Result<(), CliError> {
     if let Some(path) = &models {
         Accounts::load(path)?;
     }
+    let named = loaded.config().budget.prices.clone();
+    let beside = || paths::config_to_edit(&context.environment).ok().map(|config| paths::prices_file(&config));
+    let prices = named.clone().or_else(|| beside().filter(|path| path.exists()));
+    PriceTable::load(prices.as_deref(), named.is_some())?;
     if !context.console.is_text() {
-        return context.console.document(
-            &json!({ "valid": true, "file": loaded.file(), "models_file": models, "warnings": loaded.warnings() }),
-        );
+        return context.console.document(&json!({
+            "valid": true, "file": loaded.file(), "models_file": models, "prices_file": prices,
+            "warnings": loaded.warnings(),
+        }));
     }
     for warning in loaded.warnings() {
         context.console.remark(&format!("warning: {warning}"));
@@ -25,8 +30,5 @@ pub(super) fn execute(context: &Context) -> Result<(), CliError> {
         Some(file) => format!("OK: `{}`", file.display()),
         None => "OK: no configuration file; environment and defaults are valid".to_owned(),
     })?;
-    match models {
-        Some(path) => context.console.line(&format!("OK: `{}`", path.display())),
-        None => Ok(()),
-    }
+    [models, prices].iter().flatten().try_for_each(|path| context.console.line(&format!("OK: `{}`", path.display())))
 }

@@ -33,6 +33,12 @@ pub(super) async fn execute(arguments: &BackupArguments, context: &Context) -> R
             "Backed up {records}, {} segments and {} artifacts ({} bytes) to `{}`",
             done.segments, done.artifacts, done.bytes, done.dest
         ))?;
+        if !done.left_out.is_empty() {
+            let names = done.left_out.join(", ");
+            context
+                .console
+                .remark(&format!("not in the backup: {names}; configuration and policies outside the state root"));
+        }
         context.console.remark(&format!("next: PALYRA_STATE_ROOT={} palyra journal verify", done.dest));
     } else {
         context.console.document(&done)?;

@@ -3,11 +3,13 @@
 //! Reading works beside a running daemon and without one, straight from the files: evidence must be readable even when the
 //! daemon is not. Only a backup needs the daemon, which owns the signing key.
 
+mod accept;
 mod backup;
 mod export;
 mod offline;
 mod prove;
 mod restore;
+mod salvage;
 mod tail;
 mod verify;
 
@@ -40,6 +42,12 @@ pub(crate) enum JournalCommand {
     Backup(backup::BackupArguments),
     /// Restore a backup; refuses to overwrite a journal
     Restore(restore::RestoreArguments),
+    /// Let the work in progress of a restored backup continue
+    AcceptRestore,
+    /// Print every record of a damaged journal that can still be read, one JSON document per line
+    Salvage,
+    /// Give up a damaged journal; its files are kept and the next start begins a new one
+    AcceptLoss,
 }
 
 pub(super) async fn execute(command: JournalCommand, context: &Context) -> Result<ExitCode, CliError> {
@@ -50,5 +58,8 @@ pub(super) async fn execute(command: JournalCommand, context: &Context) -> Resul
         JournalCommand::Export(arguments) => export::execute(&arguments, context),
         JournalCommand::Backup(arguments) => backup::execute(&arguments, context).await,
         JournalCommand::Restore(arguments) => restore::execute(&arguments, context),
+        JournalCommand::AcceptRestore => accept::restore(context),
+        JournalCommand::Salvage => salvage::execute(context),
+        JournalCommand::AcceptLoss => accept::loss(context),
     }
 }

@@ -27,6 +27,9 @@ pub(super) fn report_view(report: palyra_journal::VerifyReport) -> VerifyReport 
         artifacts: report.artifacts,
         projections: report.projections,
         unchecked_projections: report.unchecked_projections,
+        projections_by_digest: report.projections_by_digest,
+        unverified: report.unverified,
+        quarantined: report.quarantined,
         more_problems: report.more_problems,
         problems: report
             .problems

@@ -22,6 +22,9 @@ pub(super) fn execute(arguments: &RestoreArguments, context: &Context) -> Result
     let report = palyra_journal::restore(&from, context.state_root()?, SystemClock.now())?;
     if context.console.is_text() {
         context.console.line(&format!("Restored {} records to `{}`", report.records, report.path.display()))?;
+        context.console.remark(
+            "work that was in progress waits; check what happened after the backup, then: palyra journal accept-restore",
+        );
     } else {
         context.console.document(&report)?;
     }

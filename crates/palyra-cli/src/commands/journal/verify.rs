@@ -100,9 +100,14 @@ fn lines(report: &VerifyReport, console: &Console) -> Vec<String> {
         "{}, {}, {}",
         counted(usize::try_from(report.checkpoints).unwrap_or(usize::MAX), "signed checkpoint"),
         counted(usize::try_from(report.segments).unwrap_or(usize::MAX), "archived segment"),
-        counted(report.projections.len(), "derived table family").replace("familys", "families"),
+        counted(report.projections.len() + report.projections_by_digest.len(), "derived table family")
+            .replace("familys", "families"),
     );
+    let complete = report.unchecked_projections.is_empty() && report.unverified.is_empty();
     lines.push(match report.problems.len() {
+        0 if !complete => {
+            format!("{}: no problem found in {records} ({checked})", console.styled(Style::Bad, "INCOMPLETE"))
+        }
         0 => format!("{}: {records} verified ({checked})", console.styled(Style::Good, "OK")),
         found => {
             let found = counted(found, "problem");
@@ -111,7 +116,20 @@ fn lines(report: &VerifyReport, console: &Console) -> Vec<String> {
     });
     if !report.unchecked_projections.is_empty() {
         let names = shortened(&report.unchecked_projections.join(", "), 200);
-        lines.push(format!("not checked, because that needs a running daemon and an intact log: {names}"));
+        lines.push(format!("not verified: {names}: that needs a running daemon and an intact log"));
+    }
+    for what in &report.unverified {
+        lines.push(format!("not verified: {}", shortened(what, 300)));
+    }
+    if !report.projections_by_digest.is_empty() {
+        let families = counted(report.projections_by_digest.len(), "family").replace("familys", "families");
+        lines.push(format!(
+            "{families} of tables compared with their digests; a running daemon also rebuilds them from the log"
+        ));
+    }
+    if report.quarantined > 0 {
+        let records = counted(usize::try_from(report.quarantined).unwrap_or(usize::MAX), "record");
+        lines.push(format!("{records} quarantined: derived tables go on without them"));
     }
     lines
 }
@@ -131,6 +149,9 @@ mod tests {
             artifacts: 0,
             projections: vec!["runs".to_owned()],
             unchecked_projections: Vec::new(),
+            projections_by_digest: Vec::new(),
+            unverified: Vec::new(),
+            quarantined: 0,
             more_problems: false,
             problems: Vec::new(),
         };
@@ -138,6 +159,14 @@ mod tests {
         assert_eq!(
             lines(&sound, &console),
             ["OK: 20 records verified (1 signed checkpoint, 0 archived segments, 1 derived table family)"]
+        );
+        let partial = VerifyReport { unverified: vec!["digests of tables: no key".to_owned()], ..sound.clone() };
+        assert_eq!(
+            lines(&partial, &console),
+            [
+                "INCOMPLETE: no problem found in 20 records (1 signed checkpoint, 0 archived segments, 1 derived table family)",
+                "not verified: digests of tables: no key",
+            ]
         );
         let problem = ProblemView {
             position: "record 4".to_owned(),
@@ -155,7 +184,7 @@ mod tests {
             [
                 "record 4: the payload was changed [hash_mismatch]",
                 "FAILED: 1 problem in 20 records (1 signed checkpoint, 0 archived segments, 0 derived table families)",
-                "not checked, because that needs a running daemon and an intact log: runs",
+                "not verified: runs: that needs a running daemon and an intact log",
             ]
         );
     }

@@ -42,13 +42,15 @@ pub(super) async fn execute(arguments: &TestArguments, context: &Context) -> Res
     if !console.is_text() {
         console.list(&results, &results)?;
     } else if results.is_empty() {
-        console.line(&provider.reason)?;
-        console.remark("no model is configured; `palyra models discover` shows what you could use");
+        console.line(&format!(
+            "nothing to test: {}; `palyra models discover` shows what you could use",
+            provider.reason
+        ))?;
     } else {
         results.iter().try_for_each(|result| console.line(&line(result, context)))?;
     }
     let failed = results.iter().find_map(|result| result.error.as_ref());
-    let untried = results.iter().any(|result| result.called.is_none());
+    let untried = results.is_empty() || results.iter().any(|result| result.called.is_none());
     Ok(failed.map_or(if untried { ExitCode::Precondition } else { ExitCode::Ok }, |error| error.exit_code()))
 }
 

@@ -10,7 +10,7 @@ use crate::console::{Console, OutputFormat, Style, plain};
 use crate::error::CliError;
 use crate::render::model_call::Attempts;
 use crate::render::text::shortened;
-use crate::render::{calls, compaction, model_call, plan, verdict};
+use crate::render::{calls, compaction, model_call, plan, unavailable_tools, verdict};
 
 /// Silence after which the person is told what is being waited for.
 const QUIET: Duration = Duration::from_secs(1);
@@ -136,7 +136,12 @@ impl<'a> Live<'a> {
                 let line = compaction::line(event.run_id, record).or_else(|| verdict::line(record));
                 let told = if model_call::is_one(record) { std::mem::take(&mut self.told_attempts) } else { false };
                 let attempts = if told { Attempts::Told } else { Attempts::Untold };
-                for line in line.into_iter().chain(model_call::lines(record, attempts)).chain(plan::changed(record)) {
+                for line in line
+                    .into_iter()
+                    .chain(model_call::lines(record, attempts))
+                    .chain(plan::changed(record))
+                    .chain(unavailable_tools::lines(record))
+                {
                     self.end_line()?;
                     self.remark(&self.console.styled(Style::Dim, &line));
                 }

@@ -63,10 +63,24 @@ struct Linked {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum MadeWith {
-    UnixSocket { uid: u32 },
+    UnixSocket {
+        uid: u32,
+    },
     LocalToken,
-    ApiToken { id: TokenId },
-    Device { id: DeviceId, serial: Serial },
+    ApiToken {
+        id: TokenId,
+        /// Digest of the secret that was shown; links from before it was noted are not good any more.
+        #[serde(default = "no_secret")]
+        secret: Digest,
+    },
+    Device {
+        id: DeviceId,
+        serial: Serial,
+    },
+}
+
+fn no_secret() -> Digest {
+    Digest([0; 32])
 }
 
 impl MadeWith {
@@ -74,7 +88,7 @@ impl MadeWith {
         match via {
             Via::UnixSocket { uid } => Some(Self::UnixSocket { uid }),
             Via::LocalToken => Some(Self::LocalToken),
-            Via::ApiToken { id } => Some(Self::ApiToken { id }),
+            Via::ApiToken { id, secret } => Some(Self::ApiToken { id, secret }),
             Via::Device { id, serial } => Some(Self::Device { id, serial }),
             Via::Console { .. } | Via::CanvasLink { .. } => None,
         }
@@ -84,7 +98,7 @@ impl MadeWith {
         match self {
             Self::UnixSocket { uid } => Via::UnixSocket { uid },
             Self::LocalToken => Via::LocalToken,
-            Self::ApiToken { id } => Via::ApiToken { id },
+            Self::ApiToken { id, secret } => Via::ApiToken { id, secret },
             Self::Device { id, serial } => Via::Device { id, serial },
         }
     }
@@ -153,7 +167,7 @@ pub(crate) async fn link_of(app: &App, token: &str) -> Result<Option<Link>> {
         return Ok(None);
     }
     let (canvas, _) = app.engine.canvas(linked.canvas_id).await?;
-    let via = Via::CanvasLink { made_with: Box::new(linked.made_with.via()) };
+    let via = Via::CanvasLink { link: linked.token, made_with: Box::new(linked.made_with.via()) };
     let principal = Principal::new(linked.by, linked.role, via).narrowed(&linked.scopes);
     if canvas.closed_at.is_some() || app.gate.still_good(&principal).is_err() {
         return Ok(None);

@@ -23,7 +23,8 @@ use palyra_common::{
 use super::caller::Caller;
 use super::refusal::{Refusal, Result};
 use super::runs::{page_size, view as run_view};
-use super::{approvals, authorise};
+use super::sessions::id_of;
+use super::{approvals, authorise, workspaces};
 use crate::app::App;
 use crate::state::HTTP_ADDRESS;
 
@@ -104,6 +105,7 @@ pub(super) async fn submit(
     caller: &Caller,
     about: About<CanvasId, SubmitCanvasParams>,
     version: Option<u64>,
+    key: Option<String>,
 ) -> Result<SubmitCanvasResponse> {
     let About { target, params } = about;
     if params.once.as_deref().is_some_and(|once| !is_plain(once)) {
@@ -123,14 +125,18 @@ pub(super) async fn submit(
     if params.action.as_deref().is_some_and(|action| action != "submit") {
         return Err(Refusal::field("action", "a form is submitted with `submit`"));
     }
+    let workspace = app.engine.workspace_of_input(row.session_id, None, None).await?;
+    workspaces::permit(app, caller, AcpCommand::CanvasSubmit, &workspace).await?;
     app.outside.refresh().await;
     let submission = CanvasSubmission {
         component_id: params.component_id,
         values: params.values,
         expected_version,
         by: caller.id().to_owned(),
+        given_with: caller.started_with(app),
         via: caller.via(),
-        once: params.once,
+        // With a key the session itself knows the form again.
+        once: params.once.or_else(|| key.map(|key| id_of(caller, "canvas.submit", &key).to_string())),
     };
     let (fate, run, queued) = match app.engine.submit_to_canvas(target, submission).await? {
         Submitted::Started(row) => (InputFate::Started, Some(row.run_id), None),
@@ -143,6 +149,23 @@ pub(super) async fn submit(
     };
     let (input_id, position) = queued.unzip();
     Ok(SubmitCanvasResponse { input: Some(SessionInputResponse { fate, run, input_id, position }), approval: None })
+}
+
+/// The question that a submission answers, if it answers one.
+pub(super) async fn question_of(
+    app: &App,
+    canvas: CanvasId,
+    params: &SubmitCanvasParams,
+) -> Result<Option<ApprovalId>> {
+    let (_, document) = app.engine.canvas(canvas).await?;
+    let document = Document::parse(&document)?;
+    let Some(Component::Approval(card)) = document.component(&params.component_id) else { return Ok(None) };
+    Ok(params.approval_id.or_else(|| shown_on(card)))
+}
+
+/// The question that a card shows.
+fn shown_on(card: &Approval) -> Option<ApprovalId> {
+    card.approval_id.as_ref().and_then(|id| id.parse().ok())
 }
 
 /// Answers a question of a card.
@@ -165,8 +188,7 @@ async fn answer(
     if let Some(expected) = expected_version.filter(|expected| *expected != row.version) {
         return Err(palyra_a2ui::A2uiError::Version { expected, actual: row.version }.into());
     }
-    let shown: Option<ApprovalId> = card.approval_id.as_ref().and_then(|id| id.parse().ok());
-    let target = match (params.approval_id, shown) {
+    let target = match (params.approval_id, shown_on(card)) {
         (Some(named), Some(shown)) if named != shown => {
             return Err(Refusal::field("approval_id", "the card shows another question"));
         }

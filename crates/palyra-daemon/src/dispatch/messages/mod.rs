@@ -14,7 +14,7 @@ use palyra_common::{AcpCommand, BindingId, Clock as _, Digest, InputMode, System
 use self::table::MessageReceived;
 use super::caller::Caller;
 use super::refusal::Result;
-use super::{authorise, bindings, records};
+use super::{authorise, bindings, records, workspaces};
 use crate::app::App;
 
 pub(super) use table::Messages;
@@ -42,7 +42,9 @@ pub(super) async fn route(app: &App, caller: &Caller, params: RouteMessageParams
     authorise::in_session(app, caller, AcpCommand::MessageRoute, bound.session_id).await?;
     check::attachments(app, caller, &params.attachments).await?;
     app.outside.refresh().await;
-    let input = input(caller, &bound, params)?;
+    let effective = app.engine.workspace_of_input(bound.session_id, None, bound.agent.as_deref()).await?;
+    workspaces::permit(app, caller, AcpCommand::MessageRoute, &effective).await?;
+    let input = input(app, caller, &bound, params)?;
     let (disposition, run_id) = match app.engine.submit_input(bound.session_id, input).await? {
         Submitted::Started(run) | Submitted::Steered(run) => (RouteDisposition::Started, Some(run.run_id)),
         Submitted::Queued { .. } => (RouteDisposition::Queued, None),
@@ -71,7 +73,7 @@ fn is_trusted(bound: &BindingView, sender: &str) -> bool {
     bound.trusted_senders.iter().any(|trusted| trusted == sender)
 }
 
-fn input(caller: &Caller, bound: &BindingView, params: RouteMessageParams) -> Result<SessionInput> {
+fn input(app: &App, caller: &Caller, bound: &BindingView, params: RouteMessageParams) -> Result<SessionInput> {
     let received = received(bound, &params);
     let beside = vec![records::record(table::RECEIVED, SystemClock.now(), &received)?];
     let mut text = params.text;
@@ -90,6 +92,7 @@ fn input(caller: &Caller, bound: &BindingView, params: RouteMessageParams) -> Re
         mode: InputMode::FollowUp,
         workspace: None,
         by: caller.id().to_owned(),
+        given_with: caller.started_with(app),
         input_id: Some(received.input_id),
         agent: bound.agent.clone(),
         from: (!received.trusted).then_some(from),

@@ -55,7 +55,7 @@ pub(super) async fn ask(
         approval_id: key.map_or_else(ApprovalId::generate, |key| id_of(caller, &key)),
         owner: caller.id().to_owned(),
         via: caller.via(),
-        credential: credential(caller),
+        credential: credential(app, caller),
         session_id: params.session_id,
         subject: params.subject,
         risk: params.risk.unwrap_or(Risk::Medium),
@@ -112,7 +112,7 @@ pub(super) async fn decide(
     if question.asked.owner != caller.id() {
         return Err(refused("the approval is addressed to another user").into());
     }
-    if question.asked.credential.is_some() && question.asked.credential == credential(caller) {
+    if question.asked.credential.is_some() && question.asked.credential == credential(app, caller) {
         return Err(refused("the credential that asked for approval may not answer it").into());
     }
     if params.decision == ApprovalDecision::Allow && params.scope != ApprovalScope::Once {
@@ -131,16 +131,11 @@ async fn questions(app: &App, owner: Option<String>, which: Which) -> Result<Vec
 }
 
 /// What a program holds and a person does not: whoever is at the machine itself has the owner's rights anyway.
-fn credential(caller: &Caller) -> Option<String> {
-    held(&caller.principal.via)
-}
-
-fn held(via: &Via) -> Option<String> {
-    match via {
-        Via::ApiToken { id } => Some(format!("token {id}")),
-        Via::Device { id, .. } => Some(format!("device {id}")),
-        Via::CanvasLink { made_with } => held(made_with),
-        Via::UnixSocket { .. } | Via::LocalToken | Via::Console { .. } => None,
+fn credential(app: &App, caller: &Caller) -> Option<String> {
+    match app.gate.behind(&caller.principal.via) {
+        Some(Via::Device { id, .. }) => Some(format!("device {id}")),
+        // A session of the console is as good as what it was opened with.
+        _ => caller.started_with(app).program,
     }
 }
 

@@ -20,6 +20,7 @@ use crate::auth::Peer;
 use crate::dispatch::{self, Answer, Caller, Link, Refusal, Result, link_of};
 use crate::http::error::{ApiError, status_of};
 use crate::http::extract::Body;
+use crate::serve::Connection;
 
 /// Before the names of values.
 const VALUE_PREFIX: &str = "v.";
@@ -29,12 +30,13 @@ const MAX_PAIRS: usize = 128;
 pub(super) async fn take(
     State(app): State<Arc<App>>,
     Extension(peer): Extension<Peer>,
+    Extension(connection): Extension<Connection>,
     path: Token,
     headers: HeaderMap,
     body: std::result::Result<Body, ApiError>,
 ) -> Response {
     let token = shown(path);
-    let (link, caller) = match admit(&app, &peer, &token).await {
+    let (link, caller) = match admit(&app, &peer, &connection, &token).await {
         Ok(admitted) => admitted,
         Err(refusal) => return *refusal,
     };
@@ -74,9 +76,14 @@ pub(super) async fn take(
 }
 
 /// A form that was refused leaves its own address in the browser; whoever loads that again wants the page.
-pub(super) async fn back(State(app): State<Arc<App>>, Extension(peer): Extension<Peer>, path: Token) -> Response {
+pub(super) async fn back(
+    State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
+    Extension(connection): Extension<Connection>,
+    path: Token,
+) -> Response {
     let token = shown(path);
-    match admit(&app, &peer, &token).await {
+    match admit(&app, &peer, &connection, &token).await {
         Ok(_) => (StatusCode::SEE_OTHER, [(LOCATION, paths::CANVAS_PAGE.replace("{token}", &token))]).into_response(),
         Err(refusal) => *refusal,
     }

@@ -22,6 +22,7 @@ use super::{Token, admit, page, refused, shown};
 use crate::app::App;
 use crate::auth::Peer;
 use crate::dispatch::{self, Caller, Documents, Link, Page};
+use crate::serve::Connection;
 
 const HEARTBEAT: Duration = Duration::from_secs(10);
 /// How often cards are looked at, if the journal has grown since. A question waits for a person, who does not notice a second.
@@ -33,12 +34,13 @@ const QUESTIONS: &[u8] = b"event: questions\ndata: {}\n\n";
 pub(super) async fn follow(
     State(app): State<Arc<App>>,
     Extension(peer): Extension<Peer>,
+    Extension(connection): Extension<Connection>,
     path: Token,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let token = shown(path);
-    let (link, caller) = match admit(&app, &peer, &token).await {
+    let (link, caller) = match admit(&app, &peer, &connection, &token).await {
         Ok(admitted) => admitted,
         Err(refusal) => return *refusal,
     };

@@ -29,6 +29,7 @@ use super::error::status_of;
 use crate::app::App;
 use crate::auth::Peer;
 use crate::dispatch::{Caller, Link, Refusal, Transport, link_of};
+use crate::serve::Connection;
 
 /// Largest form. A form has at most 64 fields of 8 KiB, and nobody fills in all of them to the brim.
 const MAX_FORM_BYTES: usize = 256 * 1024;
@@ -55,9 +56,15 @@ fn shown(token: Token) -> String {
 }
 
 /// Whom a link lets in, or the page that says it does not.
-async fn admit(app: &Arc<App>, peer: &Peer, token: &str) -> Result<(Link, Caller), Box<Response>> {
+async fn admit(
+    app: &Arc<App>,
+    peer: &Peer,
+    connection: &Connection,
+    token: &str,
+) -> Result<(Link, Caller), Box<Response>> {
     match link_of(app, token).await {
         Ok(Some(link)) => {
+            connection.authenticated();
             let caller = Caller::new(link.principal.clone(), Transport::Http);
             Ok((link, caller))
         }

@@ -16,6 +16,7 @@ use super::{Token, admit, refused, respond, shown};
 use crate::app::App;
 use crate::auth::Peer;
 use crate::dispatch::{self, Answer, Caller, Link, Refusal, Result};
+use crate::serve::Connection;
 
 /// Longest text of arguments on a card.
 const MAX_ARGUMENTS: usize = 16 * 1024;
@@ -23,11 +24,12 @@ const MAX_ARGUMENTS: usize = 16 * 1024;
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(peer): Extension<Peer>,
+    Extension(connection): Extension<Connection>,
     path: Token,
     RawQuery(query): RawQuery,
 ) -> Response {
     let token = shown(path);
-    let (link, caller) = match admit(&app, &peer, &token).await {
+    let (link, caller) = match admit(&app, &peer, &connection, &token).await {
         Ok(admitted) => admitted,
         Err(refusal) => return *refusal,
     };
@@ -127,12 +129,19 @@ async fn questions(app: &Arc<App>, caller: &Caller, document: &Document, session
     if cards.is_empty() || !caller.has(TokenScope::ApprovalsRead) {
         return Ok(Vec::new());
     }
-    let params = ListApprovalsParams { run_id: None, state: Some(ApprovalState::All) };
-    let mut all = match dispatch::dispatch(app, caller, Command::ApprovalList(params).into()).await? {
-        Answer::Fresh(Outcome::ApprovalList(listed)) => listed.approvals,
-        _ => return Err(Refusal::internal("a list of questions came to something else")),
-    };
-    all.retain(|approval| approval.session_id == Some(session));
+    let mut params = ListApprovalsParams { state: Some(ApprovalState::All), ..ListApprovalsParams::default() };
+    let mut all = Vec::new();
+    loop {
+        let listed = match dispatch::dispatch(app, caller, Command::ApprovalList(params.clone()).into()).await? {
+            Answer::Fresh(Outcome::ApprovalList(listed)) => listed,
+            _ => return Err(Refusal::internal("a list of questions came to something else")),
+        };
+        params.after = listed.next_after;
+        all.extend(listed.approvals.into_iter().filter(|approval| approval.session_id == Some(session)));
+        if params.after.is_none() {
+            break;
+        }
+    }
     let of_card = |wanted: Option<&str>| {
         let shown = |approval: &&ApprovalView| match wanted {
             Some(id) => approval.approval_id.to_string() == id,

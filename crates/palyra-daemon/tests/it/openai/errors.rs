@@ -104,6 +104,8 @@ async fn embeddings_come_from_the_provider() {
     assert_eq!(answer["usage"], json!({ "prompt_tokens": 2, "total_tokens": 2 }));
     let sent = server.requests().pop().unwrap();
     assert_eq!((sent.path.as_str(), &sent.body["dimensions"]), ("/v1/embeddings", &json!(3)));
+    let report = crate::raw::unix(&daemon, "GET /api/v1/usage", b"").json();
+    assert!(report.to_string().contains(r#""input":2"#), "the call is in the books: {report}");
 }
 
 #[tokio::test]

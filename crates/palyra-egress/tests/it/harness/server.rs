@@ -205,6 +205,23 @@ async fn answer<S: AsyncWrite + Unpin>(said: &[u8], to: IpAddr, stream: &mut S) 
             "Content-Type: application/json\r\n",
             serde_json::to_string(&secret).unwrap().as_bytes(),
         ),
+        "/echo/unicode" => {
+            let escaped: String = secret.chars().map(|letter| format!("\\u{:04x}", u32::from(letter))).collect();
+            with_body("200 OK", "Content-Type: application/json\r\n", escaped.as_bytes())
+        }
+        "/echo/entities" => {
+            let escaped: String = secret.chars().map(|letter| format!("&#{};", u32::from(letter))).collect();
+            with_body("200 OK", "Content-Type: text/html\r\n", escaped.as_bytes())
+        }
+        "/echo/utf16" => {
+            let encoded: Vec<u8> = secret.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            with_body("200 OK", "Content-Type: text/plain; charset=utf-16le\r\n", &encoded)
+        }
+        "/echo/coded" => {
+            let coded = gzip(secret.as_bytes());
+            let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\nConnection: close\r\n\r\n";
+            [head.as_bytes(), format!("{:x}\r\n", coded.len()).as_bytes(), &coded, b"\r\n0\r\n\r\n"].concat()
+        }
         "/echo/gzip" => with_body("200 OK", "Content-Encoding: gzip\r\n", &gzip(secret.as_bytes())),
         "/echo/part" => with_body(
             "206 Partial Content",

@@ -102,12 +102,18 @@ impl Running {
         &self,
         workspace: &Workspace,
         artifacts: &dyn Artifacts,
+        stop: &CancellationToken,
     ) -> Result<Option<Changed>, ToolError> {
         if self.lives() {
             return Ok(None);
         }
-        let checkpoint = lock(&self.checkpoint).take();
-        checkpoint.map(|checkpoint| checkpoint.changes(workspace, artifacts)).transpose()
+        let Some(checkpoint) = lock(&self.checkpoint).take() else { return Ok(None) };
+        let changed = checkpoint.changes(workspace, artifacts, stop);
+        if changed.is_err() {
+            // Nobody was told, so the next to ask may be.
+            lock(&self.checkpoint).get_or_insert(checkpoint);
+        }
+        changed.map(Some)
     }
 
     /// One line about how it is.

@@ -76,7 +76,8 @@ pub(super) async fn report(
     let mut content = running.described();
     let (workspace, artifacts) = (Arc::clone(&invocation.workspace), Arc::clone(&invocation.artifacts));
     let ended = Arc::clone(&running);
-    let changed = blocking(move || ended.changes(&workspace, artifacts.as_ref())).await?;
+    let stop = invocation.cancel.clone();
+    let changed = blocking(move || ended.changes(&workspace, artifacts.as_ref(), &stop)).await?;
     let (out, error) = (running.stream(Which::Out).total, running.stream(Which::Error).total);
     content.push_str(&format!("; it printed {out} bytes, and {error} to standard error"));
     let mut output = ToolOutput::text(String::new(), label(&processes.options));

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::support::{Reply, TWO, answer, request, router};
+use super::support::{Reply, TWO, answer, request, router_with};
 use crate::{ModelError, ModelErrorClass, RoutePolicy};
 
 fn reply() -> impl Strategy<Value = Reply> {
@@ -28,10 +28,10 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let (router, world) = router(TWO);
+            let policy = RoutePolicy { outage_patience: std::time::Duration::ZERO, ..RoutePolicy::default() };
+            let (router, world) = router_with(TWO, policy.clone());
             world.tell("a", a);
             world.tell("b", b);
-            let policy = RoutePolicy::default();
             for _ in 0..calls {
                 let outcome = answer(&router, request()).await;
                 let asked = world.asked().len();

@@ -53,12 +53,15 @@ async fn whoever_cannot_take_back_gets_the_error() {
 }
 
 #[tokio::test]
-async fn a_server_that_always_breaks_off_rests_in_the_end() {
+async fn a_server_that_always_breaks_off_gives_way_in_each_call_and_is_known_to_fail() {
     let (router, world) = router(TWO);
     world.tell("a", std::iter::repeat_n(broken("half"), 9));
     for _ in 0..4 {
         answer(&router, request()).await.unwrap();
     }
     let asked = world.asked().iter().filter(|asked| asked.starts_with("a/")).count();
-    assert_eq!(asked, 5);
+    assert_eq!(asked, 8, "two tries of each call");
+    let health = router.health();
+    let a = health.first().unwrap();
+    assert_eq!((a.gate.provider.as_str(), a.last.as_ref().map(|error| error.class)), ("a", Some(Class::Network)));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::{FutureExt as _, StreamExt as _};
 
 use super::support::{ONE, Reply, TWO, answer, fail, request, router};
-use crate::{GateState, ModelErrorClass as Class, ModelEvent, ModelProvider as _};
+use crate::{GateState, ModelError, ModelErrorClass as Class, ModelEvent, ModelProvider as _, ModelRequest, Purpose};
 
 #[tokio::test]
 async fn a_provider_that_keeps_failing_rests_and_one_call_finds_out() {
@@ -16,31 +16,101 @@ async fn a_provider_that_keeps_failing_rests_and_one_call_finds_out() {
         answer(&router, request()).await.unwrap();
     }
     let asked = world.asked();
-    assert_eq!(asked.iter().filter(|asked| asked.starts_with("a/")).count(), 5, "{asked:?}");
+    assert_eq!(asked.iter().filter(|asked| asked.starts_with("a/")).count(), 6, "{asked:?}");
     answer(&router, request()).await.unwrap();
     assert_eq!(world.asked(), ["b/n only"]);
     let health = router.health();
     let [a] = health.as_slice() else { panic!("{health:?}") };
     assert_eq!((a.gate.provider.as_str(), a.gate.credential.as_ref(), a.state), ("a", None, GateState::Open));
 
-    world.clock.advance(Duration::from_secs(16));
-    assert_eq!(router.health().first().unwrap().state, GateState::HalfOpen);
-    world.waits();
+    world.clock.advance(Duration::from_secs(1));
+    assert_eq!(router.health().first().unwrap().state, GateState::HalfOpen, "within a second");
+    world.tell("a", [fail(Class::Transient), fail(Class::Transient)]);
     answer(&router, request()).await.unwrap();
-    assert_eq!(world.asked(), ["a/m one", "b/n only"], "one probe, which failed");
-    world.clock.advance(Duration::from_secs(16));
-    answer(&router, request()).await.unwrap();
-    assert_eq!(world.asked(), ["b/n only"], "the second rest is longer");
-    world.clock.advance(Duration::from_secs(15));
+    assert_eq!(world.asked(), ["a/m one", "a/m one", "b/n only"], "two probes, which failed");
+    world.clock.advance(Duration::from_secs(1));
     answer(&router, request()).await.unwrap();
     assert_eq!(world.asked(), ["a/m one"], "it works again");
     assert!(router.health().is_empty());
 }
 
+fn away() -> Reply {
+    Reply::Refuse(ModelError::new(Class::Network, "connection refused").not_sent())
+}
+
+#[tokio::test]
+async fn a_provider_that_answered_before_is_waited_for() {
+    let (router, world) = router(ONE);
+    answer(&router, request()).await.unwrap();
+    world.asked();
+    world.tell("a", std::iter::repeat_n(away(), 100));
+    let mut stream = router.stream(request()).await.unwrap();
+    let (mut waiting, mut finished) = (0, 0);
+    while let Some(event) = stream.next().await {
+        match event.unwrap() {
+            ModelEvent::Waiting(wait) => {
+                assert_eq!((wait.asked.provider.as_str(), wait.error.class), ("a", Class::Network));
+                waiting += 1;
+            }
+            ModelEvent::Attempted(attempt) => panic!("nothing was used up: {attempt:?}"),
+            ModelEvent::Finished(_) => finished += 1,
+            _ => {}
+        }
+    }
+    assert_eq!((finished, world.asked().len()), (1, 101));
+    let waits = world.waits();
+    assert!(waits.iter().all(|wait| *wait <= 1000), "it is noticed within a second that it is back: {waits:?}");
+    let seconds = waits.iter().sum::<u64>() / 1000;
+    assert!(waiting > 1 && waiting <= 1 + seconds / 15, "it is said from time to time: {waiting} in {seconds} s");
+}
+
+#[tokio::test]
+async fn a_provider_that_never_answered_is_not_waited_for() {
+    let (router, world) = router(ONE);
+    world.tell("a", std::iter::repeat_n(away(), 100));
+    answer(&router, request()).await.unwrap_err();
+    assert_eq!(world.asked().len(), 4);
+}
+
+#[tokio::test]
+async fn what_is_asked_on_the_side_does_not_wait_for_a_provider() {
+    let (router, world) = router(ONE);
+    answer(&router, request()).await.unwrap();
+    world.tell("a", std::iter::repeat_n(away(), 100));
+    let aside = ModelRequest { purpose: Purpose::Auxiliary(palyra_common::AuxiliaryTaskKind::Summary), ..request() };
+    answer(&router, aside).await.unwrap_err();
+    assert_eq!(world.asked().len(), 5);
+}
+
+#[tokio::test]
+async fn somebody_else_who_is_ready_is_asked_instead_of_waiting() {
+    let (router, world) = router(TWO);
+    answer(&router, request()).await.unwrap();
+    world.asked();
+    world.tell("a", std::iter::repeat_n(away(), 100));
+    let turn = answer(&router, request()).await.unwrap();
+    assert_eq!(turn.answering.unwrap().provider, "b");
+    assert_eq!(world.asked(), ["a/m one", "a/m one", "b/n only"]);
+}
+
+#[tokio::test]
+async fn an_answer_with_nothing_in_it_is_asked_for_elsewhere() {
+    let (router, world) = router(TWO);
+    world.tell("a", [Reply::Say(" \n")]);
+    let turn = answer(&router, request()).await.unwrap();
+    assert_eq!((turn.answering.unwrap().provider.as_str(), turn.text.as_str()), ("b", "fine"));
+    assert_eq!(turn.attempts.len(), 1);
+    // With nobody else to ask, the run decides what an empty answer means.
+    let (router, world) = super::support::router(ONE);
+    world.tell("a", [Reply::Say("")]);
+    assert_eq!(answer(&router, request()).await.unwrap().text, "");
+    assert_eq!(world.asked().len(), 1);
+}
+
 #[tokio::test]
 async fn while_one_call_probes_the_others_go_elsewhere() {
     let (router, world) = router(TWO);
-    world.tell("a", std::iter::repeat_n(fail(Class::Transient), 5));
+    world.tell("a", std::iter::repeat_n(fail(Class::Transient), 6));
     for _ in 0..3 {
         answer(&router, request()).await.unwrap();
     }
@@ -69,7 +139,7 @@ async fn with_nobody_else_a_rest_is_waited_for() {
     let turn = answer(&router, request()).await.unwrap();
     assert_eq!(world.asked().len(), 6);
     assert_eq!(turn.attempts.len(), 1);
-    assert_eq!(world.waits().last(), Some(&15_000));
+    assert_eq!(world.waits().last(), Some(&1_000));
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 //! goes up from 1 until a whole run is over, daemon stopped and all, without being killed: so every place that a run has was
 //! tried. `undo` does the same to an undo.
 
+mod commands;
 mod point;
 mod scenario;
 mod undo;
@@ -30,6 +31,8 @@ const LONGEST_SWEEP: u32 = 2000;
 /// What the matrix must at least cover.
 const POINTS_AT_LEAST: usize = 200;
 
+/// The signal of an ordered death.
+const SIGKILL: i32 = 9;
 /// Files of the journal below a state root.
 const LOG: &[&str] = &["journal/journal.db-wal", "journal/journal.db"];
 const ANCHOR: &[&str] = &["journal/anchor"];

@@ -13,9 +13,8 @@ use palyra_testkit::{
 };
 use tempfile::TempDir;
 
+use super::SIGKILL;
 use super::scenario::Scenario;
-
-const SIGKILL: i32 = 9;
 
 /// What one point gave.
 #[derive(Debug, Default)]

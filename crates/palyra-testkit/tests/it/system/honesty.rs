@@ -133,6 +133,16 @@ fn that_no_model_is_configured_is_said_once() {
 }
 
 #[test]
+fn a_test_of_no_model_is_not_a_success() {
+    let context = TestContext::new().unwrap().env("PALYRA_MODEL_PROVIDER", "auto");
+    let ran = context.run(["models", "test"]).unwrap();
+    assert_eq!(ran.code, 7, "{ran}");
+    assert_eq!(ran.stdout.lines().count(), 1, "{ran}");
+    assert!(ran.stdout.starts_with("nothing to test: no model is configured"), "{ran}");
+    assert!(ran.stdout.contains("palyra models discover"), "{ran}");
+}
+
+#[test]
 fn lines_of_a_part_are_not_counted_as_those_of_the_whole() {
     let context = TestContext::new().unwrap();
     context.file("big.txt", "a line\n".repeat(200_000)).unwrap();

@@ -8,20 +8,24 @@ mod attachments;
 mod canvas;
 mod conversation;
 mod demo;
+mod derived_tables;
 mod devices;
 mod disk_full;
 mod fetching;
 mod honesty;
 mod instructions;
 mod interrupt;
+mod io_faults;
 mod mistakes;
 mod models;
 mod openai;
 mod outside;
 mod outside_hostile;
+mod outside_restart;
 mod pipes;
 mod processes;
 mod replay;
+mod restored;
 mod resume;
 mod secrets;
 mod skill_cache;
@@ -33,6 +37,7 @@ mod skill_registries;
 mod skills;
 mod skills_by_hand;
 mod steering;
+mod strangers;
 mod tokens;
 
 use std::path::Path;
@@ -49,7 +54,7 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A task in a workspace, with nothing else said.
-fn task(prompt: &str, workspace: &Path) -> CreateRunParams {
+pub(crate) fn task(prompt: &str, workspace: &Path) -> CreateRunParams {
     CreateRunParams {
         attachments: Vec::new(),
         objective: None,
@@ -120,7 +125,7 @@ async fn finish(client: &Client, run_id: RunId) -> (RunDetail, Vec<RunStreamEven
 }
 
 /// Waits until a run is in a phase.
-async fn wait_for_phase(client: &Client, run_id: RunId, phase: RunLifecyclePhase) {
+pub(crate) async fn wait_for_phase(client: &Client, run_id: RunId, phase: RunLifecyclePhase) {
     let began = Instant::now();
     loop {
         let now = client.run(run_id).await.unwrap().run.phase;

@@ -52,7 +52,8 @@ async fn a_command_that_the_user_wrote_runs_unasked_in_tier_c_and_everything_it_
     assert!(!names(&events).contains(&"question".to_owned()), "{:?}", names(&events));
     let [result] = results(&events).try_into().unwrap();
     assert!(!result.ok && result.error.is_none(), "the program failed, and the tool did not: {}", result.content);
-    for part in ["exit code 1", "2 notes.md", "--- stderr", "missing: No such file"] {
+    for part in ["exit code 1", "2 notes.md", "--- stderr", "missing: No such file", "--- sandbox (tier ", "no network"]
+    {
         assert!(result.content.contains(part), "{part}: {}", result.content);
     }
     let [attested] = attestations(&events).try_into().unwrap();

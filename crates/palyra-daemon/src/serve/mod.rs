@@ -2,11 +2,14 @@
 //!
 //! Every connection is a task of one tracker: shutting down waits for the answers that are under way and for nothing else.
 
+mod body;
+mod connections;
+mod io;
+
 use std::convert::Infallible;
-use std::io;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -17,16 +20,18 @@ use hyper_util::server::conn::auto;
 use palyra_telemetry::{Metrics, Transport};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::{Service, ServiceExt as _};
 
+use self::body::AnswerBody;
+use self::connections::Connections;
+use self::io::ConnectionIo;
 use crate::auth::{Peer, Tls};
 
-/// Connections that are served together; more wait in the kernel's queue. A runaway client cannot take all file handles.
-const MAX_CONNECTIONS: usize = 1024;
-/// How long a client may take to send the head of a request, and how long an idle connection is kept.
+pub(crate) use self::connections::{Connection, ConnectionLimits, Origin};
+
+/// How long a client may take to send the head of a request, and how long an idle connection of HTTP/1 is kept.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client may take to shake hands before its first request.
 const ENTER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,6 +41,8 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 const MAX_STREAMS: u32 = 128;
 /// Streams that a client may reset before it is taken for an attacker.
 const MAX_RESETS: usize = 32;
+/// How long an idle connection may take to close once it was asked to.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause after the system refused to accept, typically because file handles ran out; without it the loop would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -47,21 +54,30 @@ pub(crate) trait Door: Send + Sync + 'static {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
     /// The next connection. Cancel-safe, and never waits for what a client does after it connected.
-    fn next(&self) -> impl Future<Output = io::Result<Self::Arrival>> + Send;
+    fn next(&self) -> impl Future<Output = std::io::Result<Self::Arrival>> + Send;
+
+    /// Where it comes from.
+    fn origin(&self, arrival: &Self::Arrival, proxies: &[IpAddr]) -> Origin;
 
     /// Does what comes before the first request, and learns who is at the other end.
-    fn enter(&self, arrival: Self::Arrival) -> impl Future<Output = io::Result<(Self::Stream, Peer)>> + Send;
+    fn enter(&self, arrival: Self::Arrival) -> impl Future<Output = std::io::Result<(Self::Stream, Peer)>> + Send;
 }
 
 impl Door for UnixListener {
     type Arrival = UnixStream;
     type Stream = UnixStream;
 
-    async fn next(&self) -> io::Result<UnixStream> {
+    async fn next(&self) -> std::io::Result<UnixStream> {
         Ok(self.accept().await?.0)
     }
 
-    async fn enter(&self, stream: UnixStream) -> io::Result<(UnixStream, Peer)> {
+    fn origin(&self, stream: &UnixStream, _: &[IpAddr]) -> Origin {
+        let own = rustix::process::geteuid().as_raw();
+        let trusted = stream.peer_cred().is_ok_and(|peer| peer.uid() == own || peer.uid() == 0);
+        if trusted { Origin::Trusted } else { Origin::Shared }
+    }
+
+    async fn enter(&self, stream: UnixStream) -> std::io::Result<(UnixStream, Peer)> {
         let uid = stream.peer_cred()?.uid();
         Ok((stream, Peer::Unix { uid }))
     }
@@ -71,16 +87,28 @@ impl Door for TcpListener {
     type Arrival = (TcpStream, Peer);
     type Stream = TcpStream;
 
-    async fn next(&self) -> io::Result<(TcpStream, Peer)> {
+    async fn next(&self) -> std::io::Result<(TcpStream, Peer)> {
         let (stream, remote) = self.accept().await?;
         // Answers are written whole; waiting to fill a segment only adds latency. Where the system refuses, it still works.
         let _ = stream.set_nodelay(true);
         let local = stream.local_addr()?;
-        Ok((stream, Peer::Tcp { local, remote, tls: Tls::Plain }))
+        Ok((stream, Peer::Tcp { local, remote, tls: Tls::Plain, public: None }))
     }
 
-    async fn enter(&self, arrival: (TcpStream, Peer)) -> io::Result<(TcpStream, Peer)> {
+    fn origin(&self, (_, peer): &(TcpStream, Peer), proxies: &[IpAddr]) -> Origin {
+        tcp_origin(peer, proxies)
+    }
+
+    async fn enter(&self, arrival: (TcpStream, Peer)) -> std::io::Result<(TcpStream, Peer)> {
         Ok(arrival)
+    }
+}
+
+/// Where a connection over TCP comes from.
+pub(crate) fn tcp_origin(peer: &Peer, proxies: &[IpAddr]) -> Origin {
+    match peer {
+        Peer::Tcp { remote, .. } => Origin::of_address(remote.ip(), proxies),
+        Peer::Unix { .. } => Origin::Shared,
     }
 }
 
@@ -108,7 +136,9 @@ impl<S> Answers for S where
 pub(crate) struct Server<S> {
     service: S,
     closing: CancellationToken,
-    slots: Arc<Semaphore>,
+    limits: ConnectionLimits,
+    /// Addresses of trusted proxies, which stand for many callers.
+    proxies: Arc<[IpAddr]>,
     tasks: TaskTracker,
     metrics: Metrics,
     /// How connections over TCP count.
@@ -116,12 +146,18 @@ pub(crate) struct Server<S> {
 }
 
 impl<S: Answers> Server<S> {
-    pub(crate) fn new(service: S, closing: CancellationToken, metrics: Metrics, transport: Transport) -> Self {
-        let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        Self { service, closing, slots, tasks: TaskTracker::new(), metrics, transport }
+    pub(crate) fn new(
+        service: S,
+        closing: CancellationToken,
+        metrics: Metrics,
+        transport: Transport,
+        limits: ConnectionLimits,
+        proxies: Arc<[IpAddr]>,
+    ) -> Self {
+        Self { service, closing, limits, proxies, tasks: TaskTracker::new(), metrics, transport }
     }
 
-    /// Serves a door from now on.
+    /// Serves a listener from now on, with slots of its own.
     pub(crate) fn serve(&self, door: impl Door) {
         let server = self.clone();
         self.tasks.spawn(async move { server.accept(door).await });
@@ -142,40 +178,18 @@ impl<S: Answers> Server<S> {
 
     async fn accept<D: Door>(&self, door: D) {
         let door = Arc::new(door);
+        let connections = Connections::new(self.limits);
         loop {
-            let slot = tokio::select! {
-                biased;
-                () = self.closing.cancelled() => return,
-                slot = Arc::clone(&self.slots).acquire_owned() => slot,
-            };
-            let Ok(slot) = slot else { return };
             let accepted = tokio::select! {
                 biased;
                 () = self.closing.cancelled() => return,
-                accepted = door.next() => accepted,
+                accepted = async { connections.wait_for_closing().await; door.next().await } => accepted,
             };
             match accepted {
-                Ok(arrival) => {
-                    let (door, answers, closing) = (Arc::clone(&door), self.service.clone(), self.closing.clone());
-                    let (metrics, transport) = (self.metrics.clone(), self.transport);
-                    self.tasks.spawn(async move {
-                        let entered = tokio::select! {
-                            () = closing.cancelled() => return,
-                            entered = tokio::time::timeout(ENTER_TIMEOUT, door.enter(arrival)) => entered,
-                        };
-                        match entered {
-                            Ok(Ok((stream, peer))) => {
-                                let transport =
-                                    if matches!(peer, Peer::Unix { .. }) { Transport::Unix } else { transport };
-                                let _open = metrics.connection_opened(transport);
-                                serve_connection(stream, peer, answers, closing).await;
-                            }
-                            Ok(Err(error)) => tracing::debug!(%error, "a connection could not be established"),
-                            Err(_) => tracing::debug!("a client's TLS handshake timed out"),
-                        }
-                        drop(slot);
-                    });
-                }
+                Ok(arrival) => match connections.admit(door.origin(&arrival, &self.proxies)) {
+                    Some(connection) => self.begin(Arc::clone(&door), arrival, connection),
+                    None => tracing::warn!("a connection was refused: all slots are taken by authenticated callers"),
+                },
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -183,39 +197,86 @@ impl<S: Answers> Server<S> {
             }
         }
     }
+
+    /// Serves one connection in a task of its own.
+    fn begin<D: Door>(&self, door: Arc<D>, arrival: D::Arrival, connection: Connection) {
+        let (answers, closing) = (self.service.clone(), self.closing.clone());
+        let (metrics, transport) = (self.metrics.clone(), self.transport);
+        self.tasks.spawn(async move {
+            let entered = tokio::select! {
+                () = closing.cancelled() => return,
+                () = connection.evicted() => return,
+                entered = tokio::time::timeout(ENTER_TIMEOUT, door.enter(arrival)) => entered,
+            };
+            match entered {
+                Ok(Ok((stream, peer))) => {
+                    let transport = if matches!(peer, Peer::Unix { .. }) { Transport::Unix } else { transport };
+                    let _open = metrics.connection_opened(transport);
+                    serve_connection(stream, peer, connection, answers, closing).await;
+                }
+                Ok(Err(error)) => tracing::debug!(%error, "a connection could not be established"),
+                Err(_) => tracing::debug!("a client's TLS handshake timed out"),
+            }
+        });
+    }
 }
 
-async fn serve_connection<S>(stream: S, peer: Peer, answers: impl Answers, closing: CancellationToken)
-where
+async fn serve_connection<S>(
+    stream: S,
+    peer: Peer,
+    connection: Connection,
+    answers: impl Answers,
+    closing: CancellationToken,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let heard = Arc::new(AtomicBool::new(false));
     let service = {
-        let heard = Arc::clone(&heard);
+        let connection = connection.clone();
         service_fn(move |mut request: http::Request<Incoming>| {
-            heard.store(true, Ordering::Relaxed);
+            let guard = connection.request();
             request.extensions_mut().insert(peer.clone());
+            request.extensions_mut().insert(connection.clone());
             let answers = answers.clone();
-            async move { Ok::<_, Infallible>(answer(answers, request.map(Body::new)).await) }
+            async move {
+                let (head, body) = answer(answers, request.map(Body::new)).await.into_parts();
+                let guard = match head.status {
+                    http::StatusCode::SWITCHING_PROTOCOLS => {
+                        guard.upgraded();
+                        None
+                    }
+                    _ => Some(guard),
+                };
+                Ok::<_, Infallible>(http::Response::from_parts(head, AnswerBody::new(body, guard)))
+            }
         })
     };
     let builder = builder();
-    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
-    // The time for a head begins when the version is known; a client that says too little for that is waited for here.
-    let mut silence = pin!(tokio::time::sleep(HEAD_TIMEOUT));
-    let mut listening = true;
+    let stream = TokioIo::new(ConnectionIo::new(stream, connection.clone()));
+    let mut serving = pin!(builder.serve_connection_with_upgrades(stream, service));
+    let mut idle = pin!(tokio::time::sleep_until(connection.idle_deadline()));
     let ended = loop {
         tokio::select! {
-            ended = connection.as_mut() => break ended,
+            ended = serving.as_mut() => break ended,
             () = closing.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                break connection.await;
+                serving.as_mut().graceful_shutdown();
+                break serving.await;
             }
-            () = silence.as_mut(), if listening => {
-                listening = false;
-                if !heard.load(Ordering::Relaxed) {
-                    return;
+            () = connection.evicted() => return,
+            () = idle.as_mut() => {
+                let deadline = connection.idle_deadline();
+                if deadline > tokio::time::Instant::now() {
+                    idle.as_mut().reset(deadline);
+                    continue;
                 }
+                serving.as_mut().graceful_shutdown();
+                // A request may have arrived this very moment; it is answered.
+                break loop {
+                    match tokio::time::timeout(GOODBYE_TIMEOUT, serving.as_mut()).await {
+                        Ok(ended) => break ended,
+                        Err(_) if connection.is_busy() => {}
+                        Err(_) => return,
+                    }
+                };
             }
         }
     };

@@ -1,0 +1,84 @@
+//! Restarts and clocks: what a run has to be told when the daemon was away or somebody set the clock.
+
+use std::sync::Arc;
+
+use palyra_common::{Clock, Timestamp};
+use tokio::sync::mpsc;
+
+use super::{Command, Driver};
+use crate::error::AgentError;
+use crate::machine::{Action, ClockGap, Input};
+use crate::tape::{EntryRef, Note};
+
+/// How far two clocks may drift apart before one of them was set: more than correcting them ever does at once.
+const CLOCK_TOLERANCE_MS: i64 = 2_000;
+/// A daemon that is away for less costs no deadline anything worth a record.
+const DOWN_TOLERANCE_MS: i64 = 10 * 60 * 1_000;
+
+impl Driver {
+    /// Takes up a run that was rebuilt after a restart and drives it to its end.
+    pub(in crate::engine) async fn recover(mut self, inbox: mpsc::Receiver<Command>) {
+        let first = self.interrupted().await;
+        self.run_to_end(inbox, first).await;
+    }
+
+    /// Tells the machine that a restart interrupted its work, if there was any; what it asks for may need tools that come from outside.
+    async fn interrupted(&mut self) -> Result<Vec<Action>, AgentError> {
+        let mut actions = match self.daemon_was_down() {
+            Some(adjusted) => self.take_up(vec![adjusted]).await?,
+            None => Vec::new(),
+        };
+        let mut inputs = Vec::new();
+        if self.shared.options.journal.restore_waits() {
+            // Whatever it did after the backup was made is not on its tape: a person looks before it goes on.
+            inputs.push(Input::Pause { by: "palyra: restored from a backup".to_owned() });
+        }
+        if self.machine.is_interrupted_by_restart() {
+            let shared = Arc::clone(&self.shared);
+            tokio::select! {
+                biased;
+                () = shared.stopping.cancelled() => return Ok(actions),
+                () = shared.options.discovery.ready() => {}
+            }
+            self.note_unavailable_sources(shared.options.clock.now())?;
+            inputs.push(Input::Recovered);
+        }
+        if !inputs.is_empty() {
+            actions.extend(self.take_up(inputs).await?);
+        }
+        Ok(actions)
+    }
+
+    /// Notes which configured sources of tools the run has to do without for now.
+    pub(in crate::engine) fn note_unavailable_sources(&mut self, at: Timestamp) -> Result<(), AgentError> {
+        let sources = self.shared.options.discovery.unavailable();
+        if sources.is_empty() {
+            return Ok(());
+        }
+        self.stage(EntryRef::Note(&Note::ToolsUnavailable { sources }), at)
+    }
+
+    /// What the machine has to be told about the clock first, if somebody set it since the last time.
+    pub(super) fn clock_set(&mut self) -> Option<Input> {
+        let offset_ms = offset_ms(self.shared.options.clock.as_ref());
+        let by_ms = offset_ms.saturating_sub(self.clock_offset_ms);
+        if by_ms.abs() < CLOCK_TOLERANCE_MS || self.machine.is_over() {
+            return None;
+        }
+        tracing::warn!(run_id = %self.machine.spec().run_id, by_ms, "the clock was set; deadlines move with it");
+        self.clock_offset_ms = offset_ms;
+        Some(Input::ClockAdjusted { by_ms, gap: ClockGap::ClockSet })
+    }
+
+    /// What the machine has to be told about the time in which no daemon ran, if any of its deadlines could lapse by it.
+    fn daemon_was_down(&self) -> Option<Input> {
+        let by_ms = self.shared.down_ms;
+        let matters = by_ms.abs() >= DOWN_TOLERANCE_MS && self.machine.next_deadline().is_some();
+        matters.then_some(Input::ClockAdjusted { by_ms, gap: ClockGap::DaemonDown })
+    }
+}
+
+/// How far the wall clock is ahead of the monotonic one.
+pub(super) fn offset_ms(clock: &dyn Clock) -> i64 {
+    clock.now().0.saturating_sub(i64::try_from(clock.monotonic().as_millis()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,130 @@
+//! Clocks that somebody sets, and daemons that were away: no deadline of a run is met by either.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use palyra_agent::{ApprovalFilter, RunLimits};
+use palyra_common::{
+    ApprovalDecision, FixedClock, InputMode, RunId, RunLifecyclePhase, RunStreamBody, RunStreamEvent, Timestamp,
+};
+
+use crate::support::{Bench, Gate, Setup, answer, is_phase};
+
+const GATED: &str = "[[turn]]\n[[turn.call]]\ntool = \"test.slow\"\narguments = {}\n[[turn]]\ntext = \"done\"";
+const ASKING: &str = "[[turn]]\n[[turn.call]]\ntool = \"palyra.fs.write\"\narguments = { path = \"a\", content = \"x\" }\n[[turn]]\ntext = \"done\"";
+const MINUTE: u64 = 60 * 1000;
+const HOUR: i64 = 60 * 60 * 1000;
+const MONTH: i64 = 30 * 24 * HOUR;
+
+fn clock() -> FixedClock {
+    FixedClock::at(Timestamp(1_794_700_000_000))
+}
+
+fn adjusted(events: &[RunStreamEvent]) -> Vec<(i64, String)> {
+    let adjusted = |event: &RunStreamEvent| match &event.body {
+        RunStreamBody::JournalEvent(event) if event.kind == "run.clock_adjusted" => {
+            let fields = &event.payload["input"]["clock_adjusted"];
+            Some((fields["by_ms"].as_i64().unwrap(), fields["gap"].as_str().unwrap().to_owned()))
+        }
+        _ => None,
+    };
+    events.iter().filter_map(adjusted).collect()
+}
+
+/// A run that is at work in a tool, with a minute to work.
+async fn at_work(clock: &FixedClock) -> (Bench, Gate, RunId) {
+    let gate = Gate::reading("test.slow");
+    let mut setup = Setup::script(GATED);
+    setup.clock = Arc::new(clock.clone());
+    setup.tools = vec![Arc::new(gate.clone())];
+    setup.limits = RunLimits { wall_clock_ms: MINUTE, ..RunLimits::default() };
+    let bench = setup.start().await;
+    let run = bench.engine.create_run(bench.task("work")).await.unwrap();
+    gate.reached(1).await;
+    (bench, gate, run.run_id)
+}
+
+#[tokio::test]
+async fn setting_the_clock_ends_no_run_that_is_at_work() {
+    for step in [HOUR, MONTH, -HOUR, -MONTH] {
+        let clock = clock();
+        let (bench, gate, run_id) = at_work(&clock).await;
+        clock.step(step);
+        // Anything that happens to the run makes its driver look at its deadlines.
+        bench.engine.steer(run_id, "go on".to_owned(), InputMode::FollowUp).await.unwrap();
+        gate.open();
+        let (run, events) = bench.finish(run_id).await;
+        assert_eq!(run.phase, RunLifecyclePhase::Completed, "{step}: {:?}", run.detail);
+        assert_eq!(adjusted(&events), [(step, "clock_set".to_owned())]);
+    }
+}
+
+#[tokio::test]
+async fn time_that_really_passes_ends_a_run_whatever_the_clock_was_set_to() {
+    let clock = clock();
+    let (bench, _gate, run_id) = at_work(&clock).await;
+    clock.step(-MONTH);
+    clock.advance(Duration::from_millis(2 * MINUTE));
+    bench.engine.steer(run_id, "go on".to_owned(), InputMode::FollowUp).await.unwrap();
+    let (run, events) = bench.finish(run_id).await;
+    assert_eq!(run.phase, RunLifecyclePhase::Failed);
+    assert_eq!(run.detail.unwrap().code, "wall_clock");
+    assert_eq!(adjusted(&events), [(-MONTH, "clock_set".to_owned())]);
+}
+
+fn asking(clock: &FixedClock) -> Setup {
+    let mut setup = Setup::script(ASKING);
+    setup.clock = Arc::new(clock.clone());
+    setup.ask_before = vec!["palyra.fs.write".to_owned()];
+    setup.limits = RunLimits { approval_timeout_ms: 10 * MINUTE, expire_after_ms: 20 * MINUTE, ..RunLimits::default() };
+    setup
+}
+
+/// A question that is open; the daemon dies, and the next one starts with a clock that was set in between.
+fn restarted_with_a_clock_set_by(step: i64) -> (RunLifecyclePhase, Vec<(i64, String)>) {
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let clock = clock();
+    let first = runtime();
+    let (bench, run_id) = first.block_on(async {
+        let bench = asking(&clock).start().await;
+        let run = bench.engine.create_run(bench.task("write")).await.unwrap();
+        bench.follow_until(run.run_id, is_phase(RunLifecyclePhase::WaitingForApproval)).await;
+        (bench, run.run_id)
+    });
+    let directory = bench.crash(first);
+    clock.step(step);
+    runtime().block_on(async {
+        let bench = asking(&clock).start_in(directory).await;
+        let open = bench.engine.approvals(ApprovalFilter { run_id: Some(run_id), open: Some(true) }).await.unwrap();
+        bench.engine.decide_approval(open[0].approval_id, answer(ApprovalDecision::Allow)).await.unwrap();
+        let (run, events) = bench.finish(run_id).await;
+        (run.phase, adjusted(&events))
+    })
+}
+
+#[test]
+fn a_question_survives_a_start_with_any_clock() {
+    for step in [MONTH, HOUR, -HOUR, -MONTH] {
+        let (phase, adjusted) = restarted_with_a_clock_set_by(step);
+        assert_eq!(phase, RunLifecyclePhase::Completed, "{step}");
+        assert_eq!(adjusted, [(step, "daemon_down".to_owned())], "{step}");
+    }
+    // A restart that takes no time worth speaking of leaves no record.
+    assert_eq!(restarted_with_a_clock_set_by(1_000), (RunLifecyclePhase::Completed, Vec::new()));
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_while_a_question_is_open_lets_nobody_miss_it() {
+    for step in [HOUR, MONTH, -MONTH] {
+        let clock = clock();
+        let bench = asking(&clock).start().await;
+        let run = bench.engine.create_run(bench.task("write")).await.unwrap();
+        bench.follow_until(run.run_id, is_phase(RunLifecyclePhase::WaitingForApproval)).await;
+        clock.step(step);
+        bench.engine.edit_envelope(run.run_id, "local", Vec::new(), Vec::new()).await.unwrap();
+        let open = ApprovalFilter { run_id: Some(run.run_id), open: Some(true) };
+        let open = bench.engine.approvals(open).await.unwrap();
+        bench.engine.decide_approval(open[0].approval_id, answer(ApprovalDecision::Allow)).await.unwrap();
+        assert_eq!(bench.finish(run.run_id).await.0.phase, RunLifecyclePhase::Completed, "{step}");
+    }
+}

@@ -1,0 +1,292 @@
+//! Which connections a listener has open, and which of them gives way when there is no room for another.
+//!
+//! INVARIANT: a connection on which nobody has authenticated never keeps out one on which somebody will. New connections are therefore always accepted; when a bound
+//! is reached, the unauthenticated connection that has been idle longest is closed, then an authenticated one without a request under way. Only a listener whose
+//! slots are all busy for authenticated callers refuses. Each listener has slots of its own, so the Unix socket works whatever happens over TCP.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use palyra_identity::Source;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How long a connection without a request under way is kept if nobody has authenticated on it.
+const UNAUTHENTICATED_IDLE: Duration = Duration::from_secs(30);
+/// How long one is kept if somebody has. HTTP/1 is stricter: see the time for a request's head.
+const AUTHENTICATED_IDLE: Duration = Duration::from_secs(300);
+/// Connections that were told to close and have not yet; beyond this, accepting slows down, so that file handles stay bounded.
+const MAX_CLOSING: usize = 64;
+/// How long accepting waits for one of them.
+const CLOSING_PAUSE: Duration = Duration::from_millis(50);
+
+/// What one listener may hold open.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConnectionLimits {
+    /// Connections in all.
+    pub(crate) open: usize,
+    /// Those on which nobody has authenticated.
+    pub(crate) unauthenticated: usize,
+    /// Connections from one remote address.
+    pub(crate) per_source: usize,
+    /// Those of one remote address on which nobody has authenticated.
+    pub(crate) unauthenticated_per_source: usize,
+}
+
+impl ConnectionLimits {
+    /// A listener's share of the files that this process may open.
+    pub(crate) fn for_open_files(files: u64) -> Self {
+        // Three listeners; as many files again are left to journal, tools and outgoing connections.
+        let share = usize::try_from(files / 6).unwrap_or(usize::MAX);
+        let open = share.clamp(32, 2048);
+        Self { open, unauthenticated: open / 4, per_source: open / 2, unauthenticated_per_source: open / 16 }
+    }
+}
+
+/// Who is at the other end of a connection, as far as accepting it tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The kernel vouches for a user who may use this daemon.
+    Trusted,
+    /// This machine or a trusted proxy: many callers share the address, so it bounds nobody.
+    Shared,
+    /// A single remote address.
+    Remote(Source),
+}
+
+impl Origin {
+    /// Where a TCP connection comes from.
+    pub(crate) fn of_address(address: IpAddr, proxies: &[IpAddr]) -> Self {
+        let address = address.to_canonical();
+        if address.is_loopback() || proxies.contains(&address) {
+            Self::Shared
+        } else {
+            Self::Remote(Source::of(address))
+        }
+    }
+}
+
+/// The open connections of one listener.
+#[derive(Debug, Clone)]
+pub(crate) struct Connections(Arc<Table>);
+
+#[derive(Debug)]
+struct Table {
+    limits: ConnectionLimits,
+    epoch: Instant,
+    entries: Mutex<Entries>,
+    /// One that was evicted is gone.
+    closed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    next_id: u64,
+    unauthenticated: HashMap<u64, Arc<Facts>>,
+    authenticated: HashMap<u64, Arc<Facts>>,
+    /// Evicted, and not yet gone.
+    closing: usize,
+}
+
+#[derive(Debug)]
+struct Facts {
+    origin: Origin,
+    authenticated: AtomicBool,
+    /// Requests whose answers are not yet written; an upgraded connection is one for ever.
+    requests: AtomicUsize,
+    /// When the last of them ended, in milliseconds of the table's clock.
+    idle_since: AtomicU64,
+    evicted: CancellationToken,
+}
+
+impl Facts {
+    fn is_busy(&self) -> bool {
+        self.requests.load(Ordering::Relaxed) > 0
+    }
+
+    /// Those that give way first are least.
+    fn rank(&self) -> (bool, u64) {
+        (self.is_busy(), self.idle_since.load(Ordering::Relaxed))
+    }
+}
+
+/// One open connection. The last clone to go frees its slot.
+#[derive(Debug, Clone)]
+pub(crate) struct Connection(Arc<Slot>);
+
+#[derive(Debug)]
+struct Slot {
+    id: u64,
+    table: Arc<Table>,
+    facts: Arc<Facts>,
+}
+
+impl Connections {
+    pub(crate) fn new(limits: ConnectionLimits) -> Self {
+        let (entries, closed) = (Mutex::default(), Notify::new());
+        Self(Arc::new(Table { limits, epoch: Instant::now(), entries, closed }))
+    }
+
+    /// Takes a slot, closing other connections where there is none; `None` if none of them can give way.
+    pub(crate) fn admit(&self, origin: Origin) -> Option<Connection> {
+        let limits = self.0.limits;
+        let mut entries = self.0.lock();
+        if let Origin::Remote(_) = origin {
+            let same = |facts: &Facts| facts.origin == origin;
+            let strangers = entries.unauthenticated.values().filter(|facts| same(facts)).count();
+            if strangers >= limits.unauthenticated_per_source {
+                entries.evict_unauthenticated(same);
+            }
+            let known = entries.authenticated.values().filter(|facts| same(facts)).count();
+            if strangers + known >= limits.per_source
+                && !entries.evict_unauthenticated(same)
+                && !entries.evict_authenticated(same)
+            {
+                return None;
+            }
+        }
+        let trusted = origin == Origin::Trusted;
+        if !trusted && entries.unauthenticated.len() >= limits.unauthenticated {
+            entries.evict_unauthenticated(|_| true);
+        }
+        if entries.unauthenticated.len() + entries.authenticated.len() >= limits.open
+            && !entries.evict_unauthenticated(|_| true)
+            && !entries.evict_authenticated(|_| true)
+        {
+            return None;
+        }
+        let facts = Arc::new(Facts {
+            origin,
+            authenticated: AtomicBool::new(trusted),
+            requests: AtomicUsize::new(0),
+            idle_since: AtomicU64::new(self.0.now()),
+            evicted: CancellationToken::new(),
+        });
+        let id = entries.next_id;
+        entries.next_id += 1;
+        let map = if trusted { &mut entries.authenticated } else { &mut entries.unauthenticated };
+        map.insert(id, Arc::clone(&facts));
+        Some(Connection(Arc::new(Slot { id, table: Arc::clone(&self.0), facts })))
+    }
+
+    /// Gives connections that were told to close a moment to let go of their files, if there are many.
+    pub(crate) async fn wait_for_closing(&self) {
+        if self.0.lock().closing >= MAX_CLOSING {
+            let _ = tokio::time::timeout(CLOSING_PAUSE, self.0.closed.notified()).await;
+        }
+    }
+}
+
+impl Table {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Entries {
+    /// Closes the unauthenticated connection that was idle longest; one with a request under way only if all have.
+    fn evict_unauthenticated(&mut self, may: impl Fn(&Facts) -> bool) -> bool {
+        let found = self.unauthenticated.iter().filter(|(_, facts)| may(facts)).min_by_key(|(_, facts)| facts.rank());
+        let Some(id) = found.map(|(id, _)| *id) else { return false };
+        let removed = self.unauthenticated.remove(&id);
+        self.close(removed)
+    }
+
+    /// Closes the authenticated connection that was idle longest; never one with a request under way.
+    fn evict_authenticated(&mut self, may: impl Fn(&Facts) -> bool) -> bool {
+        let idle = self.authenticated.iter().filter(|(_, facts)| !facts.is_busy() && may(facts));
+        let Some(id) = idle.min_by_key(|(_, facts)| facts.rank()).map(|(id, _)| *id) else { return false };
+        let removed = self.authenticated.remove(&id);
+        self.close(removed)
+    }
+
+    fn close(&mut self, removed: Option<Arc<Facts>>) -> bool {
+        let Some(facts) = removed else { return false };
+        self.closing += 1;
+        facts.evicted.cancel();
+        true
+    }
+}
+
+impl Connection {
+    /// Somebody proved on this connection who they are.
+    pub(crate) fn authenticated(&self) {
+        let Slot { id, table, facts } = &*self.0;
+        if facts.authenticated.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let mut entries = table.lock();
+        // It is in neither map if it was evicted a moment ago.
+        if let Some(facts) = entries.unauthenticated.remove(id) {
+            entries.authenticated.insert(*id, facts);
+        }
+    }
+
+    /// A request that is under way until the guard is dropped.
+    pub(super) fn request(&self) -> RequestGuard {
+        self.0.facts.requests.fetch_add(1, Ordering::Relaxed);
+        RequestGuard(self.clone())
+    }
+
+    /// Waits until this connection has to give way.
+    pub(super) async fn evicted(&self) {
+        self.0.facts.evicted.cancelled().await;
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.0.facts.is_busy()
+    }
+
+    /// When it will have been idle for too long if nothing happens until then. While a request is under way that is a full period from now.
+    pub(super) fn idle_deadline(&self) -> Instant {
+        let facts = &self.0.facts;
+        let limit = if facts.authenticated.load(Ordering::Relaxed) { AUTHENTICATED_IDLE } else { UNAUTHENTICATED_IDLE };
+        if facts.is_busy() {
+            return Instant::now() + limit;
+        }
+        self.0.table.epoch + Duration::from_millis(facts.idle_since.load(Ordering::Relaxed)) + limit
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut entries = self.table.lock();
+        let held = entries.unauthenticated.remove(&self.id).or_else(|| entries.authenticated.remove(&self.id));
+        if held.is_none() {
+            entries.closing = entries.closing.saturating_sub(1);
+            drop(entries);
+            self.table.closed.notify_one();
+        }
+    }
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub(super) struct RequestGuard(Connection);
+
+impl RequestGuard {
+    /// The connection now belongs to another protocol, which is busy until it ends.
+    pub(super) fn upgraded(self) {
+        self.0.0.facts.requests.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for RequestGuard {
+    fn drop(&mut self) {
+        let Slot { table, facts, .. } = &*self.0.0;
+        facts.idle_since.store(table.now(), Ordering::Relaxed);
+        facts.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+#[path = "connections_tests.rs"]
+mod tests;

@@ -1,0 +1,158 @@
+//! System calls of the journal and the artifact store that fail for a moment: nothing acknowledged is lost, every run goes on or ends by itself once the fault
+//! is over, and the daemon says that it is not ready while it cannot record anything.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use palyra_client::Client;
+use palyra_client::api::AbortRunParams;
+use palyra_common::{RunId, RunLifecyclePhase};
+use palyra_testkit::{Binary, Calls, DaemonOptions, IoFaults, Model, Receiver, TestDaemon, probe};
+use rustix::io::Errno;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::{PATIENCE, call, task, wait_for_phase, workspace};
+
+const CALLS: [Calls; 7] =
+    [Calls::Open, Calls::Read, Calls::Write, Calls::Sync, Calls::Truncate, Calls::Name, Calls::All];
+/// Runs at work when a fault begins.
+const RUNS: usize = 3;
+
+struct Faulty {
+    daemon: TestDaemon,
+    faults: IoFaults,
+    receiver: Receiver,
+    workspace: TempDir,
+    _home: TempDir,
+}
+
+impl Faulty {
+    async fn start() -> Self {
+        let faults = IoFaults::new().unwrap();
+        let receiver = Receiver::start().unwrap();
+        let home = TempDir::with_prefix("palyra-state-").unwrap();
+        let state_root = home.path().canonicalize().unwrap().join("state");
+        let text = "a text that is too long for a row of the journal and becomes an artifact ".repeat(20);
+        let script = json!({ "turn": [
+            call("probe.repeatable", json!({ "n": 1 })),
+            call("palyra.fs.write", json!({ "path": "made.txt", "content": text })),
+            { "text": text },
+        ] });
+        let options = DaemonOptions::new(Model::Scripted(script))
+            .binary(Binary::PalyradProbe)
+            .env(probe::SOCKET_VARIABLE, receiver.socket())
+            .env("PALYRA_JOURNAL_INLINE_PAYLOAD_BYTES", "1024");
+        let daemon = faults.in_daemon(options, &state_root).start().await.unwrap();
+        Self { daemon, faults, receiver, workspace: workspace(), _home: home }
+    }
+
+    fn client(&self) -> Client {
+        self.daemon.client()
+    }
+
+    /// Runs whose first call is under way.
+    async fn runs_at_work(&self) -> Vec<RunId> {
+        self.receiver.hold();
+        let before = self.receiver.deliveries().len();
+        let mut runs = Vec::new();
+        for _ in 0..RUNS {
+            runs.push(self.client().create_run(&task("work", self.workspace.path())).await.unwrap().run_id);
+        }
+        assert!(self.receiver.wait_for(before + 1, PATIENCE), "{}", self.daemon.log());
+        runs
+    }
+
+    async fn all_end(&self, runs: &[RunId], during: &str) {
+        let began = Instant::now();
+        for run_id in runs {
+            loop {
+                let run = self.client().run(*run_id).await.unwrap().run;
+                if run.phase.is_terminal() {
+                    assert_eq!(run.phase, RunLifecyclePhase::Completed, "{during}: {run:?}\n{}", self.daemon.log());
+                    break;
+                }
+                assert!(began.elapsed() < PATIENCE, "{during}: {run:?} never ended\n{}", self.daemon.log());
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    }
+
+    /// What `/readyz` answers.
+    fn ready(&self) -> bool {
+        let mut stream = UnixStream::connect(self.daemon.state_root().join("palyrad.sock")).unwrap();
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.starts_with("HTTP/1.1 200")
+    }
+
+    async fn wait_ready(&self, wanted: bool) {
+        let began = Instant::now();
+        while self.ready() != wanted {
+            assert!(began.elapsed() < PATIENCE, "/readyz never said {wanted}\n{}", self.daemon.log());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// No call that may happen once is asked about here, so runs only ever go on.
+    async fn survives(&self, errno: Errno, calls: Calls) {
+        let during = format!("{errno:?} on {calls:?}");
+        let mut accepted = self.runs_at_work().await;
+        self.faults.begin(errno, calls).unwrap();
+        self.receiver.release();
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(200) {
+            let created = self.client().create_run(&task("more", self.workspace.path())).await;
+            accepted.extend(created.ok().map(|run| run.run_id));
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        self.faults.end().unwrap();
+        self.all_end(&accepted, &during).await;
+        self.wait_ready(true).await;
+    }
+}
+
+macro_rules! every_call_fails_with {
+    ($($test:ident: $errno:expr;)+) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $test() {
+            let faulty = Faulty::start().await;
+            for calls in CALLS {
+                faulty.survives($errno, calls).await;
+            }
+            assert!(faulty.faults.end().unwrap() > 0, "no system call failed");
+            faulty.daemon.finish().await.unwrap();
+        }
+    )+};
+}
+
+every_call_fails_with! {
+    runs_survive_input_output_errors: Errno::IO;
+    runs_survive_a_disk_without_space: Errno::NOSPC;
+    runs_survive_a_read_only_file_system: Errno::ROFS;
+    runs_survive_a_process_without_descriptors: Errno::MFILE;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_that_cannot_record_is_not_ready_and_recovers_by_itself() {
+    let faulty = Faulty::start().await;
+    let runs = faulty.runs_at_work().await;
+    faulty.faults.begin(Errno::IO, Calls::Sync).unwrap();
+    faulty.receiver.release();
+    // Longer than the journal tries by itself: it says so, and the runs wait.
+    faulty.wait_ready(false).await;
+    let refused = faulty.client().create_run(&task("more", faulty.workspace.path())).await.unwrap_err();
+    assert!(refused.to_string().contains("journal"), "{refused}");
+    let (client, run_id) = (faulty.client(), runs[0]);
+    let aborted = tokio::spawn(async move { client.abort_run(run_id, &AbortRunParams::default()).await });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!faulty.ready(), "nothing was written yet");
+    faulty.faults.end().unwrap();
+    faulty.wait_ready(true).await;
+    aborted.await.unwrap().unwrap();
+    wait_for_phase(&faulty.client(), run_id, RunLifecyclePhase::Aborted).await;
+    faulty.all_end(&runs[1..], "a long outage").await;
+    faulty.daemon.finish().await.unwrap();
+}
