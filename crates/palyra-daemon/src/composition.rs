@@ -437,6 +437,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
             tokio::time::sleep(PROOF_PAUSE).await;
             processes.prepare().await;
             startup_memory::release_text().await;
+            heap::trim().await;
         }
     });
     closing.cancelled().await;

@@ -1,8 +1,9 @@
-//! Memory that was freed goes back to the system.
+//! Returns freed memory to the system.
 //!
 //! The allocator of glibc keeps freed pages that lie below one still in use, in every arena that a thread ever had; after a load of a gigabyte the process would stay that
-//! large. So there are no more arenas than threads that work, and once memory has grown, what is free is given back from time to time. Where nothing has
-//! grown since, nothing is done: a daemon at rest stays at rest. Other allocators give memory back by themselves.
+//! large. So there are no more arenas than threads that work, and what is free is returned once there is enough of it. The measure is slack, the resident memory that no
+//! allocation uses: it grows when a load ends, however long the load held its memory before. Where it has not grown, nothing is done, so an idle daemon stays idle. Other
+//! allocators return memory by themselves.
 
 use std::time::Duration;
 
@@ -12,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 /// Arenas of the allocator: one for each thread of the runtime at most.
 #[cfg(target_env = "gnu")]
 const ARENAS: i32 = 4;
-/// How often the size of the process is looked at, which costs one read of `/proc`.
+/// How often slack is measured, which costs one read of `/proc` and a look at the free lists.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// Growth since memory was last given back that makes it worth doing again.
-const WORTHWHILE: u64 = 2 * 1024 * 1024;
+/// Growth of slack since memory was last returned that makes it worth doing again.
+const WORTHWHILE: i64 = 2 * 1024 * 1024;
 
 /// Bounds the arenas. To be called before there are threads.
 pub(crate) fn limit_arenas() {
@@ -27,32 +28,112 @@ pub(crate) fn limit_arenas() {
     }
 }
 
-/// Gives memory back whenever the process has grown, until the daemon closes.
+/// Returns memory whenever slack has grown, until the daemon closes.
 pub(crate) async fn keep_trimmed(closing: CancellationToken) {
-    let mut floor = resident_bytes().unwrap_or(u64::MAX);
+    let mut policy = TrimPolicy::default();
     loop {
         tokio::select! {
             () = closing.cancelled() => return,
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
-        let Some(now) = resident_bytes() else { return };
-        if now < floor.saturating_add(WORTHWHILE) {
-            floor = floor.min(now);
+        let Some(slack) = slack() else { return };
+        if !policy.is_due(slack) {
             continue;
         }
-        // The free lists of a large heap take milliseconds to walk.
-        if tokio::task::spawn_blocking(trim).await.is_err() {
-            return;
-        }
-        floor = resident_bytes().unwrap_or(now);
+        trim().await;
+        policy.trimmed(self::slack().unwrap_or(slack));
     }
 }
 
-fn trim() {
+/// Returns what is free in every arena to the system.
+pub(crate) async fn trim() {
     #[cfg(target_env = "gnu")]
     {
-        #[expect(unsafe_code, reason = "the allocator has no safe interface for this")]
-        // SAFETY: only pages without a live allocation are given back; the allocator takes its own locks.
-        let _ = unsafe { libc::malloc_trim(0) };
+        // The free lists of a large heap take milliseconds to walk. A failure costs memory and nothing else.
+        let _ = tokio::task::spawn_blocking(|| {
+            #[expect(unsafe_code, reason = "the allocator has no safe interface for this")]
+            // SAFETY: only pages without a live allocation are returned; the allocator takes its own locks.
+            unsafe {
+                libc::malloc_trim(0)
+            }
+        })
+        .await;
+    }
+}
+
+/// Decides when to trim, from measurements of slack.
+#[derive(Debug, Default)]
+struct TrimPolicy {
+    /// The least slack since memory was last returned; program text and untouched allocations are part of it, so only its growth says something.
+    least: Option<i64>,
+}
+
+impl TrimPolicy {
+    fn is_due(&mut self, slack: i64) -> bool {
+        let least = self.least.map_or(slack, |least| least.min(slack));
+        self.least = Some(least);
+        slack - least >= WORTHWHILE
+    }
+
+    fn trimmed(&mut self, slack: i64) {
+        self.least = Some(slack);
+    }
+}
+
+/// Resident memory that no allocation uses. Negative where large allocations were never touched.
+fn slack() -> Option<i64> {
+    let resident = i64::try_from(resident_bytes()?).ok()?;
+    Some(resident - i64::try_from(allocated_bytes()?).ok()?)
+}
+
+/// What allocations use, those with a mapping of their own included.
+#[cfg(target_env = "gnu")]
+fn allocated_bytes() -> Option<usize> {
+    #[expect(unsafe_code, reason = "the allocator has no safe interface for its statistics")]
+    // SAFETY: takes no pointers and returns numbers by value; the allocator takes its own locks.
+    let statistics = unsafe { libc::mallinfo2() };
+    statistics.uordblks.checked_add(statistics.hblkhd)
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn allocated_bytes() -> Option<usize> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: i64 = 1024 * 1024;
+
+    #[test]
+    fn memory_is_returned_when_a_load_ends_however_long_it_lasted() {
+        let mut policy = TrimPolicy::default();
+        // Slack at rest; the load allocates, which is resident and in use.
+        for _ in 0..10 {
+            assert!(!policy.is_due(20 * MIB));
+        }
+        // It frees 900 MiB that stay resident.
+        assert!(policy.is_due(920 * MIB));
+        policy.trimmed(21 * MIB);
+        assert!(!policy.is_due(21 * MIB));
+    }
+
+    #[test]
+    fn less_text_in_memory_lowers_the_measure() {
+        let mut policy = TrimPolicy::default();
+        assert!(!policy.is_due(40 * MIB));
+        assert!(!policy.is_due(15 * MIB));
+        assert!(policy.is_due(17 * MIB));
+    }
+
+    #[test]
+    #[cfg(target_env = "gnu")]
+    fn allocations_are_counted_and_freed_ones_are_not() {
+        let before = allocated_bytes().unwrap();
+        let held: Vec<Vec<u8>> = (0..64).map(|_| vec![1; 64 * 1024]).collect();
+        assert!(allocated_bytes().unwrap() >= before + 3 * 1024 * 1024);
+        drop(held);
+        assert!(allocated_bytes().unwrap() < before + 3 * 1024 * 1024);
     }
 }

@@ -70,6 +70,36 @@ mod tests {
         assert_eq!(text_mappings(MAPS, Path::new("/opt/other")).count(), 0);
     }
 
+    /// Resident bytes of the program's text, in kB.
+    fn resident_text(executable: &Path) -> u64 {
+        let maps = fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut in_text = false;
+        let mut sum = 0;
+        for line in maps.lines() {
+            if line.contains(" r-xp ") || line.contains("-p ") {
+                in_text = text_mappings(line, executable).next().is_some();
+            } else if let Some(size) = line.strip_prefix("Rss:").filter(|_| in_text) {
+                sum += size.trim().trim_end_matches(" kB").parse::<u64>().unwrap();
+            }
+        }
+        sum
+    }
+
+    #[tokio::test]
+    async fn released_text_is_no_longer_resident() {
+        let executable = fs::read_link("/proc/self/exe").unwrap();
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        for address in text_mappings(&maps, &executable).flat_map(|range| range.step_by(4096)) {
+            #[expect(unsafe_code, reason = "the text is touched page by page, so that all of it is resident")]
+            // SAFETY: the address lies in a readable mapping of this program, which lives as long as the program.
+            let _ = unsafe { ptr::read_volatile(ptr::with_exposed_provenance::<u8>(address)) };
+        }
+        let before = resident_text(&executable);
+        release_text().await;
+        let after = resident_text(&executable);
+        assert!(after < before / 2, "{before} kB before, {after} kB after");
+    }
+
     #[tokio::test]
     async fn the_program_goes_on_after_its_text_was_released() {
         let executable = fs::read_link("/proc/self/exe").unwrap();
