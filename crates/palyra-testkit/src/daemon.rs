@@ -26,8 +26,9 @@ use crate::strace::Kill;
 /// How long a daemon may take to answer or to go. Generous: machines that run tests are busy.
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(4);
-/// How much of a log is shown when something fails.
+/// How much of a log is shown when something fails, and of how many starts.
 const SHOWN_LOG: usize = 6000;
+const SHOWN_STARTS: u32 = 8;
 
 /// Which model the daemon plans with.
 #[derive(Debug, Clone)]
@@ -293,11 +294,11 @@ impl TestDaemon {
         Ok(())
     }
 
-    /// The end of what all starts of this daemon wrote to standard error.
+    /// The end of what the last starts of this daemon wrote to standard error.
     #[must_use]
     pub fn log(&self) -> String {
         let mut shown = String::new();
-        for start in 1..=self.starts {
+        for start in self.starts.saturating_sub(SHOWN_STARTS) + 1..=self.starts {
             let text = fs::read_to_string(self.log_file(start)).unwrap_or_default();
             let tail = text.char_indices().rev().nth(SHOWN_LOG).map_or(0, |(at, _)| at);
             shown += &format!("--- log of start {start}\n{}", text.get(tail..).unwrap_or_default());
