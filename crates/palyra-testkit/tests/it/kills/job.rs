@@ -141,7 +141,7 @@ impl Job {
         let key = format!("{}-{name}", self.token);
         let known = self.answers.get(&key).cloned();
         if let Some(known) = &known
-            && (known.in_life == life.number || self.random.below(3) > 0)
+            && (known.in_life == life.number || self.random.below(5) > 0)
         {
             return Ok(known.answer.clone());
         }

@@ -32,9 +32,13 @@ use self::work::Kind;
 /// Kills in `make test`.
 const SAMPLE: u64 = 40;
 /// Jobs at the same time.
-const JOBS: usize = 12;
+const JOBS: usize = 8;
 /// A daemon is killed so long after it was ready, at the latest.
-const LONGEST_LIFE: u64 = 350;
+const LONGEST_LIFE: u64 = 600;
+/// On a busy machine nothing would ever be finished in so short lives, and only beginnings would be killed: lives become longer, up to so many times, as long as
+/// no job ends in so many of them.
+const LONGEST_STRETCH: u64 = 8;
+const BARREN_LIVES: u64 = 4;
 /// One life in so many ends before the daemon is ready.
 const KILLED_AT_START: u64 = 8;
 /// After so many kills everything under way is brought to its end.
@@ -72,6 +76,8 @@ struct Battery {
     made: u64,
     life: u64,
     kills: u64,
+    stretch: u64,
+    barren: u64,
     finished: BTreeMap<Kind, u64>,
     acknowledged: u64,
     repeated: u64,
@@ -98,6 +104,8 @@ impl Battery {
             made: 0,
             life: 1,
             kills: 0,
+            stretch: 1,
+            barren: 0,
             finished: BTreeMap::new(),
             acknowledged: 0,
             repeated: 0,
@@ -115,19 +123,38 @@ impl Battery {
                 self.daemon.wait_healthy().await?;
             }
             let working = self.work(false);
-            tokio::time::sleep(Duration::from_millis(self.random.below(LONGEST_LIFE))).await;
+            tokio::time::sleep(Duration::from_millis(self.random.below(LONGEST_LIFE * self.stretch))).await;
             self.daemon.kill9()?;
             self.kills += 1;
+            let before = self.jobs_over();
             self.take_back(working).await;
+            self.adapt(self.jobs_over() > before);
             self.daemon.respawn(None)?;
             self.life += 1;
             if self.kills.is_multiple_of(SETTLE_AFTER) {
                 self.settle().await?;
-                println!("{} kills, {} jobs over", self.kills, self.finished.values().sum::<u64>());
+                println!("{} kills, {} jobs over", self.kills, self.jobs_over());
             }
         }
         self.settle().await?;
         if self.defects.is_empty() { self.audit().await } else { Ok(()) }
+    }
+
+    fn jobs_over(&self) -> u64 {
+        self.finished.values().sum()
+    }
+
+    fn adapt(&mut self, progress: bool) {
+        if progress {
+            self.barren = 0;
+            self.stretch = self.stretch.saturating_sub(1).max(1);
+            return;
+        }
+        self.barren += 1;
+        if self.barren >= BARREN_LIVES {
+            self.barren = 0;
+            self.stretch = (self.stretch + 1).min(LONGEST_STRETCH);
+        }
     }
 
     /// Adds jobs, each kind in its turn, and tells the model about them.
