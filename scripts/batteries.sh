@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the batteries at full length, of which `make test` takes samples. Each prints what it tried and leaves its figures in target/figures.
-#   crash   kills the daemon at every commit point of a run, an undo and a command
+#   crash   kills the daemon at every commit point of a run, of an undo and of each command of the catalogue
 #   kills   kills a loaded daemon at random moments (PALYRA_KILLS, 2000; PALYRA_KILLS_SEED)
 #   faults  lets every system call of the journal and the artifact store fail (PALYRA_FAULTS places per call and error, 0: every one)
 #   tamper  changes state on disk in every way
@@ -18,7 +18,7 @@ tests() {
 
 battery() {
   case $1 in
-    crash) tests palyra-testkit crash:: ;;
+    crash) PALYRA_CRASH_COMMANDS=all tests palyra-testkit crash:: ;;
     kills) PALYRA_KILLS=${PALYRA_KILLS:-2000} tests palyra-testkit kills::random ;;
     faults) PALYRA_FAULTS=${PALYRA_FAULTS:-0} tests palyra-testkit faults::no_failing ;;
     tamper)

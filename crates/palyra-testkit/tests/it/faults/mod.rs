@@ -2,7 +2,8 @@
 //! run is at work, during a backup and while the daemon stops.
 //!
 //! `point` is one fault and the judgement over what is left; this file chooses the points. A class is a system call on the journal's files, or on any file:
-//! artifacts are written under names that nobody knows before. `make test` takes a sample; `make test-all` sets `PALYRA_FAULTS`, the number of places per
+//! artifacts are written under names that nobody knows before. `write` is left to `system::io_faults`: on any file it would also fail for the event counters of
+//! the runtime, for which no kernel ever says so. `make test` takes a sample; `make test-all` sets `PALYRA_FAULTS`, the number of places per
 //! class and error (`0`: every one).
 
 mod point;
@@ -39,7 +40,7 @@ const fn class(calls: &'static str, files: &'static [&'static str], surely: u64)
     Class { calls, files, surely }
 }
 
-const CLASSES: [Class; 20] = [
+const CLASSES: [Class; 19] = [
     class("openat", JOURNAL, 4),
     class("pread64", JOURNAL, 10),
     class("pwrite64", JOURNAL, 40),
@@ -52,7 +53,6 @@ const CLASSES: [Class; 20] = [
     class("mmap", JOURNAL, 1),
     class("unlink,unlinkat", JOURNAL, 1),
     class("openat", ANY, 30),
-    class("write,writev,pwritev,pwritev2", ANY, 3),
     class("fsync,fdatasync", ANY, 8),
     class("rename,renameat,renameat2", ANY, 2),
     class("mkdir,mkdirat", ANY, 4),
