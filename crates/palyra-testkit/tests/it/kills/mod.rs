@@ -66,6 +66,29 @@ async fn random_kills_under_load_lose_nothing_repeat_nothing_and_leave_nothing_s
     assert!(missing.is_empty(), "no job of the kinds {missing:?} was finished");
 }
 
+/// The battery can only be trusted if it sees what it looks for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_audit_names_a_second_effect_a_changed_event_and_a_run_that_nobody_asked_for() {
+    let mut battery = Battery::start(1).await.unwrap();
+    battery.refill().unwrap();
+    battery.settle().await.unwrap();
+    assert!(battery.defects.is_empty(), "{:#?}", battery.defects);
+    let entry = battery.ledger.entries().pop().unwrap();
+    battery.ledger.record(&entry);
+    let (forgotten, _) = battery.seen.pop_first().unwrap();
+    let (changed, mut events) = battery.seen.pop_first().unwrap();
+    events[0] ^= 1;
+    battery.seen.insert(changed, events);
+    assert!(battery.audit().await.is_err(), "more runs replay than were seen");
+    let named = |wanted: Defect, what: &str| {
+        battery.defects.iter().any(|(defect, text)| *defect == wanted && text.contains(what))
+    };
+    assert!(named(Defect::Twice, &entry), "{:?}", battery.defects);
+    assert!(named(Defect::Twice, &forgotten.to_string()), "{:?}", battery.defects);
+    assert!(named(Defect::Lost, &changed.to_string()), "{:?}", battery.defects);
+    assert_eq!(battery.defects.len(), 3, "{:?}", battery.defects);
+}
+
 struct Battery {
     daemon: TestDaemon,
     model: ModelServer,

@@ -63,6 +63,11 @@ impl Ledger {
         file.lines().map(str::to_owned).chain(self.web.lock().unwrap().iter().cloned()).collect()
     }
 
+    /// An effect that arrives as if from the web service.
+    pub(super) fn record(&self, entry: &str) {
+        self.web.lock().unwrap().push(entry.to_owned());
+    }
+
     /// Serves until the test process ends; a connection has one request.
     fn serve(&self) -> Result<String> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
