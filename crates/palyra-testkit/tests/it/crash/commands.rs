@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::command_cases::{SAMPLE, Sweep, sweep_of};
+use super::point::broken_off;
 use super::{LOG, LONGEST_SWEEP, SIGKILL};
 use crate::system::{task, wait_for_phase};
 
@@ -188,21 +189,39 @@ async fn give(waiting: &Waiting, case: &Case, at: u32) -> Result<(bool, Left)> {
     let script = json!({"turn": [{"text": "done"}]});
     let mut daemon = DaemonOptions::new(Model::Scripted(script)).state_root(&root).killed_at(kill).spawn()?;
     let given = give_until_answered(&mut daemon, case).await;
-    let killed = given.with_context(|| daemon.log())?;
-    if let Some(kind) = case.leaves {
-        let found = on_tape(&daemon, waiting.run_id, kind).await?;
-        ensure!(found == 1, "{found} records of {kind}");
-    }
-    // The same key once more gives the same answer and nothing else.
-    let again = ask(&daemon, case.command, &case.params, "key").await?;
-    ensure!(again.is_ok(), "{again:?}");
-    let queued = ask(&daemon, AcpCommand::SessionQueue, &json!({"session_id": waiting.session_id}), "look").await??;
-    let inputs = queued["inputs"].as_array().map_or(0, Vec::len);
-    ensure!(inputs == usize::from(case.command == AcpCommand::SessionInput), "{inputs} inputs wait");
-    let left = left(waiting, &daemon).await?;
+    let mut killed = given.with_context(|| daemon.log())?;
+    let left = loop {
+        match look(waiting, case, &daemon).await {
+            Ok(left) => break left,
+            // What the command began goes on, and may be what is killed while we look.
+            Err(error) if !killed && broken_off(&error) => {
+                let exit = daemon.wait_exit().await?;
+                ensure!(exit == Exit::Signal(SIGKILL), "the daemon ended with {exit:?}");
+                killed = true;
+                daemon.respawn(None)?;
+                daemon.wait_healthy().await?;
+            }
+            Err(error) => return Err(error),
+        }
+    };
     daemon.stop().await?;
     daemon.verify_journal()?;
     Ok((killed, left))
+}
+
+/// Checks that the command had its effect once; says what it left.
+async fn look(waiting: &Waiting, case: &Case, daemon: &TestDaemon) -> Result<Left> {
+    if let Some(kind) = case.leaves {
+        let found = on_tape(daemon, waiting.run_id, kind).await?;
+        ensure!(found == 1, "{found} records of {kind}");
+    }
+    // The same key once more gives the same answer and nothing else.
+    let again = ask(daemon, case.command, &case.params, "key").await?;
+    ensure!(again.is_ok(), "{again:?}");
+    let queued = ask(daemon, AcpCommand::SessionQueue, &json!({"session_id": waiting.session_id}), "look").await??;
+    let inputs = queued["inputs"].as_array().map_or(0, Vec::len);
+    ensure!(inputs == usize::from(case.command == AcpCommand::SessionInput), "{inputs} inputs wait");
+    left(waiting, daemon).await
 }
 
 async fn give_until_answered(daemon: &mut TestDaemon, case: &Case) -> Result<bool> {

@@ -30,7 +30,7 @@ use self::servers::Ledger;
 use self::work::Kind;
 
 /// Kills in `make test`.
-const SAMPLE: u64 = 40;
+const SAMPLE: u64 = 30;
 /// Jobs at the same time.
 const JOBS: usize = 8;
 /// A daemon is killed so long after it was ready, at the latest.
