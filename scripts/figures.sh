@@ -35,10 +35,12 @@ fi
 
 # Programs that start the daemon measure the shipped build. Everything is built in one go and for the whole workspace: a program built
 # alone would choose other features of shared dependencies, and build those once more. They are named, since `--benches` would also build
-# every library a second time, as a program without measurements.
-say "building the release profile"
-read -ra wanted <<<"$(benches | tr '\n' ' ')"
-cargo build --release --workspace --bins "${wanted[@]/#/--bench=}" --quiet
+# every library a second time, as a program without measurements. The batteries build what they need themselves.
+if [ -z "$only" ] || benches | grep -qx -- "$only"; then
+  say "building the release profile"
+  read -ra wanted <<<"$(benches | tr '\n' ' ')"
+  cargo build --release --workspace --bins "${wanted[@]/#/--bench=}" --quiet
+fi
 
 failed=()
 while IFS=$'\t' read -r name command; do
