@@ -85,15 +85,17 @@ async fn with_fault(daemon: &mut TestDaemon, work: &mut Work, fault: &SyscallFau
         };
     }
     match fault.lasts {
-        FaultDuration::Lasting => drop(tokio::time::timeout(LASTING_FAULT, work.finish(daemon)).await),
         FaultDuration::Once => {
             work.finish(daemon).await?;
-            let dest = directory.join("backup");
-            let params = BackupJournalParams { dest: dest.display().to_string() };
-            if daemon.client().journal_backup(&params).await.is_ok() {
-                let restored = directory.join("restored");
-                let now = palyra_common::Clock::now(&palyra_common::SystemClock);
-                palyra_journal::restore(&dest, &restored, now).context("restoring a backup that was acknowledged")?;
+            back_up(daemon, directory).await?;
+        }
+        FaultDuration::Lasting => {
+            let tried = async {
+                let _ = work.finish(daemon).await;
+                back_up(daemon, directory).await
+            };
+            if let Ok(backed_up) = tokio::time::timeout(LASTING_FAULT, tried).await {
+                backed_up?;
             }
         }
     }
@@ -101,6 +103,17 @@ async fn with_fault(daemon: &mut TestDaemon, work: &mut Work, fault: &SyscallFau
         Exit::Code(_) => Ok(()),
         exit @ Exit::Signal(_) => bail!("the daemon ended with {exit:?}"),
     }
+}
+
+/// A backup may be refused; one that was acknowledged can be restored.
+async fn back_up(daemon: &TestDaemon, directory: &Path) -> Result<()> {
+    let (dest, restored) = (directory.join("backup"), directory.join("restored"));
+    let params = BackupJournalParams { dest: dest.display().to_string() };
+    if daemon.client().journal_backup(&params).await.is_ok() {
+        let now = palyra_common::Clock::now(&palyra_common::SystemClock);
+        palyra_journal::restore(&dest, &restored, now).context("restoring a backup that was acknowledged")?;
+    }
+    Ok(())
 }
 
 /// The next life: everything that was acknowledged is there, and what was not done can be done.
