@@ -3,10 +3,10 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test figures eval reference deny fuzz
+.PHONY: help run test test-all figures eval reference deny fuzz
 
 help: ## Show the commands
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 run: ## Build Palyra and watch a task run, with no key and no network
 	@bash scripts/setup.sh run
@@ -15,6 +15,9 @@ run: ## Build Palyra and watch a task run, with no key and no network
 test: ## Check formatting, lints, all tests and the generated pages
 	@bash scripts/setup.sh test
 	@bash scripts/test.sh
+
+test-all: test ## The same, and the kill, fault and tamper batteries at full length: hours
+	@bash scripts/batteries.sh
 
 figures: ## Measure (ONLY=name measures one) and print each figure with its aim
 	@bash scripts/setup.sh figures

@@ -7,14 +7,23 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 use_build_cache
 export PALYRA_FIGURES_DIR=${PALYRA_FIGURES_DIR:-$root/target/figures}
 
-# Prints `name<TAB>command` for each measuring program: every file <crate>/benches/<name>.rs is one.
-programs() {
-  local file name
+# Prints the name of each program that measures time or size: every file <crate>/benches/<name>.rs is one.
+benches() {
+  local file
   for file in crates/*/benches/*.rs crates/*/*/benches/*.rs; do
-    [ -e "$file" ] || continue
-    name=$(basename "$file" .rs)
+    [ ! -e "$file" ] || basename "$file" .rs
+  done
+}
+
+# Prints `name<TAB>command` for everything that measures. What counts losses is a battery of tests, at full length but for the faults, which take hours.
+programs() {
+  local name
+  for name in $(benches); do
     printf '%s\tcargo bench --quiet --workspace --bench %s\n' "$name" "$name"
   done
+  printf 'crash\tbash scripts/batteries.sh crash kills\n'
+  printf 'faults\tenv PALYRA_FAULTS=5 bash scripts/batteries.sh faults\n'
+  printf 'tamper\tbash scripts/batteries.sh tamper\n'
 }
 
 only=${1:-}
@@ -26,10 +35,12 @@ fi
 
 # Programs that start the daemon measure the shipped build. Everything is built in one go and for the whole workspace: a program built
 # alone would choose other features of shared dependencies, and build those once more. They are named, since `--benches` would also build
-# every library a second time, as a program without measurements.
-say "building the release profile"
-read -ra wanted <<<"$names"
-cargo build --release --workspace --bins "${wanted[@]/#/--bench=}" --quiet
+# every library a second time, as a program without measurements. The batteries build what they need themselves.
+if [ -z "$only" ] || benches | grep -qx -- "$only"; then
+  say "building the release profile"
+  read -ra wanted <<<"$(benches | tr '\n' ' ')"
+  cargo build --release --workspace --bins "${wanted[@]/#/--bench=}" --quiet
+fi
 
 failed=()
 while IFS=$'\t' read -r name command; do

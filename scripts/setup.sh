@@ -79,6 +79,8 @@ fi
 if [ "$purpose" = figures ]; then
   # What tier C is compared with.
   need bwrap bubblewrap
+  # The batteries stop the daemon at chosen system calls, and let these fail.
+  need strace strace
   need unshare util-linux
 fi
 [ ${#packages[@]} -eq 0 ] || install_packages

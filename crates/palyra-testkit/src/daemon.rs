@@ -21,13 +21,14 @@ use tempfile::TempDir;
 
 use crate::Binary;
 use crate::replay::assert_all_runs_replay;
-use crate::strace::Kill;
+use crate::strace::{Kill, SyscallFault, Traced};
 
 /// How long a daemon may take to answer or to go. Generous: machines that run tests are busy.
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(4);
-/// How much of a log is shown when something fails.
+/// How much of a log is shown when something fails, and of how many starts.
 const SHOWN_LOG: usize = 6000;
+const SHOWN_STARTS: u32 = 8;
 
 /// Which model the daemon plans with.
 #[derive(Debug, Clone)]
@@ -48,6 +49,7 @@ pub struct DaemonOptions {
     state_root: Option<PathBuf>,
     environment: Vec<(OsString, OsString)>,
     kill: Option<Kill>,
+    fault: Option<SyscallFault>,
     disk: Option<u64>,
 }
 
@@ -55,7 +57,15 @@ impl DaemonOptions {
     /// The real daemon with this model.
     #[must_use]
     pub fn new(model: Model) -> Self {
-        Self { binary: Binary::Palyrad, model, state_root: None, environment: Vec::new(), kill: None, disk: None }
+        Self {
+            binary: Binary::Palyrad,
+            model,
+            state_root: None,
+            environment: Vec::new(),
+            kill: None,
+            fault: None,
+            disk: None,
+        }
     }
 
     /// Another program instead of `palyrad`.
@@ -83,6 +93,13 @@ impl DaemonOptions {
     #[must_use]
     pub fn killed_at(mut self, kill: Kill) -> Self {
         self.kill = Some(kill);
+        self
+    }
+
+    /// Starts the daemon so that system calls of it fail. Holds for the first start only.
+    #[must_use]
+    pub fn failing_at(mut self, fault: SyscallFault) -> Self {
+        self.fault = Some(fault);
         self
     }
 
@@ -268,6 +285,7 @@ impl TestDaemon {
     pub fn respawn(&mut self, kill: Option<Kill>) -> Result<()> {
         self.kill9()?;
         self.options.kill = kill;
+        self.options.fault = None;
         self.spawn()
     }
 
@@ -293,11 +311,11 @@ impl TestDaemon {
         Ok(())
     }
 
-    /// The end of what all starts of this daemon wrote to standard error.
+    /// The end of what the last starts of this daemon wrote to standard error.
     #[must_use]
     pub fn log(&self) -> String {
         let mut shown = String::new();
-        for start in 1..=self.starts {
+        for start in self.starts.saturating_sub(SHOWN_STARTS) + 1..=self.starts {
             let text = fs::read_to_string(self.log_file(start)).unwrap_or_default();
             let tail = text.char_indices().rev().nth(SHOWN_LOG).map_or(0, |(at, _)| at);
             shown += &format!("--- log of start {start}\n{}", text.get(tail..).unwrap_or_default());
@@ -311,6 +329,16 @@ impl TestDaemon {
         self.log_file(self.starts)
     }
 
+    /// What became of the calls that were told to fail.
+    #[must_use]
+    pub fn traced(&self) -> Traced {
+        Traced::read(&self.trace_file())
+    }
+
+    fn trace_file(&self) -> PathBuf {
+        self.home.path().join("trace")
+    }
+
     fn log_file(&self, start: u32) -> PathBuf {
         self.home.path().join(format!("log-{start}"))
     }
@@ -318,10 +346,11 @@ impl TestDaemon {
     fn spawn(&mut self) -> Result<()> {
         self.starts += 1;
         let program = self.options.binary.path()?;
-        let mut command = match (&self.options.kill, self.options.disk) {
-            (Some(kill), _) => kill.command(&self.state_root, &program),
-            (None, Some(bytes)) => on_small_disk(&self.state_root, bytes, &program)?,
-            (None, None) => Command::new(program),
+        let mut command = match (&self.options.kill, &self.options.fault, self.options.disk) {
+            (Some(kill), _, _) => kill.command(&self.state_root, &program),
+            (None, Some(fault), _) => fault.command(&self.state_root, &program, &self.trace_file()),
+            (None, None, Some(bytes)) => on_small_disk(&self.state_root, bytes, &program)?,
+            (None, None, None) => Command::new(program),
         };
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env(env_vars::HOME, self.home.path()).env(env_vars::PALYRA_STATE_ROOT, &self.state_root);

@@ -42,5 +42,5 @@ pub use person::{Answers, Followed, Person};
 pub use random::Random;
 pub use receiver::{Delivery, Receiver};
 pub use replay::assert_all_runs_replay;
-pub use strace::{Kill, strace_is_usable};
+pub use strace::{FaultDuration, Kill, SyscallFault, Traced, strace_is_usable};
 pub use tree::{Entry, Tree, copy_tree};

@@ -195,6 +195,12 @@ impl ModelServer {
         Ok(server)
     }
 
+    /// Follows another script from now on, and forgets the requests so far.
+    pub fn follow_script(&self, script: Script) {
+        *locked(&self.shared.script) = Some(script);
+        locked(&self.shared.requests).clear();
+    }
+
     /// The address without a path, such as `http://127.0.0.1:4711`.
     #[must_use]
     pub fn address(&self) -> String {

@@ -12,6 +12,8 @@ mod clients;
 mod crash;
 mod direction;
 mod error_pages;
+mod faults;
+mod kills;
 mod oracles;
 mod pages;
 mod system;

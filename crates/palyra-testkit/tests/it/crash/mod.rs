@@ -6,6 +6,7 @@
 //! goes up from 1 until a whole run is over, daemon stopped and all, without being killed: so every place that a run has was
 //! tried. `undo` does the same to an undo.
 
+mod command_cases;
 mod commands;
 mod point;
 mod scenario;

@@ -134,7 +134,7 @@ impl Life<'_> {
 }
 
 /// Whether looking failed because the daemon went away.
-fn broken_off(error: &anyhow::Error) -> bool {
+pub(super) fn broken_off(error: &anyhow::Error) -> bool {
     error.downcast_ref::<ClientError>().is_some_and(ClientError::is_connection_trouble)
 }
 

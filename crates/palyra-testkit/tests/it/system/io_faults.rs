@@ -17,6 +17,8 @@ use super::{PATIENCE, call, task, wait_for_phase, workspace};
 
 const CALLS: [Calls; 7] =
     [Calls::Open, Calls::Read, Calls::Write, Calls::Sync, Calls::Truncate, Calls::Name, Calls::All];
+/// Calls that a run at work need not make; at the moments at which they are made, the sweep over all system calls lets them fail.
+const RARE: [Calls; 2] = [Calls::Read, Calls::Truncate];
 /// Runs at work when a fault begins.
 const RUNS: usize = 3;
 
@@ -120,9 +122,12 @@ macro_rules! every_call_fails_with {
         async fn $test() {
             let faulty = Faulty::start().await;
             for calls in CALLS {
+                let before = faulty.faults.end().unwrap();
                 faulty.survives($errno, calls).await;
+                let failed = faulty.faults.end().unwrap() - before;
+                println!("{calls:?}: {failed} calls failed");
+                assert!(failed > 0 || RARE.contains(&calls), "no call of the kind {calls:?} failed");
             }
-            assert!(faulty.faults.end().unwrap() > 0, "no system call failed");
             faulty.daemon.finish().await.unwrap();
         }
     )+};

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use anyhow::{Context as _, Result, ensure};
+use palyra_figures::{Aim, Report};
 use palyra_testkit::{DaemonOptions, Model, Random, TestContext, copy_tree};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -173,6 +174,16 @@ fn report(counts: &BTreeMap<&str, Count>, failures: &[String]) {
         sum.named,
         failures.len()
     );
+    let n = u64::from(sum.trials);
+    let unnoticed = sum.altering.saturating_sub(sum.detected);
+    let mut figures = Report::new("tamper-random");
+    figures
+        .figure("tamper.random.tried", f64::from(sum.altering), "changes", None, Aim::AtLeast(300.0), n, None)
+        .figure("tamper.random.unnoticed", f64::from(unnoticed), "changes", None, Aim::AtMost(0.0), n, None);
+    figures.note(
+        "random changes to a journal of real runs that altered a record, by an independent reader of the records",
+    );
+    figures.finish().unwrap();
     assert!(failures.is_empty(), "{} trials failed:\n{}", failures.len(), failures.join("\n"));
     assert!(u64::from(sum.trials) == TRIALS && sum.altering > 300, "too few trials altered anything");
     assert_eq!((sum.altering, sum.altering), (sum.detected, sum.named));
