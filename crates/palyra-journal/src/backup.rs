@@ -57,6 +57,7 @@ const NOT_LEFT_OUT: &[&str] = &[
     "quic.addr",
     "grpc.addr",
     "processes",
+    "reserve",
 ];
 
 /// The rest of a state root, by name.

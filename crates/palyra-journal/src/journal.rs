@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
-use palyra_common::Clock;
+use palyra_common::{Clock, Timestamp};
 use tokio::sync::oneshot;
 
 use crate::artifacts::ArtifactStore;
@@ -31,6 +31,7 @@ use crate::pool::ReaderPool;
 use crate::proof::InclusionProof;
 use crate::reader::Reader;
 use crate::record::{Entry, Head, NewRecord};
+use crate::restored;
 use crate::shared::Shared;
 use crate::writer::{Command, Writer};
 
@@ -134,7 +135,17 @@ impl Journal {
             clock: options.clock,
             writer: Mutex::new(Some(thread)),
         };
-        Ok(Self { inner: Arc::new(inner) })
+        let journal = Self { inner: Arc::new(inner) };
+        journal.record_restore()?;
+        Ok(journal)
+    }
+
+    /// Puts on record that the state was restored, at the first start after it.
+    fn record_restore(&self) -> Result<(), JournalError> {
+        let Some(restore) = &self.inner.shared.opened.begun_restore else { return Ok(()) };
+        let record = restore.record(self.inner.clock.now())?;
+        self.append_blocking(vec![record])?;
+        restored::note_started(&self.inner.layout, &restore.note)
     }
 
     /// Appends records together or not at all; resolves when they are durable.
@@ -272,7 +283,13 @@ impl Journal {
         self.inner.shared.opened.restore_waits
     }
 
-    /// What was noticed when the journal was opened and does not keep it from working, quick to ask for.
+    /// When the newest record was made that was there when the journal was opened: the last sign of life of whoever wrote before.
+    #[must_use]
+    pub fn last_record_at_open(&self) -> Option<Timestamp> {
+        self.inner.shared.opened.last_record_at
+    }
+
+    /// What was noticed when the journal was opened, or fails beside committing, and does not keep it from working; quick to ask for.
     #[must_use]
     pub fn warnings(&self) -> Vec<Finding> {
         let opened = &self.inner.shared.opened;
@@ -284,6 +301,15 @@ impl Journal {
                 severity: Severity::Critical,
                 message: format!("something other than the journal changed its table `{table}`"),
                 hint: "run `palyra journal verify`, and restore a backup if the change was not intended".to_owned(),
+                path: path.clone(),
+            });
+        }
+        for (task, reason) in self.inner.shared.failed_upkeep() {
+            findings.push(Finding {
+                code: "journal_upkeep_failed".to_owned(),
+                severity: Severity::Warning,
+                message: format!("{}: {reason}", task.failing()),
+                hint: "records are still durable; check the disk and the permissions of the state root".to_owned(),
                 path: path.clone(),
             });
         }

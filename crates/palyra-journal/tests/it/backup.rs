@@ -4,7 +4,7 @@ use std::fs;
 
 use palyra_common::Timestamp;
 use palyra_journal::rusqlite::Connection;
-use palyra_journal::{Journal, NewRecord, restore};
+use palyra_journal::{Journal, NewRecord, RESTORED_KIND, restore};
 
 use crate::support::{check, code, fill, note, open, options};
 
@@ -42,11 +42,19 @@ async fn a_backup_under_load_is_a_state_of_its_own() {
     let other = dir.path().join("other");
     assert_eq!(restore(&copy, &other, Timestamp(0)).unwrap().records, report.records);
     let restored = open(&other);
-    assert_eq!(restored.head().count, report.records);
+    assert_eq!(restored.head().count, report.records + 1);
+    let record = restored.read(move |r| r.record(report.records + 1)).await.unwrap();
+    assert_eq!(record.kind, RESTORED_KIND);
+    let said: serde_json::Value = serde_json::from_slice(&record.payload).unwrap();
+    assert_eq!(said["key_changed"], true, "{said}");
+    assert_eq!(said["records"], report.records, "{said}");
     assert_eq!(restored.read(|r| r.record(3_001)).await.unwrap().payload, big);
     fill(&restored, 10);
     restored.prove(5).await.unwrap().verify_with(&restored.public_key()).unwrap();
     restored.close().await.unwrap();
+    let again = open(&other);
+    assert_eq!(again.head().count, report.records + 11, "it is on record once");
+    again.close().await.unwrap();
     let verified = check(&other);
     assert!(verified.is_sound(), "old checkpoints keep their key: {verified:?}");
 }
