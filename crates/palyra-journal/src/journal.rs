@@ -283,10 +283,10 @@ impl Journal {
         self.inner.shared.opened.restore_waits
     }
 
-    /// When the newest record was made that was there when the journal was opened: the last sign of life of whoever wrote before.
+    /// The last sign of life of whoever wrote before the journal was opened: its newest record, or what it signed when it closed the journal.
     #[must_use]
-    pub fn last_record_at_open(&self) -> Option<Timestamp> {
-        self.inner.shared.opened.last_record_at
+    pub fn last_alive_at(&self) -> Option<Timestamp> {
+        self.inner.shared.opened.last_alive_at
     }
 
     /// What was noticed when the journal was opened, or fails beside committing, and does not keep it from working; quick to ask for.

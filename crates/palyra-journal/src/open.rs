@@ -73,15 +73,15 @@ fn open_locked(
     let unbuilt = StoredDigests::read(&connection)?.unbuilt && outer == AnchorState::Missing;
     let fresh = unbuilt || restored.as_ref().is_some_and(|note| !note.started);
     let expected = if fresh { Expected::No } else { Expected::Yes };
-    let (key, former_key) = match checkpoint::read_id(&connection)? {
+    let (key, former_key, signed_at) = match checkpoint::read_id(&connection)? {
         Some(id) => {
             let key = JournalKey::read(layout)?;
             let newest = newest_statement(&connection, id, [&anchored, &outer])?;
             check_key(layout, &key, newest.as_ref(), restored.as_ref())?;
             key.publish(layout)?;
-            (key, newest.map(|said| said.key_id))
+            (key, newest.as_ref().map(|said| said.key_id), newest.map(|said| said.at))
         }
-        None if !had_anchor && is_blank(&connection)? => (begin(options, layout, &connection)?, None),
+        None if !had_anchor && is_blank(&connection)? => (begin(options, layout, &connection)?, None, None),
         None => {
             let position = Position::File { file: layout.database() };
             return Err(JournalError::damaged(position, "the database file is blank, but a journal existed here"));
@@ -93,9 +93,9 @@ fn open_locked(
         anchors.push((layout.outer_anchor(), outer.clone()));
     }
     let chain = Chain::load(&reader, &keys::public_keys(layout)?, Some(key.seals()), &anchors)?;
-    let last_record_at = match chain.head.count {
+    let last_alive_at = match chain.head.count {
         0 => None,
-        newest => Some(reader.record(newest)?.at),
+        newest => Some(reader.record(newest)?.at).max(signed_at),
     };
     segments::check(layout, &connection)?;
     segments::clean(layout, &connection)?;
@@ -118,7 +118,7 @@ fn open_locked(
     }
     let restore_waits = restored.as_ref().is_some_and(|note| !note.accepted);
     let begun_restore = restored.filter(|note| !note.started).map(|note| BegunRestore { note, former_key });
-    let opened = Opened { changed_tables, quarantined, restore_waits, last_record_at, begun_restore };
+    let opened = Opened { changed_tables, quarantined, restore_waits, last_alive_at, begun_restore };
     let shared = Arc::new(Shared::new(chain.head, opened));
     let committer = Committer::new(connection, chain, Arc::clone(&key), options.clone(), projections, digests);
     Ok((Parts { committer, anchor, options: options.clone(), shared, lock, sealed_through }, key))

@@ -47,8 +47,8 @@ pub(crate) struct Opened {
     pub(crate) quarantined: u64,
     /// Whether the state was restored from a backup and nobody said yet that its work may go on.
     pub(crate) restore_waits: bool,
-    /// When the newest record was made that was there already.
-    pub(crate) last_record_at: Option<Timestamp>,
+    /// When the newest record that was there already was made, or the last statement about it was signed.
+    pub(crate) last_alive_at: Option<Timestamp>,
     /// The restore that this is the first start after.
     pub(crate) begun_restore: Option<BegunRestore>,
 }
