@@ -356,17 +356,18 @@ impl Journal {
         self.read(move |reader| reader.prove_under(seq, signed)).await
     }
 
-    /// Copies the whole state to an empty directory while the journal goes on.
+    /// Copies the whole state to an empty directory while the journal goes on. `outside` names what lies elsewhere and belongs to the state, so that the copy says
+    /// that it does not have it.
     ///
     /// # Errors
     /// `would_overwrite` if something is there, or what copying failed with.
-    pub async fn backup(&self, dest: PathBuf) -> Result<backup::BackupReport, JournalError> {
+    pub async fn backup(&self, dest: PathBuf, outside: Vec<String>) -> Result<backup::BackupReport, JournalError> {
         let (reply, answer) = oneshot::channel();
         let inner = &self.inner;
         let (layout, key, clock) = (inner.layout.clone(), Arc::clone(&inner.key), Arc::clone(&inner.clock));
         let thread = std::thread::Builder::new()
             .name("journal-backup".to_owned())
-            .spawn(move || drop(reply.send(backup::backup(&layout, &key, clock.as_ref(), &dest))))
+            .spawn(move || drop(reply.send(backup::backup(&layout, &key, clock.as_ref(), &dest, outside))))
             .map_err(|e| JournalError::file("start a backup of", &self.inner.layout.root, e))?;
         let result = answer.await.unwrap_or(Err(JournalError::Closed));
         let _ = thread.join();

@@ -22,7 +22,7 @@ fn with_tool(tool: TestTool) -> Setup {
 /// The state as it is now, restored to a directory of its own. The workspace is that of the original, which has to stay.
 async fn restored(bench: &Bench) -> TempDir {
     let home = tempfile::tempdir().unwrap();
-    bench.journal.backup(home.path().join("backup")).await.unwrap();
+    bench.journal.backup(home.path().join("backup"), Vec::new()).await.unwrap();
     palyra_journal::restore(&home.path().join("backup"), &state(&home), SystemClock.now()).unwrap();
     home
 }

@@ -152,7 +152,7 @@ fn a_backup_heals_a_damaged_state() {
     let backup = tempfile::tempdir().unwrap();
     let journal = open(dir.path());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(journal.backup(backup.path().join("b"))).unwrap();
+    runtime.block_on(journal.backup(backup.path().join("b"), Vec::new())).unwrap();
     fill(&journal, 50);
     journal.close_blocking().unwrap();
     fs::write(database(dir.path()), "garbage").unwrap();

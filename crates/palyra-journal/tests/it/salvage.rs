@@ -88,7 +88,7 @@ fn a_restored_journal_repeats_nothing_of_the_one_that_it_replaced() {
     let journal = open(dir.path());
     fill(&journal, 200);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(journal.backup(backup.path().join("b"))).unwrap();
+    runtime.block_on(journal.backup(backup.path().join("b"), Vec::new())).unwrap();
     fill(&journal, 100);
     journal.close_blocking().unwrap();
     damage(dir.path());
