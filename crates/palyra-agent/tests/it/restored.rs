@@ -54,9 +54,8 @@ async fn a_call_in_flight_is_not_made_again_without_asking_whether_or_not_it_had
         }
         let home = restored(&original).await;
 
-        let again = || match reports {
-            true => TestTool::reporting("test.once", Hang::No),
-            false => TestTool::new("test.once", Hang::No),
+        let again = || {
+            if reports { TestTool::reporting("test.once", Hang::No) } else { TestTool::new("test.once", Hang::No) }
         };
         let (first, second) = (again(), again());
         let (calls, later_calls) = (Arc::clone(&first.calls), Arc::clone(&second.calls));
