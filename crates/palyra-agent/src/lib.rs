@@ -39,14 +39,14 @@ pub use canonical::canonical_json;
 pub use canvas::{CanvasDrawn, CanvasUpdate};
 pub use decide::{AnswerProposal, Decide, PolicyDecider, Proposal, Verdict};
 pub use engine::{
-    Answer, ApprovalExport, Attention, AuxiliaryDone, CallExport, CallNotRun, CallOutcomeExport, CanvasFollower,
-    CanvasNews, CanvasSubmission, ClientCall, ClientResult, CompactionPlan, CompactionReverted, ContextSegment,
-    ContextView, Engine, EngineOptions, ExchangeExport, ExchangeOutline, Followed, GivenExchange, GivenFile,
-    HookDispatch, InputWhereabouts, NewAuxiliaryTask, NewRun, NewSession, NoDiscovery, OfferedTool, PatternFilter,
-    RankedBy, RecallQuery, Recalled, RecalledPiece, Resolved, Resumption, RunCost, RunDetails, RunEnded, RunExport,
-    Safety, SegmentKind, SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput, Spending,
-    Submitted, TapeFollower, Timings, ToolDiscovery, UnavailableSource, UndoneRun, WireCost, WorkspaceRoots,
-    core_prompt_tokens,
+    Answer, ApprovalExport, Attention, AuxiliaryDone, CLOCK_STEPPED, CallExport, CallNotRun, CallOutcomeExport,
+    CanvasFollower, CanvasNews, CanvasSubmission, ClientCall, ClientResult, ClockStepped, CompactionPlan,
+    CompactionReverted, ContextSegment, ContextView, Engine, EngineOptions, ExchangeExport, ExchangeOutline, Followed,
+    GivenExchange, GivenFile, HookDispatch, InputWhereabouts, NewAuxiliaryTask, NewRun, NewSession, NoDiscovery,
+    OfferedTool, PatternFilter, RankedBy, RecallQuery, Recalled, RecalledPiece, Resolved, Resumption, RunCost,
+    RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent, SessionEventKind,
+    SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, ToolDiscovery, UnavailableSource,
+    UndoneRun, WireCost, WorkspaceRoots, core_prompt_tokens,
 };
 pub use error::AgentError;
 pub use hooks::{

@@ -123,6 +123,7 @@ impl EntryRef<'_> {
                 Input::Tick => "run.tick",
                 Input::ClockAdjusted { .. } => "run.clock_adjusted",
                 Input::Recovered => "run.recovered",
+                Input::Restored => "run.restored",
                 Input::HooksBound { .. } => "hooks.bound",
                 Input::HooksAnswered(_) => "hooks.answered",
                 Input::Judged(_) => "objective.judged",

@@ -38,6 +38,7 @@ use crate::listen::{Doors, Tcp};
 use crate::models::{self, Models};
 use crate::outside::OutsideTools;
 use crate::reach::Reach;
+use crate::reserve::Reserve;
 use crate::rules::Rules;
 use crate::serve::{ConnectionLimits, Server};
 use crate::skills::{SkillHooks, SkillParts, Skills, keep_audited, keep_told};
@@ -408,6 +409,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     server.spawn(identity.keep_fresh(closing.clone()));
     server.spawn(tokens.keep_noted(closing.clone()));
     server.spawn(heap::keep_trimmed(closing.clone()));
+    server.spawn(Reserve::of(root.path()).maintain(closing.clone()));
     server.spawn(keep_audited(Arc::clone(&app), closing.clone()));
     server.spawn(keep_told(Arc::clone(&app), closing.clone()));
     tracing::info!(

@@ -34,6 +34,7 @@ mod outside;
 mod policy_watch;
 mod quic;
 mod reach;
+mod reserve;
 mod rules;
 mod serve;
 mod shutdown;

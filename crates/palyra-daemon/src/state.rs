@@ -17,6 +17,7 @@ use palyra_client::SOCKET_NAME;
 use palyra_client::quic::QUIC_ADDRESS_NAME;
 
 use crate::error::DaemonError;
+use crate::reserve::Reserve;
 
 const LOCK_NAME: &str = "palyrad.lock";
 const PID_NAME: &str = "palyrad.pid";
@@ -44,6 +45,8 @@ impl StateRoot {
         made.map_err(DaemonError::file("create", &path))?;
         check_owner(&path)?;
         let lock = take_lock(&path)?;
+        // Before anything is written that a full disk would refuse.
+        Reserve::of(&path).settle();
         let root = Self { path, _lock: lock, socket_is_lent: AtomicBool::new(false) };
         // Left by a daemon that was killed; they would send clients to ports that may be anybody's by now.
         for name in ADDRESSES {

@@ -17,7 +17,7 @@ use crate::damage;
 use crate::db;
 use crate::error::JournalError;
 use crate::keys::{self, JournalKey};
-use crate::layout::{Layout, sync_dir};
+use crate::layout::{Layout, sync_dir, write_atomically};
 use crate::lock::WriterLock;
 use crate::reader::Reader;
 use crate::restored::{self, RestoredNote};
@@ -37,10 +37,13 @@ pub struct BackupReport {
     pub bytes: u64,
     /// Where the copy is.
     pub path: PathBuf,
-    /// What lies in the state root and is not in the copy.
+    /// What is not in the copy: the rest of the state root, and what whoever made it named besides. A restore repeats what its backup left out.
     #[serde(default)]
     pub left_out: Vec<String>,
 }
+
+/// In a backup: what it left out, for whoever restores it.
+const LEFT_OUT_NOTE: &str = "left-out.json";
 
 /// What a backup holds, or what is made anew at a start and means nothing elsewhere.
 const NOT_LEFT_OUT: &[&str] = &[
@@ -57,6 +60,7 @@ const NOT_LEFT_OUT: &[&str] = &[
     "quic.addr",
     "grpc.addr",
     "processes",
+    "reserve",
 ];
 
 /// The rest of a state root, by name.
@@ -81,16 +85,23 @@ pub(crate) fn backup(
     key: &JournalKey,
     clock: &dyn Clock,
     dest: &Path,
+    outside: Vec<String>,
 ) -> Result<BackupReport, JournalError> {
     refuse_if_used(dest)?;
-    let copied = copy_state(layout, key, clock, dest);
+    let copied = copy_state(layout, key, clock, dest, outside);
     if copied.is_err() {
         let _ = fs::remove_dir_all(dest);
     }
     copied
 }
 
-fn copy_state(layout: &Layout, key: &JournalKey, clock: &dyn Clock, dest: &Path) -> Result<BackupReport, JournalError> {
+fn copy_state(
+    layout: &Layout,
+    key: &JournalKey,
+    clock: &dyn Clock,
+    dest: &Path,
+    outside: Vec<String>,
+) -> Result<BackupReport, JournalError> {
     let target = Layout::new(dest);
     target.create().map_err(|e| JournalError::file("create", dest, e))?;
     // Read before the copy is made: whatever it says must then be in the copy.
@@ -101,8 +112,18 @@ fn copy_state(layout: &Layout, key: &JournalKey, clock: &dyn Clock, dest: &Path)
     keys::write_public_keys(&target, &keys)?;
     let chain = Chain::load(&Reader::open(&target)?, &keys, Some(key.seals()), &anchors)?;
     anchor::create_both(&target, &chain.sign(key, clock))?;
+    let mut left_out = left_out(layout)?;
+    left_out.extend(outside);
+    let note = dest.join(LEFT_OUT_NOTE);
+    let text = serde_json::to_vec_pretty(&left_out).map_err(|e| JournalError::file("write", &note, e.into()))?;
+    write_atomically(&note, 0o600, &text).map_err(|e| JournalError::file("write", &note, e))?;
     let bytes = bytes_below(dest)?;
-    Ok(BackupReport { records: chain.head.count, bytes, path: dest.to_owned(), left_out: left_out(layout)?, ..copied })
+    Ok(BackupReport { records: chain.head.count, bytes, path: dest.to_owned(), left_out, ..copied })
+}
+
+/// What the note of a backup says that it left out; nothing for a backup of an older release.
+fn noted_left_out(backup: &Path) -> Vec<String> {
+    fs::read(backup.join(LEFT_OUT_NOTE)).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
 /// Puts a backup in place as the state of `root`. What is left of a damaged journal there moves to `journal/lost-<time>/`.
@@ -140,7 +161,8 @@ pub fn restore(from: &Path, root: &Path, at: Timestamp) -> Result<BackupReport, 
     // The database comes last: before it is there, the state counts as having none and restoring can be repeated.
     copy_database(&source, &target)?;
     let bytes = copied.bytes + fs::metadata(target.database()).map_or(0, |database| database.len());
-    Ok(BackupReport { records: report.records, bytes, path: root.to_owned(), ..copied })
+    let left_out = noted_left_out(from);
+    Ok(BackupReport { records: report.records, bytes, path: root.to_owned(), left_out, ..copied })
 }
 
 fn refuse_if_used(dest: &Path) -> Result<(), JournalError> {

@@ -82,14 +82,19 @@ pub(crate) fn set_aside(layout: &Layout, at: Timestamp, position: Position, reas
 /// `journal_not_found` if no damage was marked, `state_in_use` if a daemon runs.
 pub fn accept_loss(root: &Path, at: Timestamp) -> Result<PathBuf, JournalError> {
     let layout = Layout::new(root);
-    // A journal that was deleted as a whole leaves no marker before the next start, but it leaves its anchor.
-    let deleted = !layout.database().exists() && (layout.anchor().exists() || layout.outer_anchor().exists());
+    // A journal that was deleted as a whole leaves no marker before the next start, but it leaves its anchor or its key.
+    let left = layout.anchor().exists() || layout.outer_anchor().exists() || layout.public_keys().exists();
+    let deleted = !layout.database().exists() && left && !layout.accepted_loss().exists();
     if marker(&layout)?.is_none() && !deleted {
         return Err(JournalError::NoJournal { root: root.to_owned() });
     }
     layout.create().map_err(|e| JournalError::file("create", root, e))?;
     let _lock = WriterLock::take(&layout)?;
-    move_remains(&layout, at)
+    let remains = move_remains(&layout, at)?;
+    let note = layout.accepted_loss();
+    write_atomically(&note, 0o600, format!("{}\n", at.to_rfc3339()).as_bytes())
+        .map_err(|e| JournalError::file("write", note, e))?;
+    Ok(remains)
 }
 
 /// Moves everything of a former journal out of the way, the marker last.

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
-use palyra_common::Clock;
+use palyra_common::{Clock, Timestamp};
 use tokio::sync::oneshot;
 
 use crate::artifacts::ArtifactStore;
@@ -31,6 +31,7 @@ use crate::pool::ReaderPool;
 use crate::proof::InclusionProof;
 use crate::reader::Reader;
 use crate::record::{Entry, Head, NewRecord};
+use crate::restored;
 use crate::shared::Shared;
 use crate::writer::{Command, Writer};
 
@@ -134,7 +135,17 @@ impl Journal {
             clock: options.clock,
             writer: Mutex::new(Some(thread)),
         };
-        Ok(Self { inner: Arc::new(inner) })
+        let journal = Self { inner: Arc::new(inner) };
+        journal.record_restore()?;
+        Ok(journal)
+    }
+
+    /// Puts on record that the state was restored, at the first start after it.
+    fn record_restore(&self) -> Result<(), JournalError> {
+        let Some(restore) = &self.inner.shared.opened.begun_restore else { return Ok(()) };
+        let record = restore.record(self.inner.clock.now())?;
+        self.append_blocking(vec![record])?;
+        restored::note_started(&self.inner.layout, &restore.note)
     }
 
     /// Appends records together or not at all; resolves when they are durable.
@@ -272,7 +283,13 @@ impl Journal {
         self.inner.shared.opened.restore_waits
     }
 
-    /// What was noticed when the journal was opened and does not keep it from working, quick to ask for.
+    /// The last sign of life of whoever wrote before the journal was opened: its newest record, or what it signed when it closed the journal.
+    #[must_use]
+    pub fn last_alive_at(&self) -> Option<Timestamp> {
+        self.inner.shared.opened.last_alive_at
+    }
+
+    /// What was noticed when the journal was opened, or fails beside committing, and does not keep it from working; quick to ask for.
     #[must_use]
     pub fn warnings(&self) -> Vec<Finding> {
         let opened = &self.inner.shared.opened;
@@ -284,6 +301,15 @@ impl Journal {
                 severity: Severity::Critical,
                 message: format!("something other than the journal changed its table `{table}`"),
                 hint: "run `palyra journal verify`, and restore a backup if the change was not intended".to_owned(),
+                path: path.clone(),
+            });
+        }
+        for (task, reason) in self.inner.shared.failed_upkeep() {
+            findings.push(Finding {
+                code: "journal_upkeep_failed".to_owned(),
+                severity: Severity::Warning,
+                message: format!("{}: {reason}", task.failing()),
+                hint: "records are still durable; check the disk and the permissions of the state root".to_owned(),
                 path: path.clone(),
             });
         }
@@ -330,17 +356,18 @@ impl Journal {
         self.read(move |reader| reader.prove_under(seq, signed)).await
     }
 
-    /// Copies the whole state to an empty directory while the journal goes on.
+    /// Copies the whole state to an empty directory while the journal goes on. `outside` names what lies elsewhere and belongs to the state, so that the copy says
+    /// that it does not have it.
     ///
     /// # Errors
     /// `would_overwrite` if something is there, or what copying failed with.
-    pub async fn backup(&self, dest: PathBuf) -> Result<backup::BackupReport, JournalError> {
+    pub async fn backup(&self, dest: PathBuf, outside: Vec<String>) -> Result<backup::BackupReport, JournalError> {
         let (reply, answer) = oneshot::channel();
         let inner = &self.inner;
         let (layout, key, clock) = (inner.layout.clone(), Arc::clone(&inner.key), Arc::clone(&inner.clock));
         let thread = std::thread::Builder::new()
             .name("journal-backup".to_owned())
-            .spawn(move || drop(reply.send(backup::backup(&layout, &key, clock.as_ref(), &dest))))
+            .spawn(move || drop(reply.send(backup::backup(&layout, &key, clock.as_ref(), &dest, outside))))
             .map_err(|e| JournalError::file("start a backup of", &self.inner.layout.root, e))?;
         let result = answer.await.unwrap_or(Err(JournalError::Closed));
         let _ = thread.join();

@@ -46,6 +46,10 @@ impl Layout {
     pub(crate) fn damage_marker(&self) -> PathBuf {
         self.journal_dir().join("damaged.json")
     }
+    /// Says that somebody gave up the records of the former journal, so that a new one may begin. Gone once it has.
+    pub(crate) fn accepted_loss(&self) -> PathBuf {
+        self.journal_dir().join("accepted-loss")
+    }
     /// Says what the database file was like when it was closed.
     pub(crate) fn closed_note(&self) -> PathBuf {
         self.journal_dir().join("closed")

@@ -23,7 +23,7 @@ use crate::options::JournalOptions;
 use crate::position::Position;
 use crate::projection;
 use crate::reader::Reader;
-use crate::restored::{self, RestoredNote};
+use crate::restored::{self, BegunRestore, RestoredNote};
 use crate::segments;
 use crate::shared::{Opened, Shared};
 use crate::table_digests::{self, StoredDigests};
@@ -63,7 +63,7 @@ fn open_locked(
     let anchored = anchor::read(&layout.anchor())?;
     let outer = anchor::read(&layout.outer_anchor())?;
     let had_anchor = anchored != AnchorState::Missing || outer != AnchorState::Missing;
-    check_file(layout, had_anchor)?;
+    check_file(layout, had_anchor || was_begun(layout))?;
     let restored = restored::read(layout)?;
     // Before SQLite opens the file, which may change what the file system says about it.
     let untouched = JournalKey::read(layout).is_ok_and(|key| tables::take_closed_note(layout, &key));
@@ -73,15 +73,15 @@ fn open_locked(
     let unbuilt = StoredDigests::read(&connection)?.unbuilt && outer == AnchorState::Missing;
     let fresh = unbuilt || restored.as_ref().is_some_and(|note| !note.started);
     let expected = if fresh { Expected::No } else { Expected::Yes };
-    let key = match checkpoint::read_id(&connection)? {
+    let (key, former_key, signed_at) = match checkpoint::read_id(&connection)? {
         Some(id) => {
             let key = JournalKey::read(layout)?;
             let newest = newest_statement(&connection, id, [&anchored, &outer])?;
             check_key(layout, &key, newest.as_ref(), restored.as_ref())?;
             key.publish(layout)?;
-            key
+            (key, newest.as_ref().map(|said| said.key_id), newest.map(|said| said.at))
         }
-        None if !had_anchor && is_blank(&connection)? => begin(options, layout, &connection)?,
+        None if !had_anchor && is_blank(&connection)? => (begin(options, layout, &connection)?, None, None),
         None => {
             let position = Position::File { file: layout.database() };
             return Err(JournalError::damaged(position, "the database file is blank, but a journal existed here"));
@@ -93,6 +93,10 @@ fn open_locked(
         anchors.push((layout.outer_anchor(), outer.clone()));
     }
     let chain = Chain::load(&reader, &keys::public_keys(layout)?, Some(key.seals()), &anchors)?;
+    let last_alive_at = match chain.head.count {
+        0 => None,
+        newest => Some(reader.record(newest)?.at).max(signed_at),
+    };
     segments::check(layout, &connection)?;
     segments::clean(layout, &connection)?;
     let at = (chain.id, chain.head);
@@ -113,19 +117,18 @@ fn open_locked(
             .map_err(|e| JournalError::file("write", layout.anchor(), e))?;
     }
     let restore_waits = restored.as_ref().is_some_and(|note| !note.accepted);
-    if let Some(note) = restored.filter(|note| !note.started) {
-        restored::write(layout, &RestoredNote { started: true, ..note })?;
-    }
-    let shared = Arc::new(Shared::new(chain.head, Opened { changed_tables, quarantined, restore_waits }));
+    let begun_restore = restored.filter(|note| !note.started).map(|note| BegunRestore { note, former_key });
+    let opened = Opened { changed_tables, quarantined, restore_waits, last_alive_at, begun_restore };
+    let shared = Arc::new(Shared::new(chain.head, opened));
     let committer = Committer::new(connection, chain, Arc::clone(&key), options.clone(), projections, digests);
     Ok((Parts { committer, anchor, options: options.clone(), shared, lock, sealed_through }, key))
 }
 
 /// What can be told from the file alone, before SQLite might create or repair anything.
-fn check_file(layout: &Layout, had_anchor: bool) -> Result<(), JournalError> {
+fn check_file(layout: &Layout, known: bool) -> Result<(), JournalError> {
     let path = layout.database();
     let position = Position::File { file: path.clone() };
-    let had_journal = had_anchor || has_segments(layout);
+    let had_journal = known || has_segments(layout);
     match fs::metadata(&path) {
         Ok(metadata) if metadata.len() == 0 && had_journal => {
             Err(JournalError::damaged(position, "the database is empty, but a journal existed here"))
@@ -182,6 +185,12 @@ fn check_key(
     Ok(())
 }
 
+/// Whether a journal was begun here whose end nobody has accepted: its key is there, and the file that it would be in is not. A first start that was cut short
+/// leaves the file as well, since that is made before the key.
+fn was_begun(layout: &Layout) -> bool {
+    layout.public_keys().exists() && !layout.database().exists() && !layout.accepted_loss().exists()
+}
+
 fn has_segments(layout: &Layout) -> bool {
     fs::read_dir(layout.segments_dir())
         .is_ok_and(|entries| entries.flatten().any(|e| e.file_name().to_string_lossy().ends_with(".db")))
@@ -210,5 +219,10 @@ fn begin(options: &JournalOptions, layout: &Layout, connection: &Connection) -> 
     checkpoint::write_head(&transaction, &signed)?;
     transaction.commit()?;
     anchor::create(&layout.anchor(), &signed)?;
-    Ok(key)
+    match fs::remove_file(layout.accepted_loss()) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(JournalError::file("remove", layout.accepted_loss(), error))
+        }
+        _ => Ok(key),
+    }
 }

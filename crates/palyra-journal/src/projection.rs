@@ -17,6 +17,10 @@ use crate::record::{Head, StoredRecord};
 use crate::run_heads::RunHeads;
 use crate::table_digests::{self, Sum, TableDigests};
 
+/// A column of this name in a derived table holds digests of artifacts, as text, that have to be there. Verification looks for them, also without the projection's
+/// definition.
+pub const KEPT_ARTIFACT: &str = "kept_artifact";
+
 /// A set of tables that is a function of the log.
 ///
 /// INVARIANT: `apply` depends on nothing but the record and the projection's own tables: no clock, no randomness, no

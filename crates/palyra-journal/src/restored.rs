@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::JournalError;
 use crate::layout::{Layout, write_atomically};
+use crate::record::NewRecord;
 
 /// See the module. Lies in the state root until the restore is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +24,38 @@ pub struct RestoredNote {
     pub started: bool,
     /// Whether somebody said that work may go on.
     pub accepted: bool,
+}
+
+/// The kind of the record that a journal was restored, appended at the first start after it.
+pub const RESTORED_KIND: &str = "journal.restored";
+
+/// A restore that no daemon was started on before.
+#[derive(Debug, Clone)]
+pub(crate) struct BegunRestore {
+    pub(crate) note: RestoredNote,
+    /// The key that signed last before.
+    pub(crate) former_key: Option<Digest>,
+}
+
+impl BegunRestore {
+    /// The record of it. The note can be written by whoever can write to the state root, and lets another key sign from now on; the log keeps that it happened.
+    pub(crate) fn record(&self, at: Timestamp) -> Result<NewRecord, JournalError> {
+        let key_changed = self.former_key.is_some_and(|former| former != self.note.key_id);
+        let payload = serde_json::json!({
+            "restored_at": self.note.at,
+            "records": self.note.records,
+            "key_id": self.note.key_id,
+            "former_key_id": self.former_key,
+            "key_changed": key_changed,
+        });
+        let payload = serde_json::to_vec(&payload).map_err(|error| JournalError::invalid(error.to_string()))?;
+        Ok(NewRecord::new(RESTORED_KIND, at, payload))
+    }
+}
+
+/// Notes that a daemon was started on a restored state.
+pub(crate) fn note_started(layout: &Layout, note: &RestoredNote) -> Result<(), JournalError> {
+    write(layout, &RestoredNote { started: true, ..note.clone() })
 }
 
 pub(crate) fn read(layout: &Layout) -> Result<Option<RestoredNote>, JournalError> {

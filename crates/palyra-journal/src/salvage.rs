@@ -1,7 +1,9 @@
 //! Reading whatever can still be read of a journal that cannot be used any more.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use palyra_common::Digest;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
@@ -49,12 +51,14 @@ pub fn salvage(
     let layout = Layout::new(root);
     let mut report = SalvageReport::default();
     let artifacts = ArtifactStore::new(layout.artifacts_dir());
-    let mut next = 1;
+    // A journal that was given up and the one that was begun after it both count from 1, and a restored one repeats records of the one that it replaced.
+    let mut known = HashSet::new();
     for file in files(&layout)? {
         let opened =
             if file.starts_with(layout.segments_dir()) { db::open_sealed(&file) } else { db::open_reader(&file) };
-        match opened.map_err(Stop::File).and_then(|connection| read(&connection, &artifacts, next, each, &mut report)) {
-            Ok(after) => next = next.max(after),
+        let read = |connection| read(&connection, &artifacts, &mut known, each, &mut report);
+        match opened.map_err(Stop::File).and_then(read) {
+            Ok(()) => {}
             Err(Stop::Caller(error)) => return Err(error),
             Err(Stop::File(error)) => {
                 tracing::warn!(%error, file = %file.display(), "this file cannot be read");
@@ -113,15 +117,15 @@ fn entries(directory: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     found.filter(|entry| wanted(&entry.file_name().to_string_lossy())).map(|entry| entry.path()).collect()
 }
 
-/// Reads one file from a number on; returns the number after the last record.
+/// Reads one file, leaving out records that were read intact before.
 fn read(
     connection: &Connection,
     artifacts: &ArtifactStore,
-    from: u64,
+    known: &mut HashSet<Digest>,
     each: &mut dyn FnMut(Salvaged) -> Result<(), JournalError>,
     report: &mut SalvageReport,
-) -> Result<u64, Stop> {
-    let mut next = from;
+) -> Result<(), Stop> {
+    let mut next = 1;
     let sql = format!("SELECT {COLUMNS} FROM records WHERE seq >= ?1 ORDER BY seq");
     loop {
         let mut statement = connection.prepare(&sql).map_err(Stop::file)?;
@@ -132,15 +136,19 @@ fn read(
                     Ok(Ok(raw)) => {
                         let (seq, digest) = (raw.record.seq, raw.payload_digest());
                         let bare = raw.record.clone();
+                        next = seq + 1;
+                        if known.contains(&bare.hash) {
+                            continue;
+                        }
                         let complete = raw.complete(artifacts);
                         let intact = complete.is_ok() && hash_of(&bare, &digest) == bare.hash;
                         if intact {
+                            known.insert(bare.hash);
                             report.records += 1;
                         } else {
                             report.doubtful += 1;
                         }
                         each(Salvaged { record: complete.unwrap_or(bare), intact }).map_err(Stop::Caller)?;
-                        next = seq + 1;
                     }
                     Ok(Err(misshapen)) => {
                         report.unreadable += 1;
@@ -153,12 +161,12 @@ fn read(
             }
         };
         if !failed {
-            return Ok(next);
+            return Ok(());
         }
         report.unreadable += 1;
         match resume(connection, next, i64::MAX.unsigned_abs()) {
             Some(seq) => next = seq,
-            None => return Ok(next),
+            None => return Ok(()),
         }
     }
 }

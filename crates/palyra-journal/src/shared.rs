@@ -1,15 +1,42 @@
 //! What the writer thread and the handles both see: the head, how much waits, and whether the store can be relied on.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
+use palyra_common::Timestamp;
+
 use crate::error::JournalError;
 use crate::record::Head;
+use crate::restored::BegunRestore;
 
 /// Records that may wait in memory; more are refused with `journal_busy`, so a slow disk cannot eat all memory.
 const MAX_WAITING_RECORDS: u64 = 256 * 1024;
 /// Bytes of payload that may wait in memory, for the same reason.
 const MAX_WAITING_BYTES: u64 = 512 * 1024 * 1024;
+
+/// What the writer does beside committing. None of it keeps records from being durable, and all of it is tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Upkeep {
+    Anchor,
+    Fold,
+    Seal,
+    Trim,
+}
+
+impl Upkeep {
+    /// What does not happen while it fails.
+    pub(crate) fn failing(self) -> &'static str {
+        match self {
+            Self::Anchor => {
+                "the anchor cannot be written, so a later rollback of the journal would be harder to detect"
+            }
+            Self::Fold => "the write-ahead log cannot be checkpointed and keeps growing",
+            Self::Seal => "old records cannot be archived into a segment, so the database keeps growing",
+            Self::Trim => "archived records cannot be removed from the database before the next start",
+        }
+    }
+}
 
 /// What was noticed when the journal was opened and does not keep it from working.
 #[derive(Debug, Default)]
@@ -20,6 +47,10 @@ pub(crate) struct Opened {
     pub(crate) quarantined: u64,
     /// Whether the state was restored from a backup and nobody said yet that its work may go on.
     pub(crate) restore_waits: bool,
+    /// When the newest record that was there already was made, or the last statement about it was signed.
+    pub(crate) last_alive_at: Option<Timestamp>,
+    /// The restore that this is the first start after.
+    pub(crate) begun_restore: Option<BegunRestore>,
 }
 
 /// See the module.
@@ -32,6 +63,8 @@ pub(crate) struct Shared {
     failure: Mutex<Option<JournalError>>,
     /// Why the store could not be written last; gone with the next commit.
     outage: Mutex<Option<JournalError>>,
+    /// What the writer does beside committing and could not do the last time, with the reason.
+    upkeep: Mutex<BTreeMap<Upkeep, String>>,
     pub(crate) opened: Opened,
 }
 
@@ -44,6 +77,7 @@ impl Shared {
             ended: AtomicBool::new(false),
             failure: Mutex::new(None),
             outage: Mutex::new(None),
+            upkeep: Mutex::default(),
             opened,
         }
     }
@@ -103,6 +137,25 @@ impl Shared {
 
     pub(crate) fn outage(&self) -> Option<JournalError> {
         self.outage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Remembers how an upkeep task went: a failure is shown by health until the task succeeds.
+    pub(crate) fn note_upkeep(&self, task: Upkeep, outcome: Result<(), String>) {
+        let mut failed = self.upkeep.lock().unwrap_or_else(PoisonError::into_inner);
+        match outcome {
+            Ok(()) => {
+                failed.remove(&task);
+            }
+            Err(reason) => {
+                failed.insert(task, reason);
+            }
+        }
+    }
+
+    /// The upkeep tasks that failed the last time, and why.
+    pub(crate) fn failed_upkeep(&self) -> Vec<(Upkeep, String)> {
+        let failed = self.upkeep.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.iter().map(|(task, reason)| (*task, reason.clone())).collect()
     }
 
     pub(crate) fn failure(&self) -> Option<JournalError> {

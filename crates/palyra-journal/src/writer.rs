@@ -26,7 +26,7 @@ use crate::maintenance::{self, Maintenance, Task};
 use crate::merkle::CHUNK;
 use crate::options::JournalOptions;
 use crate::segments::{self, SegmentRow};
-use crate::shared::Shared;
+use crate::shared::{Shared, Upkeep};
 use crate::wal;
 
 /// Records in one group; bounds how long the first caller of a group waits for the last.
@@ -282,9 +282,11 @@ impl Writer {
 
     /// Signs the head while the callers wake up. Not fatal when it fails: an older anchor only makes a later rollback harder to see.
     fn write_anchor(&mut self) {
-        if let Err(error) = self.anchor.write(&self.committer.sign()) {
+        let written = self.anchor.write(&self.committer.sign());
+        if let Err(error) = &written {
             tracing::warn!(%error, "the anchor could not be written");
         }
+        self.shared.note_upkeep(Upkeep::Anchor, written.map_err(|error| error.to_string()));
     }
 
     fn checkpoint(&mut self) -> Result<SignedCheckpoint, JournalError> {
@@ -337,6 +339,7 @@ impl Writer {
                 .map(|()| self.sealed_through = segment.last_seq),
             Err(error) => Err(error),
         };
+        self.shared.note_upkeep(Upkeep::Seal, registered.as_ref().map(|()| ()).map_err(ToString::to_string));
         if let Err(error) = registered {
             tracing::error!(%error, "records could not be moved into a segment");
             self.shared.note_failure(&error);
@@ -356,6 +359,7 @@ impl Writer {
         });
         match deleted {
             Ok(rows) => {
+                self.shared.note_upkeep(Upkeep::Trim, Ok(()));
                 self.bytes_since_fold += rows as u64 * 512;
                 if (rows as u64) < TRIM_ROWS {
                     self.trimmed_through = self.sealed_through;
@@ -363,6 +367,8 @@ impl Writer {
             }
             Err(error) => {
                 tracing::warn!(%error, "sealed rows could not be trimmed; they are left until the next start");
+                self.shared.note_upkeep(Upkeep::Trim, Err(error.to_string()));
+                self.shared.note_failure(&error);
                 self.trimmed_through = self.sealed_through;
             }
         }
@@ -373,9 +379,12 @@ impl Writer {
     fn fold_wal(&mut self) {
         let connection = self.committer.connection();
         let folded = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-        if let Err(error) = folded {
+        if let Err(error) = &folded {
             tracing::warn!(%error, "the write-ahead log could not be checkpointed");
+            // Not only after as much again: a log that cannot be folded back is what fills a disk.
+            self.bytes_since_fold = WAL_BYTES / 2;
         }
+        self.shared.note_upkeep(Upkeep::Fold, folded.map_err(|error| error.to_string()));
     }
 
     /// Closes the database in good order.

@@ -50,7 +50,15 @@ pub struct DaemonOptions {
     environment: Vec<(OsString, OsString)>,
     kill: Option<Kill>,
     fault: Option<SyscallFault>,
-    disk: Option<u64>,
+    disk: Option<Disk>,
+}
+
+/// A file system of its own.
+#[derive(Debug, Clone)]
+struct Disk {
+    bytes: u64,
+    /// A state that is copied there, after which the rest is filled.
+    filled_beside: Option<PathBuf>,
 }
 
 impl DaemonOptions {
@@ -106,7 +114,14 @@ impl DaemonOptions {
     /// Puts the state root on a file system of this many bytes, which only the daemon sees and which ends with it.
     #[must_use]
     pub fn on_a_disk_of(mut self, bytes: u64) -> Self {
-        self.disk = Some(bytes);
+        self.disk = Some(Disk { bytes, filled_beside: None });
+        self
+    }
+
+    /// As [`DaemonOptions::on_a_disk_of`], with a copy of a state that is already there, and a file `filler` that takes all the room that is left.
+    #[must_use]
+    pub fn on_a_full_disk_of(mut self, bytes: u64, state: &Path) -> Self {
+        self.disk = Some(Disk { bytes, filled_beside: Some(state.to_owned()) });
         self
     }
 
@@ -171,7 +186,7 @@ impl TestDaemon {
     /// The state root as the test sees it: a daemon on a disk of its own is reached through its process.
     #[must_use]
     pub fn seen_root(&self) -> PathBuf {
-        match (self.options.disk, self.pid()) {
+        match (&self.options.disk, self.pid()) {
             (Some(_), Some(pid)) => {
                 let inside = self.state_root.strip_prefix("/").unwrap_or(&self.state_root);
                 Path::new("/proc").join(pid.to_string()).join("root").join(inside)
@@ -346,10 +361,10 @@ impl TestDaemon {
     fn spawn(&mut self) -> Result<()> {
         self.starts += 1;
         let program = self.options.binary.path()?;
-        let mut command = match (&self.options.kill, &self.options.fault, self.options.disk) {
+        let mut command = match (&self.options.kill, &self.options.fault, &self.options.disk) {
             (Some(kill), _, _) => kill.command(&self.state_root, &program),
             (None, Some(fault), _) => fault.command(&self.state_root, &program, &self.trace_file()),
-            (None, None, Some(bytes)) => on_small_disk(&self.state_root, bytes, &program)?,
+            (None, None, Some(disk)) => on_small_disk(&self.state_root, disk, &program)?,
             (None, None, None) => Command::new(program),
         };
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -387,12 +402,18 @@ impl Drop for TestDaemon {
 }
 
 /// Mounts a file system in a namespace of the daemon's own, which an ordinary user may do as well.
-fn on_small_disk(state_root: &Path, bytes: u64, program: &Path) -> Result<Command> {
+fn on_small_disk(state_root: &Path, disk: &Disk, program: &Path) -> Result<Command> {
     fs::create_dir_all(state_root)?;
-    let script = r#"mount -t tmpfs -o "size=$1,mode=700" palyra-test "$2" && exec "$3""#;
+    let script = r#"mount -t tmpfs -o "size=$1,mode=700" palyra-test "$2" || exit
+        if [ -n "$4" ]; then
+            cp -a --sparse=never "$4/." "$2/" || exit
+            head -c "$1" /dev/zero > "$2/filler" 2> /dev/null
+        fi
+        exec "$3""#;
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]);
-    command.arg(bytes.to_string()).arg(state_root).arg(program);
+    command.arg(disk.bytes.to_string()).arg(state_root).arg(program);
+    command.arg(disk.filled_beside.clone().unwrap_or_default());
     Ok(command)
 }
 

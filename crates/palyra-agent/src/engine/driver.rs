@@ -22,6 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
+pub(super) use self::interruption::{CLOCK_TOLERANCE_MS, DOWN_TOLERANCE_MS, offset_ms as clock_offset_ms};
 use super::canvases::Drawing;
 use super::compaction::Compaction;
 use super::flow::Flow;
@@ -168,6 +169,8 @@ impl Driver {
                 None => break None,
             }
         };
+        // Whoever sent something too late holds the session's lock while waiting for an answer, and the queue of the session is processed under that lock.
+        drop(inbox);
         if let Some(ended) = &shared.options.run_ended {
             ended(run_id);
         }

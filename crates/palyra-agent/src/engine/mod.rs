@@ -5,7 +5,7 @@
 //!
 //! `create` accepts runs, `discovery` completes the tools there are, `driver` drives runs (`model_call`, `tool_call`, `compaction` and `judging` carry out what its machine asks for), `recover` takes them up
 //! again after a restart, `supervise` restarts a driver that failed, `query` and `follow` read, `control` steers, `approvals` takes answers, `undo` takes changes back, `client_tools` hands calls back
-//! to clients, `hooks` lets plugins look at what happens, `agents` keeps named ways of working, `sessions` holds what runs belong to, `auxiliary` does
+//! to clients, `clock_watch` records steps of the clock, `hooks` lets plugins look at what happens, `agents` keeps named ways of working, `sessions` holds what runs belong to, `auxiliary` does
 //! small jobs with models that have no tools, `recall` finds what was said before, `canvases` shows what runs draw, `tool_offer` chooses the tools that a model is told about, `tool_search` finds
 //! the others, `request_size` refuses what no window can hold, `probe` says what a run begins with.
 
@@ -15,6 +15,7 @@ mod artifacts;
 pub(crate) mod auxiliary;
 mod canvases;
 mod client_tools;
+mod clock_watch;
 mod compaction;
 mod context_view;
 mod control;
@@ -61,7 +62,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use palyra_common::{RunId, SessionId};
-use palyra_journal::FirstCommit;
+use palyra_journal::{FirstCommit, Reader};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -71,6 +72,7 @@ pub use approvals::{Answer, PatternFilter};
 pub use auxiliary::{AuxiliaryDone, NewAuxiliaryTask};
 pub use canvases::{CanvasFollower, CanvasNews, CanvasSubmission};
 pub use client_tools::{ClientCall, ClientResult};
+pub use clock_watch::{CLOCK_STEPPED, ClockStepped};
 pub use context_view::{ContextSegment, ContextView, OfferedTool, SegmentKind};
 pub use control::Resumption;
 pub use create::NewRun;
@@ -100,6 +102,7 @@ use self::hooks::HookBook;
 use self::live_tape::LiveTape;
 use self::locks::Locks;
 use crate::error::AgentError;
+use crate::projections;
 
 /// Commands a run's inbox holds before senders wait.
 const INBOX: usize = 32;
@@ -129,11 +132,13 @@ struct Shared {
     auxiliary: Arc<auxiliary::Line>,
     /// Sessions in which something may wait for its turn, so that the end of an ordinary run costs no look at the journal.
     waiting: Mutex<HashSet<SessionId>>,
+    /// Sessions in which something waited when their state was restored from a backup that nobody has accepted yet; their queues stay as they are.
+    held_queues: HashSet<SessionId>,
     /// Sessions for whose next run images are being looked at.
     looking: Mutex<HashSet<SessionId>>,
     drivers: TaskTracker,
     stopping: CancellationToken,
-    /// How far the clock went on from the last record of the daemon before, in milliseconds; nobody knows how much of it passed.
+    /// How far the clock went on from the last sign of life of the daemon before, in milliseconds; nobody knows how much of it passed.
     down_ms: i64,
 }
 
@@ -150,7 +155,8 @@ impl Engine {
     /// # Errors
     /// When the journal cannot be read.
     pub async fn start(options: EngineOptions) -> Result<Self, AgentError> {
-        let down_ms = down_ms(&options).await?;
+        let down_ms = down_ms(&options);
+        let held_queues = held_queues(&options).await?;
         let shared = Arc::new(Shared {
             down_ms,
             artifacts: Arc::new(artifacts::JournalArtifacts::new(&options.journal)),
@@ -162,6 +168,7 @@ impl Engine {
             hooks: HookBook::default(),
             agents: AgentBook::default(),
             waiting: Mutex::default(),
+            held_queues,
             looking: Mutex::default(),
             drivers: TaskTracker::new(),
             stopping: CancellationToken::new(),
@@ -173,6 +180,8 @@ impl Engine {
         engine.put_patterns_in_force().await?;
         engine.open_hook_book().await?;
         engine.open_agent_book().await?;
+        engine.record_down_time().await?;
+        engine.watch_clock();
         // Before anything is driven: whoever ends from now on tells its hooks itself.
         if engine.waits_for_acceptance() {
             tracing::warn!(
@@ -258,12 +267,16 @@ impl Shared {
     }
 }
 
-/// How far the clock went on since the newest record, which an earlier daemon made.
-async fn down_ms(options: &EngineOptions) -> Result<i64, AgentError> {
-    let newest = options.journal.head().count;
-    if newest == 0 {
-        return Ok(0);
+/// How far the clock went on since the last sign of life of an earlier daemon.
+fn down_ms(options: &EngineOptions) -> i64 {
+    options.journal.last_alive_at().map_or(0, |last| options.clock.now().0.saturating_sub(last.0))
+}
+
+/// The sessions whose queues wait until a restore is accepted: what waits there may have been taken after the backup was made.
+async fn held_queues(options: &EngineOptions) -> Result<HashSet<SessionId>, AgentError> {
+    if !options.journal.restore_waits() {
+        return Ok(HashSet::new());
     }
-    let last = options.journal.read(move |reader| Ok(reader.record(newest)?.at)).await?;
-    Ok(options.clock.now().0.saturating_sub(last.0))
+    let waiting = |reader: &Reader| projections::sessions_with_waiting_inputs(reader.connection()).map_err(Into::into);
+    Ok(options.journal.read(waiting).await?.into_iter().collect())
 }

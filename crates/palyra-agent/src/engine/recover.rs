@@ -72,6 +72,8 @@ impl Engine {
         };
         let Some((machine, workspace, images, last_seq)) = rebuilt else {
             self.shared.lock_live().remove(&run_id);
+            // As when a driver ends: whoever waits for an answer may hold the session's lock.
+            drop(inbox);
             return self.run_left(session_id).await;
         };
         // It begins at the first start after the restore was accepted.

@@ -48,6 +48,10 @@ impl Machine {
                 "the daemon stopped while this call was running, so its outcome is unknown; \
                  look whether it happened before you allow it again"
             }
+            Loss::Backup => {
+                "this state was restored from a backup that was made while the call was running, so its outcome is unknown; \
+                 look whether it happened before you allow it again"
+            }
             Loss::Executor => {
                 "the server of this tool went away while the call was running, so its outcome is unknown; \
                  look whether it happened before you allow it again"

@@ -91,6 +91,11 @@ impl Machine {
         let Phase::Paused(activity) = self.phase.clone() else {
             return Err(self.reject("it is not paused"));
         };
+        if self.begins_anew(&activity) {
+            self.enter(Phase::Running(activity), at, out);
+            self.on_recovered(at, out);
+            return Ok(());
+        }
         match activity {
             Activity::Model { attempt } => self.call_model(attempt + 1, at, out),
             Activity::Compacting { replaces } => {
@@ -142,6 +147,8 @@ impl Machine {
     pub(crate) fn is_interrupted_by_restart(&self) -> bool {
         match &self.phase {
             Phase::Running(_) => true,
+            // What was under way begins anew when it is resumed.
+            Phase::Paused(_) if self.restored => false,
             Phase::Paused(activity) => match activity {
                 Activity::Tools(_) | Activity::Hooks(_) | Activity::Stopping { .. } => true,
                 Activity::Judging(wait) => wait.judged.is_none(),
@@ -159,6 +166,7 @@ impl Machine {
     }
 
     pub(super) fn on_recovered(&mut self, at: Timestamp, out: &mut Vec<Action>) {
+        self.restored = false;
         // The time the daemon was down is nobody's working time.
         if matches!(self.phase, Phase::Running(_)) {
             self.phase_since = at;
@@ -259,7 +267,7 @@ impl Machine {
 }
 
 /// Calls that were executing when the daemon stopped and will not be waited for.
-fn forget_executing(mut round: ToolRound, out: &mut Vec<Action>) -> ToolRound {
+pub(super) fn forget_executing(mut round: ToolRound, out: &mut Vec<Action>) -> ToolRound {
     let message = "outcome unknown: the daemon stopped".to_owned();
     let refusal = Refusal::new(NotRun::OutcomeUnknown, message);
     for call in &mut round.calls {

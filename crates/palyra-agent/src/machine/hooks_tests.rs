@@ -10,11 +10,11 @@ use crate::hooks::{HookAnswer, HookFailure, HookFailureMode, HookResult, HookSai
 
 const AT: Timestamp = Timestamp(1_000);
 
-fn hook(id: &str, event: HookEvent) -> HookBindingRecord {
+pub(super) fn hook(id: &str, event: HookEvent) -> HookBindingRecord {
     HookBindingRecord::new(id, event, "plugin")
 }
 
-fn bound(bindings: Vec<HookBindingRecord>) -> Machine {
+pub(super) fn bound(bindings: Vec<HookBindingRecord>) -> Machine {
     let mut machine = Machine::accept(spec(), AT);
     machine.step(Input::HooksBound { bindings }, AT).unwrap();
     machine
@@ -33,7 +33,7 @@ fn asked(actions: &[Action]) -> (String, Vec<String>) {
     asked[0].clone()
 }
 
-fn said(hook: &str, decision: HookDecision) -> HookResult {
+pub(super) fn said(hook: &str, decision: HookDecision) -> HookResult {
     let text = (decision == HookDecision::TransformPreview).then(|| "another text".to_owned());
     let answer = HookAnswer { decision, reason: format!("{hook} wants it"), text };
     result(hook, HookSaid::Answered(answer), HookFailureMode::FailClosed)
@@ -43,7 +43,7 @@ fn result(hook: &str, said: HookSaid, on_failure: HookFailureMode) -> HookResult
     HookResult { hook: hook.into(), plugin: "plugin".into(), on_failure, said, duration_ms: 3 }
 }
 
-fn answers(actions: &[Action], results: Vec<HookResult>) -> Input {
+pub(super) fn answers(actions: &[Action], results: Vec<HookResult>) -> Input {
     let (occurrence_id, _) = asked(actions);
     Input::HooksAnswered(Box::new(HooksAnswered {
         occurrence_id,

@@ -153,6 +153,8 @@ pub enum Input {
     },
     /// The daemon was restarted: whatever was under way is gone.
     Recovered,
+    /// The state was restored from a backup: what happened since it was made is not known.
+    Restored,
     /// These hooks count from now on, and no others.
     HooksBound {
         /// All bindings to phases of runs.

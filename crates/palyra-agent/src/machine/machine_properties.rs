@@ -94,7 +94,11 @@ fn inputs() -> impl Strategy<Value = Move> {
     let verdict = (0..ToolVerdict::ALL.len()).prop_map(|index| ToolVerdict::ALL[index]);
     let decision = (0..ApprovalDecision::ALL.len()).prop_map(|index| ApprovalDecision::ALL[index]);
     let shared = any::<bool>().prop_map(|is| if is { Concurrency::Shared } else { Concurrency::Exclusive });
-    let repeat = any::<bool>().prop_map(|is| if is { Repeatability::Repeatable } else { Repeatability::NonRepeatable });
+    let repeat = proptest::sample::select(vec![
+        Repeatability::Repeatable,
+        Repeatability::UntilBegun,
+        Repeatability::NonRepeatable,
+    ]);
     let tools = proptest::collection::vec(prop_oneof![3 => Just("t"), 1 => Just("client.c")], 0..3);
     prop_oneof![
         2 => Just(Move::Raw(Input::Started)),
@@ -110,6 +114,7 @@ fn inputs() -> impl Strategy<Value = Move> {
         2 => bindings().prop_map(|bindings| Move::Raw(Input::HooksBound { bindings })),
         1 => (0_u64..40_000_000).prop_map(Move::Time),
         1 => Just(Move::Raw(Input::Recovered)),
+        1 => Just(Move::Raw(Input::Restored)),
         1 => Just(Move::Raw(Input::Tick)),
         1 => Just(Move::Raw(Input::Pause { by: "p".into() })),
         1 => Just(Move::Raw(Input::Resume { by: "p".into(), over_budget: None, model: None })),
@@ -158,7 +163,7 @@ fn verdicts_under_way(tape: &[(Input, Timestamp, Vec<Action>)], input: &Input, a
     let mut open = None;
     let steps = tape.iter().map(|(input, _, actions)| (input, actions.as_slice())).chain([(input, actions)]);
     for (input, actions) in steps {
-        if matches!(input, Input::Judged(_) | Input::Recovered) {
+        if matches!(input, Input::Judged(_) | Input::Recovered | Input::Restored) {
             open = None;
         }
         for action in actions {
@@ -185,7 +190,7 @@ fn hooks_under_way(
             Input::HooksAnswered(answered) => {
                 open.remove(&answered.occurrence_id);
             }
-            Input::Recovered => open.clear(),
+            Input::Recovered | Input::Restored => open.clear(),
             _ => {}
         }
         for action in actions {
@@ -201,6 +206,21 @@ fn hooks_under_way(
         }
     }
     open
+}
+
+/// Whether carrying this out does something that a backup could not know of. What follows the end of a run is told to hooks also when it ends by this.
+fn begins_something(action: &Action) -> bool {
+    match action {
+        Action::RunHooks { phase, .. } => *phase != RunLifecycleHookPhase::AfterRun,
+        Action::CallModel { .. }
+        | Action::Decide { .. }
+        | Action::Execute { .. }
+        | Action::HandBack { .. }
+        | Action::GrantBudget { .. }
+        | Action::Compact { .. }
+        | Action::Judge { .. } => true,
+        _ => false,
+    }
 }
 
 fn open_approvals(machine: &Machine) -> Vec<palyra_common::ApprovalId> {
@@ -275,20 +295,26 @@ proptest! {
                             )), "only the end itself is told to hooks");
                             prop_assert!(open_occurrences(&machine).is_empty());
                         }
-                        prop_assert_eq!(
-                            hooks_under_way(&tape, &input, &actions),
-                            open_occurrences(&machine).into_iter().map(|(id, ..)| id).collect::<std::collections::BTreeSet<_>>(),
-                            "hooks are asked exactly while something waits for them"
-                        );
-                        prop_assert_eq!(
-                            verdicts_under_way(&tape, &input, &actions),
-                            machine.awaits_verdict().filter(|wait| wait.judged.is_none()).map(|wait| wait.judgement),
-                            "the judge is asked exactly while an answer waits for its verdict"
-                        );
+                        if matches!(input, Input::Restored) {
+                            prop_assert!(actions.iter().all(|action| !begins_something(action)), "a restored run begins nothing");
+                        }
+                        // Once it is held by a restore, whatever it waited for is asked again only when it is resumed.
+                        if !machine.restored {
+                            prop_assert_eq!(
+                                hooks_under_way(&tape, &input, &actions),
+                                open_occurrences(&machine).into_iter().map(|(id, ..)| id).collect::<std::collections::BTreeSet<_>>(),
+                                "hooks are asked exactly while something waits for them"
+                            );
+                            prop_assert_eq!(
+                                verdicts_under_way(&tape, &input, &actions),
+                                machine.awaits_verdict().filter(|wait| wait.judged.is_none()).map(|wait| wait.judgement),
+                                "the judge is asked exactly while an answer waits for its verdict"
+                            );
+                        }
                         if let Input::HooksAnswered(answered) = &input {
                             screening.retain(|id| Some(id) != answered.call_id.as_ref());
                         }
-                        if matches!(input, Input::Recovered) {
+                        if matches!(input, Input::Recovered | Input::Restored) {
                             // Those that still have hooks are asked again below.
                             screening.clear();
                         }
@@ -310,7 +336,7 @@ proptest! {
                         if let Input::ToolFinished { call_id, .. } = &input {
                             executing.retain(|id| id != call_id);
                         }
-                        if matches!(input, Input::Recovered) {
+                        if matches!(input, Input::Recovered | Input::Restored) {
                             executing.clear();
                         }
                         for action in &actions {

@@ -9,12 +9,12 @@
 //!   rejects everything, unless the model or the money ran out: such a run can be resumed.
 //! - [`Machine::next_deadline`] says when time alone will matter, [`Machine::due`] which inputs it then makes.
 //!
-//! INVARIANT: a call is `Executing` exactly from its `Execute` action to its `ToolFinished` input (or to a `Recovered` that turns it into a
+//! INVARIANT: a call is `Executing` exactly from its `Execute` action to its `ToolFinished` input (or to a `Recovered` or `Restored` that turns it into a
 //! question). A run ends only when no call is executing, so that every intent has an outcome on the tape. A call of a client's tool is never executing: it is
 //! `HandedBack` from its `HandBack` action to its `ToolFinished` input, over restarts too.
 //!
 //! The files: `input`, `action`, `state` are the vocabulary; `turns` begins and ends model turns; `summaries` puts summaries into the context and takes them back; `round` schedules calls; `approvals` asks
-//! people, `deadlines` moves deadlines when the clock was set, `money` asks them for more; `hooks`, `screening` and `hook_questions` let plugins look at steps and calls; `objective` has answers judged; `ending` ends runs; `looping` notices circles; `readings` keeps what
+//! people, `deadlines` moves deadlines when the clock was set, `money` asks them for more; `hooks`, `screening` and `hook_questions` let plugins look at steps and calls; `objective` has answers judged; `ending` ends runs; `restored` holds those of a restored backup; `looping` notices circles; `readings` keeps what
 //! was read, with its labels; `offering` keeps the tools that the run came to need, and its plan.
 
 mod action;
@@ -29,6 +29,7 @@ mod money;
 mod objective;
 mod offering;
 mod readings;
+mod restored;
 mod round;
 mod screening;
 mod state;
@@ -125,6 +126,9 @@ pub struct Machine {
     /// What went wrong in the newest call, if anything did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last_failure: Option<String>,
+    /// Whether it is held since its state was restored from a backup, so that what was under way begins anew when it is resumed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    restored: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde calls")]
@@ -165,6 +169,7 @@ impl Machine {
             tools_in_use: Vec::new(),
             plan: None,
             last_failure: None,
+            restored: false,
         };
         let task = machine.task();
         machine.items.push(task);
@@ -206,6 +211,7 @@ impl Machine {
             Input::Tick => self.on_tick(at, &mut out)?,
             Input::ClockAdjusted { by_ms, .. } => self.on_clock_adjusted(by_ms),
             Input::Recovered => self.on_recovered(at, &mut out),
+            Input::Restored => self.on_restored(at, &mut out),
             Input::HooksBound { bindings } => self.on_hooks_bound(bindings),
             Input::HooksAnswered(answered) => self.on_hooks_answered(&answered, at, &mut out)?,
             Input::Judged(judged) => self.on_judged(*judged, at, &mut out)?,
@@ -358,6 +364,16 @@ impl Machine {
                 detail: Some(turns::detail(
                     CLIENT_TOOLS_PENDING,
                     "the client's tools were called, and their results are awaited".to_owned(),
+                )),
+                answer: None,
+                label: None,
+            },
+            Phase::Paused(_) if self.restored => StatusChange {
+                phase: self.phase(),
+                reason: None,
+                detail: Some(turns::detail(
+                    restored::RESTORED,
+                    "its state was restored from a backup; check what happened since, then resume it".to_owned(),
                 )),
                 answer: None,
                 label: None,

@@ -436,6 +436,8 @@ impl Refusal {
 pub(super) enum Loss {
     /// The daemon.
     Daemon,
+    /// The state in which it ran; this is a copy that was made meanwhile.
+    Backup,
     /// Whoever carried the call out, such as an outside server.
     Executor,
 }

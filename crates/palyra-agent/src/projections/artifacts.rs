@@ -4,13 +4,13 @@
 //! writes into a call or an outside server into its data makes nothing anybody's.
 
 use palyra_common::{Digest, SessionId};
-use palyra_journal::{Projection, ProjectionError, StoredRecord};
+use palyra_journal::{KEPT_ARTIFACT, Projection, ProjectionError, StoredRecord};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Deserialize;
 
 use super::parse;
 use crate::machine::Input;
-use crate::tape::{TapeEntry, kind};
+use crate::tape::{Note, TapeEntry, kind};
 
 /// The daemon's record of a file that somebody handed over.
 const ATTACHMENT_ADDED: &str = "attachment.added";
@@ -29,20 +29,21 @@ impl Projection for ArtifactOwners {
         "artifact_owners"
     }
     fn version(&self) -> u32 {
-        1
+        2
     }
     fn tables(&self) -> &'static [&'static str] {
-        &["artifact_owners", "artifact_runs"]
+        &["artifact_owners", "artifact_runs", "artifacts_kept"]
     }
     fn create(&self, connection: &Connection) -> rusqlite::Result<()> {
-        connection.execute_batch(
+        connection.execute_batch(&format!(
             "CREATE TABLE artifact_owners (
                 artifact TEXT NOT NULL, owner TEXT NOT NULL, session_id TEXT NOT NULL, PRIMARY KEY (artifact, owner, session_id)
             ) STRICT, WITHOUT ROWID;
             CREATE TABLE artifact_runs (
                 run_id TEXT PRIMARY KEY NOT NULL, owner TEXT NOT NULL, session_id TEXT NOT NULL
-            ) STRICT, WITHOUT ROWID",
-        )
+            ) STRICT, WITHOUT ROWID;
+            CREATE TABLE artifacts_kept ({KEPT_ARTIFACT} TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID",
+        ))
     }
     fn apply(&self, connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
         match record.kind.as_ref() {
@@ -54,10 +55,16 @@ impl Projection for ArtifactOwners {
                     .execute(params![spec.run_id.to_string(), spec.owner, session])?;
                 for image in spec.attachments.iter().filter_map(|item| item.image) {
                     add(connection, &image.digest, &spec.owner, &session)?;
+                    keep(connection, &image.digest)?;
                 }
             }
             kind::TOOL_FINISHED => {
                 let TapeEntry::Input(Input::ToolFinished { result, .. }) = parse(record)? else { return Ok(()) };
+                // What a file holds afterwards is in the workspace, and not kept.
+                let before = result.changes.iter().filter_map(|change| change.before);
+                for digest in before.chain(result.artifact) {
+                    keep(connection, &digest)?;
+                }
                 let Some(run_id) = record.run_id else { return Ok(()) };
                 let run = connection
                     .prepare_cached("SELECT owner, session_id FROM artifact_runs WHERE run_id = ?1")?
@@ -72,6 +79,14 @@ impl Projection for ArtifactOwners {
             ATTACHMENT_ADDED => {
                 let AttachmentAdded { owner, artifact } = parse(record)?;
                 add(connection, &artifact, &owner, "")?;
+                keep(connection, &artifact)?;
+            }
+            kind::RUN_UNDONE => {
+                let TapeEntry::Note(Note::Undone { changes, .. }) = parse(record)? else { return Ok(()) };
+                // Undoing can be taken back as well.
+                for digest in changes.iter().filter_map(|change| change.before) {
+                    keep(connection, &digest)?;
+                }
             }
             _ => {}
         }
@@ -83,6 +98,14 @@ fn add(connection: &Connection, artifact: &Digest, owner: &str, session: &str) -
     connection
         .prepare_cached("INSERT OR IGNORE INTO artifact_owners VALUES (?1, ?2, ?3)")?
         .execute(params![artifact.to_string(), owner, session])
+        .map(|_| ())
+}
+
+/// Notes that an artifact has to be there from now on.
+fn keep(connection: &Connection, artifact: &Digest) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO artifacts_kept VALUES (?1)")?
+        .execute([artifact.to_string()])
         .map(|_| ())
 }
 

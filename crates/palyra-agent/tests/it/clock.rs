@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use palyra_agent::{ApprovalFilter, RunLimits};
+use palyra_agent::machine::ClockGap;
+use palyra_agent::{ApprovalFilter, CLOCK_STEPPED, ClockStepped, RunLimits};
 use palyra_common::{
     ApprovalDecision, FixedClock, InputMode, RunId, RunLifecyclePhase, RunStreamBody, RunStreamEvent, Timestamp,
 };
@@ -109,6 +110,9 @@ fn a_question_survives_a_start_with_any_clock() {
         assert_eq!(phase, RunLifecyclePhase::Completed, "{step}");
         assert_eq!(adjusted, [(step, "daemon_down".to_owned())], "{step}");
     }
+    // Less than the deadline is long, and nearly all of it.
+    let (phase, adjusted) = restarted_with_a_clock_set_by(9 * 60 * 1000);
+    assert_eq!((phase, adjusted.len()), (RunLifecyclePhase::Completed, 1), "{adjusted:?}");
     // A restart that takes no time worth speaking of leaves no record.
     assert_eq!(restarted_with_a_clock_set_by(1_000), (RunLifecyclePhase::Completed, Vec::new()));
 }
@@ -127,4 +131,60 @@ async fn a_clock_that_is_set_while_a_question_is_open_lets_nobody_miss_it() {
         bench.engine.decide_approval(open[0].approval_id, answer(ApprovalDecision::Allow)).await.unwrap();
         assert_eq!(bench.finish(run.run_id).await.0.phase, RunLifecyclePhase::Completed, "{step}");
     }
+}
+
+/// What is on record about the clock beside the tapes of runs.
+async fn recorded(bench: &Bench) -> Vec<ClockStepped> {
+    let all = |reader: &palyra_journal::Reader| reader.range(1, 1_000);
+    let records = bench.journal.read(all).await.unwrap();
+    let steps = records.iter().filter(|record| record.kind == CLOCK_STEPPED);
+    steps.map(|record| serde_json::from_slice(&record.payload).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_while_nothing_is_at_work_is_on_record() {
+    let clock = clock();
+    let mut setup = Setup::script(GATED);
+    setup.clock = Arc::new(clock.clone());
+    let bench = setup.start().await;
+    clock.advance(Duration::from_secs(3600));
+    for step in [HOUR, -MONTH] {
+        clock.step(step);
+        let seen = async {
+            while recorded(&bench).await.last().map(|step| step.by_ms) != Some(step) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), seen).await.expect("it is noticed");
+    }
+    assert_eq!(recorded(&bench).await.len(), 2, "time that passes is no step");
+}
+
+#[tokio::test]
+async fn only_the_time_in_which_no_daemon_ran_is_on_record() {
+    let clock = clock();
+    let setup = || {
+        let mut setup = Setup::script("[[turn]]\ntext = \"done\"");
+        setup.clock = Arc::new(clock.clone());
+        setup
+    };
+    let bench = setup().start().await;
+    bench.run("work").await;
+    // It lies idle, is stopped in good order, and is started again a second later.
+    clock.advance(Duration::from_secs(3 * 3600));
+    let Bench { engine, journal, directory } = bench;
+    engine.stop(Duration::from_secs(5)).await;
+    drop(engine);
+    journal.close().await.unwrap();
+    clock.advance(Duration::from_secs(1));
+    let bench = setup().start_in(directory).await;
+    assert_eq!(recorded(&bench).await, []);
+    let Bench { engine, journal, directory } = bench;
+    engine.stop(Duration::from_secs(5)).await;
+    drop(engine);
+    journal.close().await.unwrap();
+    clock.advance(Duration::from_secs(3600));
+    let bench = setup().start_in(directory).await;
+    let down = ClockStepped { by_ms: HOUR, gap: ClockGap::DaemonDown };
+    assert_eq!(recorded(&bench).await, [down]);
 }

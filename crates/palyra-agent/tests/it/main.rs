@@ -37,6 +37,7 @@ mod outside_messages;
 mod pages;
 mod progress;
 mod recall;
+mod restored;
 mod resume_model;
 mod session_story;
 mod sessions;

@@ -4,9 +4,12 @@ use std::borrow::Cow;
 
 use palyra_agent::machine::Input;
 use palyra_agent::replay::replay;
-use palyra_common::{ApprovalDecision, ApprovalScope, Digest, RunId, RunLifecyclePhase, Timestamp};
-use palyra_journal::StoredRecord;
+use palyra_agent::{Answer, ApprovalFilter, projections};
+use palyra_common::{ApprovalDecision, ApprovalScope, Digest, RunId, RunLifecyclePhase, SessionId, Timestamp};
+use palyra_journal::{Journal, JournalOptions, NewRecord, StoredRecord};
 use serde::Deserialize;
+
+use crate::support::{Setup, answer, is_phase, tool_result};
 
 /// A call whose daemon was killed, the question whether to run it again, and a person who says no. Written by a daemon of that version.
 const VERSION_3: &str = include_str!("tapes/version_3_unknown_outcome.jsonl");
@@ -75,4 +78,53 @@ fn a_tape_of_a_version_that_nobody_knows_is_refused() {
     let unknown = VERSION_3.replacen(r#"\"machine_version\":3"#, r#"\"machine_version\":99"#, 1);
     let error = replay(&tape(&unknown)).unwrap_err().to_string();
     assert!(error.contains("machine version 99"), "{error}");
+}
+
+/// Puts the first records of the tape on a journal, in the commits that they came in, as a daemon of that version would have left them when it died.
+fn left_behind(length: usize) -> (tempfile::TempDir, RunId) {
+    let directory = tempfile::tempdir().unwrap();
+    let workspace = directory.path().join("work");
+    std::fs::create_dir(&workspace).unwrap();
+    // What the model was told about its surroundings stays as it is, so that its context is the same.
+    let text = VERSION_3.replacen(r#"\"/tmp/palyra-tape/work\""#, &format!(r#"\"{}\""#, workspace.display()), 1);
+    let records = tape(&text);
+    let accepted: serde_json::Value = serde_json::from_slice(&records[0].payload).unwrap();
+    let spec = &accepted["input"]["accepted"];
+    let run_id: RunId = serde_json::from_value(spec["run_id"].clone()).unwrap();
+    let session_id: SessionId = serde_json::from_value(spec["session_id"].clone()).unwrap();
+    let mut options = JournalOptions::at(directory.path().join("state"));
+    options.projections = projections();
+    options.min_free_bytes = 0;
+    let journal = Journal::open(options).unwrap();
+    let record = |record: &StoredRecord| {
+        let on_tape = NewRecord::new(record.kind.to_string(), record.at, record.payload.clone());
+        on_tape.in_session(session_id).on_tape(run_id, record.run_seq.unwrap())
+    };
+    journal.append_blocking(records[..length].iter().map(record).collect()).unwrap();
+    journal.close_blocking().unwrap();
+    (directory, run_id)
+}
+
+const DONE: &str = "[[turn]]\ntext = \"done\"\n[[turn]]\ntext = \"done\"";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_engine_takes_up_a_run_of_version_3_in_every_phase_and_brings_it_to_its_end() {
+    // Queued, waiting for the model, in a call, waiting for a person, waiting for the model again.
+    for (length, asks) in [(1, false), (3, false), (7, true), (10, true), (14, false)] {
+        let (directory, run_id) = left_behind(length);
+        let bench = Setup::script(DONE).start_in(directory).await;
+        if asks {
+            bench.follow_until(run_id, is_phase(RunLifecyclePhase::WaitingForApproval)).await;
+            let open = bench.engine.approvals(ApprovalFilter { run_id: Some(run_id), open: Some(true) }).await.unwrap();
+            let denied = Answer { by: "uid:0".to_owned(), ..answer(ApprovalDecision::Deny) };
+            bench.engine.decide_approval(open[0].approval_id, denied).await.unwrap();
+        }
+        let (run, events) = bench.finish(run_id).await;
+        assert_eq!(run.phase, RunLifecyclePhase::Completed, "{length}: {:?}", run.detail);
+        assert_eq!(bench.engine.replay(run_id).await.unwrap().machine.spec().machine_version, 3);
+        if asks {
+            let told = tool_result(&events, "t1c1").content;
+            assert!(told.contains("the daemon stopped while this ran"), "{length}: {told}");
+        }
+    }
 }

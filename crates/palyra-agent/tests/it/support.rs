@@ -77,6 +77,7 @@ impl Setup {
         options.projections = projections();
         options.faults = self.faults;
         options.min_free_bytes = 0;
+        options.clock = Arc::clone(&self.clock);
         let journal = open_when_free(options).await;
         let provider = self.provider.unwrap_or_else(|| Arc::new(ScriptedProvider::from_str(&self.script).unwrap()));
         let engine = Engine::start(EngineOptions {

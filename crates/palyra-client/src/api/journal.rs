@@ -140,7 +140,7 @@ pub struct BackupJournalResponse {
     pub artifacts: u64,
     /// Bytes of the copy.
     pub bytes: u64,
-    /// What lies in the state root and is not in the copy.
+    /// What is not in the copy: the rest of the state root, and configuration and policies outside of it.
     #[serde(default)]
     pub left_out: Vec<String>,
 }

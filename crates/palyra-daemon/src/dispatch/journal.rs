@@ -18,7 +18,7 @@ pub(super) async fn backup(app: &App, params: BackupJournalParams) -> Result<Bac
     if !dest.is_absolute() {
         return Err(Refusal::field("dest", format!("`{}` is not an absolute path", params.dest)));
     }
-    let report = app.journal.backup(dest).await?;
+    let report = app.journal.backup(dest, outside(app)).await?;
     Ok(BackupJournalResponse {
         dest: report.path.display().to_string(),
         records: report.records,
@@ -27,4 +27,13 @@ pub(super) async fn backup(app: &App, params: BackupJournalParams) -> Result<Bac
         bytes: report.bytes,
         left_out: report.left_out,
     })
+}
+
+/// What belongs to this daemon and lies outside its state root.
+fn outside(app: &App) -> Vec<String> {
+    let config = app.config.file().map(|file| format!("configuration: {}", file.display()));
+    let policies = app.config.config().policy.directory.as_ref().map(|found| format!("policies: {}", found.display()));
+    let unconfigured = || "configuration and policies outside the state root".to_owned();
+    let named: Vec<String> = config.into_iter().chain(policies).collect();
+    if named.is_empty() { vec![unconfigured()] } else { named }
 }

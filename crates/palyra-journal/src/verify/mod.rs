@@ -174,6 +174,7 @@ fn inspect(
     }
     derived::structure(layout, connection, report);
     files::artifacts(layout, report);
+    files::kept(layout, connection, report);
 }
 
 /// A table as a whole.

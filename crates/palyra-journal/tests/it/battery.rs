@@ -210,24 +210,47 @@ fn no_change_of_any_row_or_file_goes_unnoticed() {
 
 #[test]
 fn a_deleted_journal_is_never_replaced_by_an_empty_one() {
-    deleted(false);
-    deleted(true);
+    for anchor_too in [false, true] {
+        for before_a_start in [false, true] {
+            deleted(before_a_start, anchor_too);
+        }
+    }
 }
 
-fn deleted(before_a_start: bool) {
+fn deleted(before_a_start: bool, anchor_too: bool) {
     let dir = tempfile::tempdir().unwrap();
     let journal = crate::support::open(dir.path());
     journal.append_blocking(vec![note(1)]).unwrap();
     journal.close_blocking().unwrap();
-    fs::remove_dir_all(dir.path().join("journal")).unwrap();
-    if before_a_start {
-        palyra_journal::accept_loss(dir.path(), palyra_common::Timestamp(7)).unwrap();
-        assert_eq!(crate::support::open(dir.path()).head().count, 0);
-        return;
+    let delete = || {
+        fs::remove_dir_all(dir.path().join("journal")).unwrap();
+        if anchor_too {
+            fs::remove_file(dir.path().join("journal.anchor")).unwrap();
+        }
+    };
+    let refused = || crate::support::code(&Journal::open(options(dir.path())).unwrap_err());
+    delete();
+    if !before_a_start {
+        assert_eq!(refused(), "journal_damaged", "{anchor_too}");
     }
-    let refused = Journal::open(options(dir.path())).unwrap_err();
-    assert_eq!(crate::support::code(&refused), "journal_damaged");
     palyra_journal::accept_loss(dir.path(), palyra_common::Timestamp(7)).unwrap();
+    let journal = crate::support::open(dir.path());
+    assert_eq!(journal.head().count, 0);
+    journal.close_blocking().unwrap();
+    // What was accepted was that loss, not every other.
+    delete();
+    assert_eq!(refused(), "journal_damaged", "{anchor_too}");
+}
+
+#[test]
+fn a_first_start_that_was_cut_short_is_not_a_deleted_journal() {
+    let dir = tempfile::tempdir().unwrap();
+    crate::support::open(dir.path()).close_blocking().unwrap();
+    // As it is left when the daemon dies between making the key and signing the empty log.
+    for name in ["journal/anchor", "journal.anchor", "journal/closed"] {
+        fs::remove_file(dir.path().join(name)).unwrap();
+    }
+    fs::write(dir.path().join("journal/journal.db"), "").unwrap();
     assert_eq!(crate::support::open(dir.path()).head().count, 0);
 }
 

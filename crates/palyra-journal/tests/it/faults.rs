@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use palyra_journal::{FaultInjector, Journal};
 
-use crate::support::{check, code, note, on_tape, options};
+use crate::support::{check, code, fill, note, on_tape, options};
 
 #[derive(Debug, Default)]
 struct EveryThird {
@@ -89,6 +89,31 @@ fn an_outage_is_reported_and_ends_by_itself() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(journal.append_blocking(vec![on_tape(1, 2)]).unwrap().last_seq, 2, "the refused batch left a trace");
+    journal.close_blocking().unwrap();
+    assert!(check(dir.path()).is_sound());
+}
+
+#[test]
+fn a_segment_that_cannot_be_written_shows_in_health_until_one_can() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(dir.path());
+    options.segment_records = 1;
+    let journal = Journal::open(options).unwrap();
+    let segments = dir.path().join("journal/segments");
+    std::fs::remove_dir(&segments).unwrap();
+    std::fs::write(&segments, "not a directory").unwrap();
+    let fails = || journal.warnings().iter().any(|finding| finding.code == "journal_upkeep_failed");
+    let began = Instant::now();
+    while !fails() {
+        fill(&journal, 1_100);
+        assert!(began.elapsed() < Duration::from_secs(30), "nobody is told");
+    }
+    std::fs::remove_file(&segments).unwrap();
+    std::fs::create_dir(&segments).unwrap();
+    while fails() {
+        fill(&journal, 1_100);
+        assert!(began.elapsed() < Duration::from_secs(30), "it is never tried again");
+    }
     journal.close_blocking().unwrap();
     assert!(check(dir.path()).is_sound());
 }

@@ -11,9 +11,9 @@ use crate::machine::{Action, ClockGap, Input};
 use crate::tape::{EntryRef, Note};
 
 /// How far two clocks may drift apart before one of them was set: more than correcting them ever does at once.
-const CLOCK_TOLERANCE_MS: i64 = 2_000;
-/// A daemon that is away for less costs no deadline anything worth a record.
-const DOWN_TOLERANCE_MS: i64 = 10 * 60 * 1_000;
+pub(in crate::engine) const CLOCK_TOLERANCE_MS: i64 = 2_000;
+/// A daemon that is away for less costs nothing worth a record, unless so little time is left until a deadline.
+pub(in crate::engine) const DOWN_TOLERANCE_MS: i64 = 10 * 60 * 1_000;
 
 impl Driver {
     /// Takes up a run that was rebuilt after a restart and drives it to its end.
@@ -24,29 +24,21 @@ impl Driver {
 
     /// Tells the machine that a restart interrupted its work, if there was any; what it asks for may need tools that come from outside.
     async fn interrupted(&mut self) -> Result<Vec<Action>, AgentError> {
-        let mut actions = match self.daemon_was_down() {
-            Some(adjusted) => self.take_up(vec![adjusted]).await?,
-            None => Vec::new(),
-        };
-        let mut inputs = Vec::new();
+        let mut inputs: Vec<Input> = self.daemon_was_down().into_iter().collect();
         if self.shared.options.journal.restore_waits() {
             // Whatever it did after the backup was made is not on its tape: a person looks before it goes on.
-            inputs.push(Input::Pause { by: "palyra: restored from a backup".to_owned() });
-        }
-        if self.machine.is_interrupted_by_restart() {
+            inputs.extend(self.machine.is_interrupted_by_restore().then_some(Input::Restored));
+        } else if self.machine.is_interrupted_by_restart() {
             let shared = Arc::clone(&self.shared);
             tokio::select! {
                 biased;
-                () = shared.stopping.cancelled() => return Ok(actions),
+                () = shared.stopping.cancelled() => return Ok(Vec::new()),
                 () = shared.options.discovery.ready() => {}
             }
             self.note_unavailable_sources(shared.options.clock.now())?;
             inputs.push(Input::Recovered);
         }
-        if !inputs.is_empty() {
-            actions.extend(self.take_up(inputs).await?);
-        }
-        Ok(actions)
+        if inputs.is_empty() { Ok(Vec::new()) } else { self.take_up(inputs).await }
     }
 
     /// Notes which configured sources of tools the run has to do without for now.
@@ -73,12 +65,15 @@ impl Driver {
     /// What the machine has to be told about the time in which no daemon ran, if any of its deadlines could lapse by it.
     fn daemon_was_down(&self) -> Option<Input> {
         let by_ms = self.shared.down_ms;
-        let matters = by_ms.abs() >= DOWN_TOLERANCE_MS && self.machine.next_deadline().is_some();
-        matters.then_some(Input::ClockAdjusted { by_ms, gap: ClockGap::DaemonDown })
+        let deadline = self.machine.next_deadline()?;
+        let left_ms = deadline.0.saturating_sub(self.shared.options.clock.now().0);
+        let is_close = by_ms >= CLOCK_TOLERANCE_MS && left_ms < DOWN_TOLERANCE_MS;
+        (is_close || by_ms.abs() >= DOWN_TOLERANCE_MS)
+            .then_some(Input::ClockAdjusted { by_ms, gap: ClockGap::DaemonDown })
     }
 }
 
 /// How far the wall clock is ahead of the monotonic one.
-pub(super) fn offset_ms(clock: &dyn Clock) -> i64 {
+pub(in crate::engine) fn offset_ms(clock: &dyn Clock) -> i64 {
     clock.now().0.saturating_sub(i64::try_from(clock.monotonic().as_millis()).unwrap_or(i64::MAX))
 }

@@ -77,6 +77,9 @@ impl Engine {
 
     /// Begins the next run of a session, if none is at work and something waits. The caller holds the session's lock.
     pub(super) async fn work_off_held(&self, session_id: SessionId, seen: Option<Seen>) -> Result<Worked, AgentError> {
+        if self.shared.held_queues.contains(&session_id) {
+            return Ok(Worked::Through);
+        }
         // Whoever looked is no longer at it: from here on the lock keeps others away.
         let mut seen = seen.map(|Seen { next, run_id, looked, alone }| {
             drop(alone);

@@ -34,12 +34,12 @@ pub(super) async fn execute(arguments: &BackupArguments, context: &Context) -> R
             done.segments, done.artifacts, done.bytes, done.dest
         ))?;
         if !done.left_out.is_empty() {
-            let names = done.left_out.join(", ");
-            context
-                .console
-                .remark(&format!("not in the backup: {names}; configuration and policies outside the state root"));
+            context.console.remark(&format!("not in the backup: {}", done.left_out.join(", ")));
         }
-        context.console.remark(&format!("next: PALYRA_STATE_ROOT={} palyra journal verify", done.dest));
+        context.console.remark(&format!(
+            "next: PALYRA_STATE_ROOT={} palyra journal verify; derived tables are not verified without the private key and are rebuilt when the backup is restored",
+            done.dest
+        ));
     } else {
         context.console.document(&done)?;
     }

@@ -22,6 +22,9 @@ pub(super) fn execute(arguments: &RestoreArguments, context: &Context) -> Result
     let report = palyra_journal::restore(&from, context.state_root()?, SystemClock.now())?;
     if context.console.is_text() {
         context.console.line(&format!("Restored {} records to `{}`", report.records, report.path.display()))?;
+        if !report.left_out.is_empty() {
+            context.console.remark(&format!("not in the backup: {}", report.left_out.join(", ")));
+        }
         context.console.remark(
             "work that was in progress waits; check what happened after the backup, then: palyra journal accept-restore",
         );

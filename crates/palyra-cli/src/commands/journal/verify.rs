@@ -51,7 +51,17 @@ pub(super) async fn execute(arguments: VerifyArguments, context: &Context) -> Re
     } else {
         context.console.document(&report)?;
     }
-    Ok(if report.problems.is_empty() { ExitCode::Ok } else { ExitCode::Precondition })
+    Ok(exit_code(&report))
+}
+
+/// A report that left something out is not one of a sound journal.
+fn exit_code(report: &VerifyReport) -> ExitCode {
+    if report.problems.is_empty() && is_complete(report) { ExitCode::Ok } else { ExitCode::Precondition }
+}
+
+/// Whether everything was looked at.
+fn is_complete(report: &VerifyReport) -> bool {
+    report.unchecked_projections.is_empty() && report.unverified.is_empty()
 }
 
 async fn by_daemon(client: &Client, console: &Console) -> Result<VerifyReport, CliError> {
@@ -103,9 +113,8 @@ fn lines(report: &VerifyReport, console: &Console) -> Vec<String> {
         counted(report.projections.len() + report.projections_by_digest.len(), "derived table family")
             .replace("familys", "families"),
     );
-    let complete = report.unchecked_projections.is_empty() && report.unverified.is_empty();
     lines.push(match report.problems.len() {
-        0 if !complete => {
+        0 if !is_complete(report) => {
             format!("{}: no problem found in {records} ({checked})", console.styled(Style::Bad, "INCOMPLETE"))
         }
         0 => format!("{}: {records} verified ({checked})", console.styled(Style::Good, "OK")),
@@ -160,6 +169,7 @@ mod tests {
             lines(&sound, &console),
             ["OK: 20 records verified (1 signed checkpoint, 0 archived segments, 1 derived table family)"]
         );
+        assert_eq!(exit_code(&sound), ExitCode::Ok);
         let partial = VerifyReport { unverified: vec!["digests of tables: no key".to_owned()], ..sound.clone() };
         assert_eq!(
             lines(&partial, &console),
@@ -168,6 +178,7 @@ mod tests {
                 "not verified: digests of tables: no key",
             ]
         );
+        assert_eq!(exit_code(&partial), ExitCode::Precondition);
         let problem = ProblemView {
             position: "record 4".to_owned(),
             code: "hash_mismatch".to_owned(),

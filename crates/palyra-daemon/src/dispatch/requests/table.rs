@@ -1,5 +1,6 @@
 //! Questions of clients on the journal, and the table that is derived from it.
 
+use palyra_agent::{CLOCK_STEPPED, ClockStepped};
 use palyra_client::api::{ApprovalAnswer, ApprovalView};
 use palyra_common::{ApprovalDecision, ApprovalId, ApprovalScope, ApprovalSubject, Risk, SessionId, Timestamp};
 use palyra_journal::rusqlite::{Connection, OptionalExtension as _, params};
@@ -13,6 +14,9 @@ use crate::dispatch::records::read;
 pub(super) const ASKED: &str = "client_approval.requested";
 /// A person answered.
 pub(super) const ANSWERED: &str = "client_approval.decided";
+
+/// How long ago a question may have been asked on the new clock when a step of the clock is put on record.
+const JUST_NOW_MS: i64 = 2_000;
 
 /// A question in a client's own words.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -113,7 +117,7 @@ impl Projection for Requests {
         "client_approvals"
     }
     fn version(&self) -> u32 {
-        1
+        2
     }
     fn tables(&self) -> &'static [&'static str] {
         &["client_approvals"]
@@ -143,10 +147,27 @@ impl Projection for Requests {
                     .prepare_cached("UPDATE client_approvals SET answered = ?2 WHERE approval_id = ?1")?
                     .execute(params![answered.approval_id.to_string(), text])?;
             }
+            CLOCK_STEPPED => shift(connection, record)?,
             _ => {}
         }
         Ok(())
     }
+}
+
+/// Moves the ends of open questions when the clock says another time than has passed, so that none lapses by it. A question that was asked a moment ago was asked on the clock as it is now.
+fn shift(connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
+    let refused = |error: serde_json::Error| ProjectionError::Refused(error.to_string());
+    let ClockStepped { by_ms, .. } = read(record)?;
+    let just_now = record.at.shifted(-JUST_NOW_MS)..=record.at;
+    for mut question in questions(connection, None, Which::Unanswered)? {
+        let Some(end) = question.asked.expires_at.filter(|_| !just_now.contains(&question.asked.at)) else { continue };
+        question.asked.expires_at = Some(end.shifted(by_ms));
+        let text = serde_json::to_string(&question.asked).map_err(refused)?;
+        connection
+            .prepare_cached("UPDATE client_approvals SET asked = ?2 WHERE approval_id = ?1")?
+            .execute(params![question.asked.approval_id.to_string(), text])?;
+    }
+    Ok(())
 }
 
 /// One question.
@@ -192,4 +213,55 @@ fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Question> {
             None => None,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use palyra_common::Digest;
+    use serde_json::json;
+
+    use super::*;
+
+    const HOUR: i64 = 60 * 60 * 1000;
+
+    fn record(kind: &'static str, at: i64, payload: &impl Serialize) -> StoredRecord {
+        StoredRecord {
+            seq: 1,
+            kind: Cow::Borrowed(kind),
+            at: Timestamp(at),
+            session_id: None,
+            run_id: None,
+            run_seq: None,
+            payload: serde_json::to_vec(payload).unwrap(),
+            hash: Digest::of(b""),
+            prev_hash: Digest::of(b""),
+        }
+    }
+
+    #[test]
+    fn a_step_of_the_clock_lets_no_question_lapse_and_shortens_none_that_is_new() {
+        let asked_at = 100 * HOUR;
+        for by_ms in [HOUR, 1000 * HOUR, -HOUR] {
+            let connection = Connection::open_in_memory().unwrap();
+            Requests.create(&connection).unwrap();
+            let ask = |n: u128, at: i64| {
+                let asked = json!({
+                    "approval_id": ApprovalId::from_u128(n), "owner": "local", "via": "unix", "subject": "tool", "risk": "medium",
+                    "summary": "may I?", "at": at, "expires_at": at + HOUR / 2,
+                });
+                Requests.apply(&connection, &record(ASKED, at, &asked)).unwrap();
+            };
+            ask(1, asked_at);
+            let now = asked_at + 60_000 + by_ms;
+            ask(2, now - 500);
+            let step = json!({ "by_ms": by_ms, "gap": "clock_set" });
+            Requests.apply(&connection, &record(CLOCK_STEPPED, now, &step)).unwrap();
+            let ends =
+                [1, 2].map(|n| question(&connection, ApprovalId::from_u128(n)).unwrap().unwrap().asked.expires_at);
+            let expected = [asked_at + HOUR / 2 + by_ms, now - 500 + HOUR / 2];
+            assert_eq!(ends, expected.map(|end| Some(Timestamp(end))), "{by_ms}");
+        }
+    }
 }

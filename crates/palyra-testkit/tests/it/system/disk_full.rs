@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use palyra_client::api::VerifyLine;
 use palyra_client::{Client, ClientError};
-use palyra_common::RunLifecyclePhase;
+use palyra_common::{HealthStatus, RunLifecyclePhase};
 use palyra_testkit::{Binary, DaemonOptions, Exit, Model, Receiver, probe};
 use serde_json::json;
+use tempfile::TempDir;
 
 use super::{PATIENCE, call, finish, names, task, workspace};
 
@@ -53,6 +54,47 @@ async fn a_full_disk_refuses_new_work_and_loses_nothing() {
     assert_eq!(detail.run.phase, RunLifecyclePhase::Completed, "{:#?}\n{}", names(&events), daemon.log());
     assert_eq!(receiver.deliveries().len(), 2);
     assert!(client.replay_run(run.run_id).await.unwrap().identical);
+    assert_sound(&client).await;
+    assert_eq!(daemon.stop().await.unwrap(), Exit::Code(0), "{}", daemon.log());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_on_a_full_disk_serves_what_is_there_and_says_why() {
+    let home = TempDir::with_prefix("palyra-full-").unwrap();
+    let (state, workspace) = (home.path().join("state"), workspace());
+    let options = || {
+        DaemonOptions::new(Model::Scripted(json!({ "turn": [{ "text": "done" }] })))
+            .env("PALYRA_JOURNAL_MIN_FREE_BYTES", (2 * MEGABYTE).to_string())
+    };
+    let mut daemon = options().state_root(&state).start().await.unwrap();
+    let run = daemon.client().create_run(&task("before", workspace.path())).await.unwrap();
+    finish(&daemon.client(), run.run_id).await;
+    daemon.stop().await.unwrap();
+
+    let mut daemon = options().on_a_full_disk_of(32 * MEGABYTE as u64, &state).spawn().unwrap();
+    daemon.wait_healthy().await.unwrap();
+    let health = daemon.client().health().await.unwrap();
+    let journal = health.components.iter().find(|component| component.component == "journal").unwrap();
+    assert_eq!(journal.status, HealthStatus::Failing, "{journal:?}");
+    assert!(journal.summary.contains("full") || journal.summary.contains("space"), "{journal:?}");
+    let client = daemon.client();
+    assert_eq!(client.run(run.run_id).await.unwrap().run.phase, RunLifecyclePhase::Completed);
+    assert!(client.replay_run(run.run_id).await.unwrap().identical);
+    let refused = client.create_run(&task("more", workspace.path())).await.unwrap_err();
+    let ClientError::Refused(envelope) = &refused else { panic!("{refused}") };
+    assert_eq!(envelope.code, "disk_full", "{envelope:?}");
+
+    fs::remove_file(daemon.seen_root().join("filler")).unwrap();
+    let began = Instant::now();
+    let run = loop {
+        match client.create_run(&task("after", workspace.path())).await {
+            Ok(run) => break run,
+            Err(error) => assert!(began.elapsed() < PATIENCE, "{error}\n{}", daemon.log()),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let (detail, _) = finish(&client, run.run_id).await;
+    assert_eq!(detail.run.phase, RunLifecyclePhase::Completed, "{}", daemon.log());
     assert_sound(&client).await;
     assert_eq!(daemon.stop().await.unwrap(), Exit::Code(0), "{}", daemon.log());
 }

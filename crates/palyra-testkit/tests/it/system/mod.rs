@@ -22,6 +22,7 @@ mod openai;
 mod outside;
 mod outside_hostile;
 mod outside_restart;
+mod outside_restart_kinds;
 mod pipes;
 mod processes;
 mod replay;
