@@ -173,6 +173,7 @@ fn a_try_that_failed_takes_back_all_that_it_gave() {
         error: ModelError::new(crate::ModelErrorClass::Network, "reset"),
         wait_ms: 5,
         usage: None,
+        end: crate::AnswerEnd::Missing,
     };
     let call = |id: &str| ModelEvent::ToolCallDelta {
         index: Some(0),

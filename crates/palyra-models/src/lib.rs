@@ -61,7 +61,7 @@ pub use accounts::{
 };
 pub use anthropic::Anthropic;
 pub use assembler::{AssembledTurn, TurnAssembler};
-pub use attempt::{Answering, Attempt};
+pub use attempt::{AnswerEnd, Answering, Attempt};
 pub use default_tools::default_tools;
 pub use detect::{Offer, adopt, discover, set_variables};
 pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};

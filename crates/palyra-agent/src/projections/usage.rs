@@ -17,8 +17,8 @@ use super::usage_booking::{
 };
 use super::{parse, typed};
 use crate::engine::auxiliary::{TaskPending, kind as task, payer_run};
-use crate::engine::embeddings::USED;
-use crate::engine::spending::RESERVED;
+use crate::engine::embeddings::{CALL, USED};
+use crate::engine::spending::{RESERVED, Reserved};
 use crate::machine::{Action, Input};
 use crate::tape::{TapeEntry, kind};
 
@@ -209,6 +209,18 @@ pub(crate) fn open_reservations(connection: &Connection) -> rusqlite::Result<Vec
         .query_map([], |row| super::from_json(row, 0))?
         .filter_map(|charge: rusqlite::Result<Option<Charge>>| charge.transpose())
         .collect()
+}
+
+/// Calls of embedding models that were under way when the last process died.
+pub(crate) fn open_embeddings(connection: &Connection) -> rusqlite::Result<Vec<Reserved>> {
+    let found = connection
+        .prepare_cached("SELECT reservation, charge, asked FROM reservations WHERE reservation LIKE '%/' || ?1")?
+        .query_map([CALL], |row| Ok((row.get(0)?, super::from_json(row, 1)?, super::from_json(row, 2)?)))?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    let whole = found
+        .into_iter()
+        .filter_map(|(reservation, charge, asked)| Some(Reserved { reservation, charge: charge?, asked }));
+    Ok(whole.collect())
 }
 
 /// What people granted to runs on top of the budgets.

@@ -70,7 +70,8 @@ pub(super) fn bill_of_embeddings(connection: &Connection, record: &StoredRecord)
     connection
         .prepare_cached("INSERT OR IGNORE INTO usage_runs (run_id, agent, provider, model) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![used.run_id.to_string(), MAIN_AGENT, used.provider, used.model])?;
-    let cost = Cost { micro_usd: used.micro_usd, assumed: used.assumed, ..Cost::default() };
+    let closes = used.closes.into_iter().collect();
+    let cost = Cost { micro_usd: used.micro_usd, assumed: used.assumed, closes, ..Cost::default() };
     let (run_id, session_id, usage) = (used.run_id, used.session_id, Usage::plain(used.input_tokens, 0));
     book(connection, record, Bill { run_id, session_id, at: record.at, calls: 1, answering: None, usage, cost })
 }

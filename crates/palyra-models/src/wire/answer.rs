@@ -14,6 +14,7 @@ use futures::{StreamExt, stream};
 use super::body::{ByteBody, Patience};
 use super::lines::LineParser;
 use super::mask::Mask;
+use super::masked_events::MaskedEvents;
 use super::sse::{BYTE_ORDER_MARK, SseParser};
 use crate::attempt::Answering;
 use crate::error::{ModelError, ModelErrorClass};
@@ -113,6 +114,9 @@ struct Answer<D> {
     shape: Shape,
     decoder: D,
     ready: VecDeque<ModelEvent>,
+    masked: MaskedEvents,
+    /// Events that have passed the mask.
+    passed: VecDeque<ModelEvent>,
     /// Why reading failed; told after the events that had arrived before.
     failure: Option<ModelError>,
     mask: Mask,
@@ -124,8 +128,11 @@ struct Answer<D> {
 
 impl<D: Decode> Answer<D> {
     fn new(body: ByteBody, decoder: D) -> Self {
+        let mask = body.mask();
         Self {
-            mask: body.mask(),
+            masked: MaskedEvents::new(&mask),
+            passed: VecDeque::new(),
+            mask,
             server: body.server().to_owned(),
             content_type: body.content_type(),
             packing: body.packing(),
@@ -140,8 +147,12 @@ impl<D: Decode> Answer<D> {
     /// The next event; none after the end.
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         loop {
-            if let Some(event) = self.ready.pop_front() {
+            if let Some(event) = self.passed.pop_front() {
                 return Some(Ok(event));
+            }
+            if let Some(event) = self.ready.pop_front() {
+                self.masked.push(event, &mut self.passed);
+                continue;
             }
             if let Some(error) = self.failure.take() {
                 return Some(Err(error));

@@ -11,6 +11,11 @@ use crate::projections;
 impl Engine {
     /// Enters into the books what was spent before this process began.
     pub(in crate::engine) async fn open_books(&self) -> Result<(), AgentError> {
+        if let Err(error) = self.close_interrupted_embeddings().await {
+            // Their reservations still count in full; only reports do not name them.
+            tracing::warn!(%error, "calls of embedding models that a crash interrupted could not be booked");
+        }
+        let head = self.shared.options.journal.head().count;
         let (spent, open, grants, quarantined) = self
             .query(|reader| {
                 let db = reader.connection();
@@ -26,13 +31,26 @@ impl Engine {
         if let Some(found) = &quarantined {
             tracing::warn!(records = found.records, first = found.first_seq, reason = %found.reason, "records about usage could not be booked");
         }
-        spending.set_quarantined(quarantined);
+        spending.set_quarantined(quarantined, head);
         spending.ledger.seed(spent);
         spending.ledger.seed_open(open);
         for (run_id, amount) in grants {
             spending.grant(run_id, amount);
         }
         Ok(())
+    }
+
+    /// Looks up which records about usage could not be booked, if there is anything new on the journal.
+    pub async fn refresh_quarantined_usage(&self) {
+        let spending = &self.shared.options.spending;
+        let head = self.shared.options.journal.head().count;
+        if spending.quarantine_checked_at(head) {
+            return;
+        }
+        match self.query(|reader| projections::quarantined(reader.connection())).await {
+            Ok(found) => spending.set_quarantined(found, head),
+            Err(error) => tracing::warn!(%error, "whether records about usage were set aside cannot be looked up"),
+        }
     }
 
     /// Prices, limits and the books.
