@@ -42,10 +42,10 @@ pub use engine::{
     Answer, ApprovalExport, Attention, AuxiliaryDone, CallExport, CallNotRun, CallOutcomeExport, CanvasFollower,
     CanvasNews, CanvasSubmission, ClientCall, ClientResult, CompactionPlan, CompactionReverted, ContextSegment,
     ContextView, Engine, EngineOptions, ExchangeExport, ExchangeOutline, Followed, GivenExchange, GivenFile,
-    HookDispatch, InputWhereabouts, NewAuxiliaryTask, NewRun, NewSession, NoDiscovery, OfferedTool, PatternFilter,
-    RankedBy, RecallQuery, Recalled, RecalledPiece, Resolved, Resumption, RunCost, RunDetails, RunEnded, RunExport,
-    Safety, SegmentKind, SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput, Spending,
-    Submitted, TapeFollower, Timings, ToolDiscovery, UnavailableSource, UndoneRun, WireCost, WorkspaceRoots,
+    HookDispatch, InputWhereabouts, ModelTests, NewAuxiliaryTask, NewRun, NewSession, NoDiscovery, OfferedTool,
+    PatternFilter, RankedBy, RecallQuery, Recalled, RecalledPiece, Resolved, Resumption, RunCost, RunDetails, RunEnded,
+    RunExport, Safety, SegmentKind, SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput,
+    Spending, Submitted, TapeFollower, Timings, ToolDiscovery, UnavailableSource, UndoneRun, WireCost, WorkspaceRoots,
     core_prompt_tokens,
 };
 pub use error::AgentError;

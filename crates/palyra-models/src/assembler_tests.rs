@@ -226,3 +226,13 @@ fn slips_in_arguments_are_put_right_and_told() {
         [part(Some(0), Some("a"), Some("write"), "{\"t\":\"half"), ModelEvent::Finished(StopReason::MaxTokens)];
     assert_eq!(assemble(&cut_off).tool_calls[0].arguments, "{\"t\":\"half");
 }
+
+#[test]
+fn half_a_surrogate_pair_in_arguments_does_not_end_the_turn() {
+    let events = [
+        part(Some(0), Some("c"), Some("t"), r#"{"text":"cut \ud83d"#),
+        part(Some(0), None, None, r#" here \ud83e\udd80"}"#),
+        ModelEvent::Finished(StopReason::ToolUse),
+    ];
+    assert_eq!(calls(&events), [r#"c t {"text":"cut \ufffd here \ud83e\udd80"}"#]);
+}

@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use super::spending::{Assessment, Doubt, NotMade, Own, Payer, Reserved, StatedPrice, assess, hold};
 use super::{Engine, EngineOptions};
 use crate::error::AgentError;
-use crate::projections;
 use crate::spec::MAIN_AGENT;
 
 /// Kind of the record of a call.
@@ -115,30 +114,24 @@ impl Engine {
             }
         }
     }
+}
 
-    /// Books the calls in full that the last process did not live to see the end of.
-    pub(super) async fn close_interrupted_embeddings(&self) -> Result<(), AgentError> {
-        let open = self.query(|reader| projections::open_embeddings(reader.connection())).await?;
-        let mut records = Vec::new();
-        for Reserved { reservation, charge, asked } in open {
-            let Some(asked) = asked else { continue };
-            let used = EmbeddingsUsed {
-                run_id: charge.run_id,
-                session_id: charge.session_id,
-                by: String::new(),
-                provider: asked.provider,
-                model: asked.model,
-                input_tokens: 0,
-                micro_usd: charge.worst,
-                assumed: true,
-                closes: Some(reservation),
-            };
-            records.push(self.shared.options.embeddings_record(&used)?);
-        }
-        if !records.is_empty() {
-            self.shared.options.journal.append(records).await?;
-        }
-        Ok(())
+impl EmbeddingsUsed {
+    /// A call that the last process did not live to see the end of, in full.
+    pub(super) fn interrupted(reserved: Reserved) -> Option<Self> {
+        let Reserved { reservation, charge, asked } = reserved;
+        let Answering { provider, model, .. } = asked?;
+        Some(Self {
+            run_id: charge.run_id,
+            session_id: charge.session_id,
+            by: String::new(),
+            provider,
+            model,
+            input_tokens: 0,
+            micro_usd: charge.worst,
+            assumed: true,
+            closes: Some(reservation),
+        })
     }
 }
 
@@ -208,7 +201,7 @@ impl Call<'_> {
 }
 
 impl EngineOptions {
-    fn embeddings_record(&self, used: &EmbeddingsUsed) -> Result<NewRecord, AgentError> {
+    pub(super) fn embeddings_record(&self, used: &EmbeddingsUsed) -> Result<NewRecord, AgentError> {
         let payload = serde_json::to_vec(used).map_err(|error| AgentError::Internal(error.to_string()))?;
         Ok(NewRecord::new(USED, self.clock.now(), payload).in_session(used.session_id))
     }

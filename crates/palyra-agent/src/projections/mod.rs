@@ -48,7 +48,8 @@ pub(crate) use runs::{idempotent_run, newest_workspace, run, run_at_work, runs, 
 pub(crate) use session_log::session_log;
 pub(crate) use sessions::{SessionState, session, session_by_key, sessions};
 pub(crate) use usage::{
-    agent_of, grants, open_embeddings, open_reservations, quarantined, spent, spent_by, usage_rows,
+    CallWithoutRun, agent_of, grants, open_calls_without_run, open_reservations, quarantined, spent, spent_by,
+    usage_rows,
 };
 
 /// All projections of the engine, for [`palyra_journal::JournalOptions`] and verification.

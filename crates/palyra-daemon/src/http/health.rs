@@ -173,4 +173,17 @@ mod tests {
         }
         assert_eq!(recent.get(start + 3 * MOMENT, quiet, || Err("broken")), Err("broken"));
     }
+
+    #[test]
+    fn records_that_could_not_be_booked_are_named() {
+        let found =
+            QuarantinedUsage { records: 2, first_seq: 7, reason: "`embeddings.used` makes no sense".to_owned() };
+        let health = usage(found);
+        assert_eq!((health.component.as_ref(), health.status), ("usage", HealthStatus::Degraded));
+        assert!(
+            health.summary.contains("2; the first is record 7: `embeddings.used` makes no sense"),
+            "{}",
+            health.summary
+        );
+    }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 
 use super::body::{ByteBody, Patience};
+use super::json::text;
 use super::lines::LineParser;
 use super::mask::Mask;
 use super::masked_events::MaskedEvents;
@@ -243,9 +244,8 @@ impl<D: Decode> Answer<D> {
             }
             Shape::Document(held) => {
                 let held = std::mem::take(held);
-                let json = std::str::from_utf8(&held)
-                    .map_err(|_| ModelError::malformed("the server's answer is not valid UTF-8"))?;
-                self.decoder.read_document(json, &mut self.ready)?;
+                let json = text(held).ok_or_else(|| ModelError::malformed("the server's answer is not valid UTF-8"))?;
+                self.decoder.read_document(&json, &mut self.ready)?;
                 return self.finish();
             }
             Shape::Events(parser) => parser.finish(),

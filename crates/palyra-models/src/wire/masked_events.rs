@@ -18,8 +18,9 @@ pub(super) struct MaskedEvents {
     text: String,
     reasoning: String,
     arguments: String,
-    /// Which call the arguments belong to.
-    call: Option<u32>,
+    /// Which call the arguments belong to. Some servers name it in each part.
+    index: Option<u32>,
+    id: Option<String>,
 }
 
 impl MaskedEvents {
@@ -41,9 +42,11 @@ impl MaskedEvents {
                 out.extend((!shown.is_empty()).then_some(ModelEvent::ReasoningDelta(shown)));
             }
             ModelEvent::ToolCallDelta { index, id, name, arguments } => {
-                if id.is_some() || name.is_some() || index != self.call {
+                let unnamed = index.is_none() && id.is_none();
+                if index != self.index || (id.is_some() && id != self.id) || (unnamed && name.is_some()) {
                     self.end_call(out);
-                    self.call = index;
+                    self.index = index;
+                    self.id.clone_from(&id);
                 }
                 self.arguments.push_str(&arguments);
                 let arguments = self.mask.take_decided(&mut self.arguments);
@@ -77,7 +80,7 @@ impl MaskedEvents {
     fn end_call(&mut self, out: &mut VecDeque<ModelEvent>) {
         let arguments = self.mask.clean_text(&std::mem::take(&mut self.arguments));
         if !arguments.is_empty() {
-            out.push_back(ModelEvent::ToolCallDelta { index: self.call, id: None, name: None, arguments });
+            out.push_back(ModelEvent::ToolCallDelta { index: self.index, id: None, name: None, arguments });
         }
     }
 
@@ -135,7 +138,7 @@ mod tests {
             ModelEvent::ReasoningDelta(back.to_owned()),
             ModelEvent::Reasoning(block),
             call(0, Some("a"), &format!("{{\"q\":\"{front}")),
-            call(0, None, &format!("{back}\"}} s")),
+            call(0, Some("a"), &format!("{back}\"}} s")),
             call(1, Some("b"), "{}"),
             ModelEvent::Finished(StopReason::EndTurn),
         ];

@@ -54,7 +54,7 @@ pub(super) fn input_tokens(options: &EngineOptions, request: &ModelRequest) -> u
 }
 
 /// Whether nobody who may answer this request charges anything.
-pub(super) fn is_free(options: &EngineOptions, request: &ModelRequest) -> bool {
+pub(in crate::engine) fn is_free(options: &EngineOptions, request: &ModelRequest) -> bool {
     let prices = options.spending.prices();
     let asked = options.provider.may_answer(request);
     asked.iter().all(|one| prices.quote(&options.provider.seller(&one.provider), &one.model).priced == Priced::Free)

@@ -5,15 +5,17 @@ use palyra_common::Timestamp;
 
 use super::Spending;
 use crate::engine::Engine;
+use crate::engine::embeddings::EmbeddingsUsed;
+use crate::engine::model_tests::ModelTested;
 use crate::error::AgentError;
-use crate::projections;
+use crate::projections::{self, CallWithoutRun};
 
 impl Engine {
     /// Enters into the books what was spent before this process began.
     pub(in crate::engine) async fn open_books(&self) -> Result<(), AgentError> {
-        if let Err(error) = self.close_interrupted_embeddings().await {
+        if let Err(error) = self.close_interrupted_calls().await {
             // Their reservations still count in full; only reports do not name them.
-            tracing::warn!(%error, "calls of embedding models that a crash interrupted could not be booked");
+            tracing::warn!(%error, "model calls without a run that a crash interrupted could not be booked");
         }
         let head = self.shared.options.journal.head().count;
         let (spent, open, grants, quarantined) = self
@@ -36,6 +38,28 @@ impl Engine {
         spending.ledger.seed_open(open);
         for (run_id, amount) in grants {
             spending.grant(run_id, amount);
+        }
+        Ok(())
+    }
+
+    /// Books the calls in full that belong to no run and that the last process did not live to see the end of.
+    async fn close_interrupted_calls(&self) -> Result<(), AgentError> {
+        let options = &self.shared.options;
+        let open = self.query(|reader| projections::open_calls_without_run(reader.connection())).await?;
+        let mut records = Vec::new();
+        for (kind, reserved) in open {
+            let record = match kind {
+                CallWithoutRun::Embeddings => {
+                    EmbeddingsUsed::interrupted(reserved).map(|used| options.embeddings_record(&used))
+                }
+                CallWithoutRun::ModelTest => {
+                    ModelTested::interrupted(reserved).map(|tested| options.model_test_record(&tested))
+                }
+            };
+            records.extend(record.transpose()?);
+        }
+        if !records.is_empty() {
+            options.journal.append(records).await?;
         }
         Ok(())
     }

@@ -20,6 +20,7 @@ use palyra_journal::NewRecord;
 use palyra_models::{Answering, ModelRequest, PriceTable, TokenCounter};
 use serde::{Deserialize, Serialize};
 
+pub(super) use self::bill::is_free;
 pub(super) use self::metered::{Metered, MeteredCall};
 pub(super) use self::plausible::{Assessment, Doubt, Own, StatedPrice, assess};
 use super::EngineOptions;
@@ -184,7 +185,7 @@ async fn remember(options: &EngineOptions, payer: &Payer) -> Result<(), AgentErr
 
 /// Reserves what a call may cost at worst; waits while calls under way hold what it needs.
 async fn reserve(options: &EngineOptions, payer: &Payer, request: &ModelRequest) -> Result<Meter, NotMade> {
-    if bill::is_free(options, request) {
+    if is_free(options, request) {
         return Ok(Meter { reservation: None, input_tokens: None });
     }
     let counted = bill::input_tokens(options, request);
