@@ -42,9 +42,9 @@ pub use engine::{
     Answer, ApprovalExport, Attention, AuxiliaryDone, CLOCK_STEPPED, CallExport, CallNotRun, CallOutcomeExport,
     CanvasFollower, CanvasNews, CanvasSubmission, ClientCall, ClientResult, ClockStepped, CompactionPlan,
     CompactionReverted, ContextSegment, ContextView, Engine, EngineOptions, ExchangeExport, ExchangeOutline, Followed,
-    GivenExchange, GivenFile, HookDispatch, InputWhereabouts, NewAuxiliaryTask, NewRun, NewSession, NoDiscovery,
-    OfferedTool, PatternFilter, RankedBy, RecallQuery, Recalled, RecalledPiece, Resolved, Resumption, RunCost,
-    RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent, SessionEventKind,
+    GivenExchange, GivenFile, HookDispatch, InputWhereabouts, ModelTests, NewAuxiliaryTask, NewRun, NewSession,
+    NoDiscovery, OfferedTool, PatternFilter, RankedBy, RecallQuery, Recalled, RecalledPiece, Resolved, Resumption,
+    RunCost, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent, SessionEventKind,
     SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, ToolDiscovery, UnavailableSource,
     UndoneRun, WireCost, WorkspaceRoots, core_prompt_tokens,
 };

@@ -17,7 +17,7 @@ use rustix::termios::{tcgetpgrp, tcgetwinsize};
 use serde::Serialize;
 
 use crate::error::CliError;
-use crate::render::text::shortened;
+use crate::render::text::{fitted, shortened};
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -143,6 +143,11 @@ impl Console {
         self.wipe_progress();
         let mut stdout = io::stdout().lock();
         writeln!(stdout, "{text}").map_err(|source| CliError::Output { source })
+    }
+
+    /// A line of the result, broken between words where the terminal is too narrow for it.
+    pub(crate) fn prose(&self, text: &str) -> Result<(), CliError> {
+        fitted(text, columns()).iter().try_for_each(|line| self.line(line))
     }
 
     /// A piece of the result that appears at once.

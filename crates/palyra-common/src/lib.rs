@@ -20,6 +20,7 @@ pub mod env_vars;
 mod envelopes;
 mod environment;
 mod error;
+pub mod escaped;
 mod file_limit;
 mod health;
 mod ids;
@@ -29,6 +30,7 @@ mod provenance;
 mod redaction;
 mod runtime_contracts;
 mod secret_ref;
+mod suggestion;
 
 pub use advice::model_advice;
 pub use amount::micro_dollars;
@@ -67,3 +69,4 @@ pub use runtime_contracts::{
     TelemetrySurface, TerminationReason, TokenScope, ToolVerdict, UxOutcome,
 };
 pub use secret_ref::{InvalidSecretRef, SecretError, SecretRef, SecretResolver};
+pub use suggestion::{did_you_mean, suggest};

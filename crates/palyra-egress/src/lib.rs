@@ -10,7 +10,6 @@ mod client;
 mod dns;
 mod egress;
 mod error;
-mod escaped;
 mod host;
 mod log;
 mod outbound;

@@ -1,7 +1,7 @@
 //! Finding a secret again in what a host answers.
 //!
 //! An echo server, an error page or a debug header may hand back what was sent to it. Answers of hosts that secrets are bound to are searched, as
-//! they stream, for each secret as it is or with any of its characters escaped (`escaped`), in Base64 at every alignment, in hex and in UTF-16;
+//! they stream, for each secret as it is or with any of its characters escaped (`palyra_common::escaped`), in Base64 at every alignment, in hex and in UTF-16;
 //! what is found is overwritten with asterisks of the same length, so that lengths announced before stay true. Only as much is held back as could
 //! still become a match, so an answer that trickles is not delayed.
 //!
@@ -14,9 +14,8 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use memchr::memmem;
 use palyra_common::SecretString;
+use palyra_common::escaped::{Escaped, Found};
 use zeroize::Zeroizing;
-
-use crate::escaped::{Escaped, Found};
 
 /// Every text that would give a secret away.
 #[derive(Default)]

@@ -18,7 +18,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use palyra_common::{RedactedUrl, SecretRef};
+use palyra_common::{RedactedUrl, SecretRef, suggest};
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use toml_edit::{DocumentMut, Item, Table};
@@ -256,7 +256,10 @@ pub(crate) fn add(path: &Path, name: &ServerName, server: &ServerConfig) -> Resu
 pub(crate) fn remove(path: &Path, name: &ServerName) -> Result<(), McpError> {
     edit(path, |servers| match servers.remove(name.as_str()) {
         Some(_) => Ok(()),
-        None => Err(McpError::ServerNotFound { name: name.to_string() }),
+        None => {
+            let suggestion = suggest(name.as_str(), servers.iter().map(|(known, _)| known));
+            Err(McpError::ServerNotFound { name: name.to_string(), suggestion })
+        }
     })
 }
 

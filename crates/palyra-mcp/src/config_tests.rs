@@ -69,6 +69,11 @@ fn edits_keep_comments_and_other_servers() {
     assert_eq!(config.servers.get("files"), Some(&files_server()));
     assert_eq!(config.servers.get("web"), Some(&http));
     assert!(matches!(add(&path, &web, &http), Err(McpError::ServerExists { .. })));
+    let mistyped = ServerName::new("flies").unwrap();
+    assert_eq!(
+        remove(&path, &mistyped).unwrap_err().to_string(),
+        "there is no MCP server `flies`; did you mean `files`?"
+    );
     remove(&path, &files).unwrap();
     assert!(matches!(remove(&path, &files), Err(McpError::ServerNotFound { .. })));
     let text = std::fs::read_to_string(&path).unwrap();

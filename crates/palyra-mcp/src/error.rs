@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use palyra_common::{ErrorCategory, RedactedUrl, Retry, SecretError, StableErrorEnvelope, ToStableError};
+use palyra_common::{ErrorCategory, RedactedUrl, Retry, SecretError, StableErrorEnvelope, ToStableError, did_you_mean};
 use thiserror::Error;
 
 /// Whether a failed call can have had an effect.
@@ -28,10 +28,12 @@ pub enum McpError {
         name: String,
     },
     /// No server of that name.
-    #[error("there is no MCP server `{name}`")]
+    #[error("there is no MCP server `{name}`{}", did_you_mean(suggestion.as_deref()))]
     ServerNotFound {
         /// The name asked for.
         name: String,
+        /// The name that was most likely meant.
+        suggestion: Option<String>,
     },
     /// A server of that name exists already.
     #[error("an MCP server `{name}` already exists")]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use palyra_common::Environment;
+use palyra_common::{Environment, suggest};
 
 use crate::tool_set::ServerFiles;
 use crate::{
@@ -78,8 +78,11 @@ impl McpRegistry {
 
     /// The server of this name.
     pub fn server(&self, name: &ServerName) -> Result<Arc<McpServer>, McpError> {
-        let found = self.locked().servers.get(name).cloned();
-        found.ok_or_else(|| McpError::ServerNotFound { name: name.to_string() })
+        let locked = self.locked();
+        locked.servers.get(name).cloned().ok_or_else(|| {
+            let suggestion = suggest(name.as_str(), locked.servers.keys().map(ServerName::as_str));
+            McpError::ServerNotFound { name: name.to_string(), suggestion }
+        })
     }
 
     /// Looks at the files again if they were changed. Servers whose entry stayed the same keep their connection; an error leaves

@@ -302,7 +302,7 @@ impl McpServer {
         let mut link = self.link.lock().await;
         if self.retired.load(Ordering::Acquire) {
             link.connection = None;
-            return Err(McpError::ServerNotFound { name: self.name.to_string() });
+            return Err(McpError::ServerNotFound { name: self.name.to_string(), suggestion: None });
         }
         if let Some(connection) = &link.connection {
             if connection.is_alive() {

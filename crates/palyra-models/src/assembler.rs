@@ -75,13 +75,14 @@ impl Slot {
         if self.arguments.trim().is_empty() {
             return ("{}".to_owned(), None);
         }
-        if is_json(&self.arguments) {
-            return (self.arguments.clone(), None);
-        }
+        // First, because such a text is JSON by its form and can be read by nobody.
         if let Cow::Owned(mended) = without_lone_surrogates(&self.arguments)
             && is_json(&mended)
         {
             return (mended, Some("half a surrogate pair became the replacement character".to_owned()));
+        }
+        if is_json(&self.arguments) {
+            return (self.arguments.clone(), None);
         }
         if let Some(once) = self.every_other_part().filter(|once| is_json(once)) {
             return (once, Some("every part came twice and was taken once".to_owned()));

@@ -173,6 +173,7 @@ fn a_try_that_failed_takes_back_all_that_it_gave() {
         error: ModelError::new(crate::ModelErrorClass::Network, "reset"),
         wait_ms: 5,
         usage: None,
+        end: crate::AnswerEnd::Missing,
     };
     let call = |id: &str| ModelEvent::ToolCallDelta {
         index: Some(0),
@@ -224,4 +225,14 @@ fn slips_in_arguments_are_put_right_and_told() {
     let cut_off =
         [part(Some(0), Some("a"), Some("write"), "{\"t\":\"half"), ModelEvent::Finished(StopReason::MaxTokens)];
     assert_eq!(assemble(&cut_off).tool_calls[0].arguments, "{\"t\":\"half");
+}
+
+#[test]
+fn half_a_surrogate_pair_in_arguments_does_not_end_the_turn() {
+    let events = [
+        part(Some(0), Some("c"), Some("t"), r#"{"text":"cut \ud83d"#),
+        part(Some(0), None, None, r#" here \ud83e\udd80"}"#),
+        ModelEvent::Finished(StopReason::ToolUse),
+    ];
+    assert_eq!(calls(&events), [r#"c t {"text":"cut \ufffd here \ud83e\udd80"}"#]);
 }

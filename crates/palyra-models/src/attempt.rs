@@ -40,4 +40,25 @@ pub struct Attempt {
     /// Tokens it used before it failed, where the provider had said so: they are paid for all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Whether the answer had come to its end, so that the usage is the last word.
+    #[serde(default, skip_serializing_if = "AnswerEnd::is_missing")]
+    pub end: AnswerEnd,
+}
+
+/// Whether an answer came to its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerEnd {
+    /// It broke off, or never began.
+    #[default]
+    Missing,
+    /// The model had stopped by itself.
+    Arrived,
+}
+
+impl AnswerEnd {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+    const fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing)
+    }
 }

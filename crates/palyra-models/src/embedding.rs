@@ -1,5 +1,6 @@
 //! Embeddings: texts as vectors of numbers. They belong to no run; a provider that has no embedding model says so.
 
+use crate::attempt::Answering;
 use crate::error::{ModelError, ModelErrorClass};
 
 /// What is to be embedded.
@@ -58,8 +59,10 @@ pub struct Embeddings {
     pub model: String,
     /// One vector for each input, in the order of the inputs.
     pub vectors: Vec<Vec<f32>>,
-    /// Tokens read, as the provider counts them.
-    pub input_tokens: u64,
+    /// Tokens read, as the provider counts them; none if it did not say so in a way that can be read.
+    pub input_tokens: Option<u64>,
+    /// Who was asked, where there was a choice.
+    pub asked: Option<Answering>,
 }
 
 impl Embeddings {
@@ -68,13 +71,13 @@ impl Embeddings {
         model: &str,
         vectors: Vec<Vec<f32>>,
         inputs: usize,
-        input_tokens: u64,
+        input_tokens: Option<u64>,
     ) -> Result<Self, ModelError> {
         let length = vectors.first().map_or(0, Vec::len);
         let good = |vector: &Vec<f32>| vector.len() == length && vector.iter().all(|number| number.is_finite());
         if vectors.len() != inputs || length == 0 || !vectors.iter().all(good) {
             return Err(ModelError::malformed("the server did not send one vector for each input"));
         }
-        Ok(Self { model: model.to_owned(), vectors, input_tokens })
+        Ok(Self { model: model.to_owned(), vectors, input_tokens, asked: None })
     }
 }

@@ -12,6 +12,8 @@ use thiserror::Error;
 
 /// Longest message kept. A server may answer with a page of HTML; nobody reads more than this.
 const MAX_MESSAGE_CHARS: usize = 400;
+/// What a message ends with that was cut off.
+pub(crate) const TRUNCATED: char = '…';
 
 runtime_contract_enum! {
     /// What a failed model call means.
@@ -172,7 +174,7 @@ fn one_line(text: &str) -> String {
     }
     if line.chars().count() > MAX_MESSAGE_CHARS {
         line = line.chars().take(MAX_MESSAGE_CHARS).collect();
-        line.push('…');
+        line.push(TRUNCATED);
     }
     line
 }

@@ -61,7 +61,7 @@ pub use accounts::{
 };
 pub use anthropic::Anthropic;
 pub use assembler::{AssembledTurn, TurnAssembler};
-pub use attempt::{Answering, Attempt};
+pub use attempt::{AnswerEnd, Answering, Attempt};
 pub use default_tools::default_tools;
 pub use detect::{Offer, adopt, discover, set_variables};
 pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
@@ -83,8 +83,8 @@ pub use reasoning::ReasoningBlock;
 pub use request::{ModelRequest, OutputShape, Purpose, ReasoningEffort, ToolChoice};
 pub use route::{
     AfterOutput, Chain, Explanation, Gate, GateHealth, GateState, HttpProviders, KeyStanding, Listed, Listing, Needs,
-    Pace, ProbePrompt, PromptChoice, ProviderFactory, RoutePolicy, Router, RouterOptions, Standing, Step, SystemPace,
-    Target, TryOut, Wish, check_listed, listed, try_account, try_out,
+    Pace, ProbePrompt, PromptChoice, ProviderFactory, ProviderWrapper, RoutePolicy, Router, RouterOptions, Standing,
+    Step, SystemPace, Target, TryOut, Wish, check_listed, listed, try_account, try_out,
 };
 pub use schema::{SchemaDialect, SchemaLoss, schema_losses};
 pub use scripted::{Call, Echo, ModelErrorSpec, Scene, Script, ScriptedProvider, Turn};

@@ -72,6 +72,9 @@ impl ModelProvider for LiveProvider {
         self.current().may_answer(request)
     }
 
+    fn may_embed(&self, request: &EmbeddingRequest) -> Vec<Answering> {
+        self.current().may_embed(request)
+    }
     fn seller(&self, provider: &str) -> Seller {
         self.current().seller(provider)
     }

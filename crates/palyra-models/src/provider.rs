@@ -77,6 +77,11 @@ pub trait ModelProvider: Send + Sync {
         vec![Answering { provider: name, model, credential: None }]
     }
 
+    /// Who may be asked for these embeddings.
+    fn may_embed(&self, request: &EmbeddingRequest) -> Vec<Answering> {
+        vec![Answering { provider: self.describe().name, model: request.model.clone(), credential: None }]
+    }
+
     /// Whom a call is bought from that this provider makes under the given name.
     fn seller(&self, provider: &str) -> Seller {
         let kind = if self.describe().is_language_model { self.name() } else { "offline" };

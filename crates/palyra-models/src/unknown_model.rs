@@ -1,9 +1,7 @@
 //! A model that was asked for by name and that nobody offers.
 
-use palyra_common::{ErrorCategory, StableErrorEnvelope, ToStableError};
+use palyra_common::{ErrorCategory, StableErrorEnvelope, ToStableError, suggest};
 use thiserror::Error;
-
-use crate::accounts::suggest;
 
 /// Most names that are given as what may have been meant.
 const MOST_NAMED: usize = 3;

@@ -1,6 +1,7 @@
 //! Loop detection: the same call with the same result, time and again, and turns in which nothing works.
 //!
-//! A model that is stuck repeats itself, not always to the byte: `./notes.md` is `notes.md`, and an argument that is null is one that was left out.
+//! A model that is stuck repeats itself, not always to the byte: `./notes.md` and the absolute path of that file are `notes.md`, 1.0 is 1, and an argument
+//! that is null is one that was left out.
 //! So arguments are compared by what they mean. Repetition is only futile while nothing changes, so a call that may change something and was
 //! never made before forgives all earlier repetitions; two writes that alternate for ever are still caught, because both were made before.
 //!
@@ -32,12 +33,14 @@ pub(super) struct FinishedCall<'a> {
     pub arguments: &'a Value,
     pub content: &'a str,
     pub concurrency: Concurrency,
+    /// Where the run works, as an absolute path.
+    pub workspace: &'a str,
 }
 
 /// Notes a finished call and returns how often exactly this has now been seen.
 pub(super) fn note(seen: &mut SeenCalls, call: &FinishedCall<'_>, machine_version: u32) -> u32 {
     let arguments = if machine_version >= BY_MEANING {
-        canonical_json(&normalised(call.arguments))
+        canonical_json(&normalised(call.arguments, call.workspace))
     } else {
         canonical_json(call.arguments)
     };
@@ -101,20 +104,29 @@ fn common_error(round: &ToolRound) -> Option<String> {
 }
 
 /// Arguments without differences that mean nothing.
-fn normalised(value: &Value) -> Value {
+fn normalised(value: &Value, workspace: &str) -> Value {
     match value {
         Value::Object(members) => {
             let said = members.iter().filter(|(_, value)| !value.is_null());
-            Value::Object(said.map(|(name, value)| (name.clone(), normalised(value))).collect())
+            Value::Object(said.map(|(name, value)| (name.clone(), normalised(value, workspace))).collect())
         }
-        Value::Array(items) => Value::Array(items.iter().map(normalised).collect()),
-        Value::String(text) => Value::String(normalised_text(text)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        Value::Array(items) => Value::Array(items.iter().map(|item| normalised(item, workspace)).collect()),
+        Value::String(text) => Value::String(normalised_text(text, workspace)),
+        Value::Number(number) => number.as_f64().and_then(whole).map_or_else(|| value.clone(), Value::from),
+        Value::Null | Value::Bool(_) => value.clone(),
     }
 }
 
+/// A whole number that was written with a fraction of nothing.
+fn whole(number: f64) -> Option<i64> {
+    /// Numbers up to here are exact.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    #[expect(clippy::cast_possible_truncation, reason = "it is whole and within bounds")]
+    (number.fract() == 0.0 && number.abs() < EXACT).then_some(number as i64)
+}
+
 /// A text without blanks around it; a path without detours.
-fn normalised_text(text: &str) -> String {
+fn normalised_text(text: &str, workspace: &str) -> String {
     let text = text.trim();
     let is_path = !text.contains(char::is_whitespace) && !text.contains("://") && (text.contains('/') || text == ".");
     if !is_path {
@@ -128,21 +140,38 @@ fn normalised_text(text: &str) -> String {
             part => parts.push(part),
         }
     }
-    let root = if text.starts_with('/') { "/" } else { "" };
-    format!("{root}{}", parts.join("/"))
+    let joined = parts.join("/");
+    if !text.starts_with('/') {
+        return joined;
+    }
+    match joined.strip_prefix(workspace.trim_matches('/')).filter(|_| workspace.len() > 1) {
+        Some("") => String::new(),
+        Some(inside) if inside.starts_with('/') => inside.trim_start_matches('/').to_owned(),
+        _ => format!("/{joined}"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use palyra_common::Label;
     use serde_json::json;
 
+    use super::super::input::Input;
+    use super::super::state::{Call, CallOutcome};
+    use super::super::tests::finished;
     use super::*;
 
     fn times(calls: &[Value], version: u32) -> u32 {
         let mut seen = SeenCalls::new();
         let mut most = 0;
         for arguments in calls {
-            let call = FinishedCall { tool: "t", arguments, content: "same", concurrency: Concurrency::Shared };
+            let call = FinishedCall {
+                tool: "t",
+                arguments,
+                content: "same",
+                concurrency: Concurrency::Shared,
+                workspace: "/home/me/work",
+            };
             most = most.max(note(&mut seen, &call, version));
         }
         most
@@ -150,13 +179,56 @@ mod tests {
 
     #[test]
     fn calls_are_compared_by_what_they_mean() {
-        let paths = ["a/b.txt", "./a/b.txt", "a//b.txt", "a/./b.txt", "a/c/../b.txt", " a/b.txt "];
+        let paths =
+            ["a/b.txt", "./a/b.txt", "a//b.txt", "a/./b.txt", "a/c/../b.txt", " a/b.txt ", "/home/me/work/a/b.txt"];
         let calls: Vec<Value> = paths.iter().map(|path| json!({ "path": path })).collect();
-        assert_eq!(times(&calls, BY_MEANING), 6);
+        assert_eq!(times(&calls, BY_MEANING), 7);
+        assert_eq!(times(&[json!({ "path": "." }), json!({ "path": "/home/me/work/" })], BY_MEANING), 2);
         assert_eq!(times(&calls, BY_MEANING - 1), 1, "older tapes replay as they ran");
         assert_eq!(times(&[json!({ "path": "a", "limit": null }), json!({ "path": "a" })], BY_MEANING), 2);
+        assert_eq!(times(&[json!({ "line": 1 }), json!({ "line": 1.0 })], BY_MEANING), 2);
+        let different =
+            [json!("/home/me/works/a"), json!("/home/me/a"), json!("works/a"), json!(1), json!(1.5), json!("1")];
+        assert_eq!(times(&different, BY_MEANING), 1);
         let different =
             [json!("a/b"), json!("/a/b"), json!("../a/b"), json!("a/c"), json!("http://a//b"), json!("http://a/b")];
         assert_eq!(times(&different, BY_MEANING), 1);
+    }
+
+    /// A round of one call with this error, or one that worked.
+    fn round(error: Option<&str>) -> ToolRound {
+        let outcome = match error {
+            Some(code) => CallOutcome::NotRun { code: code.into(), message: String::new(), label: Label::system() },
+            None => match finished("c", "fine") {
+                Input::ToolFinished { result, .. } => CallOutcome::Finished(result),
+                other => panic!("{other:?}"),
+            },
+        };
+        let call = Call {
+            call_id: "c".into(),
+            tool: "t".into(),
+            arguments: json!({}),
+            references: Vec::new(),
+            state: CallState::Done(outcome),
+        };
+        ToolRound { calls: vec![call] }
+    }
+
+    /// After how many of these rounds the run ends.
+    fn ends_after<'a>(errors: impl IntoIterator<Item = Option<&'a str>>) -> Option<usize> {
+        let mut useless = UselessTurns::default();
+        errors.into_iter().position(|error| useless.note(&round(error), 3, BY_MEANING).is_some()).map(|at| at + 1)
+    }
+
+    #[test]
+    fn turns_in_which_nothing_works_end_the_run() {
+        assert_eq!(ends_after([Some(UNKNOWN_TOOL); 20]), Some(3), "tools are invented");
+        assert_eq!(ends_after([Some("not_found"); 20]), Some(6), "one error again and again");
+        let various: Vec<_> = ["a", "b"].into_iter().cycle().take(20).map(Some).collect();
+        assert_eq!(ends_after(various), Some(9), "errors of all kinds");
+        let with_success: Vec<_> = [Some("a"), Some("a"), None].into_iter().cycle().take(40).collect();
+        assert_eq!(ends_after(with_success), None, "a call that works begins anew");
+        assert_eq!(ends_after([Some("interrupted"); 20]), None, "what people stop is not held against the model");
+        assert_eq!(UselessTurns::default().note(&round(Some(UNKNOWN_TOOL)), 1, BY_MEANING - 1), None);
     }
 }

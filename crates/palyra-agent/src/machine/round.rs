@@ -84,7 +84,8 @@ impl Machine {
     ) -> bool {
         let Some(call) = self.round().and_then(|round| round.calls.get(index)) else { return false };
         let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
-        let call = FinishedCall { tool: &tool, arguments: &arguments, content, concurrency };
+        let workspace = self.spec.workspace.as_str();
+        let call = FinishedCall { tool: &tool, arguments: &arguments, content, concurrency, workspace };
         let repeats = looping::note(&mut self.seen, &call, self.spec.machine_version);
         if repeats < self.spec.limits.loop_repeats || self.is_stopping() {
             return false;

@@ -47,7 +47,10 @@ pub(crate) use patterns::{Revoked, pattern, patterns};
 pub(crate) use runs::{idempotent_run, newest_workspace, run, run_at_work, runs, unfinished_runs};
 pub(crate) use session_log::session_log;
 pub(crate) use sessions::{SessionState, session, session_by_key, sessions};
-pub(crate) use usage::{agent_of, grants, open_reservations, quarantined, spent, spent_by, usage_rows};
+pub(crate) use usage::{
+    CallWithoutRun, agent_of, grants, open_calls_without_run, open_reservations, quarantined, spent, spent_by,
+    usage_rows,
+};
 
 /// All projections of the engine, for [`palyra_journal::JournalOptions`] and verification.
 #[must_use]

@@ -12,13 +12,14 @@ use palyra_journal::{Projection, ProjectionError, StoredRecord};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::usage_booking::{
-    account_key, bill_of_embeddings, bill_of_task, bill_of_turn, book_abandoned, quarantine, reserve, saturating_sum,
-    unsigned, whole,
+    account_key, bill_of_embeddings, bill_of_task, bill_of_test, bill_of_turn, book_abandoned, quarantine, reserve,
+    saturating_sum, unsigned, whole,
 };
 use super::{parse, typed};
 use crate::engine::auxiliary::{TaskPending, kind as task, payer_run};
-use crate::engine::embeddings::USED;
-use crate::engine::spending::RESERVED;
+use crate::engine::embeddings::{self, USED};
+use crate::engine::model_tests::{self, TESTED};
+use crate::engine::spending::{RESERVED, Reserved};
 use crate::machine::{Action, Input};
 use crate::tape::{TapeEntry, kind};
 
@@ -69,6 +70,7 @@ fn enter(connection: &Connection, record: &StoredRecord) -> Result<(), Projectio
         task::PENDING => accept_task(connection, record),
         task::SUCCEEDED | task::FAILED | task::CANCELLED => bill_of_task(connection, record),
         USED => bill_of_embeddings(connection, record),
+        TESTED => bill_of_test(connection, record),
         RESERVED => reserve(connection, record),
         kind::RUN_STATUS => match (parse(record)?, record.run_id) {
             (TapeEntry::Action(Action::Status(change)), Some(run)) if change.phase.is_terminal() => {
@@ -209,6 +211,31 @@ pub(crate) fn open_reservations(connection: &Connection) -> rusqlite::Result<Vec
         .query_map([], |row| super::from_json(row, 0))?
         .filter_map(|charge: rusqlite::Result<Option<Charge>>| charge.transpose())
         .collect()
+}
+
+/// A model call that belongs to no run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallWithoutRun {
+    Embeddings,
+    ModelTest,
+}
+
+/// Calls without a run that were under way when the last process died.
+pub(crate) fn open_calls_without_run(connection: &Connection) -> rusqlite::Result<Vec<(CallWithoutRun, Reserved)>> {
+    let found = connection
+        .prepare_cached("SELECT reservation, charge, asked FROM reservations")?
+        .query_map([], |row| Ok((row.get::<_, String>(0)?, super::from_json(row, 1)?, super::from_json(row, 2)?)))?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    let whole = found.into_iter().filter_map(|(reservation, charge, asked)| {
+        let call = reservation.split_once('/')?.1;
+        let kind = match call.split_once('.').map_or(call, |(name, _)| name) {
+            embeddings::CALL => CallWithoutRun::Embeddings,
+            model_tests::CALL => CallWithoutRun::ModelTest,
+            _ => return None,
+        };
+        Some((kind, Reserved { reservation, charge: charge?, asked }))
+    });
+    Ok(whole.collect())
 }
 
 /// What people granted to runs on top of the budgets.

@@ -12,6 +12,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::parse;
 use crate::engine::auxiliary::{TaskBill, TaskEnded, payer_run};
 use crate::engine::embeddings::EmbeddingsUsed;
+use crate::engine::model_tests::ModelTested;
 use crate::engine::spending::Reserved;
 use crate::machine::{Cost, Input};
 use crate::spec::MAIN_AGENT;
@@ -70,9 +71,19 @@ pub(super) fn bill_of_embeddings(connection: &Connection, record: &StoredRecord)
     connection
         .prepare_cached("INSERT OR IGNORE INTO usage_runs (run_id, agent, provider, model) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![used.run_id.to_string(), MAIN_AGENT, used.provider, used.model])?;
-    let cost = Cost { micro_usd: used.micro_usd, assumed: used.assumed, ..Cost::default() };
+    let closes = used.closes.into_iter().collect();
+    let cost = Cost { micro_usd: used.micro_usd, assumed: used.assumed, closes, ..Cost::default() };
     let (run_id, session_id, usage) = (used.run_id, used.session_id, Usage::plain(used.input_tokens, 0));
     book(connection, record, Bill { run_id, session_id, at: record.at, calls: 1, answering: None, usage, cost })
+}
+
+/// A test of a model belongs to no run either.
+pub(super) fn bill_of_test(connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
+    let ModelTested { run_id, session_id, asked, usage, cost } = parse(record)?;
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO usage_runs (run_id, agent, provider, model) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![run_id.to_string(), MAIN_AGENT, asked.provider, asked.model])?;
+    book(connection, record, Bill { run_id, session_id, at: record.at, calls: 1, answering: Some(asked), usage, cost })
 }
 
 /// Notes money that is held for a call.

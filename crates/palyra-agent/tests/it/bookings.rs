@@ -9,8 +9,8 @@ use palyra_agent::{RunRow, Spending};
 use palyra_budget::{Account, BudgetScope, Limits, MicroUsd, Threshold, UsageGrouping, UsageReport};
 use palyra_common::RunLifecyclePhase;
 use palyra_models::{
-    Answering, Attempt, ModelError, ModelErrorClass, ModelEvent, ModelProvider, ModelRequest, ModelStream, PriceTable,
-    ProviderInfo, Seller, StopReason, Usage,
+    AnswerEnd, Answering, Attempt, ModelError, ModelErrorClass, ModelEvent, ModelProvider, ModelRequest, ModelStream,
+    PriceTable, ProviderInfo, Seller, StopReason, Usage,
 };
 use tempfile::TempDir;
 
@@ -203,6 +203,7 @@ async fn each_try_is_in_the_row_of_its_model() {
         error: ModelError::new(ModelErrorClass::Timeout, "too late"),
         wait_ms: 0,
         usage: None,
+        end: AnswerEnd::Missing,
     };
     let mut events = vec![ModelEvent::Answering(by("small")), ModelEvent::Attempted(failed)];
     events.extend(answer(Some(Usage::plain(600, 260))));
@@ -214,6 +215,46 @@ async fn each_try_is_in_the_row_of_its_model() {
     assert_eq!(row("vendor/small").calls, 1);
     assert!(row("vendor/small").micro_usd > MicroUsd(u64::from(MAX_OUTPUT) * CENT), "in full");
     assert_eq!(report.total.micro_usd, spent(&bench));
+}
+
+#[tokio::test]
+async fn an_empty_answer_that_came_to_its_end_is_booked_at_what_it_reported() {
+    let lost = |end| {
+        let failed = Attempt {
+            asked: by("small"),
+            error: ModelError::new(ModelErrorClass::Malformed, "the answer is empty"),
+            wait_ms: 0,
+            usage: Some(Usage::plain(600, 3)),
+            end,
+        };
+        let mut events = vec![ModelEvent::Answering(by("small")), ModelEvent::Attempted(failed)];
+        events.extend(answer(Some(Usage::plain(600, 260))));
+        events
+    };
+    let (cost, assumed) = booked(lost(AnswerEnd::Arrived), Then::End).await;
+    assert_eq!((cost, assumed), (603 + 860, false));
+    let (cost, assumed) = booked(lost(AnswerEnd::Missing), Then::End).await;
+    assert!(cost > u64::from(MAX_OUTPUT) + 860 && assumed, "{cost}");
+}
+
+#[tokio::test]
+async fn fewer_tokens_than_were_sent_and_received_are_raised_to_our_own_count() {
+    let (honest, _) = booked(answer(Some(Usage::plain(600, 260))), Then::End).await;
+    let (cost, assumed) = booked(answer(Some(Usage::plain(600, 60))), Then::End).await;
+    assert!(assumed && cost > 600 + 120 && cost < honest, "two hundred words are not 60 tokens: {cost}");
+}
+
+#[tokio::test]
+async fn a_price_that_a_server_states_for_a_free_call_is_not_booked() {
+    let stated = Usage { cost_micro_usd: Some(9_999_000_000), ..Usage::plain(600, 260) };
+    let free = PRICES.replace("10_000_000_000", "0");
+    let mut setup = setup(Vendor { events: answer(Some(stated)), then: Then::End });
+    let limits = Limits::from_settings([(BudgetScope::Global, Threshold::Hard, LIMIT)]).unwrap();
+    setup.spending = Spending::new(PriceTable::with_own(&free, "test").unwrap(), limits);
+    let bench = setup.start().await;
+    let row = run(&bench).await;
+    assert_eq!((row.phase, spent(&bench)), (RunLifecyclePhase::Completed, MicroUsd::ZERO));
+    assert_eq!(by_model(&bench).await.total.micro_usd, MicroUsd::ZERO);
 }
 
 fn runtime() -> tokio::runtime::Runtime {

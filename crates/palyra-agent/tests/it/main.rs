@@ -13,6 +13,7 @@ mod auxiliary;
 mod bookings;
 mod brain;
 mod budgets;
+mod calls_without_run;
 mod cancel;
 mod canvases;
 mod client_tools;

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use palyra_agent::Followed;
 use palyra_common::{CallProgress, Label, MODEL_CALL, RunStreamEvent};
 use palyra_models::{
-    Answering, Attempt, ModelError, ModelErrorClass, ModelEvent, ModelProvider, ModelRequest, ModelStream,
+    AnswerEnd, Answering, Attempt, ModelError, ModelErrorClass, ModelEvent, ModelProvider, ModelRequest, ModelStream,
     ProviderInfo, StopReason,
 };
 use palyra_tools::{Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
@@ -119,7 +119,13 @@ impl ModelProvider for Limited {
         let asked = Answering { provider: "work".into(), model: "large".into(), credential: None };
         let error = ModelError::new(ModelErrorClass::RateLimit, "too many requests");
         let failed = |wait_ms| {
-            ModelEvent::Attempted(Attempt { asked: asked.clone(), error: error.clone(), wait_ms, usage: None })
+            ModelEvent::Attempted(Attempt {
+                asked: asked.clone(),
+                error: error.clone(),
+                wait_ms,
+                usage: None,
+                end: AnswerEnd::Missing,
+            })
         };
         let may_answer = Arc::clone(&self.may_answer);
         let answer = futures::stream::once(async move {

@@ -178,4 +178,4 @@ fn indented(lines: Vec<String>) -> impl Iterator<Item = String> {
 
 #[cfg(test)]
 #[path = "approvals_tests.rs"]
-mod tests;
+pub(super) mod tests;

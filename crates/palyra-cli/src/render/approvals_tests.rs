@@ -10,7 +10,7 @@ use super::*;
 
 const AT: Timestamp = Timestamp(1_794_700_000_123);
 
-fn approval() -> ApprovalView {
+pub(in crate::render) fn approval() -> ApprovalView {
     ApprovalView {
         approval_id: ApprovalId::from_u128(1),
         run_id: Some(RunId::from_u128(2)),

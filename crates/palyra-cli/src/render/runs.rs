@@ -254,6 +254,9 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
     }
     for approval in &detail.pending_approvals {
         lines.push(format!("needs an answer: {}", shortened(&approval.summary, 200)));
+        if !approval.reason.is_empty() {
+            lines.push(format!("  why: {}", shortened(&approval.reason, 300)));
+        }
         lines.extend(evidence::lines(&approval.evidence, Extent::Glance).into_iter().map(|line| format!("  {line}")));
         lines.push(format!("  palyra approvals show {}", approval.approval_id));
         lines.push(format!("  palyra approvals decide {} allow", approval.approval_id));

@@ -223,3 +223,14 @@ fn an_outcome_says_nothing_twice() {
     assert_eq!(shown(Phase::Failed, Reason::MaxTurns, "max_turns"), "failed (max_turns)");
     assert_eq!(shown(Phase::Aborted, Reason::ApprovalDenied, "approval_denied"), "aborted (approval_denied)");
 }
+
+#[test]
+fn a_question_says_why_it_is_asked() {
+    let mut detail = detail();
+    let mut question = crate::render::approvals::tests::approval();
+    question.reason = "outcome unknown: the daemon stopped while this ran".to_owned();
+    detail.pending_approvals = vec![question];
+    let page = page(&detail);
+    let at = page.iter().position(|line| line == "needs an answer: send money").unwrap();
+    assert_eq!(page[at + 1], "  why: outcome unknown: the daemon stopped while this ran");
+}

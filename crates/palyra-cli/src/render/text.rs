@@ -72,6 +72,27 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// A line fitted to so many columns: its parts stand below where its text begins, behind a label and two blanks if it has one. A command stays on
+/// one line, so that it can be copied.
+pub(crate) fn fitted(line: &str, columns: Option<usize>) -> Vec<String> {
+    let Some(columns) = columns.filter(|columns| line.chars().count() > *columns) else { return vec![line.to_owned()] };
+    let text = line.trim_start();
+    if text.starts_with("palyra ") {
+        return vec![line.to_owned()];
+    }
+    let blanks = line.len() - text.len();
+    let label = text
+        .split_once("  ")
+        .filter(|(label, _)| !label.contains(' '))
+        .map_or(0, |(label, rest)| label.chars().count() + 2 + rest.len() - rest.trim_start().len());
+    // A label that takes up most of the line is one more word.
+    let indent = if blanks + label > columns / 2 { blanks.min(columns / 2) } else { blanks + label };
+    let head: String = line.chars().take(indent).collect();
+    let rest: String = line.chars().skip(indent).collect();
+    let parts = wrapped(&rest, columns - indent).into_iter().enumerate();
+    parts.map(|(at, part)| if at == 0 { format!("{head}{part}") } else { format!("{:indent$}{part}", "") }).collect()
+}
+
 /// The same with the gap in the middle: of an address, a path or a command both ends tell something.
 pub(crate) fn shortened_inside(text: &str, width: usize) -> String {
     let line = one_line(text);
@@ -165,6 +186,15 @@ mod tests {
         assert_eq!(wrapped("a verylongword b", 5), ["a", "veryl", "ongwo", "rd b"]);
         assert_eq!(wrapped("", 5), [""]);
         assert_eq!(wrapped("äöü ß", 3), ["äöü", "ß"]);
+        let fit = |line: &str| fitted(line, Some(20));
+        assert_eq!(
+            fit("reason   the model was away too long"),
+            ["reason   the model", "         was away", "         too long"]
+        );
+        assert_eq!(fit("  an answer of several words"), ["  an answer of", "  several words"]);
+        assert_eq!(fit("  palyra approvals show 01ABCDEF"), ["  palyra approvals show 01ABCDEF"]);
+        assert_eq!(fit("short"), ["short"]);
+        assert_eq!(fitted("long enough to be broken", None), ["long enough to be broken"]);
     }
 
     #[test]

@@ -267,7 +267,7 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         Command::ModelsStatus(_) => Outcome::ModelsStatus(models::status(app).into()),
         Command::ModelsExplain(params) => Outcome::ModelsExplain(models::explain(app, &params)?.into()),
         Command::ModelsOffered(params) => Outcome::ModelsOffered(models_probe::offered(app, &params).await?.into()),
-        Command::ModelsTest(params) => Outcome::ModelsTest(models_probe::test(app, params).await?.into()),
+        Command::ModelsTest(params) => Outcome::ModelsTest(models_probe::test(app, caller, params).await?.into()),
         Command::UsageReport(params) => Outcome::UsageReport(usage::report(app, caller, params).await?.into()),
         Command::ApprovalList(params) => Outcome::ApprovalList(approvals::list(app, caller, params).await?.into()),
         Command::ApprovalGet(about) => Outcome::ApprovalGet(approvals::get(app, about).await?.into()),

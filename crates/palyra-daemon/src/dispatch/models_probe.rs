@@ -1,5 +1,6 @@
 //! Commands that ask a provider something: which models it offers, and whether one works as runs use it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use palyra_agent::ToolSelection;
@@ -11,6 +12,7 @@ use palyra_models::{
     try_account, try_out,
 };
 
+use super::Caller;
 use super::refusal::{Refusal, Result};
 use crate::app::App;
 use crate::models::Probing;
@@ -31,7 +33,9 @@ pub(super) async fn offered(app: &App, params: &OfferedModelsParams) -> Result<O
 }
 
 /// Has a model call a tool and answer, with what a run sends first.
-pub(super) async fn test(app: &App, params: TestModelsParams) -> Result<TestModelsResponse> {
+pub(super) async fn test(app: &App, caller: &Caller, params: TestModelsParams) -> Result<TestModelsResponse> {
+    let tests = app.engine.model_tests(caller.id());
+    let metered = |provider| tests.provider(provider);
     let tools = if params.all_tools { ToolSelection::All } else { ToolSelection::Needed };
     let prompt = |info: &ProviderInfo| -> ProbePrompt { app.engine.probe_prompt(info, tools) };
     let Probing { mut accounts, options, single } = app.models.probing().await?;
@@ -41,7 +45,7 @@ pub(super) async fn test(app: &App, params: TestModelsParams) -> Result<TestMode
     match (name, single) {
         (None, Some(provider)) => {
             if provider.describe().is_language_model {
-                let result = try_out(&*provider, "", &prompt, LIMIT).await;
+                let result = try_out(&*metered(Arc::clone(&provider)), "", &prompt, LIMIT).await;
                 results.push(view(&provider.describe().model, result));
             }
         }
@@ -51,10 +55,13 @@ pub(super) async fn test(app: &App, params: TestModelsParams) -> Result<TestMode
                 if !accounts.providers.contains_key(&name.provider) {
                     accounts.providers.extend(app.models.found(&name.provider).await);
                 }
-                let tried = try_account(&accounts, name, &options, &prompt, LIMIT).await?;
+                let tried = try_account(&accounts, name, &options, &prompt, &metered, LIMIT).await?;
                 results.extend(tried.into_iter().map(|result| view(&name.to_string(), result)));
             }
         }
+    }
+    if let Some(refusal) = tests.take_refusal() {
+        return Err(Refusal::from(refusal));
     }
     Ok(TestModelsResponse { provider: app.models.view(), results })
 }

@@ -23,6 +23,7 @@ use crate::policy_watch;
 const MOMENT: Duration = Duration::from_millis(100);
 
 pub(super) async fn show(State(app): State<Arc<App>>, caller: Option<Extension<Caller>>) -> ApiResult<Response> {
+    app.engine.refresh_quarantined_usage().await;
     let (now, happened) = (Instant::now(), Happened::so_far(&app));
     let body = match caller {
         Some(_) => app.recent_health.get(now, happened, || serde_json::to_vec(&report(&app)).map(Bytes::from)),
@@ -108,18 +109,18 @@ pub(super) fn components(app: &App) -> Vec<ComponentHealth> {
     ];
     all.extend(app.prices.health());
     all.extend(app.budgets.health());
-    all.extend(usage(app));
+    all.extend(app.engine.spending().quarantined().map(usage));
     all
 }
 
-/// What is wrong with the books of usage; nothing while all is well.
-fn usage(app: &App) -> Option<ComponentHealth> {
-    let QuarantinedUsage { records, first_seq, reason } = app.engine.spending().quarantined()?;
+/// What is wrong with the books of usage.
+fn usage(found: QuarantinedUsage) -> ComponentHealth {
+    let QuarantinedUsage { records, first_seq, reason } = found;
     let summary = format!(
         "records that could not be booked and were set aside: {records}; the first is record {first_seq}: {reason}"
     );
     let hint = "usage reports and budgets leave these calls out or count what was reserved for them; everything else is counted";
-    Some(ComponentHealth::new("usage", HealthStatus::Degraded, summary).hint(hint))
+    ComponentHealth::new("usage", HealthStatus::Degraded, summary).hint(hint)
 }
 
 fn journal(app: &App) -> ComponentHealth {
@@ -171,5 +172,18 @@ mod tests {
             assert_eq!(get(MOMENT, happened, text), text);
         }
         assert_eq!(recent.get(start + 3 * MOMENT, quiet, || Err("broken")), Err("broken"));
+    }
+
+    #[test]
+    fn records_that_could_not_be_booked_are_named() {
+        let found =
+            QuarantinedUsage { records: 2, first_seq: 7, reason: "`embeddings.used` makes no sense".to_owned() };
+        let health = usage(found);
+        assert_eq!((health.component.as_ref(), health.status), ("usage", HealthStatus::Degraded));
+        assert!(
+            health.summary.contains("2; the first is record 7: `embeddings.used` makes no sense"),
+            "{}",
+            health.summary
+        );
     }
 }

@@ -47,7 +47,7 @@ pub(super) async fn create(
         .enumerate()
         .map(|(index, vector)| json!({ "object": "embedding", "index": index, "embedding": written(vector, format) }))
         .collect();
-    let tokens = embeddings.input_tokens;
+    let tokens = embeddings.input_tokens.unwrap_or_default();
     Ok(Json(json!({
         "object": "list",
         "data": data,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use palyra_common::{ErrorCategory, StableErrorEnvelope, ToStableError};
+use palyra_common::{ErrorCategory, StableErrorEnvelope, ToStableError, did_you_mean, suggest};
 use thiserror::Error;
 
 use super::Accounts;
@@ -52,19 +52,6 @@ pub enum AccountsError {
         /// What is wrong with it.
         reason: String,
     },
-}
-
-/// The end of a message that knows better.
-pub(super) fn did_you_mean(suggestion: Option<&str>) -> String {
-    suggestion.map(|suggestion| format!("; did you mean `{suggestion}`?")).unwrap_or_default()
-}
-
-/// Which of the known names was most likely meant.
-pub(crate) fn suggest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    let folded = given.to_ascii_lowercase();
-    let nearest = known.into_iter().map(|known| (strsim::jaro_winkler(known, &folded), known));
-    let nearest = nearest.max_by(|left, right| left.0.total_cmp(&right.0))?;
-    (nearest.0 >= 0.75).then(|| nearest.1.to_owned())
 }
 
 impl AccountsError {

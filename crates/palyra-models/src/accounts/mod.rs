@@ -49,5 +49,3 @@ pub use error::AccountsError;
 pub use kind::ProviderKind;
 pub use name::ModelName;
 pub use timeouts::AccountTimeouts;
-
-pub(crate) use error::suggest;

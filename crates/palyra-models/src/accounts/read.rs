@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
 
-use palyra_common::{AuxiliaryTaskKind, ContractEnum as _, RedactedUrl, SecretRef};
+use palyra_common::{AuxiliaryTaskKind, ContractEnum as _, RedactedUrl, SecretRef, did_you_mean, suggest};
 use toml_edit::{Document, Item, TableLike};
 
 use super::config::{Account, AccountKey, Accounts, ModelSettings, Routes};
-use super::error::{AccountsError, did_you_mean, suggest};
+use super::error::AccountsError;
 use super::kind::ProviderKind;
 use super::name::{ModelName, check_name};
 use super::timeouts::{AccountTimeouts, SECONDS};

@@ -59,7 +59,7 @@ fn read(answer: &[u8], request: &EmbeddingRequest) -> Result<Embeddings, ModelEr
         return Err(ModelError::malformed("the server did not send one vector for each input"));
     }
     let model = model.unwrap_or_else(|| request.model.clone());
-    Ok(Embeddings { model, vectors, input_tokens: usage.get("prompt_tokens").and_then(count).unwrap_or_default() })
+    Ok(Embeddings { model, vectors, input_tokens: usage.get("prompt_tokens").and_then(count), asked: None })
 }
 
 #[cfg(test)]
@@ -77,7 +77,11 @@ mod tests {
             r#"{"data":[{"index":1,"embedding":[3,4]},{"index":0,"embedding":[1,2.5]}],"usage":{"prompt_tokens":7}}"#;
         let embeddings = read(text.as_bytes(), &request(2)).unwrap();
         assert_eq!(embeddings.vectors, [[1.0, 2.5], [3.0, 4.0]]);
-        assert_eq!((embeddings.model.as_str(), embeddings.input_tokens), ("m", 7));
+        assert_eq!((embeddings.model.as_str(), embeddings.input_tokens), ("m", Some(7)));
+        for junk in ["null", "-7", "7.5", r#""many""#, "1000000000000000000"] {
+            let text = text.replace(":7}", &format!(":{junk}}}"));
+            assert_eq!(read(text.as_bytes(), &request(2)).unwrap().input_tokens, None, "{text}");
+        }
         assert_eq!(body(&request(1))["dimensions"], 2);
     }
 

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use palyra_common::suggest;
+
 use super::offer::Offer;
-use crate::accounts::{self, Accounts, AccountsError, ModelName, suggest};
+use crate::accounts::{self, Accounts, AccountsError, ModelName};
 
 /// Makes a model the first of the default route. An account that `models.toml` does not have is taken from the offers.
 pub fn adopt(

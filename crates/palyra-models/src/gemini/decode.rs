@@ -79,6 +79,10 @@ impl Decoder {
         let Some(candidate) = first else { return Ok(()) };
         // The model has stopped: what comes behind that is not its answer.
         if self.stop.is_some() {
+            let parts = candidate.pointer("/content/parts").and_then(Value::as_array);
+            if parts.is_some_and(|parts| !parts.is_empty()) {
+                events.push_back(ModelEvent::Repaired("what came after the end of the answer was left out".to_owned()));
+            }
             return Ok(());
         }
         for part in candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten() {

@@ -40,5 +40,5 @@ pub(super) async fn ask(
     let answer = transport.post(url, &body, &request.model, MAX_VECTORS).await?;
     let Answer { embeddings } = serde_json::from_slice(&answer)
         .map_err(|error| ModelError::malformed(format!("the server's embeddings cannot be read: {error}")))?;
-    Embeddings::checked(&request.model, embeddings.into_iter().map(|entry| entry.values).collect(), texts.len(), 0)
+    Embeddings::checked(&request.model, embeddings.into_iter().map(|entry| entry.values).collect(), texts.len(), None)
 }

@@ -1,9 +1,10 @@
 //! What the planner says.
 
+use palyra_common::suggest;
+
 use super::phrases::VERBS;
 use super::plan::PlannedCall;
 use super::steps::{Outcome, Verdict};
-use crate::accounts::suggest;
 
 /// What it understands.
 pub(super) const ABILITIES: &str = "\

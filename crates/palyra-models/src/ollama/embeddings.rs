@@ -28,5 +28,5 @@ pub(super) async fn ask(transport: &Transport, request: &EmbeddingRequest) -> Re
     let answer = transport.post(url, &body, &request.model, MAX_VECTORS).await?;
     let Answer { embeddings, prompt_eval_count } = serde_json::from_slice(&answer)
         .map_err(|error| ModelError::malformed(format!("the server's embeddings cannot be read: {error}")))?;
-    Embeddings::checked(&request.model, embeddings, texts.len(), count(&prompt_eval_count).unwrap_or_default())
+    Embeddings::checked(&request.model, embeddings, texts.len(), count(&prompt_eval_count))
 }

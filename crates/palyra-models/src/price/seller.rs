@@ -15,12 +15,15 @@ runtime_contract_enum! {
     }
 }
 
+/// A shop that sells models of others.
+pub(super) const OPENROUTER: &str = "openrouter";
+
 /// Hosts of vendors, so that a plain base URL finds the right prices.
 const HOSTS: [(&str, &str); 5] = [
     ("api.openai.com", "openai"),
     ("api.anthropic.com", "anthropic"),
     ("generativelanguage.googleapis.com", "gemini"),
-    ("openrouter.ai", "openrouter"),
+    ("openrouter.ai", OPENROUTER),
     ("api.deepseek.com", "deepseek"),
 ];
 
@@ -58,6 +61,13 @@ impl Seller {
         let billing = if here || own { Billing::Local } else { Billing::Paid };
         Self { name: name.to_owned(), vendor, billing }
     }
+
+    /// Whether the charge that this seller states for a call is what it takes for it. OpenRouter deducts it from the account as it states it;
+    /// any other server may write what it likes.
+    #[must_use]
+    pub fn states_charges(&self) -> bool {
+        self.vendor == OPENROUTER && self.billing == Billing::Paid
+    }
 }
 
 /// The vendor that a kind of provider stands for.
@@ -67,7 +77,7 @@ fn vendor(kind: &str) -> Option<&'static str> {
         "openai" | "openai_chat" | "openai_responses" => "openai",
         "anthropic" | "claude" => "anthropic",
         "gemini" | "google" => "gemini",
-        "openrouter" => "openrouter",
+        OPENROUTER => OPENROUTER,
         "deepseek" => "deepseek",
         "ollama" => "ollama",
         _ => return None,

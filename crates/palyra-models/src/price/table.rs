@@ -16,7 +16,7 @@ use super::error::PriceFileError;
 use super::file::{self, Entry, PriceFile};
 use super::names::{fit, folded};
 use super::rates::Rates;
-use super::seller::{Billing, Seller};
+use super::seller::{Billing, OPENROUTER, Seller};
 use crate::event::Usage;
 
 /// The table that comes with the program. A test holds it to be readable, so the empty one never stands in for it.
@@ -163,7 +163,7 @@ impl PriceTable {
         if let Some(entry) = best(&SHIPPED.entries, &seller.vendor, &name) {
             return Quote::of(entry, Priced::Exact);
         }
-        if seller.vendor == "openrouter" {
+        if seller.vendor == OPENROUTER {
             return self.resold(&name);
         }
         self.assumed(&seller.vendor, &name)

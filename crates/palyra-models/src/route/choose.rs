@@ -4,11 +4,11 @@
 //! preference; the agent's route; the default route. An auxiliary task of a run whose model somebody chose by name stays with
 //! that model: who chose a model at home does not want summaries made elsewhere.
 
-use palyra_common::ModelPreference;
+use palyra_common::{ModelPreference, suggest};
 use serde::Serialize;
 
 use super::target::Target;
-use crate::accounts::{Accounts, ModelName, ProviderKind, suggest};
+use crate::accounts::{Accounts, ModelName, ProviderKind};
 use crate::error::{ModelError, ModelErrorClass};
 use crate::request::{ModelRequest, Purpose};
 

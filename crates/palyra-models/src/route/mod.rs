@@ -40,4 +40,4 @@ pub use self::pace::{Pace, SystemPace};
 pub use self::policy::{AfterOutput, RoutePolicy};
 pub use self::router::{Router, RouterOptions};
 pub use self::target::Target;
-pub use self::try_out::{ProbePrompt, PromptChoice, TryOut, try_account, try_out};
+pub use self::try_out::{ProbePrompt, PromptChoice, ProviderWrapper, TryOut, try_account, try_out};

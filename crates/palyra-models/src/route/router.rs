@@ -312,6 +312,10 @@ impl ModelProvider for Router {
         targets.into_iter().map(answering).collect()
     }
 
+    fn may_embed(&self, request: &EmbeddingRequest) -> Vec<Answering> {
+        super::embed::candidates(&self.accounts, &self.naming, request).unwrap_or_default()
+    }
+
     fn seller(&self, provider: &str) -> Seller {
         match self.accounts.providers.get(provider) {
             Some(account) => Seller::new(provider, account.kind.as_str(), account.base_url.as_deref()),

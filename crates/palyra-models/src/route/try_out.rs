@@ -3,6 +3,7 @@
 //! Whoever asks says what is sent: the instructions and tools that a run begins with, or every tool there is. A model has to call a tool, gets
 //! a result and answers. When the server refuses and does not say over which tool, the tool is found by asking again with halves of the list.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
@@ -42,6 +43,9 @@ pub struct ProbePrompt {
 
 /// Chooses what a model is sent, once it is known how much it can read.
 pub type PromptChoice<'a> = &'a (dyn Fn(&ProviderInfo) -> ProbePrompt + Send + Sync);
+
+/// Stands between a conversation and the provider that it is held with, such as to count what its calls cost.
+pub type ProviderWrapper<'a> = &'a (dyn Fn(Arc<dyn ModelProvider>) -> Arc<dyn ModelProvider> + Send + Sync);
 
 /// What came of a short conversation.
 #[derive(Debug, Clone, Serialize)]
@@ -224,6 +228,7 @@ pub async fn try_account(
     name: &ModelName,
     options: &RouterOptions,
     prompt: PromptChoice<'_>,
+    wrap: ProviderWrapper<'_>,
     limit: Duration,
 ) -> Result<Vec<TryOut>, AccountsError> {
     let account =
@@ -241,7 +246,7 @@ pub async fn try_account(
         // A model that nobody configured is looked up in the provider's list, as for a run that asks for it by name.
         let (model, asked) = if configured { (Some(name.model.clone()), "") } else { (None, name.model.as_str()) };
         let router = Router::single(&name.provider, account, model, None, options);
-        results.push(try_out(&router, asked, prompt, limit).await);
+        results.push(try_out(&*wrap(Arc::new(router)), asked, prompt, limit).await);
     }
     Ok(results)
 }

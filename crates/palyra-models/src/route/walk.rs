@@ -20,7 +20,7 @@ use super::lanes::{Lanes, Next, Outage};
 use super::pace::Pace;
 use super::policy::{AfterOutput, RoutePolicy, is_outage};
 use super::pool::Pool;
-use crate::attempt::{Answering, Attempt};
+use crate::attempt::{AnswerEnd, Answering, Attempt};
 use crate::chat::empty_answer;
 use crate::error::{ModelError, ModelErrorClass};
 use crate::event::{ModelEvent, StopReason, Usage};
@@ -205,7 +205,13 @@ impl Walk {
         }
         self.waiting_told = Some(now);
         let wait_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-        self.ready.push_back(ModelEvent::Waiting(Attempt { asked, error, wait_ms, usage: None }));
+        self.ready.push_back(ModelEvent::Waiting(Attempt {
+            asked,
+            error,
+            wait_ms,
+            usage: None,
+            end: AnswerEnd::Missing,
+        }));
     }
 
     /// Waits, then asks; if somebody else got there first, chooses anew.
@@ -318,7 +324,13 @@ impl Walk {
         match self.lanes.next(Some(lane), &gates, now, &policy, self.waited) {
             Next::Try { lane, key, after, insist } => {
                 let wait_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-                self.ready.push_back(ModelEvent::Attempted(Attempt { asked, error, wait_ms, usage }));
+                self.ready.push_back(ModelEvent::Attempted(Attempt {
+                    asked,
+                    error,
+                    wait_ms,
+                    usage,
+                    end: AnswerEnd::Missing,
+                }));
                 self.phase = Phase::Towards { lane, key, after, insist };
                 None
             }
@@ -340,7 +352,7 @@ impl Walk {
         pass.failed(&error, &policy);
         self.trail.push(told(&asked, &error));
         let wait_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-        self.ready.push_back(ModelEvent::Attempted(Attempt { asked, error, wait_ms, usage }));
+        self.ready.push_back(ModelEvent::Attempted(Attempt { asked, error, wait_ms, usage, end: AnswerEnd::Arrived }));
         self.phase = Phase::Towards { lane, key, after, insist };
         None
     }

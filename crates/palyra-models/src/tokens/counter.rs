@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::estimate::estimate_tokens;
-use super::family::TokenFamily;
+use super::family::{TextSize, TokenFamily};
 use super::parts::{PartTokens, part_tokens};
 use super::tokenizer::Tokenizer;
 use crate::message::{Message, ToolSpec};
@@ -57,8 +57,8 @@ pub struct TokenCounter {
     family: TokenFamily,
     model: String,
     hasher: RandomState,
-    /// Counts of texts by their hash. The hash is keyed anew in each process, so nobody can choose texts that collide.
-    seen: RwLock<HashMap<u64, u64>>,
+    /// Sizes of texts by their hash. The hash is keyed anew in each process, so nobody can choose texts that collide.
+    seen: RwLock<HashMap<u64, TextSize>>,
 }
 
 impl TokenCounter {
@@ -122,6 +122,34 @@ impl TokenCounter {
         self.as_count(tokens)
     }
 
+    /// How many tokens the model has read of this request at least, whatever its provider reports.
+    ///
+    /// Only what every provider sends to the model and charges for is counted: what was said, calls and their results. Descriptions of tools
+    /// count half, since providers write schemas shorter than JSON; reasoning, which some drop, pictures and documents not at all.
+    #[must_use]
+    pub fn least_request(&self, request: &ModelRequest) -> u64 {
+        let mut open = None;
+        let mut least = |text: &str| self.family.least(self.text_size(&mut open, text));
+        let mut messages = 0_u64;
+        for message in request.messages.iter() {
+            messages = messages.saturating_add(least(&message.content));
+            for call in &message.tool_calls {
+                messages = messages.saturating_add(least(&call.name)).saturating_add(least(&call.arguments));
+            }
+        }
+        let tools = request.tools.iter().map(|tool| {
+            let schema = self.family.least(self.json_size(&mut open, &tool.input_schema));
+            schema.saturating_add(self.family.least(self.text_size(&mut open, &tool.description)))
+        });
+        messages.saturating_add(tools.fold(0, u64::saturating_add) / 2)
+    }
+
+    /// How many tokens this text is at least, whatever a provider reports.
+    #[must_use]
+    pub fn least_text(&self, text: &str) -> u64 {
+        self.family.least(self.text_size(&mut None, text))
+    }
+
     fn as_count(&self, tokens: u64) -> TokenCount {
         let (_, factor) = self.family.counted_by();
         let method = if factor == 1_000 { CountMethod::Tokenizer } else { CountMethod::Scaled };
@@ -157,45 +185,52 @@ impl TokenCounter {
             + self.json_with(open, &tool.input_schema)
     }
 
-    /// Counts a text. The tokenizer is opened by the first text that needs it and serves all others of the same request.
+    /// Counts a text upwards.
     fn text_with(&self, open: &mut Option<Tokenizer>, text: &str) -> u64 {
+        self.family.most(self.text_size(open, text))
+    }
+
+    /// Counts a document upwards, as the text it is sent as.
+    fn json_with(&self, open: &mut Option<Tokenizer>, document: &Value) -> u64 {
+        self.family.most(self.json_size(open, document))
+    }
+
+    /// Measures a text. The tokenizer is opened by the first text that needs it and serves all others of the same request.
+    fn text_size(&self, open: &mut Option<Tokenizer>, text: &str) -> TextSize {
         if text.is_empty() {
-            return 0;
+            return TextSize::default();
         }
         if text.len() < WORTH_REMEMBERING {
-            return self.count(open, text);
+            return self.measure(open, text);
         }
-        self.remembered(self.hasher.hash_one(text), || self.count(open, text))
+        self.remembered(self.hasher.hash_one(text), || self.measure(open, text))
     }
 
-    /// Counts a document as the text it is sent as. It is written down only if it was not seen before.
-    fn json_with(&self, open: &mut Option<Tokenizer>, document: &Value) -> u64 {
+    /// Measures a document as the text it is sent as. It is written down only if it was not seen before.
+    fn json_size(&self, open: &mut Option<Tokenizer>, document: &Value) -> TextSize {
         let mut hasher = self.hasher.build_hasher();
         hash_json(document, &mut hasher);
-        self.remembered(hasher.finish(), || self.count(open, &document.to_string()))
+        self.remembered(hasher.finish(), || self.measure(open, &document.to_string()))
     }
 
-    /// The count that is known for a key, or a new one. Counting holds no lock.
-    fn remembered(&self, key: u64, count: impl FnOnce() -> u64) -> u64 {
-        if let Some(tokens) = self.seen.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return *tokens;
+    /// The size that is known for a key, or a new one. Counting holds no lock.
+    fn remembered(&self, key: u64, measure: impl FnOnce() -> TextSize) -> TextSize {
+        if let Some(size) = self.seen.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return *size;
         }
-        let tokens = count();
+        let size = measure();
         let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
         if seen.len() >= MOST_REMEMBERED {
             seen.clear();
         }
-        seen.insert(key, tokens);
-        tokens
+        seen.insert(key, size);
+        size
     }
 
-    fn count(&self, open: &mut Option<Tokenizer>, text: &str) -> u64 {
-        let (encoding, factor) = self.family.counted_by();
-        let counted = open.get_or_insert_with(|| encoding.tokenizer()).count(text);
-        if factor == 1_000 {
-            return counted;
-        }
-        counted.saturating_mul(factor).div_ceil(1_000).max(u64::from(estimate_tokens(text)))
+    fn measure(&self, open: &mut Option<Tokenizer>, text: &str) -> TextSize {
+        let (encoding, _) = self.family.counted_by();
+        let vocabulary = open.get_or_insert_with(|| encoding.tokenizer()).count(text);
+        TextSize { vocabulary, estimate: u64::from(estimate_tokens(text)) }
     }
 }
 

@@ -81,6 +81,25 @@ fn anthropic_s_own_instructions_for_tools_are_counted() {
     assert!(tokens("claude-sonnet-4-5", &with_tool) >= without + 804);
 }
 
+#[test]
+fn the_least_count_is_exact_for_published_vocabularies_and_lower_elsewhere() {
+    let text = "The quick brown fox jumps over the lazy dog, 12345 times; naïve 漢字.\n".repeat(20);
+    let exact = Encoding::O200kBase.count(&text);
+    assert_eq!(TokenCounter::new("gpt-5").least_text(&text), exact);
+    for model in ["claude-sonnet-4-5", "gemini-2.5-pro", "qwen3", "anything"] {
+        let least = TokenCounter::new(model).least_text(&text);
+        assert!(least > exact / 2 && least <= exact * 3 / 4, "{model}: {least} of {exact}");
+    }
+    // A script of which `o200k_base` makes several tokens per character; larger vocabularies do better.
+    let rare = "བོད་ཡིག".repeat(50);
+    assert!(TokenCounter::new("gemini-2.5-pro").least_text(&rare) <= rare.chars().count() as u64);
+    let picture = Part { kind: PartKind::Image, media_type: "image/png".into(), name: None, data: "".into() };
+    let plain = request(vec![Message::user(text.clone())]);
+    let with_picture = request(vec![Message::user(text).with_parts(vec![picture])]);
+    let counter = TokenCounter::new("gpt-5");
+    assert_eq!((counter.least_request(&plain), counter.least_request(&with_picture)), (exact, exact));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]

@@ -27,6 +27,15 @@ runtime_contract_enum! {
     }
 }
 
+/// How large a text is, counted in both ways there are.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct TextSize {
+    /// Tokens of the family's vocabulary, or of the one that stands in for it.
+    pub(super) vocabulary: u64,
+    /// Tokens by the rule of thumb.
+    pub(super) estimate: u64,
+}
+
 /// Beginnings of model names; the first that fits counts, so longer ones stand before shorter ones.
 const NAMES: [(&str, TokenFamily); 34] = [
     ("claude", TokenFamily::Anthropic),
@@ -76,6 +85,24 @@ impl TokenFamily {
             rest.is_some_and(|rest| start.len() > 2 || rest.is_empty() || rest.starts_with('-'))
         });
         family.map_or(Self::Unknown, |(_, family)| *family)
+    }
+
+    /// How many tokens a text of this size is at most.
+    pub(super) fn most(self, size: TextSize) -> u64 {
+        match self.counted_by() {
+            (_, 1_000) => size.vocabulary,
+            (_, factor) => size.vocabulary.saturating_mul(factor).div_ceil(1_000).max(size.estimate),
+        }
+    }
+
+    /// How many tokens a text of this size is at least. Where the vocabulary is published that is its count. Other vocabularies are at most a
+    /// little larger than `o200k_base` and save less than a quarter; for scripts that `o200k_base` knows badly, where they can save more, the
+    /// rule of thumb (a character is a token) gives less than its count.
+    pub(super) fn least(self, size: TextSize) -> u64 {
+        match self.counted_by() {
+            (_, 1_000) => size.vocabulary,
+            _ => size.vocabulary.min(size.estimate).saturating_mul(3) / 4,
+        }
     }
 
     /// The vocabulary to count with, and what to multiply the count by, in thousandths.

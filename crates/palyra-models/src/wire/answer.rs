@@ -12,8 +12,10 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 
 use super::body::{ByteBody, Patience};
+use super::json::text;
 use super::lines::LineParser;
 use super::mask::Mask;
+use super::masked_events::MaskedEvents;
 use super::sse::{BYTE_ORDER_MARK, SseParser};
 use crate::attempt::Answering;
 use crate::error::{ModelError, ModelErrorClass};
@@ -113,6 +115,9 @@ struct Answer<D> {
     shape: Shape,
     decoder: D,
     ready: VecDeque<ModelEvent>,
+    masked: MaskedEvents,
+    /// Events that have passed the mask.
+    passed: VecDeque<ModelEvent>,
     /// Why reading failed; told after the events that had arrived before.
     failure: Option<ModelError>,
     mask: Mask,
@@ -124,8 +129,11 @@ struct Answer<D> {
 
 impl<D: Decode> Answer<D> {
     fn new(body: ByteBody, decoder: D) -> Self {
+        let mask = body.mask();
         Self {
-            mask: body.mask(),
+            masked: MaskedEvents::new(&mask),
+            passed: VecDeque::new(),
+            mask,
             server: body.server().to_owned(),
             content_type: body.content_type(),
             packing: body.packing(),
@@ -140,8 +148,12 @@ impl<D: Decode> Answer<D> {
     /// The next event; none after the end.
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         loop {
-            if let Some(event) = self.ready.pop_front() {
+            if let Some(event) = self.passed.pop_front() {
                 return Some(Ok(event));
+            }
+            if let Some(event) = self.ready.pop_front() {
+                self.masked.push(event, &mut self.passed);
+                continue;
             }
             if let Some(error) = self.failure.take() {
                 return Some(Err(error));
@@ -232,9 +244,8 @@ impl<D: Decode> Answer<D> {
             }
             Shape::Document(held) => {
                 let held = std::mem::take(held);
-                let json = std::str::from_utf8(&held)
-                    .map_err(|_| ModelError::malformed("the server's answer is not valid UTF-8"))?;
-                self.decoder.read_document(json, &mut self.ready)?;
+                let json = text(held).ok_or_else(|| ModelError::malformed("the server's answer is not valid UTF-8"))?;
+                self.decoder.read_document(&json, &mut self.ready)?;
                 return self.finish();
             }
             Shape::Events(parser) => parser.finish(),

@@ -103,7 +103,7 @@ pub(super) fn from_status(
 
 /// The error inside a stream that began well. A server that cannot name the cause has usually fallen over.
 pub(crate) fn from_stream(error: Value, judge: Judge) -> ModelError {
-    let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+    let status = stated_status(&error);
     let mut refusal = Refusal::read(error);
     refusal.status = status;
     let verdict = judge(&refusal);
@@ -112,6 +112,10 @@ pub(crate) fn from_stream(error: Value, judge: Judge) -> ModelError {
         .or_else(|| by_words(&refusal))
         .or_else(|| status.map(class_by_status))
         .unwrap_or(ModelErrorClass::Transient);
+    let class = match status {
+        Some(status) if !words_may_mean(status, class) => class_by_status(status),
+        _ => class,
+    };
     let said = if refusal.message.trim().is_empty() { "no explanation" } else { refusal.message.trim() };
     let line = match class {
         ModelErrorClass::Auth => format!("the model server does not accept the key: {said}"),
@@ -125,6 +129,17 @@ pub(crate) fn from_stream(error: Value, judge: Judge) -> ModelError {
         Some(wait) => error.retry_after(wait),
         None => error,
     }
+}
+
+/// The HTTP status that an error inside a stream states, as a number or in digits, beside its words or one level further in.
+fn stated_status(error: &Value) -> Option<u16> {
+    let places = ["/code", "/status", "/error/code", "/error/status"];
+    let number = |value: &Value| match value {
+        Value::Number(number) => number.as_u64().and_then(|number| u16::try_from(number).ok()),
+        Value::String(digits) => digits.parse().ok(),
+        _ => None,
+    };
+    places.iter().filter_map(|place| error.pointer(place).and_then(number)).find(|status| (400..600).contains(status))
 }
 
 impl Refusal {

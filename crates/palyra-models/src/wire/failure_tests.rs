@@ -139,6 +139,7 @@ fn errors_inside_a_stream_are_transient_unless_they_say_more() {
     let class = |error: Value| from_stream(error, no_verdict).class;
     assert_eq!(class(json!({"message": "x"})), Class::Transient);
     assert_eq!(class(json!({"message": "x", "code": 429})), Class::RateLimit);
+    assert_eq!(class(json!({"code": 401, "type": "overloaded_error"})), Class::Auth);
     assert_eq!(class(json!({"message": "x", "code": "context_length_exceeded"})), Class::ContextTooLong);
 }
 
@@ -154,6 +155,12 @@ fn words_do_not_turn_a_refusal_for_good_into_one_that_is_tried_again() {
             [(401, ModelErrorClass::Auth), (400, ModelErrorClass::Permanent), (422, ModelErrorClass::Permanent)]
         {
             assert_eq!(from_status(asked, status, body.as_bytes(), None, no_verdict).class, class, "{status} {body}");
+            // The same said inside a stream that began with 200.
+            let mut error: Value = serde_json::from_str(body).unwrap();
+            error["error"]["status"] = status.into();
+            assert_eq!(from_stream(error["error"].clone(), no_verdict).class, class, "{status} {body}");
+            error["error"]["status"] = status.to_string().into();
+            assert_eq!(from_stream(error, no_verdict).class, class, "{status} {body}");
         }
     }
     let long = br#"{"error":{"message":"context window"}}"#;

@@ -6,6 +6,22 @@ use serde_json::Value;
 
 use crate::error::ModelError;
 
+/// Bytes of an answer as text. Half a surrogate pair that was written as if it were a character stands for the replacement character, which is as
+/// long; anything else that is not UTF-8 is none.
+pub(super) fn text(mut bytes: Vec<u8>) -> Option<String> {
+    if std::str::from_utf8(&bytes).is_err() {
+        let mut at = 0;
+        while let Some(three) = bytes.get_mut(at..at + 3) {
+            if let [0xED, 0xA0..=0xBF, 0x80..=0xBF] = three {
+                three.copy_from_slice("\u{fffd}".as_bytes());
+                at += 2;
+            }
+            at += 1;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
 /// One document of an answer. Half a surrogate pair, which models emit when a character is cut in two, stands for the replacement character.
 pub(crate) fn parse(data: &str) -> Result<Value, ModelError> {
     serde_json::from_str(data)
@@ -73,6 +89,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn half_a_pair_in_raw_bytes_is_replaced_and_other_damage_is_none() {
+        let lone = b"{\"t\":\"a\xED\xA0\xBDb\xED\xBF\xBF\"}".to_vec();
+        assert_eq!(text(lone).as_deref(), Some("{\"t\":\"a\u{fffd}b\u{fffd}\"}"));
+        assert_eq!(text("wörter 🦀 \u{d7ff}".into()).as_deref(), Some("wörter 🦀 \u{d7ff}"));
+        for damaged in [&b"a\xFFb"[..], b"\xED\xA0", b"\xED\xA0\xBD\xFF"] {
+            assert_eq!(text(damaged.to_vec()), None, "{damaged:?}");
+        }
+    }
 
     #[test]
     fn half_a_surrogate_pair_is_replaced_and_whole_pairs_are_kept() {

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use super::json::text;
 use super::sse::MAX_EVENT_BYTES;
 use crate::error::ModelError;
 
@@ -43,8 +44,8 @@ impl LineParser {
     }
 
     fn end_line(&mut self) -> Result<(), ModelError> {
-        let line = String::from_utf8(std::mem::take(&mut self.line))
-            .map_err(|_| ModelError::malformed("the server sent a line that is not valid UTF-8"))?;
+        let line = text(std::mem::take(&mut self.line))
+            .ok_or_else(|| ModelError::malformed("the server sent a line that is not valid UTF-8"))?;
         let line = line.trim();
         if !line.is_empty() {
             self.ready.push_back(line.to_owned());

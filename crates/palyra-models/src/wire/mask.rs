@@ -1,164 +1,208 @@
 //! Keys in what servers say.
 //!
-//! Some servers repeat the key they refuse, as it is, encoded, or cut into pieces. Every error that holds a server's words passes through here
-//! before anybody sees it.
+//! Some servers repeat the key they were sent, as it is, encoded, or cut into pieces. Every error that holds a server's words passes through here
+//! before anybody sees it, and so does what a model answers (`masked_events`). A key is found as it is, with any of its characters escaped, in
+//! hexadecimal, in Base64 at every alignment, and with other characters put between its own.
+//!
+//! Not covered: a server that transforms the key in another way on purpose. It was given the key.
 
-use std::fmt::Write as _;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use palyra_common::SecretString;
+use palyra_common::escaped::{Escaped, Found};
+use zeroize::Zeroizing;
 
-use crate::error::ModelError;
+use crate::error::{ModelError, TRUNCATED};
 
 /// Shortest key that is looked for. Anything shorter is no key, and would tear words apart.
 const SHORTEST: usize = 4;
 /// Shortest key that is looked for in pieces and encodings; short ones would be found in innocent words.
 const SHORTEST_HIDDEN: usize = 8;
-/// Most characters between two characters of a key that was cut into pieces.
+/// Shortest key that is looked for in answers. Keys that a local server does not check are words that an answer may well hold (`lm-studio`).
+const SHORTEST_IN_ANSWERS: usize = 20;
+/// Most bytes between two characters of a key that was cut into pieces.
 const MAX_GAP: usize = 8;
+/// Most characters of a key that may stand at the end of a message that was cut off there.
+const MAX_REST: usize = 3;
 /// What stands in the place of a key.
-const REDACTED: &str = "[redacted]";
+pub(super) const REDACTED: &str = "[redacted]";
 
 /// Takes one key out of texts.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Mask(Option<SecretString>);
+pub(crate) struct Mask(Option<Arc<Needles>>);
+
+/// Whether more may follow what is searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// It is the whole text.
+    Final,
+    /// It was cut off, or the rest is on its way: what could be the start of a key at the end is not shown.
+    Open,
+}
+
+/// The ways in which a key can be written.
+#[derive(Debug)]
+struct Needles {
+    key: SecretString,
+    /// With any of its characters escaped.
+    escaped: Escaped,
+    /// In Base64, without the characters at the edges that depend on the neighbours.
+    base64: Vec<Zeroizing<Vec<u8>>>,
+    /// Bytes that any of these can begin with.
+    begins: Vec<u8>,
+}
 
 impl Mask {
-    pub(crate) const fn new(key: Option<SecretString>) -> Self {
-        Self(key)
+    pub(crate) fn new(key: Option<SecretString>) -> Self {
+        Self(key.filter(|key| key.expose().len() >= SHORTEST).map(|key| Arc::new(Needles::new(key))))
+    }
+
+    /// The same mask for answers, which keeps nothing back if the key is too short to be one.
+    pub(super) fn for_answers(&self) -> Self {
+        Self(self.0.clone().filter(|needles| needles.key.expose().len() >= SHORTEST_IN_ANSWERS))
     }
 
     /// The same error without the key.
     pub(crate) fn clean(&self, mut error: ModelError) -> ModelError {
-        let Some(key) = self.0.as_ref().map(|key| key.expose()).filter(|key| key.len() >= SHORTEST) else {
-            return error;
-        };
-        error.message = error.message.replace(key.as_str(), REDACTED);
-        if key.len() >= SHORTEST_HIDDEN {
-            for form in encoded(key) {
-                error.message = error.message.replace(&form, REDACTED);
+        let Some(needles) = &self.0 else { return error };
+        error.message = match error.message.strip_suffix(TRUNCATED) {
+            None => needles.mask(&error.message, End::Final).0,
+            // The key may have been cut in two.
+            Some(text) => {
+                let (mut shown, rest) = needles.mask(text, End::Open);
+                shown.push_str(if rest.len() > MAX_REST { REDACTED } else { rest });
+                shown.push(TRUNCATED);
+                shown
             }
-            error.message = without_pieces(&error.message, key);
-        }
+        };
         error
+    }
+
+    /// The same text without the key.
+    pub(super) fn clean_text(&self, text: &str) -> String {
+        self.0.as_ref().map_or_else(|| text.to_owned(), |needles| needles.mask(text, End::Final).0)
+    }
+
+    /// Of the text so far, what may be shown, and in `text` what could be the start of a key.
+    pub(super) fn take_decided(&self, text: &mut String) -> String {
+        let Some(needles) = &self.0 else { return std::mem::take(text) };
+        let (shown, rest) = needles.mask(text, End::Open);
+        *text = rest.to_owned();
+        shown
     }
 }
 
-/// The ways in which servers write a text that is not to be read at once.
-fn encoded(key: &str) -> Vec<String> {
-    let hex = |upper: bool, prefix: &str| {
-        key.bytes().fold(String::new(), |mut text, byte| {
-            // Writing to a string cannot fail.
-            let _ = if upper { write!(text, "{prefix}{byte:02X}") } else { write!(text, "{prefix}{byte:02x}") };
-            text
-        })
-    };
-    let percent = |upper: bool| {
-        key.bytes().fold(String::new(), |mut text, byte| {
-            if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-                text.push(char::from(byte));
-            } else {
-                let _ = if upper { write!(text, "%{byte:02X}") } else { write!(text, "%{byte:02x}") };
+impl Needles {
+    fn new(key: SecretString) -> Self {
+        let hidden = key.expose().len() >= SHORTEST_HIDDEN;
+        let base64 = if hidden { base64_forms(key.expose()) } else { Vec::new() };
+        let first = key.expose().bytes().next().unwrap_or_default();
+        let hex = format!("{first:02x}").bytes().next().unwrap_or_default();
+        let mut begins =
+            vec![first, first.to_ascii_lowercase(), first.to_ascii_uppercase(), hex, hex.to_ascii_uppercase()];
+        begins.extend(*b"%\\&+");
+        begins.extend(base64.iter().filter_map(|form| form.first()));
+        Self { escaped: Escaped::new(key.expose()), base64, begins, key }
+    }
+
+    /// The text without the key, and what stands at its end that could be the start of one.
+    fn mask<'t>(&self, text: &'t str, end: End) -> (String, &'t str) {
+        let bytes = text.as_bytes();
+        let mut shown = String::with_capacity(text.len());
+        let (mut at, mut copied) = (0, 0);
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            match self.find_at(rest) {
+                Found::Whole(length) => {
+                    shown.push_str(text.get(copied..at).unwrap_or_default());
+                    shown.push_str(REDACTED);
+                    at += length.max(1);
+                    copied = at;
+                }
+                Found::Start if end == End::Open => break,
+                Found::Start | Found::Nothing => at += 1,
             }
-            text
-        })
-    };
-    let mut forms = vec![hex(false, ""), hex(true, ""), hex(false, "%"), hex(true, "%"), percent(false), percent(true)];
-    // Within a longer text (`user:key`) the key begins at any of three places of a group; the first and last characters then depend on its
-    // neighbours and are left out.
+        }
+        // INVARIANT: a match begins and ends at ASCII characters, since a key that goes into a header has no others.
+        shown.push_str(text.get(copied..at).unwrap_or_default());
+        (shown, text.get(at..).unwrap_or_default())
+    }
+
+    fn find_at(&self, rest: &[u8]) -> Found {
+        if !rest.first().is_some_and(|byte| self.begins.contains(byte)) {
+            return Found::Nothing;
+        }
+        let key = self.key.expose().as_bytes();
+        let mut ways = vec![self.escaped.find_at(rest)];
+        if key.len() >= SHORTEST_HIDDEN {
+            ways.push(pieces_at(rest, key));
+            ways.push(hex_at(rest, key));
+            ways.extend(self.base64.iter().map(|form| pieces_at(rest, form)));
+        }
+        let whole = ways.iter().find(|found| matches!(found, Found::Whole(_)));
+        let start = || ways.iter().find(|found| **found == Found::Start);
+        whole.or_else(start).copied().unwrap_or(Found::Nothing)
+    }
+}
+
+/// The key in Base64. Within a longer text (`user:key`) it begins at any of three places of a group.
+fn base64_forms(key: &str) -> Vec<Zeroizing<Vec<u8>>> {
+    let mut forms = Vec::new();
     for shift in 0..3_usize {
-        let mut padded = vec![0; shift];
-        padded.extend_from_slice(key.as_bytes());
-        for text in [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)] {
-            let begin = if shift == 0 { 0 } else { shift + 1 };
-            let end = if padded.len() % 3 == 0 { text.len() } else { text.len().saturating_sub(1) };
-            forms.extend(text.get(begin..end).map(str::to_owned));
+        let padded = Zeroizing::new([vec![0; shift], key.as_bytes().to_vec()].concat());
+        let (first, last) = ((shift * 8).div_ceil(6), padded.len() * 8 / 6);
+        for text in [STANDARD_NO_PAD.encode(&*padded), URL_SAFE_NO_PAD.encode(&*padded)] {
+            forms.extend(text.as_bytes().get(first..last).map(|form| Zeroizing::new(form.to_vec())));
         }
     }
-    forms.retain(|form| form.len() >= SHORTEST_HIDDEN && form != key);
+    forms.retain(|form| form.len() >= SHORTEST_HIDDEN);
+    forms.dedup();
     forms
 }
 
-/// The text without stretches that are the key with something put between its characters.
-fn without_pieces(text: &str, key: &str) -> String {
-    let all: Vec<char> = text.chars().collect();
-    let wanted: Vec<char> = key.chars().collect();
-    let mut cleaned = String::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(first) = all.get(at) {
-        match end_of_pieces(&all, at, &wanted) {
-            Some(end) => {
-                cleaned.push_str(REDACTED);
-                at = end;
+/// Whether these bytes stand here, with at most a few that are no letters or digits between two of them.
+fn pieces_at(rest: &[u8], wanted: &[u8]) -> Found {
+    let mut at = 0_usize;
+    for (position, byte) in wanted.iter().enumerate() {
+        let end = at.saturating_add(MAX_GAP);
+        loop {
+            match rest.get(at) {
+                None => return Found::Start,
+                Some(here) if here == byte => break,
+                Some(here) if position > 0 && at < end && !here.is_ascii_alphanumeric() => at += 1,
+                Some(_) => return Found::Nothing,
             }
-            None => {
-                cleaned.push(*first);
-                at += 1;
-            }
-        }
-    }
-    cleaned
-}
-
-/// Where the key ends that begins here, with at most a few characters that are no letters or digits between two of its own.
-fn end_of_pieces(all: &[char], begin: usize, wanted: &[char]) -> Option<usize> {
-    let mut at = begin;
-    for (position, character) in wanted.iter().enumerate() {
-        let mut gap = 0;
-        while all.get(at)? != character {
-            let may_skip = position > 0 && gap < MAX_GAP && !all.get(at)?.is_alphanumeric();
-            if !may_skip {
-                return None;
-            }
-            gap += 1;
-            at += 1;
         }
         at += 1;
     }
-    Some(at)
+    Found::Whole(at)
+}
+
+/// Whether these bytes stand here in hexadecimal, in any case and with something like `:`, ` ` or `, 0x` between two of them.
+fn hex_at(rest: &[u8], wanted: &[u8]) -> Found {
+    let mut at = 0_usize;
+    for (position, byte) in wanted.iter().enumerate() {
+        let end = at.saturating_add(MAX_GAP);
+        while position > 0 && at < end && rest.get(at).is_some_and(|here| !here.is_ascii_alphanumeric()) {
+            at += 1;
+        }
+        if position > 0 && matches!(rest.get(at..at + 2), Some([b'0', b'x' | b'X'])) {
+            at += 2;
+        } else if position > 0 && matches!(rest.get(at), Some(b'x' | b'X')) {
+            at += 1;
+        }
+        for digit in format!("{byte:02x}").bytes() {
+            match rest.get(at) {
+                None => return Found::Start,
+                Some(here) if here.eq_ignore_ascii_case(&digit) => at += 1,
+                Some(_) => return Found::Nothing,
+            }
+        }
+    }
+    Found::Whole(at)
 }
 
 #[cfg(test)]
-mod tests {
-    use base64::engine::general_purpose::STANDARD;
-
-    use super::*;
-    use crate::error::ModelErrorClass;
-
-    const KEY: &str = "sk-hunter2/+=x";
-
-    fn cleaned(message: &str) -> String {
-        let mask = Mask::new(Some(SecretString::from(KEY.to_owned())));
-        mask.clean(ModelError::new(ModelErrorClass::Auth, message)).message
-    }
-
-    #[test]
-    fn a_repeated_key_is_masked() {
-        assert_eq!(cleaned(&format!("incorrect key {KEY} given")), "incorrect key [redacted] given");
-        let error = ModelError::new(ModelErrorClass::Auth, "incorrect key sk-hunter2 given");
-        assert_eq!(Mask::default().clean(error.clone()), error);
-    }
-
-    #[test]
-    fn an_encoded_key_is_masked() {
-        let hex: String = KEY.bytes().map(|byte| format!("{byte:02X}")).collect();
-        for form in ["sk-hunter2%2F%2B%3Dx", "sk-hunter2%2f%2b%3dx", &hex, &STANDARD.encode(KEY)] {
-            assert_eq!(cleaned(&format!("bad key {form}!")).matches(REDACTED).count(), 1, "{form}");
-        }
-        for user in ["u", "us", "use"] {
-            let shown = cleaned(&format!("Basic {}", STANDARD.encode(format!("{user}:{KEY}"))));
-            assert!(shown.contains(REDACTED), "{shown}");
-        }
-    }
-
-    #[test]
-    fn a_key_in_pieces_is_masked() {
-        for pieces in
-            ["sk-hunt er2/+=x", "s k - h u n t e r 2 / + = x", "\"sk-hun\" + \"ter2/+=x\"", "sk-hunter2\\/+=x"]
-        {
-            assert!(cleaned(&format!("bad key {pieces}!")).contains(REDACTED), "{pieces}");
-        }
-        assert_eq!(cleaned("skip the hunter of sk-hunters"), "skip the hunter of sk-hunters");
-    }
-}
+#[path = "mask_tests.rs"]
+mod tests;

@@ -5,7 +5,7 @@
 //! - `transport`: one client for one server, sending and nothing else; `body`: bytes as they arrive, under the clocks of each phase;
 //! - `sse` and `lines`: the two ways in which servers cut a stream; `answer`: from bytes to a [`crate::ModelStream`];
 //! - `json`: the documents in it; `counts`: token counts within bounds; `failure`: what a refusal means; `retry_after`: how long a server asks to wait; `retry`: when to try again;
-//! - `repair`: arguments that are almost JSON; `tool_names`: names both ways; `mask`: keys never leave; `tls`: the cryptography.
+//! - `repair`: arguments that are almost JSON; `tool_names`: names both ways; `mask` and `masked_events`: keys never leave; `tls`: the cryptography.
 //!
 //! INVARIANT: one call of a provider is one request that a server reads. Nothing here tries again after an answer, however bad, or
 //! asks anybody else.
@@ -18,6 +18,7 @@ mod failure;
 mod json;
 mod lines;
 mod mask;
+mod masked_events;
 mod options;
 mod repair;
 mod retry;

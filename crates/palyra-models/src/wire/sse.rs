@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use super::json::text;
 use crate::error::ModelError;
 
 /// Most bytes of one event. A server that never ends its line must not fill the memory.
@@ -78,8 +79,8 @@ impl SseParser {
         if !std::mem::replace(&mut self.past_first_line, true) && bytes.starts_with(BYTE_ORDER_MARK) {
             bytes.drain(..BYTE_ORDER_MARK.len());
         }
-        let line = String::from_utf8(bytes)
-            .map_err(|_| ModelError::malformed("the server sent an event that is not valid UTF-8"))?;
+        let line =
+            text(bytes).ok_or_else(|| ModelError::malformed("the server sent an event that is not valid UTF-8"))?;
         if line.is_empty() {
             self.ready.extend(self.data.take());
             return Ok(());

@@ -39,11 +39,18 @@ async fn a_refused_schema_is_found_by_halves_where_the_server_says_nothing() {
     replies.extend((0..=halvings).map(|_| refused()));
     let server = ModelServer::start(replies).unwrap();
     let name = ModelName::new("work", "large");
-    let [tried] = try_account(&accounts(&server, ""), &name, &options(), &every_tool, Duration::from_secs(60))
-        .await
-        .unwrap()
-        .try_into()
-        .unwrap();
+    let [tried] = try_account(
+        &accounts(&server, ""),
+        &name,
+        &options(),
+        &every_tool,
+        &|provider| provider,
+        Duration::from_secs(60),
+    )
+    .await
+    .unwrap()
+    .try_into()
+    .unwrap();
     let error = tried.error.unwrap();
     let first = &tools.first().unwrap().name;
     assert!(error.message.contains(&format!("the input schema of the tool `{first}`")), "{}", error.message);

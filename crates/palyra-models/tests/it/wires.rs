@@ -192,7 +192,7 @@ async fn the_whole_call_has_a_clock_of_its_own() {
         options.timeouts.total = IMPATIENT;
         let error = answer(make(options).unwrap().as_ref()).await.unwrap_err();
         assert_eq!(error.class, Class::Timeout, "{wire}: {error}");
-        assert!(error.message.contains("in total") || error.message.contains("first byte"), "{wire}: {error}");
+        assert!(error.message.contains("not complete after 0.3 seconds in total"), "{wire}: {error}");
     }
 }
 
@@ -220,6 +220,87 @@ async fn wrong_keys_and_models_get_a_line_that_says_what_to_do() {
             assert_eq!(error.class, *class, "{wire}: {error}");
             assert!(error.message.contains(line) && !error.message.contains("hunter2"), "{wire}: {error}");
         }
+    }
+}
+
+/// An answer that ends, and a call of a tool behind its end, as each server would write them.
+fn call_after_the_end(wire: &str) -> String {
+    let events: Vec<serde_json::Value> = match wire {
+        "openai_compatible" | "openai chat" | "openrouter" => vec![
+            json!({"choices": [{"index": 0, "delta": {"content": "done"}}]}),
+            json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}),
+            json!({"choices": [{"index": 0, "delta": {"tool_calls": [
+                {"index": 0, "id": "c", "type": "function", "function": {"name": "palyra_fs_write", "arguments": "{}"}}
+            ]}}]}),
+        ],
+        "openai responses" => vec![
+            json!({"type": "response.output_text.delta", "output_index": 0, "delta": "done"}),
+            json!({"type": "response.completed", "response": {"status": "completed", "output": [
+                {"type": "message", "content": [{"type": "output_text", "text": "done"}]}
+            ]}}),
+            json!({"type": "response.output_item.done", "output_index": 1, "item":
+                {"type": "function_call", "call_id": "c", "name": "palyra_fs_write", "arguments": "{}"}
+            }),
+        ],
+        "anthropic" => vec![
+            json!({"type": "message_start", "message": {"usage": {"input_tokens": 1, "output_tokens": 1}}}),
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "done"}}),
+            json!({"type": "content_block_stop", "index": 0}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}),
+            json!({"type": "content_block_start", "index": 1, "content_block":
+                {"type": "tool_use", "id": "c", "name": "palyra_fs_write", "input": {}}
+            }),
+            json!({"type": "content_block_stop", "index": 1}),
+            json!({"type": "message_stop"}),
+        ],
+        "gemini" => vec![
+            json!({"candidates": [{"content": {"parts": [{"text": "done"}]}, "finishReason": "STOP"}]}),
+            json!({"candidates": [{"content": {"parts": [{"functionCall": {"name": "palyra_fs_write", "args": {}}}]}}]}),
+        ],
+        "ollama" => vec![
+            json!({"message": {"role": "assistant", "content": "done"}, "done": false}),
+            json!({"message": {"role": "assistant", "content": ""}, "done": true, "done_reason": "stop"}),
+            json!({"message": {"role": "assistant", "content": "", "tool_calls": [
+                {"function": {"name": "palyra_fs_write", "arguments": {}}}
+            ]}, "done": true, "done_reason": "stop"}),
+        ],
+        other => panic!("`{other}` is not in the table"),
+    };
+    let (before, after) = if wire == "ollama" { ("", "\n") } else { ("data: ", "\n\n") };
+    events.iter().map(|event| format!("{before}{event}{after}")).collect()
+}
+
+#[tokio::test]
+async fn a_call_behind_the_end_of_an_answer_is_not_made() {
+    for (wire, speaks, make) in wires() {
+        for delivery in [Delivery::Whole, Delivery::ByteByByte] {
+            let reply = Reply::raw(call_after_the_end(wire)).delivery(delivery);
+            let server = ModelServer::speaking(vec![speaks()], vec![reply]).unwrap();
+            let turn = answer(make(options(&server, PATIENT)).unwrap().as_ref()).await;
+            let turn = turn.unwrap_or_else(|error| panic!("{wire}: {error}"));
+            assert_eq!((turn.text.as_str(), turn.stop_reason), ("done", StopReason::EndTurn), "{wire}");
+            assert_eq!(turn.tool_calls, [], "{wire}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_a_server_repeats_in_its_answer_is_masked() {
+    const KEY: &str = "sk-0123456789abcdefghij";
+    for (wire, speaks, make) in wires() {
+        let said = Turn {
+            text: vec!["your key: sk-01234".to_owned(), "56789abcdefghij.".to_owned()],
+            calls: vec![Call::new("palyra.fs.write", json!({"path": "k", "content": KEY}))],
+            usage: Some(Usage::plain(11, 5)),
+            ..Turn::default()
+        };
+        let server = ModelServer::speaking(vec![speaks()], vec![Reply::turn(&said, 0, &[])]).unwrap();
+        let options =
+            HttpProviderOptions { api_key: Some(SecretString::from(KEY.to_owned())), ..options(&server, PATIENT) };
+        let turn = answer(make(options).unwrap().as_ref()).await.unwrap_or_else(|error| panic!("{wire}: {error}"));
+        assert_eq!(turn.text, "your key: [redacted].", "{wire}");
+        assert_eq!(turn.tool_calls[0].arguments.replace(' ', ""), r#"{"path":"k","content":"[redacted]"}"#, "{wire}");
     }
 }
 

@@ -1,15 +1,12 @@
 //! Amounts: the worst case before a call, the bill after it.
 //!
-//! A provider's report is believed only where it can be true. One that is missing, that belongs to an answer that broke off, or that
-//! contradicts what was sent and received here is not: such a call is booked at the larger of our own count and the worst case that was
-//! reserved for it. Otherwise a server could talk a budget away by reporting nothing.
+//! A provider's report is believed only where it can be true, see [`super::plausible`]. Otherwise a server could talk a budget away by
+//! reporting nothing.
 
 use palyra_budget::MicroUsd;
-use palyra_models::{
-    Answering, ModelRequest, Priced, Quote, TokenEstimate, Usage, estimate_message_tokens, estimate_tool_tokens,
-};
+use palyra_models::{Answering, ModelRequest, Priced, Quote, TokenEstimate, Usage, estimate_tokens};
 
-use super::plausible::{Doubt, Own, believe};
+use super::plausible::{Assessment, Doubt, Own, StatedPrice, assess, free};
 use super::{EngineOptions, Meter};
 use crate::machine::Cost;
 
@@ -20,8 +17,8 @@ pub(super) struct Answered {
     pub(super) answering: Option<Answering>,
     /// Tokens as the provider counts them.
     pub(super) usage: Option<Usage>,
-    /// Text and arguments that arrived.
-    pub(super) output: TokenEstimate,
+    /// Text and arguments that arrived, to be counted when the bill is made.
+    pub(super) output: String,
     /// Reasoning that arrived.
     pub(super) reasoning: TokenEstimate,
     /// Whether the provider has begun to answer, or may have.
@@ -34,7 +31,7 @@ impl Answered {
     /// Takes in some of the answer.
     pub(super) fn wrote(&mut self, text: &str) {
         self.may_have_cost = true;
-        self.output.push(text);
+        self.output.push_str(text);
     }
 
     /// Takes in some of the reasoning.
@@ -45,7 +42,7 @@ impl Answered {
 
     /// Tokens written so far, as we count them.
     fn written(&self) -> u64 {
-        u64::from(self.output.tokens()).saturating_add(u64::from(self.reasoning.tokens()))
+        u64::from(estimate_tokens(&self.output)).saturating_add(u64::from(self.reasoning.tokens()))
     }
 }
 
@@ -56,15 +53,8 @@ pub(super) fn input_tokens(options: &EngineOptions, request: &ModelRequest) -> u
     counts.max().unwrap_or_default()
 }
 
-/// Tokens of the request without pictures and documents, by the rule of thumb.
-fn text_tokens(request: &ModelRequest) -> u64 {
-    let messages = request.messages.iter().map(estimate_message_tokens);
-    let tools = request.tools.iter().map(estimate_tool_tokens);
-    messages.chain(tools).map(u64::from).fold(0, u64::saturating_add)
-}
-
 /// Whether nobody who may answer this request charges anything.
-pub(super) fn is_free(options: &EngineOptions, request: &ModelRequest) -> bool {
+pub(in crate::engine) fn is_free(options: &EngineOptions, request: &ModelRequest) -> bool {
     let prices = options.spending.prices();
     let asked = options.provider.may_answer(request);
     asked.iter().all(|one| prices.quote(&options.provider.seller(&one.provider), &one.model).priced == Priced::Free)
@@ -105,13 +95,12 @@ pub(super) struct Billed {
 impl Meter {
     /// Makes the bill and closes the reservation.
     pub(super) fn settle(self, options: &EngineOptions, request: &ModelRequest, answered: &Answered) -> Billed {
-        let (usage, micro_usd, assumed, doubt) = self.booked(options, request, answered);
+        let (usage, assessment) = self.booked(options, request, answered);
         let asked = asked(options, request, answered);
+        let Assessment { micro_usd, assumed, .. } = assessment;
         let mut cost = Cost { micro_usd, assumed: assumed && !micro_usd.is_zero(), ..Cost::default() };
-        if let Some(doubt) = doubt.filter(|_| !micro_usd.is_zero()) {
-            let whom = asked.as_ref().map_or_else(|| "the model".to_owned(), |by| format!("`{by}`"));
-            cost.notices.push(format!("{whom} {doubt}; the call is booked at {micro_usd}, the most it can have cost"));
-        }
+        let whom = asked.as_ref().map_or_else(|| "the model".to_owned(), |by| format!("`{by}`"));
+        cost.notices.extend(assessment.notice(&whom));
         if let Some((name, reservation)) = self.reservation {
             cost.notices.extend(reservation.settle(micro_usd).notices());
             cost.closes.push(name);
@@ -122,49 +111,44 @@ impl Meter {
         Billed { asked, usage, cost }
     }
 
-    /// Tokens and money to be booked, whether they are assumed, and why the provider's report was not taken.
-    fn booked(
-        &self,
-        options: &EngineOptions,
-        request: &ModelRequest,
-        answered: &Answered,
-    ) -> (Usage, MicroUsd, bool, Option<Doubt>) {
-        let nothing = (Usage::default(), MicroUsd::ZERO, false, None);
+    /// Tokens and money to be booked.
+    fn booked(&self, options: &EngineOptions, request: &ModelRequest, answered: &Answered) -> (Usage, Assessment) {
+        let nothing = Assessment { micro_usd: MicroUsd::ZERO, assumed: false, doubt: None };
         if !answered.may_have_cost && answered.usage.is_none() {
-            return nothing;
+            return (Usage::default(), nothing);
         }
-        let counted = || self.input_tokens.unwrap_or_else(|| input_tokens(options, request));
-        let Some(by) = asked(options, request, answered) else { return nothing };
-        let quote: Quote = options.spending.prices().quote(&options.provider.seller(&by.provider), &by.model);
+        let Some(by) = asked(options, request, answered) else { return (Usage::default(), nothing) };
+        let seller = options.provider.seller(&by.provider);
+        let quote: Quote = options.spending.prices().quote(&seller, &by.model);
+        let input = || self.input_tokens.unwrap_or_else(|| input_tokens(options, request));
+        let report =
+            if answered.complete { answered.usage.as_ref().ok_or(Doubt::Unreported) } else { Err(Doubt::BrokeOff) };
         if quote.priced == Priced::Free {
-            // Whoever sends a bill all the same knows best.
-            let usage = answered.usage.unwrap_or_else(|| Usage::plain(counted(), answered.written()));
-            return (usage, MicroUsd(usage.cost_micro_usd.unwrap_or_default()), false, None);
+            let usage = answered.usage.unwrap_or_else(|| Usage::plain(input(), answered.written()));
+            return (usage, free(report.ok()));
         }
-        let input_tokens = counted();
+        let input = input();
+        let counted = Usage::plain(input, answered.written());
+        let counter = options.spending.counter(&by.model);
         let reserved = self.reservation.as_ref().map(|(_, reservation)| reservation.held());
         let own = Own {
-            input: input_tokens,
-            text_input: text_tokens(request).min(input_tokens),
-            output: u64::from(answered.output.tokens()),
-            most_output: most_output(options, request, input_tokens),
+            input,
+            least_input: counter.least_request(request),
+            output: answered.written(),
+            least_output: counter.least_text(&answered.output),
+            most_output: most_output(options, request, input),
             window: u64::from(options.provider.describe().context_tokens),
-            worst: reserved.unwrap_or_else(|| worst(options, request, input_tokens)),
+            worst: reserved.unwrap_or_else(|| worst(options, request, input)),
+            stated_price: if seller.states_charges() { StatedPrice::Charged } else { StatedPrice::Claimed },
         };
-        let report = if answered.complete { answered.usage.ok_or(Doubt::Unreported) } else { Err(Doubt::BrokeOff) };
-        match report.and_then(|usage| Ok((usage, believe(&usage, &quote, &own)?))) {
-            Ok((usage, micro_usd)) => {
-                (usage, micro_usd, usage.cost_micro_usd.is_none() && quote.priced == Priced::Assumed, None)
+        let assessment = assess(report, &quote, &own);
+        let usage = match assessment.doubt {
+            // What the provider counts is kept as what it says; the money is not.
+            None | Some(Doubt::Understated | Doubt::TooLittle | Doubt::WrongBill | Doubt::BillForFree) => {
+                answered.usage.unwrap_or(counted)
             }
-            Err(doubt) => {
-                let counted = Usage::plain(input_tokens, answered.written());
-                let usage = match doubt {
-                    // What the provider counts is kept as what it says; the money is not.
-                    Doubt::TooLittle | Doubt::WrongBill => answered.usage.unwrap_or(counted),
-                    Doubt::Unreported | Doubt::BrokeOff | Doubt::TooMuch => counted,
-                };
-                (usage, quote.cost(&counted).micro_usd.max(own.worst), true, Some(doubt))
-            }
-        }
+            Some(Doubt::Unreported | Doubt::BrokeOff | Doubt::TooMuch) => counted,
+        };
+        (usage, assessment)
     }
 }

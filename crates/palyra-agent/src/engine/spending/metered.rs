@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use palyra_common::{StableErrorEnvelope, ToStableError as _};
-use palyra_models::{AttemptCost, ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, Usage};
+use palyra_models::{
+    AnswerEnd, AttemptCost, ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, Usage,
+};
 
 use super::bill::{Answered, Billed};
 use super::{EngineOptions, Meter, NotMade, Payer, reserve};
@@ -190,6 +192,7 @@ impl MeteredCall {
             ModelEvent::Attempted(attempt) => {
                 self.answered.may_have_cost |= AttemptCost::of(&attempt.error) == AttemptCost::Unknown;
                 self.answered.answering = Some(attempt.asked.clone());
+                self.answered.complete = attempt.end == AnswerEnd::Arrived;
                 if attempt.usage.is_some() {
                     self.answered.usage = attempt.usage;
                     self.answered.may_have_cost = true;

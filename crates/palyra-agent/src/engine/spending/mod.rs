@@ -20,7 +20,9 @@ use palyra_journal::NewRecord;
 use palyra_models::{Answering, ModelRequest, PriceTable, TokenCounter};
 use serde::{Deserialize, Serialize};
 
+pub(super) use self::bill::is_free;
 pub(super) use self::metered::{Metered, MeteredCall};
+pub(super) use self::plausible::{Assessment, Doubt, Own, StatedPrice, assess};
 use super::EngineOptions;
 use crate::error::AgentError;
 use crate::projections::{self, QuarantinedUsage};
@@ -39,8 +41,8 @@ pub struct Spending {
     ledger: Ledger,
     granted: Mutex<HashMap<RunId, MicroUsd>>,
     counters: Mutex<HashMap<String, Arc<TokenCounter>>>,
-    /// Records that could not be booked when the books were opened.
-    quarantined: Mutex<Option<QuarantinedUsage>>,
+    /// Records that could not be booked, and how many records the journal had when that was looked up.
+    quarantined: Mutex<(Option<QuarantinedUsage>, u64)>,
 }
 
 /// Money held for a call, as recorded before the call is made.
@@ -104,11 +106,16 @@ impl Spending {
     /// Records of the journal that could not be booked, if there are any.
     #[must_use]
     pub fn quarantined(&self) -> Option<QuarantinedUsage> {
-        self.quarantined.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.quarantined.lock().unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 
-    fn set_quarantined(&self, found: Option<QuarantinedUsage>) {
-        *self.quarantined.lock().unwrap_or_else(PoisonError::into_inner) = found;
+    fn set_quarantined(&self, found: Option<QuarantinedUsage>, head: u64) {
+        *self.quarantined.lock().unwrap_or_else(PoisonError::into_inner) = (found, head);
+    }
+
+    /// Whether nothing was recorded since quarantined records were looked up.
+    fn quarantine_checked_at(&self, head: u64) -> bool {
+        self.quarantined.lock().unwrap_or_else(PoisonError::into_inner).1 == head
     }
 
     /// The books.
@@ -154,7 +161,7 @@ struct Meter {
 }
 
 /// Why a call was not made.
-enum NotMade {
+pub(super) enum NotMade {
     /// It could cost more than a budget leaves.
     Exceeded(Box<Exceeded>),
     /// The reservation could not be recorded.
@@ -178,14 +185,25 @@ async fn remember(options: &EngineOptions, payer: &Payer) -> Result<(), AgentErr
 
 /// Reserves what a call may cost at worst; waits while calls under way hold what it needs.
 async fn reserve(options: &EngineOptions, payer: &Payer, request: &ModelRequest) -> Result<Meter, NotMade> {
-    let spending = &options.spending;
-    if bill::is_free(options, request) {
+    if is_free(options, request) {
         return Ok(Meter { reservation: None, input_tokens: None });
     }
-    remember(options, payer).await.map_err(NotMade::NotRecorded)?;
     let counted = bill::input_tokens(options, request);
-    let input_tokens = Some(counted);
     let worst = bill::worst(options, request, counted);
+    let asked = options.provider.may_answer(request).into_iter().next();
+    let reservation = hold(options, payer, worst, asked).await?;
+    Ok(Meter { reservation, input_tokens: Some(counted) })
+}
+
+/// Reserves an amount for a call and records that before anything is sent; gives the reservation with its name, or none if there is nothing to reserve.
+pub(super) async fn hold(
+    options: &EngineOptions,
+    payer: &Payer,
+    worst: MicroUsd,
+    asked: Option<Answering>,
+) -> Result<Option<(String, Reservation)>, NotMade> {
+    let spending = &options.spending;
+    remember(options, payer).await.map_err(NotMade::NotRecorded)?;
     let charge = |at: Timestamp| Charge {
         run_id: payer.run_id,
         session_id: payer.session_id,
@@ -208,13 +226,12 @@ async fn reserve(options: &EngineOptions, payer: &Payer, request: &ModelRequest)
         }
     };
     if worst.is_zero() {
-        return Ok(Meter { reservation: None, input_tokens });
+        return Ok(None);
     }
     let name = format!("{}/{}", payer.run_id, payer.call);
-    let asked = options.provider.may_answer(request).into_iter().next();
     let reserved = Reserved { reservation: name.clone(), charge, asked };
     match record(options, &reserved).await {
-        Ok(()) => Ok(Meter { reservation: Some((name, reservation)), input_tokens }),
+        Ok(()) => Ok(Some((name, reservation))),
         Err(error) => {
             reservation.release();
             Err(NotMade::NotRecorded(error))

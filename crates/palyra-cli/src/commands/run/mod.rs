@@ -27,11 +27,11 @@ use self::follow::{Ending, FollowOptions, OnInterrupt};
 use self::questions::QuestionArguments;
 use self::signals::Signals;
 use crate::commands::agents;
-use crate::console::{OutputFormat, Style, one_line, plain};
+use crate::console::{self, OutputFormat, Style, one_line, plain};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::render::question::{self, Question};
-use crate::render::text::shortened;
+use crate::render::text::{fitted, shortened};
 use crate::{launcher, numbers, render};
 
 const EXAMPLES: &str = "\
@@ -287,7 +287,10 @@ async fn conclude(client: &Client, run: &RunView, said: &str, context: &Context)
             // Whoever has seen it once knows.
             let advice =
                 if is_first(client).await { render::runs::Advice::WhereToLook } else { render::runs::Advice::None };
-            let mut lines = render::runs::summary(&detail, advice).into_iter();
+            let columns = console::columns();
+            let fit = |line: String| fitted(&line, columns);
+            let mut lines =
+                render::runs::summary(&detail, advice).into_iter().chain(going_on(&detail.run)).flat_map(fit);
             if let Some(first) = lines.next() {
                 let style = match code {
                     ExitCode::Ok if render::runs::ended_well(&detail.run) => Style::Good,
@@ -297,7 +300,6 @@ async fn conclude(client: &Client, run: &RunView, said: &str, context: &Context)
                 context.console.remark(&context.console.styled(style, &first));
             }
             lines.for_each(|line| context.console.remark(&line));
-            going_on(&detail.run).iter().for_each(|line| context.console.remark(line));
         }
     }
     Ok(code)

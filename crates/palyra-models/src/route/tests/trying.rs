@@ -32,11 +32,12 @@ async fn every_key_is_tried_once_and_says_what_to_do() {
     let (options, world) = options();
     world.tell("a one", [fail(Class::Auth)]);
     world.tell("a two", [Reply::Say("ready")]);
-    let [one, two] = try_account(&accounts(), &ModelName::new("a", "m"), &options, &nothing, LIMIT)
-        .await
-        .unwrap()
-        .try_into()
-        .unwrap();
+    let [one, two] =
+        try_account(&accounts(), &ModelName::new("a", "m"), &options, &nothing, &|provider| provider, LIMIT)
+            .await
+            .unwrap()
+            .try_into()
+            .unwrap();
     assert_eq!(world.asked(), ["a/m one", "a/m two"]);
     assert_eq!(one.answering.unwrap().credential.as_deref(), Some("one"));
     let error = one.error.unwrap();
@@ -44,21 +45,25 @@ async fn every_key_is_tried_once_and_says_what_to_do() {
     assert!(error.recovery_hint.is_some());
     assert_eq!((two.text.as_str(), two.error.is_none()), ("ready", true));
     world.tell("b", [fail(Class::Transient)]);
-    let [b] = try_account(&accounts(), &ModelName::new("b", "n"), &options, &nothing, LIMIT)
+    let [b] = try_account(&accounts(), &ModelName::new("b", "n"), &options, &nothing, &|provider| provider, LIMIT)
         .await
         .unwrap()
         .try_into()
         .unwrap();
     assert_eq!(b.error.unwrap().code, "model_unavailable");
     assert_eq!(world.asked().len(), 1, "a test does not try again");
-    assert!(try_account(&accounts(), &ModelName::new("c", "n"), &options, &nothing, LIMIT).await.is_err());
+    assert!(
+        try_account(&accounts(), &ModelName::new("c", "n"), &options, &nothing, &|provider| provider, LIMIT)
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test]
 async fn an_empty_answer_is_a_failure() {
     let (options, world) = options();
     world.tell("b", [Reply::Say("  ")]);
-    let [b] = try_account(&accounts(), &ModelName::new("b", "n"), &options, &nothing, LIMIT)
+    let [b] = try_account(&accounts(), &ModelName::new("b", "n"), &options, &nothing, &|provider| provider, LIMIT)
         .await
         .unwrap()
         .try_into()

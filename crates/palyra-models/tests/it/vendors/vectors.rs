@@ -11,7 +11,7 @@ fn two_texts() -> EmbeddingRequest {
     EmbeddingRequest { model: "embed".to_owned(), input, dimensions: Some(2) }
 }
 
-fn rows() -> [(Vendor, &'static str, Value, Value, u64); 2] {
+fn rows() -> [(Vendor, &'static str, Value, Value, Option<u64>); 2] {
     let content = |text: &str| json!({"model": "models/embed", "content": {"parts": [{"text": text}]}, "outputDimensionality": 2});
     [
         (
@@ -19,14 +19,14 @@ fn rows() -> [(Vendor, &'static str, Value, Value, u64); 2] {
             "/api/embed",
             json!({"model": "embed", "input": ["one", "two"], "truncate": false, "dimensions": 2}),
             json!({"model": "embed", "embeddings": [[0.5, 1.0], [2.0, -1.0]], "total_duration": 1, "prompt_eval_count": 4}),
-            4,
+            Some(4),
         ),
         (
             Vendor::Gemini,
             "/v1beta/models/embed:batchEmbedContents",
             json!({"requests": [content("one"), content("two")]}),
             json!({"embeddings": [{"values": [0.5, 1.0]}, {"values": [2.0, -1.0]}]}),
-            0,
+            None,
         ),
     ]
 }
@@ -38,7 +38,7 @@ async fn a_vector_comes_for_each_text() {
         server.serve_at(place, Reply::status(200, &answer));
         let made = provider.embed(two_texts()).await.unwrap().unwrap();
         let vectors = vec![vec![0.5, 1.0], vec![2.0, -1.0]];
-        assert_eq!(made, Embeddings { model: "embed".to_owned(), vectors, input_tokens });
+        assert_eq!(made, Embeddings { model: "embed".to_owned(), vectors, input_tokens, asked: None });
         assert_eq!(server.requests()[0].body, body, "{vendor:?}");
         // Other tokens than the model's own mean nothing to it.
         let tokens = EmbeddingRequest { input: EmbeddingInput::Tokens(vec![vec![1]]), ..two_texts() };

@@ -2,7 +2,7 @@
 
 use palyra_models::Call;
 use palyra_testkit::TestContext;
-use palyra_testkit::model_server::{ModelServer, Reply};
+use palyra_testkit::model_server::{Fault, ModelServer, Reply};
 use serde_json::{Value, json};
 
 /// A home where nothing says which model to ask.
@@ -199,4 +199,23 @@ fn names_of_models_cannot_drive_the_terminal() {
         assert!(!shown.lines().any(|line| line.trim_start().starts_with("work/faked")), "{arguments:?}: {shown:?}");
         assert!(shown.contains("work/"), "{arguments:?}: {shown:?}");
     }
+}
+
+#[test]
+fn a_reply_that_breaks_off_leaves_no_remark_on_standard_output() {
+    let cut = Reply::text(&["half an ", "answer"]).fault(Fault::CloseAfter(400));
+    let server = ModelServer::start(vec![cut, Reply::text(&["a whole ", "answer"])]).unwrap();
+    let context = with_account(&server, "").env("WORK_KEY", "sk-hunter2");
+    let run = context.run(["run", "say something"]).unwrap();
+    assert_eq!(
+        (run.code, server.requests().iter().filter(|request| request.method == "POST").count()),
+        (0, 2),
+        "{run}"
+    );
+    // What had been shown of the first answer stays; only answers follow it.
+    let answer = run.stdout.trim_end();
+    let before = answer.strip_suffix("a whole answer").unwrap_or_else(|| panic!("{run}")).trim();
+    assert!("half an answer".starts_with(before), "{run}");
+    assert!(run.stderr.contains("closed the connection"), "{run}");
+    context.finish().unwrap();
 }

@@ -3,6 +3,8 @@
 //! Encoders differ in which characters they escape, so every character may be spelled in any of these ways, whatever its neighbours are. Letters
 //! are compared without regard to ASCII case: header names arrive in lower case, and some servers shout.
 
+use std::fmt;
+
 use zeroize::Zeroizing;
 
 /// Longest escape that is recognised, such as `&lowbar;` or `&#x0000005f;`.
@@ -10,7 +12,7 @@ const LONGEST_ESCAPE: usize = 12;
 
 /// What stands at one place of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub enum Found {
     /// The text that was looked for, in so many bytes.
     Whole(usize),
     /// The start of it, cut off by the end of what there is.
@@ -19,15 +21,23 @@ pub(crate) enum Found {
     Nothing,
 }
 
-/// A text to be found in any spelling.
-pub(crate) struct Escaped {
+/// A text to be found in any spelling. `Debug` does not show it.
+pub struct Escaped {
     letters: Zeroizing<Vec<char>>,
     /// Which bytes a spelling can begin with.
     begins: [bool; 256],
 }
 
+impl fmt::Debug for Escaped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Escaped")
+    }
+}
+
 impl Escaped {
-    pub(crate) fn new(text: &str) -> Self {
+    /// Prepares the search for this text.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
         let letters: Zeroizing<Vec<char>> = Zeroizing::new(text.chars().collect());
         let mut begins = [false; 256];
         let mut buffer = [0; 4];
@@ -42,13 +52,15 @@ impl Escaped {
     }
 
     /// The first place at or after `from` where a spelling can begin.
-    pub(crate) fn candidate(&self, text: &[u8], from: usize) -> Option<usize> {
+    #[must_use]
+    pub fn candidate(&self, text: &[u8], from: usize) -> Option<usize> {
         let begins = |byte: &u8| self.begins.get(usize::from(*byte)).copied().unwrap_or(false);
         text.get(from..)?.iter().position(begins).map(|at| from + at)
     }
 
     /// Whether the text stands at the start of `rest`.
-    pub(crate) fn find_at(&self, rest: &[u8]) -> Found {
+    #[must_use]
+    pub fn find_at(&self, rest: &[u8]) -> Found {
         let mut cut_off = false;
         // A `%`, `&` or backslash may be meant literally or begin an escape, so there can be two ways on.
         let mut ways = vec![(0, 0)];
