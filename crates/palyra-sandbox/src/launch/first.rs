@@ -1,13 +1,15 @@
 //! The first process of a sandbox.
 //!
-//! In tier C it is process 1 of its namespace: it prepares the root, starts the guest, reaps what nobody else reaps, tells the supervisor how
-//! the guest ended, and with its own end takes everything else along. In tier B it becomes the guest.
+//! It prepares what the guest will see, starts the guest, reaps what nobody else reaps and tells the supervisor how the guest ended. In tier C, and in tier B
+//! where the host allows, it is process 1 of its namespace and takes everything else along with its own end. Elsewhere in tier B it is the subreaper of the
+//! tree, and kills the tree when the supervisor dies.
 
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
+use rustix::event::{PollFd, PollFlags};
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
@@ -15,11 +17,13 @@ use super::kernel::Kernel;
 use super::setup::{self, Context, Failure, Filters, Standards};
 use super::supervisor::ANNOUNCED;
 use super::syscall::Syscall as _;
+use super::tree;
+use super::watch::{TICK, timespec};
 use super::wire::{self, Received};
 use crate::grant::Owner;
 use crate::plan::{GuestIdentity, Namespace, Plan, Program, Step};
 use crate::prove;
-use crate::sys::{self, Forked, Patience};
+use crate::sys::{self, Forked, Patience, Used};
 
 /// From the first process to the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,13 +62,13 @@ pub(super) struct Go {
     pub(super) owners: Vec<Owner>,
 }
 
-/// The first process of tier B: becomes the guest.
-pub(super) fn restricted(plan: &Plan, mut context: Context, mut announce: File) -> ! {
+/// The first process of tier B: sets the guest up, starts it and ends with it.
+pub(super) fn restricted(plan: &Plan, mut context: Context, inner: &OwnedFd, mut announce: File) -> ! {
     let mut kernel = Kernel::new();
     if let Err(failure) = setup::carry_out(&plan.room, plan.identity, &mut context, &mut kernel) {
         fail(&mut announce, &failure)
     }
-    guest(plan, context, &mut kernel, announce)
+    start(plan, context, &mut kernel, inner, announce)
 }
 
 /// The first process of tier C: makes the room ready, waits to be told what to run, runs it and reaps.
@@ -87,11 +91,24 @@ pub(super) fn isolated(preparation: &Preparation, inner: &OwnedFd, mut announce:
     if let Err(failure) = hand_over(&plan, &mut context, inner) {
         fail(&mut announce, &failure)
     }
+    start(&plan, context, &mut kernel, inner, announce)
+}
+
+/// Starts the guest and waits for its end.
+fn start(plan: &Plan, context: Context, kernel: &mut Kernel, inner: &OwnedFd, mut announce: File) -> ! {
+    let owns_namespace = plan.namespaces.contains(&Namespace::Pid);
+    if !owns_namespace && let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
+        fail(&mut announce, &Failure::new("subreaper", "", &error.into()))
+    }
+    let private = (plan.identity == GuestIdentity::Private).then_some(context.host_ids);
     match sys::fork(0) {
         Err(error) => fail(&mut announce, &Failure::new("fork", "", &error)),
-        Ok(Forked::Child) => guest(&plan, context, &mut Kernel::new(), announce),
+        Ok(Forked::Child) => guest(plan, context, &mut Kernel::new(), announce),
         Ok(Forked::Parent(pid)) => {
             drop((context, announce));
+            if !owns_namespace {
+                guard(pid, inner, private)
+            }
             // From here on this process only waits; it needs no rights for that.
             let bare = kernel
                 .bound_capabilities()
@@ -101,6 +118,32 @@ pub(super) fn isolated(preparation: &Preparation, inner: &OwnedFd, mut announce:
                 sys::exit(1)
             }
             reap_until(pid, inner)
+        }
+    }
+}
+
+/// Waits like [`reap_until`] where no process namespace ends the tree, and kills the tree when the supervisor is gone: descendants that lost their parent come
+/// to this process. A death signal would not do, because a guest can clear it and its children do not inherit it.
+fn guard(guest: Pid, inner: &OwnedFd, private: Option<Owner>) -> ! {
+    loop {
+        let mut polled = [PollFd::new(inner, PollFlags::IN)];
+        // An interrupted wait is only a look ahead of time.
+        let _ = rustix::event::poll(&mut polled, Some(&timespec(TICK)));
+        let [supervisor_gone] = polled.map(|one| !one.revents().is_empty());
+        let mut ended = None;
+        tree::reap(&mut Used::default(), |waited| {
+            if waited.pid == guest {
+                ended = Some(waited.status);
+            }
+        });
+        if let Some(status) = ended {
+            let _ = wire::send(inner.as_fd(), &Inner::Ended(status), &[]);
+        }
+        if supervisor_gone {
+            tree::kill_below(private, None);
+        }
+        if supervisor_gone || ended.is_some() {
+            sys::exit(0)
         }
     }
 }

@@ -131,6 +131,7 @@ fn one(step: &Step, identity: GuestIdentity, context: &mut Context, kernel: &mut
         Step::FirstToGo => kernel.first_to_go(),
         Step::MapCaller => kernel.map_caller(Owner { uid: GUEST_USER, gid: GUEST_GROUP }, context.host_ids),
         Step::MapSelf => kernel.map_caller(context.host_ids, context.host_ids),
+        Step::LimitInotify(limits) => kernel.limit_inotify(*limits),
         Step::Hostname(name) => kernel.set_hostname(name),
         Step::LoopbackUp => kernel.loopback_up(),
         Step::Listen(port) => {
@@ -194,6 +195,10 @@ fn one(step: &Step, identity: GuestIdentity, context: &mut Context, kernel: &mut
             kernel.make_directories(Path::new("proc"))?;
             kernel.mount_proc(Path::new("proc"))
         }
+        Step::CoverProc => kernel.cover_proc(),
+        Step::CoverScratch { path, bytes, mode } => {
+            kernel.cover_scratch(path, *bytes, *mode, private.then_some(context.host_ids))
+        }
         Step::Pivot => kernel.pivot(),
         Step::DieWithParent => kernel.die_with_parent(),
         Step::Session => kernel.new_session(),
@@ -255,6 +260,7 @@ fn subject(step: &Step) -> String {
         | Step::Attach { path, .. }
         | Step::Cover { path, .. }
         | Step::Scratch { path, .. }
+        | Step::CoverScratch { path, .. }
         | Step::WorkingDirectory(path) => path.display().to_string(),
         Step::Listen(port) => port.to_string(),
         Step::Limit { resource, .. } => resource.to_string(),

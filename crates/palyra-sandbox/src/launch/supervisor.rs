@@ -208,20 +208,21 @@ impl Supervisor {
         context.owners = taken.owners;
         context.standards = Some(standards);
         let (ready, announce) = pipe()?;
+        let (inner, inner_end) = wire::pair().map_err(failed("socket"))?;
         let since = Instant::now();
         let first = match sys::fork(flags(&Preparation::of(plan, host_ids))).map_err(failed("namespaces"))? {
             Forked::Child => {
-                drop(ready);
-                first::restricted(plan, context, File::from(announce))
+                drop((ready, inner));
+                first::restricted(plan, context, &inner_end, File::from(announce))
             }
             Forked::Parent(pid) => pid,
         };
         // Our copies of the guest's pipes would keep them open after its end.
-        drop((context, announce));
+        drop((context, announce, inner_end));
         let pidfd =
             rustix::process::pidfd_open(first, PidfdFlags::empty()).map_err(|error| failed("pidfd")(error.into()))?;
         executed(ready, control, &self.launcher)?;
-        Ok(Begun { first, pidfd, inner: None, listeners: Vec::new(), host_ids, since, spared: None })
+        Ok(Begun { first, pidfd, inner, listeners: Vec::new(), host_ids, since, spared: None })
     }
 
     /// Tells a room of tier C, if possible one that is ready, what to run, and waits until the program was executed.
@@ -268,7 +269,7 @@ impl Supervisor {
         } else {
             Vec::new()
         };
-        Ok(Begun { first, pidfd, inner: Some(inner), listeners, host_ids, since, spared: None })
+        Ok(Begun { first, pidfd, inner, listeners, host_ids, since, spared: None })
     }
 
     /// Enters the groups that the plan names, unless it is in them already, and sets their limits.

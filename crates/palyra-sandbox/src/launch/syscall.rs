@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::bpf::BpfProgram;
 use crate::grant::Owner;
-use crate::plan::{LandlockRules, Resource};
+use crate::plan::{InotifyLimits, LandlockRules, Resource};
 
 /// What is forbidden on a mount, besides setuid files, which always are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +43,7 @@ pub(crate) enum Standard {
 pub(crate) trait Syscall {
     fn first_to_go(&mut self) -> io::Result<()>;
     fn map_caller(&mut self, inside: Owner, outside: Owner) -> io::Result<()>;
+    fn limit_inotify(&mut self, limits: InotifyLimits) -> io::Result<()>;
     fn set_hostname(&mut self, name: &str) -> io::Result<()>;
     fn loopback_up(&mut self) -> io::Result<()>;
     fn listen(&mut self, port: u16) -> io::Result<OwnedFd>;
@@ -62,6 +63,8 @@ pub(crate) trait Syscall {
     fn cover(&mut self, mount: BorrowedFd<'_>, path: &Path) -> io::Result<()>;
     fn mount_scratch(&mut self, path: &Path, bytes: u64, mode: u32, owner: Option<Owner>) -> io::Result<()>;
     fn mount_proc(&mut self, path: &Path) -> io::Result<()>;
+    fn cover_scratch(&mut self, path: &Path, bytes: u64, mode: u32, owner: Option<Owner>) -> io::Result<()>;
+    fn cover_proc(&mut self) -> io::Result<()>;
     fn pivot(&mut self) -> io::Result<()>;
     fn die_with_parent(&mut self) -> io::Result<()>;
     fn new_session(&mut self) -> io::Result<()>;

@@ -18,14 +18,17 @@ use crate::report::EndCause;
 use crate::sys::{self, Patience, Used};
 
 /// How often the limits that the kernel does not enforce are looked at.
-const TICK: Duration = Duration::from_millis(50);
+pub(super) const TICK: Duration = Duration::from_millis(50);
+
+/// The sandbox's first process is ours.
+const OWN_TASKS: u32 = 1;
 
 /// A sandbox whose program runs.
 pub(super) struct Begun {
     pub(super) first: Pid,
     pub(super) pidfd: OwnedFd,
-    /// To the first process of tier C.
-    pub(super) inner: Option<OwnedFd>,
+    /// To the first process.
+    pub(super) inner: OwnedFd,
     pub(super) listeners: Vec<OwnedFd>,
     pub(super) host_ids: Owner,
     pub(super) since: Instant,
@@ -39,9 +42,6 @@ pub(super) fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedF
     let mut used = Used::default();
     let mut most = tree::Sample::default();
     let mut cause = EndCause::Finished;
-    let mut status = None;
-    // In tier C the sandbox's first process is ours.
-    let own_tasks = u32::from(plan.tier == SandboxTier::C);
     loop {
         let left = limits.wall.saturating_sub(begun.since.elapsed());
         let mut polled = [
@@ -75,7 +75,7 @@ pub(super) fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedF
             Some(EndCause::Cpu)
         } else if sample.written_bytes > limits.written_bytes {
             Some(EndCause::Disk)
-        } else if !plan.cgroups.limits_processes() && sample.processes > limits.processes.saturating_add(own_tasks) {
+        } else if !plan.cgroups.limits_processes() && sample.processes > limits.processes.saturating_add(OWN_TASKS) {
             Some(EndCause::Processes)
         } else if memory_exceeded(plan, groups, sample.memory_bytes) {
             Some(EndCause::Memory)
@@ -87,22 +87,14 @@ pub(super) fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedF
             let _ = rustix::process::kill_process(begun.first, Signal::KILL);
             break;
         }
-        // Orphans of tier B that ended; the first process is left for the end.
-        if plan.tier == SandboxTier::B && reap_orphans(&mut used, begun.first, &mut status) {
-            break;
-        }
     }
-    if status.is_none()
-        && let Ok(Some(waited)) = sys::wait4(Some(begun.first), Patience::Block)
-    {
+    let mut first_status = None;
+    if let Ok(Some(waited)) = sys::wait4(Some(begun.first), Patience::Block) {
         used.cpu += waited.used.cpu;
         used.largest = used.largest.max(waited.used.largest);
-        status = Some(waited.status);
+        first_status = Some(waited.status);
     }
-    if plan.tier == SandboxTier::C {
-        status =
-            begun.inner.as_ref().and_then(guest_status).or(if cause == EndCause::Finished { None } else { status });
-    }
+    let status = guest_status(&begun.inner).or(if cause == EndCause::Finished { None } else { first_status });
     let rest = tree::kill_below(private(plan, begun.host_ids), begun.spared);
     used.cpu += rest.cpu;
     used.largest = used.largest.max(rest.largest);
@@ -128,16 +120,6 @@ fn memory_exceeded(plan: &Plan, groups: Option<&Groups>, sampled: u64) -> bool {
     } else {
         sampled > plan.limits.memory_bytes
     }
-}
-
-/// Reaps what ended below; whether the first process was among it.
-fn reap_orphans(used: &mut Used, first: Pid, status: &mut Option<i32>) -> bool {
-    tree::reap(used, |waited| {
-        if waited.pid == first {
-            *status = Some(waited.status);
-        }
-    });
-    status.is_some()
 }
 
 /// What the sandbox's first process said of the guest before it ended.

@@ -31,7 +31,7 @@ pub fn plan(grant: &Grant, host: &HostFacts, invocation: &Invocation) -> Result<
         (tier == SandboxTier::B).then(|| grant.scratch_root.join(format!("palyra-sandbox-{}", invocation.id)));
     let (room, ahead, namespaces) = match tier {
         SandboxTier::C => isolated_room(grant, host, identity),
-        _ => restricted_room(grant, host, identity),
+        _ => restricted_room(grant, host, identity, scratch.as_deref()),
     };
     Ok(Plan {
         id: invocation.id.clone(),
@@ -98,7 +98,7 @@ fn isolated_room(grant: &Grant, host: &HostFacts, identity: GuestIdentity) -> (V
     let mapping = match identity {
         GuestIdentity::Private => Mapping::Owner,
         GuestIdentity::Caller { .. } => {
-            steps.push(Step::MapCaller);
+            steps.extend([Step::MapCaller, Step::LimitInotify(room::INOTIFY)]);
             Mapping::None
         }
     };
@@ -110,27 +110,53 @@ fn isolated_room(grant: &Grant, host: &HostFacts, identity: GuestIdentity) -> (V
 
 /// Tier B has no root of its own. As root, the shared places are mounted over themselves with mapped owners, because the guest's private
 /// id owns nothing on the host. As an ordinary user it stays who it is, where possible in a user namespace in which its processes are
-/// counted apart from the user's others.
-fn restricted_room(grant: &Grant, host: &HostFacts, identity: GuestIdentity) -> (Vec<Step>, usize, Vec<Namespace>) {
+/// counted apart from the user's others. Where the host can make process namespaces, the kernel ends the tree with its first process, and the guest gets a
+/// `/proc` that matches its process ids and a private directory of limited size.
+fn restricted_room(
+    grant: &Grant,
+    host: &HostFacts,
+    identity: GuestIdentity,
+    scratch: Option<&Path>,
+) -> (Vec<Step>, usize, Vec<Namespace>) {
     let mut steps = vec![Step::FirstToGo];
-    if identity != GuestIdentity::Private {
-        if !counted_apart(host) {
-            return (steps, 0, Vec::new());
+    let mut namespaces = Vec::new();
+    let private = identity == GuestIdentity::Private;
+    let has_processes = own_processes(host);
+    if has_processes {
+        steps.push(Step::DieWithParent);
+    }
+    if !private && counted_apart(host) {
+        namespaces.push(Namespace::User);
+        steps.extend([Step::MapSelf, Step::LimitInotify(room::INOTIFY)]);
+    }
+    if private || has_processes {
+        namespaces.push(Namespace::Mount);
+        steps.push(Step::PrivateMounts);
+    }
+    if private {
+        let mut shares: Vec<_> = grant.shares().collect();
+        shares.sort_by(|(left, _), (right, _)| left.path.cmp(&right.path));
+        for (slot, (place, access)) in shares.iter().enumerate() {
+            let mapped = Mapping::Owner.of(place.owner);
+            steps.push(Step::Source { slot, path: place.path.clone(), access: *access, mapped });
         }
-        steps.push(Step::MapSelf);
-        return (steps, 0, vec![Namespace::User]);
+        for (slot, (place, _)) in shares.iter().enumerate() {
+            steps.push(Step::Cover { slot, path: place.path.clone() });
+        }
     }
-    let mut shares: Vec<_> = grant.shares().collect();
-    shares.sort_by(|(left, _), (right, _)| left.path.cmp(&right.path));
-    steps.push(Step::PrivateMounts);
-    for (slot, (place, access)) in shares.iter().enumerate() {
-        let mapped = Mapping::Owner.of(place.owner);
-        steps.push(Step::Source { slot, path: place.path.clone(), access: *access, mapped });
+    if has_processes {
+        namespaces.push(Namespace::Pid);
+        let bytes = grant.limits.scratch_bytes;
+        steps.extend(scratch.map(|path| Step::CoverScratch { path: path.to_owned(), bytes, mode: 0o700 }));
+        steps.push(Step::CoverProc);
     }
-    for (slot, (place, _)) in shares.iter().enumerate() {
-        steps.push(Step::Cover { slot, path: place.path.clone() });
-    }
-    (steps, 0, vec![Namespace::Mount])
+    steps.push(Step::Undumpable);
+    (steps, 0, namespaces)
+}
+
+/// Whether tier B can have a process namespace with a `/proc` of its own, which takes what tier C is made of.
+fn own_processes(host: &HostFacts) -> bool {
+    host.user_namespace.works() && host.isolation.works()
 }
 
 /// Whether the kernel can count an ordinary user's guest in a user namespace of its own.
@@ -193,10 +219,10 @@ fn limits(grant: &Grant, host: &HostFacts, tier: SandboxTier, identity: GuestIde
         all.push((Resource::Data, limits.memory_bytes));
     }
     all.push(match (identity, tier) {
+        (GuestIdentity::Caller { .. }, SandboxTier::B) if !counted_apart(host) => (Resource::MoreProcesses, processes),
         // The sandbox's first process has the guest's id in the guest's namespace.
-        (GuestIdentity::Caller { .. }, SandboxTier::C) => (Resource::Processes, processes.saturating_add(1)),
-        (GuestIdentity::Caller { .. }, _) if !counted_apart(host) => (Resource::MoreProcesses, processes),
-        _ => (Resource::Processes, processes),
+        (GuestIdentity::Caller { .. }, _) => (Resource::Processes, processes.saturating_add(1)),
+        (GuestIdentity::Private, _) => (Resource::Processes, processes),
     });
     all.into_iter().map(|(resource, value)| Step::Limit { resource, value }).collect()
 }

@@ -71,6 +71,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         match self {
+            Self::LimitInotify(limits) => write!(f, " {} instances, {} watches", limits.instances, limits.watches),
             Self::Hostname(name) => write!(f, " {name}"),
             Self::Listen(port) => write!(f, " 127.0.0.1:{port}"),
             Self::Source { slot, path, access, mapped } => {
@@ -86,7 +87,9 @@ impl fmt::Display for Step {
             Self::Directory(path) | Self::WorkingDirectory(path) => write!(f, " {}", path.display()),
             Self::Text { path, content } => write!(f, " {} ({} bytes)", path.display(), content.len()),
             Self::Link { path, target } => write!(f, " {} -> {}", path.display(), target.display()),
-            Self::Scratch { path, bytes, mode } => write!(f, " {} {bytes} bytes mode {mode:o}", path.display()),
+            Self::Scratch { path, bytes, mode } | Self::CoverScratch { path, bytes, mode } => {
+                write!(f, " {} {bytes} bytes mode {mode:o}", path.display())
+            }
             Self::Limit { resource, value } => write!(f, " {resource} {value}"),
             Self::Landlock(rules) => write!(f, "{rules}"),
             Self::Seccomp(profile) => {
@@ -100,6 +103,7 @@ impl fmt::Display for Step {
             | Self::PrivateMounts
             | Self::Root
             | Self::Proc
+            | Self::CoverProc
             | Self::Pivot
             | Self::DieWithParent
             | Self::Session

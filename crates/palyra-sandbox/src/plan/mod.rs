@@ -24,9 +24,11 @@ use crate::host::Cgroups;
 pub use build::plan;
 pub use check::missing_for;
 pub use filter::{CallRule, Condition, Filter, FilterProfile, Test};
-pub use step::{GuestIdentity, LandlockRules, Namespace, PathRule, Resource, Right, Scopes, Step, TcpRule};
+pub use step::{
+    GuestIdentity, InotifyLimits, LandlockRules, Namespace, PathRule, Resource, Right, Scopes, Step, TcpRule,
+};
 
-pub(crate) use room::{GUEST_GROUP, GUEST_USER};
+pub(crate) use room::{GUEST_GROUP, GUEST_USER, INOTIFY};
 
 /// What is executed at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

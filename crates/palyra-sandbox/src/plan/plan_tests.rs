@@ -162,8 +162,9 @@ fn where_nobody_counts_a_users_guest_apart_its_limit_is_above_the_users_own() {
     let mut host = host(USER);
     let names = |plan: &super::Plan| plan.guest.iter().map(ToString::to_string).collect::<Vec<_>>();
     let counted = plan(&grant(SandboxTier::B), &host, &invocation()).unwrap();
-    assert_eq!(counted.namespaces, [super::Namespace::User]);
-    assert!(names(&counted).contains(&"limit processes 256".to_owned()), "{counted}");
+    assert_eq!(counted.namespaces, [super::Namespace::User, super::Namespace::Mount, super::Namespace::Pid]);
+    // One more than granted: the sandbox's first process is in the namespace too.
+    assert!(names(&counted).contains(&"limit processes 257".to_owned()), "{counted}");
     host.user_namespace = Ability::Fails("forbidden".to_owned());
     let uncounted = plan(&grant(SandboxTier::B), &host, &invocation()).unwrap();
     assert!(uncounted.namespaces.is_empty(), "{uncounted}");

@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::step::Step;
+use super::step::{InotifyLimits, Step};
 use crate::grant::{Access, Grant, Network, Owner, PlaceKind};
 use crate::host::{HostFacts, SystemPathKind};
 
@@ -18,6 +18,9 @@ pub(crate) const GUEST_HOME: &str = "/home/agent";
 pub(crate) const GUEST_USER: u32 = 1000;
 /// The guest's group id as it sees itself.
 pub(crate) const GUEST_GROUP: u32 = 1000;
+
+/// Enough for a build tool, a test runner and a development server that each watch a source tree; four such sandboxes leave half of the user's instances.
+pub(crate) const INOTIFY: InotifyLimits = InotifyLimits { instances: 16, watches: 65_536 };
 
 const HOSTNAME: &str = "sandbox";
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];

@@ -124,6 +124,16 @@ pub enum Scopes {
     Unavailable,
 }
 
+/// How much of inotify the sandbox's user namespace may use. The kernel charges the host's user as well, who has 128 instances by default: without a limit
+/// of its own, one guest could take them all from the user's editors and from the daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InotifyLimits {
+    /// Instances.
+    pub instances: u32,
+    /// Watches of all instances.
+    pub watches: u32,
+}
+
 /// One act of the set-up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -134,6 +144,8 @@ pub enum Step {
     MapCaller,
     /// Map the caller to itself, so that its processes are counted apart and nothing else changes.
     MapSelf,
+    /// Limit inotify in the sandbox's user namespace.
+    LimitInotify(InotifyLimits),
     /// Give the sandbox its own host name.
     Hostname(String),
     /// Bring the loopback up.
@@ -205,6 +217,17 @@ pub enum Step {
     },
     /// Mount a new, read-only `/proc`.
     Proc,
+    /// Mount a new, read-only `/proc` over the host's, when there is no new root.
+    CoverProc,
+    /// Mount a private file system in memory over an existing directory, when there is no new root.
+    CoverScratch {
+        /// Over which directory.
+        path: PathBuf,
+        /// How much fits.
+        bytes: u64,
+        /// Mode of its top directory.
+        mode: u32,
+    },
     /// Make the new root the root, and let go of the old one.
     Pivot,
     /// Die with the supervisor.
@@ -254,6 +277,7 @@ impl Step {
             Self::FirstToGo => "first_to_go",
             Self::MapCaller => "map_caller",
             Self::MapSelf => "map_self",
+            Self::LimitInotify(_) => "limit_inotify",
             Self::Hostname(_) => "hostname",
             Self::LoopbackUp => "loopback_up",
             Self::Listen(_) => "listen",
@@ -268,6 +292,8 @@ impl Step {
             Self::Cover { .. } => "cover",
             Self::Scratch { .. } => "scratch",
             Self::Proc => "proc",
+            Self::CoverProc => "cover_proc",
+            Self::CoverScratch { .. } => "cover_scratch",
             Self::Pivot => "pivot",
             Self::DieWithParent => "die_with_parent",
             Self::Session => "session",

@@ -45,13 +45,13 @@ pub(crate) fn facts() -> io::Result<HostFacts> {
 
 /// Whether we may map ids that are not ours and make namespaces without a user namespace.
 fn privileged() -> bool {
-    user_namespace(Owner { uid: 1000, gid: 1000 }, FOREIGN).is_ok()
+    user_namespace(Owner { uid: 1000, gid: 1000 }, FOREIGN, || Ok(())).is_ok()
         && in_child(u64::from(linux_flag::NEWNS), || Kernel::new().make_mounts_private()).works()
 }
 
 fn user(privilege: Privilege, own: Owner) -> Ability {
     match privilege {
-        Privilege::Root => match user_namespace(Owner { uid: 1000, gid: 1000 }, FOREIGN) {
+        Privilege::Root => match user_namespace(Owner { uid: 1000, gid: 1000 }, FOREIGN, || Ok(())) {
             Ok(_) => Ability::Works,
             Err(error) => Ability::Fails(error.to_string()),
         },
@@ -104,7 +104,7 @@ fn mapped_mounts(privilege: Privilege) -> Ability {
     }
     in_child(u64::from(linux_flag::NEWNS), || {
         let mut kernel = Kernel::new();
-        let owners = user_namespace(Owner { uid: 0, gid: 0 }, FOREIGN)?;
+        let owners = user_namespace(Owner { uid: 0, gid: 0 }, FOREIGN, || Ok(()))?;
         kernel.make_mounts_private()?;
         let tree = kernel.open_tree(&std::env::temp_dir().canonicalize()?)?;
         sys::mount_setattr(tree.as_fd(), 0, Some(owners.as_fd()), sys::Reach::Top)
