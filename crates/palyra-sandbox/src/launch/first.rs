@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
+use super::holdings::Holdings;
 use super::kernel::Kernel;
 use super::setup::{self, Context, Failure, Filters, Standards};
 use super::supervisor::ANNOUNCED;
@@ -23,7 +24,7 @@ use super::wire::{self, Received};
 use crate::grant::Owner;
 use crate::plan::{GuestIdentity, Namespace, Plan, Program, Step};
 use crate::prove;
-use crate::sys::{self, Forked, Patience, Used};
+use crate::sys::{self, Forked, Used};
 
 /// From the first process to the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,8 @@ use crate::sys::{self, Forked, Patience, Used};
 pub(super) enum Inner {
     /// The attached sockets listen on the private loopback.
     Listening,
+    /// So many bytes of memory belong to the sandbox and to none of its processes.
+    Held(u64),
     /// The guest ended with this raw status.
     Ended(i32),
 }
@@ -106,30 +109,34 @@ fn start(plan: &Plan, context: Context, kernel: &mut Kernel, inner: &OwnedFd, mu
         Ok(Forked::Child) => guest(plan, context, &mut Kernel::new(), announce),
         Ok(Forked::Parent(pid)) => {
             drop((context, announce));
-            if !owns_namespace {
-                guard(pid, inner, private)
-            }
-            // From here on this process only waits; it needs no rights for that.
-            let bare = kernel
-                .bound_capabilities()
-                .and_then(|()| kernel.drop_capabilities())
-                .and_then(|()| kernel.no_new_privileges());
-            if bare.is_err() {
+            // Where a namespace ends the tree, this process only waits from here on, and needs no rights for that.
+            let mut bare = || {
+                kernel.bound_capabilities()?;
+                kernel.drop_capabilities()?;
+                kernel.no_new_privileges()
+            };
+            if owns_namespace && bare().is_err() {
                 sys::exit(1)
             }
-            reap_until(pid, inner)
+            let meter = (!plan.cgroups.limits_memory()).then(|| Holdings::of(plan));
+            attend(pid, inner, owns_namespace, private, meter)
         }
     }
 }
 
-/// Waits like [`reap_until`] where no process namespace ends the tree, and kills the tree when the supervisor is gone: descendants that lost their parent come
-/// to this process. A death signal would not do, because a guest can clear it and its children do not inherit it.
-fn guard(guest: Pid, inner: &OwnedFd, private: Option<Owner>) -> ! {
+/// Reaps until the guest has ended, and tells how; meanwhile tells what memory is held, if nobody else counts it.
+///
+/// Where no process namespace ends the tree, this kills it when the supervisor is gone: descendants that lost their parent come to this process. A death signal
+/// would not do, because a guest can clear it and its children do not inherit it.
+fn attend(
+    guest: Pid,
+    inner: &OwnedFd,
+    owns_namespace: bool,
+    private: Option<Owner>,
+    mut holdings: Option<Holdings>,
+) -> ! {
+    let Ok(events) = sys::child_events() else { sys::exit(1) };
     loop {
-        let mut polled = [PollFd::new(inner, PollFlags::IN)];
-        // An interrupted wait is only a look ahead of time.
-        let _ = rustix::event::poll(&mut polled, Some(&timespec(TICK)));
-        let [supervisor_gone] = polled.map(|one| !one.revents().is_empty());
         let mut ended = None;
         tree::reap(&mut Used::default(), |waited| {
             if waited.pid == guest {
@@ -138,28 +145,25 @@ fn guard(guest: Pid, inner: &OwnedFd, private: Option<Owner>) -> ! {
         });
         if let Some(status) = ended {
             let _ = wire::send(inner.as_fd(), &Inner::Ended(status), &[]);
-        }
-        if supervisor_gone {
-            tree::kill_below(private, None);
-        }
-        if supervisor_gone || ended.is_some() {
             sys::exit(0)
         }
-    }
-}
-
-/// Reaps until the guest has ended, and tells how.
-fn reap_until(guest: Pid, inner: &OwnedFd) -> ! {
-    loop {
-        match sys::wait4(None, Patience::Block) {
-            Ok(Some(waited)) if waited.pid == guest => {
-                let _ = wire::send(inner.as_fd(), &Inner::Ended(waited.status), &[]);
-                sys::exit(0)
+        if let Some(bytes) = holdings.as_mut().and_then(Holdings::changed) {
+            let _ = wire::send(inner.as_fd(), &Inner::Held(bytes), &[]);
+        }
+        let mut polled = [PollFd::new(inner, PollFlags::IN), PollFd::new(&events, PollFlags::IN)];
+        let patience = holdings.as_ref().map(|_| timespec(TICK));
+        // An interrupted wait is only a look ahead of time.
+        let _ = rustix::event::poll(&mut polled, patience.as_ref());
+        let [supervisor_gone, child_ended] = polled.map(|one| !one.revents().is_empty());
+        if supervisor_gone {
+            if !owns_namespace {
+                tree::kill_below(private, None);
             }
-            Ok(Some(_)) => {}
-            Ok(None) => sys::exit(1),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => sys::exit(1),
+            sys::exit(0)
+        }
+        if child_ended {
+            // Only a wake-up; several ends may share one event.
+            let _ = rustix::io::read(&events, &mut [0; 1024]);
         }
     }
 }

@@ -6,10 +6,13 @@
 
 mod bpf;
 mod child;
+mod disk;
 mod first;
 mod group;
+mod holdings;
 mod kernel;
 mod launcher;
+mod memory;
 mod namespace;
 mod restrict;
 mod sandbox;

@@ -23,12 +23,11 @@ fn null() -> OwnedFd {
 fn context(plan: &Plan) -> Context {
     let private = plan.identity == GuestIdentity::Private;
     let owners = [0, 1001, 1003].map(|id| (Owner { uid: id, gid: id }, null()));
-    let profiles = [FilterProfile::Isolated, FilterProfile::Restricted, FilterProfile::RestrictedTcp];
     Context {
         host_ids: Owner { uid: 70_000, gid: 70_000 },
         user_namespace: (private && plan.tier == SandboxTier::C).then(null),
         owners: if private { BTreeMap::from(owners) } else { BTreeMap::new() },
-        filters: Arc::new(profiles.into_iter().map(|profile| (profile, bpf::compile(profile).unwrap())).collect()),
+        filters: Arc::new(FilterProfile::all().map(|profile| (profile, bpf::compile(profile).unwrap())).collect()),
         standards: Some(Standards { input: null(), output: null(), error: null() }),
         sources: BTreeMap::new(),
         listeners: Vec::new(),
@@ -124,7 +123,7 @@ fn every_call_in_a_filter_has_a_number_on_x86_64() {
     if std::env::consts::ARCH != "x86_64" {
         return;
     }
-    for profile in [FilterProfile::Isolated, FilterProfile::Restricted, FilterProfile::RestrictedTcp] {
+    for profile in FilterProfile::all() {
         let filter = profile.filter();
         for rule in filter.denied.iter().chain(&filter.allowed) {
             assert!(crate::sys::number(rule.call).is_some(), "{} has no number", rule.call);

@@ -7,11 +7,13 @@ use palyra_common::SandboxTier;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal};
 
+use super::disk::Disks;
 use super::first::Inner;
 use super::group::Groups;
+use super::memory::{self, Meter};
 use super::supervisor::Order;
 use super::tree;
-use super::wire::{self, Ending};
+use super::wire::{self, Ending, Received};
 use crate::grant::Owner;
 use crate::plan::{GuestIdentity, Plan};
 use crate::report::EndCause;
@@ -42,26 +44,50 @@ pub(super) fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedF
     let mut used = Used::default();
     let mut most = tree::Sample::default();
     let mut cause = EndCause::Finished;
+    let mut reported = None;
+    let mut meter = Meter::default();
+    let mut disks = Disks::look(&plan.writable);
+    let mut tick = TICK;
     loop {
         let left = limits.wall.saturating_sub(begun.since.elapsed());
         let mut polled = [
             PollFd::new(&begun.pidfd, PollFlags::IN),
             PollFd::new(control, PollFlags::IN),
             PollFd::new(life, PollFlags::IN),
+            PollFd::new(&begun.inner, PollFlags::IN),
         ];
         // An interrupted or failed wait is only a look at everything ahead of time.
-        let _ = rustix::event::poll(&mut polled, Some(&timespec(left.min(TICK))));
-        let [ended, ordered, orphaned] = polled.map(|one| !one.revents().is_empty());
+        let _ = rustix::event::poll(&mut polled, Some(&timespec(left.min(tick))));
+        let [ended, ordered, orphaned, told] = polled.map(|one| !one.revents().is_empty());
         if ended {
             break;
         }
-        let sample = tree::sample(tree::guests(begun.spared));
+        if told {
+            match wire::receive::<Inner>(begun.inner.as_fd()) {
+                Ok(Some(Received { message: Inner::Held(bytes), .. })) => meter.held = bytes,
+                Ok(Some(Received { message: Inner::Ended(status), .. })) => reported = Some(status),
+                Ok(Some(Received { message: Inner::Listening, .. })) => {}
+                // It has ended, as its descriptor is about to say.
+                Ok(None) | Err(_) => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        let guests = tree::guests(begun.spared);
+        let mut sample = tree::sample(guests.iter().copied());
+        if !plan.cgroups.limits_memory() {
+            sample.memory_bytes = meter.used(sample.memory_bytes, limits.memory_bytes, guests.iter().copied());
+        }
+        sample.written_bytes = sample.written_bytes.max(disks.taken(limits.written_bytes, &guests));
         most = tree::Sample {
             processes: most.processes.max(sample.processes),
             memory_bytes: most.memory_bytes.max(sample.memory_bytes),
             cpu: most.cpu.max(sample.cpu),
             written_bytes: most.written_bytes.max(sample.written_bytes),
         };
+        tick = memory::tick(sample.memory_bytes, limits.memory_bytes, TICK).min(memory::tick(
+            sample.written_bytes,
+            limits.written_bytes,
+            TICK,
+        ));
         let exceeded = if ordered {
             match wire::receive::<Order>(control.as_fd()) {
                 Ok(Some(_)) => Some(EndCause::Killed),
@@ -94,7 +120,11 @@ pub(super) fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedF
         used.largest = used.largest.max(waited.used.largest);
         first_status = Some(waited.status);
     }
-    let status = guest_status(&begun.inner).or(if cause == EndCause::Finished { None } else { first_status });
+    let status = reported.or_else(|| guest_status(&begun.inner)).or(if cause == EndCause::Finished {
+        None
+    } else {
+        first_status
+    });
     let rest = tree::kill_below(private(plan, begun.host_ids), begun.spared);
     used.cpu += rest.cpu;
     used.largest = used.largest.max(rest.largest);

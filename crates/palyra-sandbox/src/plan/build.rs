@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use palyra_common::SandboxTier;
 
 use super::check::{check, missing_for};
-use super::filter::FilterProfile;
+use super::filter::{FilterProfile, MemoryFiles, Sockets};
 use super::room::{self, GUEST_HOME, Mapping};
 use super::step::{GuestIdentity, LandlockRules, Namespace, PathRule, Resource, Right, Scopes, Step, TcpRule};
 use super::{Plan, Program};
@@ -33,7 +33,10 @@ pub fn plan(grant: &Grant, host: &HostFacts, invocation: &Invocation) -> Result<
         SandboxTier::C => isolated_room(grant, host, identity),
         _ => restricted_room(grant, host, identity, scratch.as_deref()),
     };
+    let writable =
+        grant.shares().filter(|(_, access)| *access == Access::ReadWrite).map(|(place, _)| place.path.clone());
     Ok(Plan {
+        writable: writable.chain(scratch.clone()).collect(),
         id: invocation.id.clone(),
         tier,
         identity,
@@ -194,12 +197,22 @@ fn guest(
     steps.push(Step::WorkingDirectory(invocation.working_directory.clone()));
     steps.push(Step::Landlock(landlock(grant, host, tier, scratch)));
     steps.push(Step::CloseDescriptors);
-    steps.push(Step::Seccomp(match (tier, grant.network) {
-        (SandboxTier::C, _) => FilterProfile::Isolated,
-        (_, Network::None) => FilterProfile::Restricted,
-        (_, Network::Proxy(_)) => FilterProfile::RestrictedTcp,
-    }));
+    steps.push(Step::Seccomp(filter_profile(grant, host, tier)));
     steps
+}
+
+fn filter_profile(grant: &Grant, host: &HostFacts, tier: SandboxTier) -> FilterProfile {
+    let sockets = match (tier, grant.network) {
+        (SandboxTier::C, _) => Sockets::Isolated,
+        (_, Network::None) => Sockets::None,
+        (_, Network::Proxy(_)) => Sockets::Tcp,
+    };
+    let memory_files = match (host.cgroups.limits_memory(), tier) {
+        (false, _) => MemoryFiles::None,
+        (true, SandboxTier::C) => MemoryFiles::Any,
+        (true, _) => MemoryFiles::NotExecutable,
+    };
+    FilterProfile { sockets, memory_files }
 }
 
 fn limits(grant: &Grant, host: &HostFacts, tier: SandboxTier, identity: GuestIdentity) -> Vec<Step> {
@@ -214,10 +227,6 @@ fn limits(grant: &Grant, host: &HostFacts, tier: SandboxTier, identity: GuestIde
         (Resource::LockedMemory, LOCKED_BYTES.min(limits.memory_bytes)),
         (Resource::MessageQueues, QUEUE_BYTES.min(limits.memory_bytes)),
     ];
-    // Without a control group the tree's memory is watched by the supervisor; this stops a single process in between.
-    if !host.cgroups.limits_memory() {
-        all.push((Resource::Data, limits.memory_bytes));
-    }
     all.push(match (identity, tier) {
         (GuestIdentity::Caller { .. }, SandboxTier::B) if !counted_apart(host) => (Resource::MoreProcesses, processes),
         // The sandbox's first process has the guest's id in the guest's namespace.

@@ -125,7 +125,6 @@ impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Cpu => "cpu seconds",
-            Self::Data => "data bytes",
             Self::FileSize => "file bytes",
             Self::OpenFiles => "open files",
             Self::Processes => "processes",

@@ -23,7 +23,7 @@ use crate::host::Cgroups;
 
 pub use build::plan;
 pub use check::missing_for;
-pub use filter::{CallRule, Condition, Filter, FilterProfile, Test};
+pub use filter::{CallRule, Condition, Filter, FilterProfile, MemoryFiles, Sockets, Test};
 pub use step::{
     GuestIdentity, InotifyLimits, LandlockRules, Namespace, PathRule, Resource, Right, Scopes, Step, TcpRule,
 };
@@ -55,6 +55,8 @@ pub struct Plan {
     pub(crate) cgroups: Cgroups,
     pub(crate) limits: Limits,
     pub(crate) scratch: Option<PathBuf>,
+    /// Directories and files of the host that the guest may write to.
+    pub(crate) writable: Vec<PathBuf>,
     pub(crate) room: Vec<Step>,
     /// How many steps of the room depend on the host alone and may be taken before anyone asks.
     pub(crate) ahead: usize,

@@ -3,9 +3,9 @@
 use palyra_common::SandboxTier;
 
 use super::invented::{USER, grant, host, invocation, with_terminal};
-use super::{FilterProfile, Step, TcpRule, plan};
+use super::{FilterProfile, MemoryFiles, Sockets, Step, TcpRule, plan};
 use crate::grant::{Network, ProxyPorts};
-use crate::host::{Ability, Cgroups, Privilege};
+use crate::host::{Ability, Cgroups, HostFacts, Privilege};
 
 fn all() -> Vec<(String, super::Plan)> {
     let mut plans = Vec::new();
@@ -120,8 +120,11 @@ fn tier_b_closes_the_network_by_filter_and_by_landlock() {
         });
         let expected = if proxy { vec![3128, 1080] } else { Vec::new() };
         assert_eq!(rules.unwrap().tcp, TcpRule::Connect(expected), "{name}");
-        let profile = if proxy { FilterProfile::RestrictedTcp } else { FilterProfile::Restricted };
-        assert_eq!(plan.guest.last(), Some(&Step::Seccomp(profile)), "{name}");
+        let sockets = if proxy { Sockets::Tcp } else { Sockets::None };
+        let Some(Step::Seccomp(FilterProfile { sockets: planned, .. })) = plan.guest.last() else {
+            panic!("{name} has no filter")
+        };
+        assert_eq!(*planned, sockets, "{name}");
     }
 }
 
@@ -137,16 +140,22 @@ fn root_without_mapped_mounts_and_any_host_without_filters_is_refused() {
 }
 
 #[test]
-fn without_a_control_group_the_memory_of_each_process_is_limited() {
-    let limited = |cgroups: Cgroups| {
-        let mut host = host(USER);
-        host.cgroups = cgroups;
-        let plan = plan(&grant(SandboxTier::C), &host, &invocation()).unwrap();
-        plan.guest.iter().any(|step| matches!(step, Step::Limit { resource: super::Resource::Data, .. }))
+fn memory_files_exist_only_where_a_control_group_counts_them() {
+    let memory_files = |tier, cgroups: Cgroups| {
+        let plan = plan(&grant(tier), &HostFacts { cgroups, ..host(USER) }, &invocation()).unwrap();
+        match plan.guest.last() {
+            Some(Step::Seccomp(profile)) => profile.memory_files,
+            other => panic!("{other:?}"),
+        }
     };
-    assert!(limited(Cgroups::None(String::new())));
-    assert!(limited(Cgroups::V2 { parent: "/g".into(), memory: false, pids: true }));
-    assert!(!limited(Cgroups::V2 { parent: "/g".into(), memory: true, pids: true }));
+    for tier in [SandboxTier::B, SandboxTier::C] {
+        assert_eq!(memory_files(tier, Cgroups::None(String::new())), MemoryFiles::None);
+        let uncounted = Cgroups::V2 { parent: "/g".into(), memory: false, pids: true };
+        assert_eq!(memory_files(tier, uncounted), MemoryFiles::None);
+        let counted = Cgroups::V2 { parent: "/g".into(), memory: true, pids: true };
+        let expected = if tier == SandboxTier::C { MemoryFiles::Any } else { MemoryFiles::NotExecutable };
+        assert_eq!(memory_files(tier, counted), expected);
+    }
 }
 
 #[test]

@@ -48,8 +48,6 @@ pub enum GuestIdentity {
 pub enum Resource {
     /// Seconds of processor time.
     Cpu,
-    /// Bytes of writable private memory.
-    Data,
     /// Bytes of one file.
     FileSize,
     /// Open files.

@@ -16,7 +16,7 @@ use rustix::pipe::PipeFlags;
 use crate::grant::{Access, Owner, PlaceKind};
 use crate::host::{Ability, HostFacts, Privilege};
 use crate::launch::{Context, Failure, Kernel, Syscall as _, carry_out, compile, linux_flag, user_namespace};
-use crate::plan::{FilterProfile, GuestIdentity, Step};
+use crate::plan::{FilterProfile, GuestIdentity, MemoryFiles, Sockets, Step};
 use crate::sys::{self, Forked, Patience};
 
 /// An id that certainly is not the caller's, to see whether ids can be mapped at will.
@@ -112,7 +112,7 @@ fn mapped_mounts(privilege: Privilege) -> Ability {
 }
 
 fn seccomp() -> Ability {
-    let compiled = match compile(FilterProfile::Isolated) {
+    let compiled = match compile(FilterProfile { sockets: Sockets::Isolated, memory_files: MemoryFiles::None }) {
         Ok(compiled) => compiled,
         Err(error) => return Ability::Fails(error.to_string()),
     };

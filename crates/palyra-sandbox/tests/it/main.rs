@@ -22,5 +22,6 @@ mod network;
 mod owner;
 mod smoke;
 mod terminal;
+mod uncounted;
 mod work;
 mod world;
