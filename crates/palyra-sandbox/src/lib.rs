@@ -39,7 +39,7 @@ pub use plan::{
     CallRule, Condition, Filter, FilterProfile, GuestIdentity, InotifyLimits, LandlockRules, MemoryFiles, Namespace,
     PathRule, Plan, Program, Resource, Right, Scopes, Sockets, Step, TcpRule, Test, missing_for, plan,
 };
-pub use report::{EndCause, Exit, ExitReport, Usage};
+pub use report::{EndCause, Exit, ExitReport, HiddenSockets, Usage};
 
 #[cfg(target_os = "linux")]
 pub use launch::{Child, LauncherOptions, Sandbox, Stdio, Stream, host_facts, main_if_asked};

@@ -5,9 +5,11 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use super::bpf::BpfProgram;
+use super::sockets::Search;
 use super::syscall::{Execution, MountUse, Standard, Syscall};
 use crate::grant::Owner;
 use crate::plan::{InotifyLimits, LandlockRules, Resource};
+use crate::report::HiddenSockets;
 
 /// Remembers every request, in order.
 #[derive(Debug, Default)]
@@ -115,6 +117,11 @@ impl Syscall for Double {
 
     fn cover_proc(&mut self) -> io::Result<()> {
         self.answer("cover_proc".to_owned())
+    }
+
+    fn hide_sockets(&mut self, search: Search<'_>) -> io::Result<HiddenSockets> {
+        self.answer(format!("hide_sockets {} {}", search.writable.len(), search.read_only.len()))?;
+        Ok(HiddenSockets::default())
     }
 
     fn pivot(&mut self) -> io::Result<()> {

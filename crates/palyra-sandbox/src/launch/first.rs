@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags};
@@ -24,14 +25,15 @@ use super::wire::{self, Received};
 use crate::grant::Owner;
 use crate::plan::{GuestIdentity, Namespace, Plan, Program, Step};
 use crate::prove;
+use crate::report::HiddenSockets;
 use crate::sys::{self, Forked, Used};
 
 /// From the first process to the supervisor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Inner {
-    /// The attached sockets listen on the private loopback.
-    Listening,
+    /// The room of tier C is ready; the attached sockets listen on the private loopback.
+    Ready(HiddenSockets),
     /// So many bytes of memory belong to the sandbox and to none of its processes.
     Held(u64),
     /// The guest ended with this raw status.
@@ -63,6 +65,8 @@ impl Preparation {
 pub(super) struct Go {
     pub(super) enters: bool,
     pub(super) owners: Vec<Owner>,
+    /// Sockets of the host that are known to lie in shared places.
+    pub(super) known_sockets: Vec<PathBuf>,
 }
 
 /// The first process of tier B: sets the guest up, starts it and ends with it.
@@ -91,7 +95,7 @@ pub(super) fn isolated(preparation: &Preparation, inner: &OwnedFd, mut announce:
     if let Err(failure) = setup::carry_out(rest, plan.identity, &mut context, &mut kernel) {
         fail(&mut announce, &failure)
     }
-    if let Err(failure) = hand_over(&plan, &mut context, inner) {
+    if let Err(failure) = hand_over(&mut context, inner) {
         fail(&mut announce, &failure)
     }
     start(&plan, context, &mut kernel, inner, announce)
@@ -169,7 +173,8 @@ fn attend(
 }
 
 fn unpack(received: Received<Go>, context: &mut Context) -> io::Result<Plan> {
-    let Received { message: Go { enters, owners }, attached } = received;
+    let Received { message: Go { enters, owners, known_sockets }, attached } = received;
+    context.known_sockets = known_sockets;
     let mut attached = attached.into_iter();
     let mut next = || attached.next().ok_or_else(|| io::Error::other("a descriptor is missing"));
     let plan = wire::from_memory(next()?)?;
@@ -183,13 +188,11 @@ fn unpack(received: Received<Go>, context: &mut Context) -> io::Result<Plan> {
     Ok(plan)
 }
 
-fn hand_over(plan: &Plan, context: &mut Context, inner: &OwnedFd) -> Result<(), Failure> {
-    if plan.listeners.is_none() {
-        return Ok(());
-    }
+fn hand_over(context: &mut Context, inner: &OwnedFd) -> Result<(), Failure> {
     let listeners = std::mem::take(&mut context.listeners);
     let attached: Vec<_> = listeners.iter().map(|fd| fd.as_fd()).collect();
-    wire::send(inner.as_fd(), &Inner::Listening, &attached).map_err(|error| Failure::new("listen", "", &error))
+    let ready = Inner::Ready(context.hidden.clone());
+    wire::send(inner.as_fd(), &ready, &attached).map_err(|error| Failure::new("hand_over", "", &error))
 }
 
 fn guest(plan: &Plan, mut context: Context, kernel: &mut Kernel, mut announce: File) -> ! {

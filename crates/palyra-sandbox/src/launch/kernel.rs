@@ -21,9 +21,11 @@ use rustix::thread::{CapabilitySet, CapabilitySets, LinkNameSpaceType};
 
 use super::bpf::BpfProgram;
 use super::restrict;
+use super::sockets::{self, Search};
 use super::syscall::{Execution, MountUse, Standard, Syscall};
 use crate::grant::Owner;
 use crate::plan::{InotifyLimits, LandlockRules, Resource};
+use crate::report::HiddenSockets;
 use crate::sys;
 
 /// The directory of the host over which the new root is mounted until it becomes the root. Nothing below it is ever shared.
@@ -247,6 +249,10 @@ impl Syscall for Kernel {
     fn cover_proc(&mut self) -> io::Result<()> {
         let mount = make_mount("proc", &[], proc_attributes())?;
         self.cover(mount.as_fd(), Path::new("/proc"))
+    }
+
+    fn hide_sockets(&mut self, search: Search<'_>) -> io::Result<HiddenSockets> {
+        sockets::hide(self.root()?, search)
     }
 
     fn pivot(&mut self) -> io::Result<()> {

@@ -18,6 +18,7 @@ mod restrict;
 mod sandbox;
 mod scratch;
 mod setup;
+mod sockets;
 mod streams;
 mod supervisor;
 mod sweep;

@@ -14,7 +14,8 @@ use super::{Context, Failure, Standards, carry_out, enter};
 use crate::grant::{Network, Owner, ProxyPorts};
 use crate::host::Privilege;
 use crate::plan::invented::{USER, grant, host, invocation, with_terminal};
-use crate::plan::{FilterProfile, GuestIdentity, Plan, plan};
+use crate::plan::{FilterProfile, GuestIdentity, MemoryFiles, Plan, Sockets, Step, plan};
+use crate::report::HiddenSockets;
 
 fn null() -> OwnedFd {
     File::open("/dev/null").unwrap().into()
@@ -31,6 +32,8 @@ fn context(plan: &Plan) -> Context {
         standards: Some(Standards { input: null(), output: null(), error: null() }),
         sources: BTreeMap::new(),
         listeners: Vec::new(),
+        known_sockets: Vec::new(),
+        hidden: HiddenSockets::default(),
     }
 }
 
@@ -136,5 +139,19 @@ fn every_call_in_a_filter_has_a_number_on_x86_64() {
                 .all(|rule| !denied.contains(&rule.call) || rule.call == "socket" || rule.call == "listen")
         );
         assert!(!filter.allowed.iter().any(|rule| rule.call == "clone3"));
+    }
+}
+
+#[test]
+fn where_sockets_may_have_been_missed_the_guest_makes_none() {
+    let wanted = FilterProfile { sockets: Sockets::Isolated, memory_files: MemoryFiles::None };
+    let strict = FilterProfile { sockets: Sockets::IsolatedWithoutUnix, ..wanted };
+    let (_, plan) = plans().remove(3);
+    for (refused, present) in [(true, strict), (false, wanted)] {
+        let mut context = context(&plan);
+        context.hidden.unix_sockets_refused = refused;
+        context.filters = Arc::new([(present, bpf::compile(present).unwrap())].into());
+        let done = carry_out(&[Step::Seccomp(wanted)], plan.identity, &mut context, &mut Double::default());
+        assert_eq!(done, Ok(()), "{refused}");
     }
 }

@@ -8,8 +8,10 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use super::bpf::BpfProgram;
+use super::sockets::Search;
 use crate::grant::Owner;
 use crate::plan::{InotifyLimits, LandlockRules, Resource};
+use crate::report::HiddenSockets;
 
 /// What is forbidden on a mount, besides setuid files, which always are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +67,7 @@ pub(crate) trait Syscall {
     fn mount_proc(&mut self, path: &Path) -> io::Result<()>;
     fn cover_scratch(&mut self, path: &Path, bytes: u64, mode: u32, owner: Option<Owner>) -> io::Result<()>;
     fn cover_proc(&mut self) -> io::Result<()>;
+    fn hide_sockets(&mut self, search: Search<'_>) -> io::Result<HiddenSockets>;
     fn pivot(&mut self) -> io::Result<()>;
     fn die_with_parent(&mut self) -> io::Result<()>;
     fn new_session(&mut self) -> io::Result<()>;

@@ -16,7 +16,7 @@ use super::tree;
 use super::wire::{self, Ending, Received};
 use crate::grant::Owner;
 use crate::plan::{GuestIdentity, Plan};
-use crate::report::EndCause;
+use crate::report::{EndCause, HiddenSockets};
 use crate::sys::{self, Patience, Used};
 
 /// How often the limits that the kernel does not enforce are looked at.
@@ -32,6 +32,8 @@ pub(super) struct Begun {
     /// To the first process.
     pub(super) inner: OwnedFd,
     pub(super) listeners: Vec<OwnedFd>,
+    /// Sockets that are out of the guest's reach.
+    pub(super) hidden: HiddenSockets,
     pub(super) host_ids: Owner,
     pub(super) since: Instant,
     /// A room that waits for the next start and is not of this one.
@@ -66,7 +68,7 @@ pub(super) fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedF
             match wire::receive::<Inner>(begun.inner.as_fd()) {
                 Ok(Some(Received { message: Inner::Held(bytes), .. })) => meter.held = bytes,
                 Ok(Some(Received { message: Inner::Ended(status), .. })) => reported = Some(status),
-                Ok(Some(Received { message: Inner::Listening, .. })) => {}
+                Ok(Some(Received { message: Inner::Ready(_), .. })) => {}
                 // It has ended, as its descriptor is about to say.
                 Ok(None) | Err(_) => std::thread::sleep(Duration::from_millis(1)),
             }

@@ -20,7 +20,7 @@ const QUEUE_BYTES: u64 = 819_200;
 
 /// Makes the exact plan for one process, or says why there is none.
 pub fn plan(grant: &Grant, host: &HostFacts, invocation: &Invocation) -> Result<Plan, PlanError> {
-    let tier = tier(grant, host)?;
+    let (tier, fell_back) = tier(grant, host)?;
     check(grant, invocation)?;
     check_network(grant, host, tier)?;
     let identity = match host.privilege {
@@ -39,6 +39,7 @@ pub fn plan(grant: &Grant, host: &HostFacts, invocation: &Invocation) -> Result<
         writable: writable.chain(scratch.clone()).collect(),
         id: invocation.id.clone(),
         tier,
+        fell_back,
         identity,
         namespaces,
         cgroups: host.cgroups.clone(),
@@ -58,18 +59,19 @@ pub fn plan(grant: &Grant, host: &HostFacts, invocation: &Invocation) -> Result<
     })
 }
 
-fn tier(grant: &Grant, host: &HostFacts) -> Result<SandboxTier, PlanError> {
+/// The tier to run in, and what the host lacks for the one that was asked for.
+fn tier(grant: &Grant, host: &HostFacts) -> Result<(SandboxTier, Vec<String>), PlanError> {
     let wanted = grant.tier;
     if !matches!(wanted, SandboxTier::B | SandboxTier::C) {
         return Err(PlanError::TierInvalid { tier: wanted });
     }
     let missing = missing_for(wanted, host);
     if missing.is_empty() {
-        return Ok(wanted);
+        return Ok((wanted, missing));
     }
     let may_fall_back = wanted == SandboxTier::C && grant.fallback == Fallback::TierB;
     if may_fall_back && missing_for(SandboxTier::B, host).is_empty() {
-        return Ok(SandboxTier::B);
+        return Ok((SandboxTier::B, missing));
     }
     Err(PlanError::TierUnavailable { tier: wanted, missing })
 }

@@ -9,6 +9,9 @@ use crate::host::Cgroups;
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "tier {}", self.tier.as_str())?;
+        if !self.fell_back.is_empty() {
+            writeln!(f, "instead of tier C, because {}", self.fell_back.join("; "))?;
+        }
         match self.identity {
             GuestIdentity::Private => writeln!(f, "identity: a private id, outside every range in use")?,
             GuestIdentity::Caller { uid, gid } => writeln!(f, "identity: the caller, {uid}:{gid}")?,
@@ -89,6 +92,9 @@ impl fmt::Display for Step {
             Self::Link { path, target } => write!(f, " {} -> {}", path.display(), target.display()),
             Self::Scratch { path, bytes, mode } | Self::CoverScratch { path, bytes, mode } => {
                 write!(f, " {} {bytes} bytes mode {mode:o}", path.display())
+            }
+            Self::HideSockets { writable, read_only } => {
+                writable.iter().chain(read_only).try_for_each(|path| write!(f, " {}", path.display()))
             }
             Self::Limit { resource, value } => write!(f, " {resource} {value}"),
             Self::Landlock(rules) => write!(f, "{rules}"),

@@ -50,6 +50,7 @@ pub enum Program {
 pub struct Plan {
     pub(crate) id: String,
     pub(crate) tier: SandboxTier,
+    pub(crate) fell_back: Vec<String>,
     pub(crate) identity: GuestIdentity,
     pub(crate) namespaces: Vec<Namespace>,
     pub(crate) cgroups: Cgroups,
@@ -73,6 +74,12 @@ impl Plan {
     #[must_use]
     pub fn tier(&self) -> SandboxTier {
         self.tier
+    }
+
+    /// Why the process runs in tier B although C was asked for; empty if it runs in the tier that was.
+    #[must_use]
+    pub fn fell_back(&self) -> &[String] {
+        &self.fell_back
     }
 
     /// The limits it runs under.

@@ -66,10 +66,12 @@ fn no_plan_leaves_a_restriction_out() {
             assert!(!ahead.contains("/work") && !ahead.contains("/opt") && ahead.contains("proc"), "{name}: {ahead}");
             let first_share = names.iter().rposition(|step| *step == "source").unwrap();
             assert!(
-                names[first_share..].iter().all(|step| matches!(*step, "source" | "attach" | "pivot" | "undumpable")),
+                names[first_share..]
+                    .iter()
+                    .all(|step| matches!(*step, "source" | "attach" | "hide_sockets" | "pivot" | "undumpable")),
                 "{name}"
             );
-            assert_eq!(&names[names.len() - 2..], ["pivot", "undumpable"], "{name}");
+            assert_eq!(&names[names.len() - 3..], ["hide_sockets", "pivot", "undumpable"], "{name}");
         }
         // A source that is attached was taken hold of, once.
         let slots = |wanted: &[&str]| {
@@ -179,4 +181,17 @@ fn where_nobody_counts_a_users_guest_apart_its_limit_is_above_the_users_own() {
     assert!(uncounted.namespaces.is_empty(), "{uncounted}");
     assert!(names(&uncounted).contains(&"limit processes above the user's own 256".to_owned()), "{uncounted}");
     assert!(!names(&uncounted).contains(&"bound_capabilities".to_owned()), "{uncounted}");
+}
+
+#[test]
+fn a_plan_says_when_it_falls_back_and_why() {
+    let bare = HostFacts { isolation: Ability::Fails("forbidden".to_owned()), ..host(USER) };
+    let mut grant = grant(SandboxTier::C);
+    assert!(plan(&grant, &bare, &invocation()).is_err(), "not unless it may");
+    grant.fallback = crate::grant::Fallback::TierB;
+    let fallen = plan(&grant, &bare, &invocation()).unwrap();
+    assert_eq!(fallen.tier(), SandboxTier::B);
+    assert_eq!(fallen.fell_back(), ["the namespaces cannot be set up (forbidden)"]);
+    assert!(fallen.to_string().contains("instead of tier C, because the namespaces cannot be set up"), "{fallen}");
+    assert_eq!(plan(&grant, &host(USER), &invocation()).unwrap().fell_back(), [""; 0]);
 }

@@ -122,9 +122,15 @@ pub(super) fn room(grant: &Grant, host: &HostFacts, mapping: Mapping) -> (Vec<St
         let mapped = mapping.of(place.owner);
         steps.push(Step::Source { slot: *slot, path: place.path.clone(), access: *access, mapped });
     }
+    let directories = |wanted: Access| {
+        let shares = shares.iter().filter(|(_, place, access)| *access == wanted && place.kind == PlaceKind::Directory);
+        shares.map(|(_, place, _)| place.path.clone()).collect()
+    };
+    let (writable, read_only) = (directories(Access::ReadWrite), directories(Access::ReadOnly));
     for (slot, place, _) in shares {
         steps.push(Step::Attach { slot, path: place.path.clone(), kind: place.kind });
     }
+    steps.push(Step::HideSockets { writable, read_only });
     steps.extend([Step::Pivot, Step::Undumpable]);
     (steps, ahead)
 }

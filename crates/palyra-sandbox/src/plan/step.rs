@@ -226,6 +226,13 @@ pub enum Step {
         /// Mode of its top directory.
         mode: u32,
     },
+    /// Cover the sockets of the host that lie in shared places; where there is too much to search, the guest gets no Unix sockets.
+    HideSockets {
+        /// Places that the guest may write to.
+        writable: Vec<PathBuf>,
+        /// Places that it may read.
+        read_only: Vec<PathBuf>,
+    },
     /// Make the new root the root, and let go of the old one.
     Pivot,
     /// Die with the supervisor.
@@ -292,6 +299,7 @@ impl Step {
             Self::Proc => "proc",
             Self::CoverProc => "cover_proc",
             Self::CoverScratch { .. } => "cover_scratch",
+            Self::HideSockets { .. } => "hide_sockets",
             Self::Pivot => "pivot",
             Self::DieWithParent => "die_with_parent",
             Self::Session => "session",

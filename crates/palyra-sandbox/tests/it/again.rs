@@ -31,6 +31,7 @@ fn everything_holds_for_an_ordinary_user_too() {
             "network::",
             "owner::",
             "smoke::",
+            "sockets::",
             "terminal::",
             "uncounted::",
             "work::plain",
