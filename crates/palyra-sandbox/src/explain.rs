@@ -57,7 +57,7 @@ fn common(host: &HostFacts) -> Vec<String> {
     ];
     gives.push(match &host.cgroups {
         Cgroups::None(reason) => {
-            format!("limits: per process by the kernel, the tree's memory by sampling, no control group ({reason})")
+            format!("limits: per process by the kernel, memory by sampling and no files in memory, no control group ({reason})")
         }
         groups => {
             let version = if matches!(groups, Cgroups::V2 { .. }) { 2 } else { 1 };

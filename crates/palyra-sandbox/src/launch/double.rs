@@ -106,6 +106,10 @@ impl Syscall for Double {
         self.answer(format!("mount_scratch {} {bytes} {mode:o}{owner}", path.display()))
     }
 
+    fn mount_terminals(&mut self, path: &Path) -> io::Result<()> {
+        self.answer(format!("mount_terminals {}", path.display()))
+    }
+
     fn mount_proc(&mut self, path: &Path) -> io::Result<()> {
         self.answer(format!("mount_proc {}", path.display()))
     }

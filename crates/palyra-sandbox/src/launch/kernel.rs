@@ -33,6 +33,9 @@ const STAGE: &str = "/proc";
 /// Files of a private file system; their descriptions take kernel memory that the size does not count.
 const SCRATCH_INODES: &str = "131072";
 
+/// Most terminals of a sandbox; the host has a few thousand for everybody.
+const TERMINALS: &str = "64";
+
 /// The kernel this runs on.
 #[derive(Debug)]
 pub(crate) struct Kernel {
@@ -240,6 +243,13 @@ impl Syscall for Kernel {
         let target = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
         let mount = make_mount("tmpfs", &scratch_options(bytes, mode, owner), safe_attributes())?;
         self.attach_at(mount.as_fd(), target.as_fd())
+    }
+
+    fn mount_terminals(&mut self, path: &Path) -> io::Result<()> {
+        let options = [("mode", "0620".to_owned()), ("ptmxmode", "0666".to_owned()), ("max", TERMINALS.to_owned())];
+        // Terminals are devices.
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        self.mount_new("devpts", &options, attributes, path)
     }
 
     fn mount_proc(&mut self, path: &Path) -> io::Result<()> {

@@ -8,7 +8,7 @@ mod bpf;
 mod child;
 mod disk;
 mod first;
-mod group;
+pub(crate) mod group;
 mod holdings;
 mod kernel;
 mod launcher;

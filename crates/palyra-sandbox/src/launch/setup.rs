@@ -199,6 +199,10 @@ fn one(step: &Step, identity: GuestIdentity, context: &mut Context, kernel: &mut
             let owner = private.then_some(context.host_ids);
             kernel.mount_scratch(inside(path), *bytes, *mode, owner)
         }
+        Step::Terminals => {
+            kernel.make_directories(Path::new("dev/pts"))?;
+            kernel.mount_terminals(Path::new("dev/pts"))
+        }
         Step::Proc => {
             kernel.make_directories(Path::new("proc"))?;
             kernel.mount_proc(Path::new("proc"))

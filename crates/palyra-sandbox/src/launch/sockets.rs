@@ -42,11 +42,12 @@ pub(crate) struct Search<'a> {
 }
 
 /// The sockets of this network namespace that lie in the given places.
-pub(super) fn known_below<'a>(places: impl Iterator<Item = &'a Path> + Clone) -> Vec<PathBuf> {
+pub(super) fn known_below<'a>(places: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
+    let places: Vec<_> = places.collect();
     let text = fs::read("/proc/net/unix").unwrap_or_default();
     let names = text.split(|byte| *byte == b'\n').filter_map(name_of);
     let real = names.filter_map(|name| fs::canonicalize(name).ok());
-    let mut found: Vec<_> = real.filter(|path| places.clone().any(|place| path.starts_with(place))).collect();
+    let mut found: Vec<_> = real.filter(|path| places.iter().any(|place| path.starts_with(place))).collect();
     found.sort();
     found.dedup();
     found.truncate(MOST);

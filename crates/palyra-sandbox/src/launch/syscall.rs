@@ -64,6 +64,7 @@ pub(crate) trait Syscall {
     fn attach(&mut self, mount: BorrowedFd<'_>, path: &Path) -> io::Result<()>;
     fn cover(&mut self, mount: BorrowedFd<'_>, path: &Path) -> io::Result<()>;
     fn mount_scratch(&mut self, path: &Path, bytes: u64, mode: u32, owner: Option<Owner>) -> io::Result<()>;
+    fn mount_terminals(&mut self, path: &Path) -> io::Result<()>;
     fn mount_proc(&mut self, path: &Path) -> io::Result<()>;
     fn cover_scratch(&mut self, path: &Path, bytes: u64, mode: u32, owner: Option<Owner>) -> io::Result<()>;
     fn cover_proc(&mut self) -> io::Result<()>;

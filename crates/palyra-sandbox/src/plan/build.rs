@@ -304,7 +304,13 @@ fn environment(grant: &Grant, invocation: &Invocation, scratch: Option<&Path>) -
         ("SHELL".to_owned(), "/bin/sh".to_owned()),
         ("LANG".to_owned(), "C.UTF-8".to_owned()),
         ("TERM".to_owned(), terminal.to_owned()),
+        // The leak detector of AddressSanitizer traces its own process, which no sandbox permits, and would fail every program at its end.
+        ("ASAN_OPTIONS".to_owned(), "detect_leaks=0".to_owned()),
     ];
+    if scratch.is_none() {
+        // A git that was built elsewhere than for `/usr` looks in another place.
+        all.push(("GIT_CONFIG_SYSTEM".to_owned(), room::GIT_CONFIG.to_owned()));
+    }
     if let Network::Proxy(ports) = grant.network {
         let http = format!("http://127.0.0.1:{}", ports.http);
         // `socks5h`: names are resolved by the proxy, there is no resolver inside.

@@ -108,6 +108,7 @@ impl fmt::Display for Step {
             | Self::LoopbackUp
             | Self::PrivateMounts
             | Self::Root
+            | Self::Terminals
             | Self::Proc
             | Self::CoverProc
             | Self::Pivot

@@ -213,6 +213,8 @@ pub enum Step {
         /// Mode of its top directory.
         mode: u32,
     },
+    /// Mount a new instance of pseudo-terminals.
+    Terminals,
     /// Mount a new, read-only `/proc`.
     Proc,
     /// Mount a new, read-only `/proc` over the host's, when there is no new root.
@@ -296,6 +298,7 @@ impl Step {
             Self::Attach { .. } => "attach",
             Self::Cover { .. } => "cover",
             Self::Scratch { .. } => "scratch",
+            Self::Terminals => "terminals",
             Self::Proc => "proc",
             Self::CoverProc => "cover_proc",
             Self::CoverScratch { .. } => "cover_scratch",

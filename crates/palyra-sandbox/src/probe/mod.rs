@@ -83,6 +83,7 @@ fn isolation(privilege: Privilege, own: Owner) -> Ability {
         Step::Attach { slot: 0, path: "/usr".into(), kind: PlaceKind::Directory },
         Step::Attach { slot: 1, path: "/dev/null".into(), kind: PlaceKind::File },
         Step::Scratch { path: "/tmp".into(), bytes: 1 << 20, mode: 0o1777 },
+        Step::Terminals,
         Step::Proc,
         Step::Pivot,
         Step::BoundCapabilities,
