@@ -5,6 +5,7 @@
 //! namespace, and by a search, which also finds those of other namespaces such as containers. The search reads names only and is bounded. Writable places are
 //! searched in full or the guest gets no Unix sockets; read-only ones are often toolchains with very many files, of which only the small are searched.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -45,8 +46,9 @@ pub(crate) struct Search<'a> {
 pub(super) fn known_below<'a>(places: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
     let places: Vec<_> = places.collect();
     let text = fs::read("/proc/net/unix").unwrap_or_default();
-    let names = text.split(|byte| *byte == b'\n').filter_map(name_of);
-    let real = names.filter_map(|name| fs::canonicalize(name).ok());
+    // Each connection that a socket accepted has its name too, and resolving one takes longer than reading it.
+    let names: BTreeSet<_> = text.split(|byte| *byte == b'\n').filter_map(name_of).collect();
+    let real = names.into_iter().filter_map(|name| fs::canonicalize(name).ok());
     let mut found: Vec<_> = real.filter(|path| places.iter().any(|place| path.starts_with(place))).collect();
     found.sort();
     found.dedup();
