@@ -57,7 +57,7 @@ fn common(host: &HostFacts) -> Vec<String> {
     ];
     gives.push(match &host.cgroups {
         Cgroups::None(reason) => {
-            format!("limits: per process by the kernel, the tree's memory by sampling, no control group ({reason})")
+            format!("limits: per process by the kernel, memory by sampling and no files in memory, no control group ({reason})")
         }
         groups => {
             let version = if matches!(groups, Cgroups::V2 { .. }) { 2 } else { 1 };
@@ -77,10 +77,10 @@ fn common(host: &HostFacts) -> Vec<String> {
 pub(crate) const TIER_B_BY_DESIGN: &[&str] = &[
     "seeing that files exist, with their sizes, owners and times, anywhere the user has access",
     "changing mode and times of files owned by the guest's user, also outside the workspace (none when the daemon runs as root)",
-    "seeing which processes run and their command lines",
+    "seeing which processes run and their command lines, where the host cannot make process namespaces",
     "changing the scheduling of other processes of the guest's user (none when the daemon runs as root)",
     "seeing the host's name, its network interfaces and its hardware",
-    "filling the disk up to the limit on written bytes, since there is no private file system for temporary files",
+    "filling the disk up to the limit on written bytes, also with temporary files where the host cannot mount a private directory",
     "with network granted: connecting to the proxy's port numbers on any host, because Landlock filters ports, not addresses",
 ];
 

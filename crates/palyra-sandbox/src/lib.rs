@@ -36,10 +36,10 @@ pub use grant::{
 pub use host::{Ability, Cgroups, HostFacts, Privilege, SystemPath, SystemPathKind};
 pub use later::{LaterExecuted, later_executed};
 pub use plan::{
-    CallRule, Condition, Filter, FilterProfile, GuestIdentity, LandlockRules, Namespace, PathRule, Plan, Program,
-    Resource, Right, Scopes, Step, TcpRule, Test, missing_for, plan,
+    CallRule, Condition, Filter, FilterProfile, GuestIdentity, InotifyLimits, LandlockRules, MemoryFiles, Namespace,
+    PathRule, Plan, Program, Resource, Right, Scopes, Sockets, Step, TcpRule, Test, missing_for, plan,
 };
-pub use report::{EndCause, Exit, ExitReport, Usage};
+pub use report::{EndCause, Exit, ExitReport, HiddenSockets, Usage};
 
 #[cfg(target_os = "linux")]
 pub use launch::{Child, LauncherOptions, Sandbox, Stdio, Stream, host_facts, main_if_asked};

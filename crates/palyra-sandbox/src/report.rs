@@ -1,6 +1,7 @@
 //! How a process ended, as callers see it.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -93,4 +94,15 @@ pub struct ExitReport {
     pub cause: EndCause,
     /// What it used.
     pub usage: Usage,
+}
+
+/// Sockets of the host that lay in shared directories and are out of the guest's reach.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HiddenSockets {
+    /// The first of them.
+    pub paths: Vec<PathBuf>,
+    /// How many there are besides.
+    pub more: usize,
+    /// Whether there was too much to search, so that the guest can make no Unix sockets but pairs.
+    pub unix_sockets_refused: bool,
 }

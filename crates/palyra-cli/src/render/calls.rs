@@ -61,10 +61,17 @@ pub(crate) fn line(result: &ToolResult, subject: &str, took: Option<Duration>) -
     if let Some(took) = took.filter(|_| ran) {
         line.push_str(&format!(" … {}", duration(took)));
     }
-    if !result.ok {
-        line.push_str(&format!(" {}", failure(result)));
+    let remark = if result.ok { fallback(result).map(|text| shortened(text, REASON)) } else { Some(failure(result)) };
+    if let Some(remark) = remark {
+        line.push_str(&format!(" {remark}"));
     }
     line
+}
+
+/// What the result of a program says of the tier that it got instead of the one asked for; a failure says it in its reason.
+fn fallback(result: &ToolResult) -> Option<&str> {
+    let first = result.content.lines().next().filter(|_| result.tool.starts_with("palyra.process."))?;
+    first.rfind("(in tier ").and_then(|at| first.get(at..))
 }
 
 /// How a call went, for a tape: `refused: …`, `failed: …` or what it gave.
@@ -166,6 +173,19 @@ mod tests {
             ..result(None)
         };
         assert_eq!(line(&exited, "false", took), "✗ palyra.fs.read false … 12 ms failed: exit code 1 after 0.0 s");
+    }
+
+    #[test]
+    fn a_program_that_ran_with_less_isolation_than_asked_for_says_so() {
+        let took = Some(Duration::from_millis(12));
+        let content = "`true`: exit code 0 after 0.0 s (in tier B because tier C is not available: no Landlock)\n";
+        let ran = ToolResult { tool: "palyra.process.run".to_owned(), content: content.to_owned(), ..result(None) };
+        assert_eq!(
+            line(&ran, "true", took),
+            "• palyra.process.run true … 12 ms (in tier B because tier C is not available: no Landlock)"
+        );
+        let read = ToolResult { content: content.to_owned(), ..result(None) };
+        assert_eq!(line(&read, "notes.md", took), "• palyra.fs.read notes.md … 12 ms");
     }
 
     #[test]

@@ -48,6 +48,13 @@ pub(super) fn planned(
             process.environment.push((name.to_owned(), bundle.display().to_string()));
         }
     }
+    for (name, value) in toolchain_variables(&grant) {
+        let known = process.environment.iter().any(|(set, _)| set == name);
+        if !known {
+            grant.environment.push(name.to_owned());
+            process.environment.push((name.to_owned(), value));
+        }
+    }
     let plan = plan(&grant, &ready.host, &process).map_err(|error| refused(&error))?;
     ready.require(plan.tier())?;
     Ok(plan)
@@ -107,6 +114,20 @@ fn process(
     Ok(process)
 }
 
+/// Where shared Rust toolchains lie: `rustup` and `cargo` look in the home directory, which is a private one inside.
+///
+/// A process with network keeps a private `CARGO_HOME`, into which it can download. One without gets the shared one, in which only what the operator shares exists:
+/// programs and the registry, read-only, and never the credentials that lie beside them.
+fn toolchain_variables(grant: &Grant) -> Vec<(&'static str, String)> {
+    let text = |path: &Path| path.display().to_string();
+    let shared =
+        |name: &str| grant.read_only.iter().map(|place| place.path.as_path()).find(|path| path.ends_with(name));
+    let rustup = shared(".rustup").map(|path| ("RUSTUP_HOME", text(path)));
+    let registry = shared(".cargo/registry").filter(|_| grant.network == Network::None);
+    let cargo = registry.and_then(Path::parent).map(|path| ("CARGO_HOME", text(path)));
+    rustup.into_iter().chain(cargo).collect()
+}
+
 /// Where a process starts.
 fn working_directory(workspace: &Workspace, wanted: &Wanted) -> Result<PathBuf, ToolError> {
     match wanted.cwd.as_deref() {
@@ -119,4 +140,34 @@ fn working_directory(workspace: &Workspace, wanted: &Wanted) -> Result<PathBuf, 
 fn hidden(root: &Path, protected: &[PathBuf]) -> Vec<PathBuf> {
     let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
     protected.iter().map(real).filter(|path| path.starts_with(root) && path.exists()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use palyra_sandbox::{Owner, PlaceKind};
+
+    use super::*;
+
+    fn grant(read_only: &[&str], network: Network) -> Grant {
+        let place = |path: &str| Place {
+            path: PathBuf::from(path),
+            kind: PlaceKind::Directory,
+            owner: Owner { uid: 1000, gid: 1000 },
+        };
+        let mut grant = Grant::new(SandboxTier::C, Share { place: place("/work"), access: Access::ReadWrite });
+        grant.read_only = read_only.iter().map(|path| place(path)).collect();
+        grant.network = network;
+        grant
+    }
+
+    #[test]
+    fn shared_toolchains_are_found_from_a_private_home() {
+        let shared = ["/home/ada/.cargo/bin", "/home/ada/.cargo/registry", "/home/ada/.rustup"];
+        let rustup = ("RUSTUP_HOME", "/home/ada/.rustup".to_owned());
+        let cargo = ("CARGO_HOME", "/home/ada/.cargo".to_owned());
+        assert_eq!(toolchain_variables(&grant(&shared, Network::None)), [rustup.clone(), cargo]);
+        // One that can download needs a place to put it.
+        assert_eq!(toolchain_variables(&grant(&shared, Network::Proxy(ProxyPorts::default()))), [rustup]);
+        assert_eq!(toolchain_variables(&grant(&["/home/ada/.nvm"], Network::None)), []);
+    }
 }

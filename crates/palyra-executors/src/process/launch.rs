@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use palyra_common::{SandboxTier, command_line};
+use palyra_common::command_line;
 use palyra_sandbox::{Child, Stdio, Stream};
 use palyra_tools::{Checkpoint, CheckpointLimits, Invocation, ToolError};
 
+use super::confinement::Confinement;
 use super::input::Wanted;
 use super::network::{Served, WayOut};
 use super::readiness::refused;
@@ -15,7 +16,7 @@ use crate::tracking::blocking;
 /// A process that runs.
 pub(super) struct Launched {
     pub(super) command: String,
-    pub(super) tier: SandboxTier,
+    pub(super) confinement: Confinement,
     pub(super) child: Child,
     /// What the files were before.
     pub(super) checkpoint: Checkpoint,
@@ -51,7 +52,13 @@ impl Processes {
         // Everything before this leaves no trace outside of the daemon's own directories.
         invocation.begin.record().await?;
         let mut child = ready.sandbox.spawn(&plan, stdio).await.map_err(|error| refused(&error))?;
+        let confinement = Confinement::of(&plan, &child);
+        let fallback = confinement.fallback();
+        if !fallback.is_empty() {
+            self.fallback_logged
+                .call_once(|| tracing::warn!("programs run with less isolation than asked for{fallback}"));
+        }
         let proxies = way_out.map(|way| way.serve(&self.egress, &mut child)).transpose()?.unwrap_or_default();
-        Ok(Launched { command, tier: plan.tier(), child, checkpoint, proxies })
+        Ok(Launched { command, confinement, child, checkpoint, proxies })
     }
 }

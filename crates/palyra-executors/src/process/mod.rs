@@ -5,6 +5,7 @@
 
 mod background;
 mod capture;
+mod confinement;
 mod grant;
 mod input;
 mod launch;
@@ -32,6 +33,8 @@ pub struct Processes {
     pub(crate) egress: Egress,
     pub(crate) checkpoints: Arc<CheckpointStore>,
     pub(crate) background: Background,
+    /// That programs run in a weaker tier than the one asked for is logged once.
+    pub(crate) fallback_logged: std::sync::Once,
 }
 
 impl Processes {
@@ -42,7 +45,14 @@ impl Processes {
     pub fn new(options: ProcessOptions, egress: Egress) -> Result<Arc<Self>, ToolError> {
         let checkpoints = Arc::new(CheckpointStore::open(options.state.join("checkpoints"))?);
         let readiness = Readiness::new(options.launcher.clone(), options.state.clone());
-        Ok(Arc::new(Self { options, readiness, egress, checkpoints, background: Background::default() }))
+        Ok(Arc::new(Self {
+            options,
+            readiness,
+            egress,
+            checkpoints,
+            background: Background::default(),
+            fallback_logged: std::sync::Once::new(),
+        }))
     }
 
     /// The copies of workspaces from before programs wrote to them, for others whose programs do.

@@ -10,6 +10,7 @@ use palyra_tools::{ArtifactRef, Artifacts, Changed, CheckpointCost, ExecutionFac
 use serde_json::{Value, json};
 
 use super::capture::{Captured, Cut};
+use super::confinement::Confinement;
 use super::options::ProcessOptions;
 
 /// Most lines about changed files that a model reads.
@@ -23,7 +24,7 @@ const MANY_BYTES: u64 = 4 << 20;
 /// Everything that is known about a process at its end.
 pub(super) struct Ended {
     pub(super) command: String,
-    pub(super) tier: SandboxTier,
+    pub(super) confinement: Confinement,
     pub(super) report: ExitReport,
     pub(super) stdout: Captured,
     pub(super) stderr: Captured,
@@ -57,6 +58,7 @@ impl Ended {
         if self.failure().is_some() {
             self.describe_confinement(options, &mut content);
         }
+        self.confinement.tell_sockets(&mut content);
         self.tell_changes(&mut content);
         self.tell_cost(&mut content);
         let artifact = if truncated == Cut::Yes { Some(self.keep(artifacts)?) } else { None };
@@ -73,7 +75,7 @@ impl Ended {
             broke_off: false,
             execution: Some(ExecutionFacts {
                 executor: "sandbox".to_owned(),
-                tier: Some(self.tier),
+                tier: Some(self.confinement.tier),
                 cpu_ms: Some(millis(self.report.usage.cpu)),
                 memory_bytes: Some(self.report.usage.memory_bytes),
                 output_bytes: Some(self.stdout.total + self.stderr.total),
@@ -110,21 +112,21 @@ impl Ended {
             EndCause::Killed => ": it was stopped".to_owned(),
             EndCause::Abandoned => ": the sandbox went away".to_owned(),
         };
-        format!("`{}`: {ended} after {seconds:.1} s{why}", self.command)
+        format!("`{}`: {ended} after {seconds:.1} s{why}{}", self.command, self.confinement.fallback())
     }
 
     /// What the program could not reach, since many programs say only "not found" or "could not resolve host".
     fn describe_confinement(&self, options: &ProcessOptions, content: &mut String) {
         let network = match options.network.as_slice() {
             [] => "no network",
-            _ if self.tier != SandboxTier::C => "no network",
+            _ if self.confinement.tier != SandboxTier::C => "no network",
             _ => "only the granted hosts",
         };
-        let tier = self.tier;
-        let _ = writeln!(
-            content,
-            "--- sandbox (tier {tier}): {network}; only the workspace and a private /tmp are writable"
-        );
+        let tier = self.confinement.tier;
+        // Tier B sees the host's `/tmp` and may not write there.
+        let writable = if tier == SandboxTier::C { "a private /tmp" } else { "a private $TMPDIR" };
+        let _ =
+            writeln!(content, "--- sandbox (tier {tier}): {network}; only the workspace and {writable} are writable");
     }
 
     fn tell_changes(&self, content: &mut String) {
@@ -198,7 +200,8 @@ impl Ended {
             "memory_bytes": self.report.usage.memory_bytes,
             "stdout_bytes": self.stdout.total,
             "stderr_bytes": self.stderr.total,
-            "tier": self.tier,
+            "tier": self.confinement.tier,
+            "confinement": self.confinement.data(),
             "checkpoint": {
                 "files": self.checkpoint.files,
                 "copied": self.checkpoint.copied,

@@ -71,13 +71,13 @@ impl Tool for ProcessRun {
         let input: ProcessRunInput = parsed(tool, &invocation.arguments)?;
         let wanted = input.wanted(tool, invocation.time_limit)?;
         let stdin = if input.stdin.is_some() { Stream::Pipe } else { Stream::Null };
-        let Launched { command, tier, mut child, checkpoint, proxies } =
+        let Launched { command, confinement, mut child, checkpoint, proxies } =
             self.processes.launch(&invocation, wanted, stdin).await?;
         let (stdout, stderr, report) = follow(&mut child, input.stdin, &invocation).await?;
         drop(proxies);
         let (cost, left_out) = (checkpoint.cost(), checkpoint.left_out());
         let changed = changes_since(checkpoint, &invocation).await?;
-        let ended = Ended { command, tier, report, stdout, stderr, changed, checkpoint: cost, left_out };
+        let ended = Ended { command, confinement, report, stdout, stderr, changed, checkpoint: cost, left_out };
         let processes = Arc::clone(&self.processes);
         let (inline, artifacts) = (invocation.limits.inline_bytes, Arc::clone(&invocation.artifacts));
         blocking(move || ended.into_output(&processes.options, inline, artifacts.as_ref())).await

@@ -67,13 +67,16 @@ impl Tool for ProcessStart {
         let wanted = input.wanted(tool, LONGEST)?;
         let processes = Arc::clone(&self.processes);
         processes.background.require_room(invocation.run_id)?;
-        let Launched { command, tier, child, checkpoint, proxies } =
+        let Launched { command, confinement, child, checkpoint, proxies } =
             processes.launch(&invocation, wanted, Stream::Null).await?;
-        let running = Running::follow(child, proxies, checkpoint, tier, command.clone());
+        let running = Running::follow(child, proxies, checkpoint, confinement.tier, command.clone());
         let id = processes.background.add(invocation.run_id, running);
-        let content = format!(
-            "started `{command}` as `{id}`; palyra.process.logs shows what it prints, palyra.process.stop ends it"
+        let mut content = format!(
+            "started `{command}` as `{id}`{}; palyra.process.logs shows what it prints, palyra.process.stop ends it\n",
+            confinement.fallback()
         );
-        Ok(ToolOutput::text(content, label(&processes.options)).with_data(json!({ "id": id, "tier": tier })))
+        confinement.tell_sockets(&mut content);
+        let data = json!({ "id": id, "tier": confinement.tier, "confinement": confinement.data() });
+        Ok(ToolOutput::text(content.trim_end(), label(&processes.options)).with_data(data))
     }
 }

@@ -25,6 +25,7 @@ const RETURN: u16 = 0x06;
 const ALLOW: u32 = 0x7fff_0000;
 const NOT_PERMITTED: u32 = 0x0005_0000 | 1;
 const NO_SUCH_CALL: u32 = 0x0005_0000 | 38;
+const NOT_SUPPORTED: u32 = 0x0005_0000 | 95;
 const KILL_PROCESS: u32 = 0x8000_0000;
 
 /// Offsets in what the kernel shows to a filter.
@@ -43,8 +44,8 @@ compile_error!("the filter knows no machine but x86-64 and arm64");
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Leaf {
     Answer(u32),
-    /// Not permitted if all conditions of one of the lists hold, else the answer.
-    Conditional(Vec<Vec<Condition>>, u32),
+    /// The first list all of whose conditions hold gives the answer, else there is another.
+    Conditional(Vec<(Vec<Condition>, u32)>, u32),
 }
 
 /// Compiles a profile.
@@ -54,17 +55,21 @@ pub(crate) fn compile(profile: FilterProfile) -> io::Result<BpfProgram> {
     for (number, _) in numbered(&filter.allowed)? {
         leaves.insert(number, Leaf::Answer(ALLOW));
     }
-    for (number, rule) in numbered(&filter.denied)? {
-        let known = leaves.remove(&number).unwrap_or(Leaf::Answer(NO_SUCH_CALL));
-        let denied = match (known, rule.when.is_empty()) {
-            (_, true) | (Leaf::Answer(NOT_PERMITTED), _) => Leaf::Answer(NOT_PERMITTED),
-            (Leaf::Answer(answer), false) => Leaf::Conditional(vec![rule.when.clone()], answer),
-            (Leaf::Conditional(mut lists, answer), false) => {
-                lists.push(rule.when.clone());
-                Leaf::Conditional(lists, answer)
-            }
-        };
-        leaves.insert(number, denied);
+    let refused = [(&filter.denied, NOT_PERMITTED), (&filter.unsupported, NOT_SUPPORTED)];
+    for (rules, refusal) in refused {
+        for (number, rule) in numbered(rules)? {
+            let known = leaves.remove(&number).unwrap_or(Leaf::Answer(NO_SUCH_CALL));
+            let leaf = match (known, rule.when.is_empty()) {
+                (Leaf::Answer(NOT_PERMITTED), _) => Leaf::Answer(NOT_PERMITTED),
+                (_, true) => Leaf::Answer(refusal),
+                (Leaf::Answer(answer), false) => Leaf::Conditional(vec![(rule.when.clone(), refusal)], answer),
+                (Leaf::Conditional(mut lists, answer), false) => {
+                    lists.push((rule.when.clone(), refusal));
+                    Leaf::Conditional(lists, answer)
+                }
+            };
+            leaves.insert(number, leaf);
+        }
     }
     let mut program = vec![
         load(MACHINE),
@@ -129,10 +134,10 @@ fn tree(ranges: &[(u32, Leaf)]) -> io::Result<BpfProgram> {
     Ok(program)
 }
 
-fn conditional(lists: &[Vec<Condition>], otherwise: u32) -> io::Result<BpfProgram> {
+fn conditional(lists: &[(Vec<Condition>, u32)], otherwise: u32) -> io::Result<BpfProgram> {
     let mut program = Vec::new();
-    for list in lists {
-        let mut piece: BpfProgram = vec![answer(NOT_PERMITTED)];
+    for (list, refusal) in lists {
+        let mut piece: BpfProgram = vec![answer(*refusal)];
         // From the last condition to the first: each jumps over what follows it if it does not hold.
         for condition in list.iter().rev() {
             let past = u8::try_from(piece.len()).map_err(io::Error::other)?;

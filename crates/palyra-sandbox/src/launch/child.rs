@@ -17,7 +17,7 @@ use super::wire::{self, Ending, Event, Received};
 use crate::error::SandboxError;
 use crate::grant::TerminalSize;
 use crate::plan::{Plan, Program, Step};
-use crate::report::{EndCause, Exit, ExitReport, Usage};
+use crate::report::{EndCause, Exit, ExitReport, HiddenSockets, Usage};
 
 /// A process that was started in a sandbox.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub struct Child {
     pub terminal: Option<OwnedFd>,
     /// Listening sockets on the sandbox's private loopback, HTTP first, then SOCKS, if the plan has a proxy in tier C.
     pub proxy_listeners: Vec<OwnedFd>,
+    /// Sockets of the host that lay in shared directories and are out of its reach.
+    pub hidden_sockets: HiddenSockets,
     /// The sandbox's first process, as the host numbers it.
     pub pid: i32,
     pub(super) control: OwnedFd,

@@ -5,9 +5,11 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use super::bpf::BpfProgram;
+use super::sockets::Search;
 use super::syscall::{Execution, MountUse, Standard, Syscall};
 use crate::grant::Owner;
-use crate::plan::{LandlockRules, Resource};
+use crate::plan::{InotifyLimits, LandlockRules, Resource};
+use crate::report::HiddenSockets;
 
 /// Remembers every request, in order.
 #[derive(Debug, Default)]
@@ -37,6 +39,10 @@ impl Syscall for Double {
 
     fn map_caller(&mut self, inside: Owner, outside: Owner) -> io::Result<()> {
         self.answer(format!("map_caller {} {}", inside.uid, outside.uid))
+    }
+
+    fn limit_inotify(&mut self, limits: InotifyLimits) -> io::Result<()> {
+        self.answer(format!("limit_inotify {} {}", limits.instances, limits.watches))
     }
 
     fn set_hostname(&mut self, name: &str) -> io::Result<()> {
@@ -100,8 +106,26 @@ impl Syscall for Double {
         self.answer(format!("mount_scratch {} {bytes} {mode:o}{owner}", path.display()))
     }
 
+    fn mount_terminals(&mut self, path: &Path) -> io::Result<()> {
+        self.answer(format!("mount_terminals {}", path.display()))
+    }
+
     fn mount_proc(&mut self, path: &Path) -> io::Result<()> {
         self.answer(format!("mount_proc {}", path.display()))
+    }
+
+    fn cover_scratch(&mut self, path: &Path, bytes: u64, mode: u32, owner: Option<Owner>) -> io::Result<()> {
+        let owner = owner.map_or(String::new(), |owner| format!(" for {}", owner.uid));
+        self.answer(format!("cover_scratch {} {bytes} {mode:o}{owner}", path.display()))
+    }
+
+    fn cover_proc(&mut self) -> io::Result<()> {
+        self.answer("cover_proc".to_owned())
+    }
+
+    fn hide_sockets(&mut self, search: Search<'_>) -> io::Result<HiddenSockets> {
+        self.answer(format!("hide_sockets {} {}", search.writable.len(), search.read_only.len()))?;
+        Ok(HiddenSockets::default())
     }
 
     fn pivot(&mut self) -> io::Result<()> {

@@ -1,32 +1,41 @@
 //! The first process of a sandbox.
 //!
-//! In tier C it is process 1 of its namespace: it prepares the root, starts the guest, reaps what nobody else reaps, tells the supervisor how
-//! the guest ended, and with its own end takes everything else along. In tier B it becomes the guest.
+//! It prepares what the guest will see, starts the guest, reaps what nobody else reaps and tells the supervisor how the guest ended. In tier C, and in tier B
+//! where the host allows, it is process 1 of its namespace and takes everything else along with its own end. Elsewhere in tier B it is the subreaper of the
+//! tree, and kills the tree when the supervisor dies.
 
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use rustix::event::{PollFd, PollFlags};
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
+use super::holdings::Holdings;
 use super::kernel::Kernel;
 use super::setup::{self, Context, Failure, Filters, Standards};
 use super::supervisor::ANNOUNCED;
 use super::syscall::Syscall as _;
+use super::tree;
+use super::watch::{TICK, timespec};
 use super::wire::{self, Received};
 use crate::grant::Owner;
 use crate::plan::{GuestIdentity, Namespace, Plan, Program, Step};
 use crate::prove;
-use crate::sys::{self, Forked, Patience};
+use crate::report::HiddenSockets;
+use crate::sys::{self, Forked, Used};
 
 /// From the first process to the supervisor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Inner {
-    /// The attached sockets listen on the private loopback.
-    Listening,
+    /// The room of tier C is ready; the attached sockets listen on the private loopback.
+    Ready(HiddenSockets),
+    /// So many bytes of memory belong to the sandbox and to none of its processes.
+    Held(u64),
     /// The guest ended with this raw status.
     Ended(i32),
 }
@@ -56,15 +65,17 @@ impl Preparation {
 pub(super) struct Go {
     pub(super) enters: bool,
     pub(super) owners: Vec<Owner>,
+    /// Sockets of the host that are known to lie in shared places.
+    pub(super) known_sockets: Vec<PathBuf>,
 }
 
-/// The first process of tier B: becomes the guest.
-pub(super) fn restricted(plan: &Plan, mut context: Context, mut announce: File) -> ! {
+/// The first process of tier B: sets the guest up, starts it and ends with it.
+pub(super) fn restricted(plan: &Plan, mut context: Context, inner: &OwnedFd, mut announce: File) -> ! {
     let mut kernel = Kernel::new();
     if let Err(failure) = setup::carry_out(&plan.room, plan.identity, &mut context, &mut kernel) {
         fail(&mut announce, &failure)
     }
-    guest(plan, context, &mut kernel, announce)
+    start(plan, context, &mut kernel, inner, announce)
 }
 
 /// The first process of tier C: makes the room ready, waits to be told what to run, runs it and reaps.
@@ -84,45 +95,86 @@ pub(super) fn isolated(preparation: &Preparation, inner: &OwnedFd, mut announce:
     if let Err(failure) = setup::carry_out(rest, plan.identity, &mut context, &mut kernel) {
         fail(&mut announce, &failure)
     }
-    if let Err(failure) = hand_over(&plan, &mut context, inner) {
+    if let Err(failure) = hand_over(&mut context, inner) {
         fail(&mut announce, &failure)
     }
+    start(&plan, context, &mut kernel, inner, announce)
+}
+
+/// Starts the guest and waits for its end.
+fn start(plan: &Plan, context: Context, kernel: &mut Kernel, inner: &OwnedFd, mut announce: File) -> ! {
+    let owns_namespace = plan.namespaces.contains(&Namespace::Pid);
+    if !owns_namespace && let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
+        fail(&mut announce, &Failure::new("subreaper", "", &error.into()))
+    }
+    let private = (plan.identity == GuestIdentity::Private).then_some(context.host_ids);
     match sys::fork(0) {
         Err(error) => fail(&mut announce, &Failure::new("fork", "", &error)),
-        Ok(Forked::Child) => guest(&plan, context, &mut Kernel::new(), announce),
+        Ok(Forked::Child) => guest(plan, context, &mut Kernel::new(), announce),
         Ok(Forked::Parent(pid)) => {
             drop((context, announce));
-            // From here on this process only waits; it needs no rights for that.
-            let bare = kernel
-                .bound_capabilities()
-                .and_then(|()| kernel.drop_capabilities())
-                .and_then(|()| kernel.no_new_privileges());
-            if bare.is_err() {
+            // Where a namespace ends the tree, this process only waits from here on, and needs no rights for that.
+            let mut bare = || {
+                kernel.bound_capabilities()?;
+                kernel.drop_capabilities()?;
+                kernel.no_new_privileges()
+            };
+            if owns_namespace && bare().is_err() {
                 sys::exit(1)
             }
-            reap_until(pid, inner)
+            let meter = (!plan.cgroups.limits_memory()).then(|| Holdings::of(plan));
+            attend(pid, inner, owns_namespace, private, meter)
         }
     }
 }
 
-/// Reaps until the guest has ended, and tells how.
-fn reap_until(guest: Pid, inner: &OwnedFd) -> ! {
+/// Reaps until the guest has ended, and tells how; meanwhile tells what memory is held, if nobody else counts it.
+///
+/// Where no process namespace ends the tree, this kills it when the supervisor is gone: descendants that lost their parent come to this process. A death signal
+/// would not do, because a guest can clear it and its children do not inherit it.
+fn attend(
+    guest: Pid,
+    inner: &OwnedFd,
+    owns_namespace: bool,
+    private: Option<Owner>,
+    mut holdings: Option<Holdings>,
+) -> ! {
+    let Ok(events) = sys::child_events() else { sys::exit(1) };
     loop {
-        match sys::wait4(None, Patience::Block) {
-            Ok(Some(waited)) if waited.pid == guest => {
-                let _ = wire::send(inner.as_fd(), &Inner::Ended(waited.status), &[]);
-                sys::exit(0)
+        let mut ended = None;
+        tree::reap(&mut Used::default(), |waited| {
+            if waited.pid == guest {
+                ended = Some(waited.status);
             }
-            Ok(Some(_)) => {}
-            Ok(None) => sys::exit(1),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => sys::exit(1),
+        });
+        if let Some(status) = ended {
+            let _ = wire::send(inner.as_fd(), &Inner::Ended(status), &[]);
+            sys::exit(0)
+        }
+        if let Some(bytes) = holdings.as_mut().and_then(Holdings::changed) {
+            let _ = wire::send(inner.as_fd(), &Inner::Held(bytes), &[]);
+        }
+        let mut polled = [PollFd::new(inner, PollFlags::IN), PollFd::new(&events, PollFlags::IN)];
+        let patience = holdings.as_ref().map(|_| timespec(TICK));
+        // An interrupted wait is only a look ahead of time.
+        let _ = rustix::event::poll(&mut polled, patience.as_ref());
+        let [supervisor_gone, child_ended] = polled.map(|one| !one.revents().is_empty());
+        if supervisor_gone {
+            if !owns_namespace {
+                tree::kill_below(private, None);
+            }
+            sys::exit(0)
+        }
+        if child_ended {
+            // Only a wake-up; several ends may share one event.
+            let _ = rustix::io::read(&events, &mut [0; 1024]);
         }
     }
 }
 
 fn unpack(received: Received<Go>, context: &mut Context) -> io::Result<Plan> {
-    let Received { message: Go { enters, owners }, attached } = received;
+    let Received { message: Go { enters, owners, known_sockets }, attached } = received;
+    context.known_sockets = known_sockets;
     let mut attached = attached.into_iter();
     let mut next = || attached.next().ok_or_else(|| io::Error::other("a descriptor is missing"));
     let plan = wire::from_memory(next()?)?;
@@ -136,13 +188,11 @@ fn unpack(received: Received<Go>, context: &mut Context) -> io::Result<Plan> {
     Ok(plan)
 }
 
-fn hand_over(plan: &Plan, context: &mut Context, inner: &OwnedFd) -> Result<(), Failure> {
-    if plan.listeners.is_none() {
-        return Ok(());
-    }
+fn hand_over(context: &mut Context, inner: &OwnedFd) -> Result<(), Failure> {
     let listeners = std::mem::take(&mut context.listeners);
     let attached: Vec<_> = listeners.iter().map(|fd| fd.as_fd()).collect();
-    wire::send(inner.as_fd(), &Inner::Listening, &attached).map_err(|error| Failure::new("listen", "", &error))
+    let ready = Inner::Ready(context.hidden.clone());
+    wire::send(inner.as_fd(), &ready, &attached).map_err(|error| Failure::new("hand_over", "", &error))
 }
 
 fn guest(plan: &Plan, mut context: Context, kernel: &mut Kernel, mut announce: File) -> ! {

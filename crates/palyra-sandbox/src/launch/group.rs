@@ -16,8 +16,8 @@ use crate::plan::Plan;
 /// What the supervisor and the sandbox's first process need themselves.
 const OWN_BYTES: u64 = 16 << 20;
 
-/// The supervisor, and the first process of the sandbox or of a room that waits for one.
-const OWN_PROCESSES: u64 = 2;
+/// The supervisor, the first process of the sandbox, and in tier B that of a room which waits for a sandbox of tier C.
+const OWN_PROCESSES: u64 = 3;
 
 /// The groups of one supervisor; it leaves and removes them when this is dropped.
 #[derive(Debug)]

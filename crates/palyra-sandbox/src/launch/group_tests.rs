@@ -51,7 +51,7 @@ fn limits_are_written_where_the_unified_hierarchy_has_them() {
     groups.limit(&plan(&grant, &host, &invocation()).unwrap()).unwrap();
     let read = |name: &str| fs::read_to_string(group.join(name)).unwrap();
     assert_eq!((read("memory.max"), read("memory.swap.max")), ((1000 + OWN_BYTES).to_string(), "0".to_owned()));
-    assert_eq!(read("pids.max"), "9", "two more than granted, for the processes that are ours");
+    assert_eq!(read("pids.max"), "10", "three more than granted, for the processes that are ours");
     assert_eq!(groups.counted(), Counted { memory_bytes: None, memory_kills: 0 });
     fs::write(group.join("memory.events"), "low 0\noom 3\noom_kill 5\noom_group_kill 0\n").unwrap();
     assert_eq!(groups.counted().memory_kills, 3, "only those since the limits were set");

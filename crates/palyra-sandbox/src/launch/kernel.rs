@@ -21,15 +21,20 @@ use rustix::thread::{CapabilitySet, CapabilitySets, LinkNameSpaceType};
 
 use super::bpf::BpfProgram;
 use super::restrict;
+use super::sockets::{self, Search};
 use super::syscall::{Execution, MountUse, Standard, Syscall};
 use crate::grant::Owner;
-use crate::plan::{LandlockRules, Resource};
+use crate::plan::{InotifyLimits, LandlockRules, Resource};
+use crate::report::HiddenSockets;
 use crate::sys;
 
 /// The directory of the host over which the new root is mounted until it becomes the root. Nothing below it is ever shared.
 const STAGE: &str = "/proc";
 /// Files of a private file system; their descriptions take kernel memory that the size does not count.
 const SCRATCH_INODES: &str = "131072";
+
+/// Most terminals of a sandbox; the host has a few thousand for everybody.
+const TERMINALS: &str = "64";
 
 /// The kernel this runs on.
 #[derive(Debug)]
@@ -100,6 +105,20 @@ fn make_mount(kind: &str, options: &[(&str, String)], attributes: MountAttrFlags
     Ok(rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
 }
 
+fn scratch_options(bytes: u64, mode: u32, owner: Option<Owner>) -> Vec<(&'static str, String)> {
+    let mut options =
+        vec![("size", bytes.to_string()), ("nr_inodes", SCRATCH_INODES.to_owned()), ("mode", format!("{mode:o}"))];
+    if let Some(owner) = owner {
+        options.push(("uid", owner.uid.to_string()));
+        options.push(("gid", owner.gid.to_string()));
+    }
+    options
+}
+
+fn proc_attributes() -> MountAttrFlags {
+    safe_attributes() | MountAttrFlags::MOUNT_ATTR_RDONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC
+}
+
 fn safe_attributes() -> MountAttrFlags {
     MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV
 }
@@ -117,6 +136,18 @@ impl Syscall for Kernel {
         std::fs::write("/proc/self/setgroups", "deny")?;
         std::fs::write("/proc/self/uid_map", format!("{} {} 1", inside.uid, outside.uid))?;
         std::fs::write("/proc/self/gid_map", format!("{} {} 1", inside.gid, outside.gid))
+    }
+
+    fn limit_inotify(&mut self, limits: InotifyLimits) -> io::Result<()> {
+        let settings = [("max_inotify_instances", limits.instances), ("max_inotify_watches", limits.watches)];
+        for (name, value) in settings {
+            match std::fs::write(Path::new("/proc/sys/user").join(name), value.to_string()) {
+                // A kernel without inotify has nothing to limit. Containers mount `/proc/sys` read-only; there the limit of the container's user remains.
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ReadOnlyFilesystem) => {}
+                result => result?,
+            }
+        }
+        Ok(())
     }
 
     fn set_hostname(&mut self, name: &str) -> io::Result<()> {
@@ -203,18 +234,35 @@ impl Syscall for Kernel {
     }
 
     fn mount_scratch(&mut self, path: &Path, bytes: u64, mode: u32, owner: Option<Owner>) -> io::Result<()> {
-        let mut options =
-            vec![("size", bytes.to_string()), ("nr_inodes", SCRATCH_INODES.to_owned()), ("mode", format!("{mode:o}"))];
-        if let Some(owner) = owner {
-            options.push(("uid", owner.uid.to_string()));
-            options.push(("gid", owner.gid.to_string()));
-        }
-        self.mount_new("tmpfs", &options, safe_attributes(), path)
+        self.mount_new("tmpfs", &scratch_options(bytes, mode, owner), safe_attributes(), path)
+    }
+
+    fn cover_scratch(&mut self, path: &Path, bytes: u64, mode: u32, owner: Option<Owner>) -> io::Result<()> {
+        // The supervisor made the directory just now, in a place that no guest may write to.
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let target = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+        let mount = make_mount("tmpfs", &scratch_options(bytes, mode, owner), safe_attributes())?;
+        self.attach_at(mount.as_fd(), target.as_fd())
+    }
+
+    fn mount_terminals(&mut self, path: &Path) -> io::Result<()> {
+        let options = [("mode", "0620".to_owned()), ("ptmxmode", "0666".to_owned()), ("max", TERMINALS.to_owned())];
+        // Terminals are devices.
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        self.mount_new("devpts", &options, attributes, path)
     }
 
     fn mount_proc(&mut self, path: &Path) -> io::Result<()> {
-        let attributes = safe_attributes() | MountAttrFlags::MOUNT_ATTR_RDONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-        self.mount_new("proc", &[], attributes, path)
+        self.mount_new("proc", &[], proc_attributes(), path)
+    }
+
+    fn cover_proc(&mut self) -> io::Result<()> {
+        let mount = make_mount("proc", &[], proc_attributes())?;
+        self.cover(mount.as_fd(), Path::new("/proc"))
+    }
+
+    fn hide_sockets(&mut self, search: Search<'_>) -> io::Result<HiddenSockets> {
+        sockets::hide(self.root()?, search)
     }
 
     fn pivot(&mut self) -> io::Result<()> {

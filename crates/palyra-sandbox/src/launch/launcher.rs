@@ -105,7 +105,7 @@ fn serve() -> io::Result<()> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let mut filters = Filters::new();
-    for profile in [FilterProfile::Isolated, FilterProfile::Restricted, FilterProfile::RestrictedTcp] {
+    for profile in FilterProfile::all() {
         filters.insert(profile, bpf::compile(profile)?);
     }
     Launcher { socket: Some(socket), filters: Arc::new(filters), known: HashMap::new() }.run()

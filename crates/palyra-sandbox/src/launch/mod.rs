@@ -6,15 +6,19 @@
 
 mod bpf;
 mod child;
+mod disk;
 mod first;
-mod group;
+pub(crate) mod group;
+mod holdings;
 mod kernel;
 mod launcher;
+mod memory;
 mod namespace;
 mod restrict;
 mod sandbox;
 mod scratch;
 mod setup;
+mod sockets;
 mod streams;
 mod supervisor;
 mod sweep;

@@ -11,8 +11,11 @@ use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
+use super::kernel::Kernel;
+use super::syscall::Syscall as _;
 use crate::grant::Owner;
-use crate::plan::{GUEST_GROUP, GUEST_USER, GuestIdentity, Plan, Step};
+use crate::plan::{GUEST_GROUP, GUEST_USER, GuestIdentity, INOTIFY, Plan, Step};
+use crate::report::Exit;
 use crate::sys::{self, Forked, Patience};
 
 /// First private id. From 1879048192 to 2147483647 nothing is assigned by any known convention.
@@ -58,7 +61,9 @@ impl Namespaces {
         let host_ids = self.id.insert(id).owner;
         let entered = if plan.guest.contains(&Step::EnterUserNamespace) {
             let inside = Owner { uid: GUEST_USER, gid: GUEST_GROUP };
-            Some(copy_or_make(&mut self.guest, || user_namespace(inside, host_ids))?)
+            Some(copy_or_make(&mut self.guest, || {
+                user_namespace(inside, host_ids, || Kernel::new().limit_inotify(INOTIFY))
+            })?)
         } else {
             None
         };
@@ -66,7 +71,7 @@ impl Namespaces {
         for step in &plan.room {
             let Step::Source { mapped: Some(owner), .. } = step else { continue };
             let mut known = self.owners.remove(owner);
-            let copy = copy_or_make(&mut known, || user_namespace(*owner, host_ids))?;
+            let copy = copy_or_make(&mut known, || user_namespace(*owner, host_ids, || Ok(())))?;
             self.owners.extend(known.map(|known| (*owner, known)));
             owners.insert(*owner, copy);
         }
@@ -103,16 +108,20 @@ fn claim(id: u32) -> io::Result<OwnedFd> {
     Ok(UnixDatagram::bind_addr(&address)?.into())
 }
 
-/// Makes a user namespace with one mapped user and group.
-pub(crate) fn user_namespace(inside: Owner, outside: Owner) -> io::Result<OwnedFd> {
+/// Makes a user namespace with one mapped user and group; `configure` runs inside it, with every capability that it gives.
+pub(crate) fn user_namespace(
+    inside: Owner,
+    outside: Owner,
+    configure: impl FnOnce() -> io::Result<()>,
+) -> io::Result<OwnedFd> {
     let (hold, keep) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let namespaces = u64::from(linux_flag::NEWUSER);
     match sys::fork(namespaces)? {
         Forked::Child => {
             drop(keep);
-            // Ends when the parent lets go of the pipe, or dies.
+            // Goes on when the parent has written the maps and lets go of the pipe, or dies.
             let _ = File::from(hold).read(&mut [0]);
-            sys::exit(0)
+            sys::exit(configure().map_or_else(|error| error.raw_os_error().unwrap_or(1), |()| 0))
         }
         Forked::Parent(pid) => {
             let make = || -> io::Result<OwnedFd> {
@@ -123,8 +132,12 @@ pub(crate) fn user_namespace(inside: Owner, outside: Owner) -> io::Result<OwnedF
             };
             let made = make();
             drop(keep);
-            sys::wait4(Some(pid), Patience::Block)?;
-            made
+            let ended = sys::wait4(Some(pid), Patience::Block)?;
+            match ended.map(|waited| Exit::from_raw(waited.status)) {
+                Some(Exit::Code(0)) => made,
+                Some(Exit::Code(errno)) => made.and(Err(io::Error::from_raw_os_error(errno))),
+                _ => made.and(Err(io::Error::other("the process that configured the user namespace was killed"))),
+            }
         }
     }
 }

@@ -22,7 +22,6 @@ pub(crate) fn limit(resource: Resource, value: u64) -> io::Result<()> {
     let (kernel, soft, hard) = match resource {
         // At the soft limit the program is told, a second later it dies.
         Resource::Cpu => (Kernel::Cpu, value, value.saturating_add(1)),
-        Resource::Data => (Kernel::Data, value, value),
         Resource::FileSize => (Kernel::Fsize, value, value),
         Resource::OpenFiles => (Kernel::Nofile, value, value),
         Resource::Processes => (Kernel::Nproc, value, value),

@@ -124,13 +124,14 @@ fn begun(
     let Ends { guest, stdin, stdout, stderr, terminal } = ends;
     drop(guest);
     match event {
-        Some(Received { message: Event::Started { pid }, attached }) => Ok(Child {
+        Some(Received { message: Event::Started { pid, hidden }, attached }) => Ok(Child {
             id: plan.id.clone(),
             stdin,
             stdout,
             stderr,
             terminal,
             proxy_listeners: attached,
+            hidden_sockets: hidden,
             pid,
             control,
             since,

@@ -5,15 +5,17 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::bpf::BpfProgram;
+use super::sockets::Search;
 use super::syscall::{Execution, MountUse, Standard, Syscall};
 use crate::grant::{Access, Owner, PlaceKind};
-use crate::plan::{FilterProfile, GUEST_GROUP, GUEST_USER, GuestIdentity, Plan, Program, Step};
+use crate::plan::{FilterProfile, GUEST_GROUP, GUEST_USER, GuestIdentity, Plan, Program, Sockets, Step};
+use crate::report::HiddenSockets;
 
 /// The step that failed, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +69,10 @@ pub(crate) struct Context {
     pub(crate) sources: BTreeMap<usize, OwnedFd>,
     /// What `listen` opened.
     pub(crate) listeners: Vec<OwnedFd>,
+    /// Sockets of the host that are known to lie in shared places.
+    pub(crate) known_sockets: Vec<PathBuf>,
+    /// What `hide_sockets` did.
+    pub(crate) hidden: HiddenSockets,
 }
 
 impl Context {
@@ -80,6 +86,8 @@ impl Context {
             standards: None,
             sources: BTreeMap::new(),
             listeners: Vec::new(),
+            known_sockets: Vec::new(),
+            hidden: HiddenSockets::default(),
         }
     }
 }
@@ -131,6 +139,7 @@ fn one(step: &Step, identity: GuestIdentity, context: &mut Context, kernel: &mut
         Step::FirstToGo => kernel.first_to_go(),
         Step::MapCaller => kernel.map_caller(Owner { uid: GUEST_USER, gid: GUEST_GROUP }, context.host_ids),
         Step::MapSelf => kernel.map_caller(context.host_ids, context.host_ids),
+        Step::LimitInotify(limits) => kernel.limit_inotify(*limits),
         Step::Hostname(name) => kernel.set_hostname(name),
         Step::LoopbackUp => kernel.loopback_up(),
         Step::Listen(port) => {
@@ -190,9 +199,22 @@ fn one(step: &Step, identity: GuestIdentity, context: &mut Context, kernel: &mut
             let owner = private.then_some(context.host_ids);
             kernel.mount_scratch(inside(path), *bytes, *mode, owner)
         }
+        Step::Terminals => {
+            kernel.make_directories(Path::new("dev/pts"))?;
+            kernel.mount_terminals(Path::new("dev/pts"))
+        }
         Step::Proc => {
             kernel.make_directories(Path::new("proc"))?;
             kernel.mount_proc(Path::new("proc"))
+        }
+        Step::CoverProc => kernel.cover_proc(),
+        Step::CoverScratch { path, bytes, mode } => {
+            kernel.cover_scratch(path, *bytes, *mode, private.then_some(context.host_ids))
+        }
+        Step::HideSockets { writable, read_only } => {
+            let known = std::mem::take(&mut context.known_sockets);
+            context.hidden = kernel.hide_sockets(Search { writable, read_only, known: &known })?;
+            Ok(())
         }
         Step::Pivot => kernel.pivot(),
         Step::DieWithParent => kernel.die_with_parent(),
@@ -223,7 +245,11 @@ fn one(step: &Step, identity: GuestIdentity, context: &mut Context, kernel: &mut
         Step::Landlock(rules) => kernel.landlock(rules),
         Step::CloseDescriptors => kernel.close_descriptors(),
         Step::Seccomp(profile) => {
-            let program = context.filters.get(profile).ok_or_else(|| missing("a compiled filter"))?;
+            let mut profile = *profile;
+            if context.hidden.unix_sockets_refused && profile.sockets == Sockets::Isolated {
+                profile.sockets = Sockets::IsolatedWithoutUnix;
+            }
+            let program = context.filters.get(&profile).ok_or_else(|| missing("a compiled filter"))?;
             kernel.seccomp(program)
         }
     }
@@ -255,6 +281,7 @@ fn subject(step: &Step) -> String {
         | Step::Attach { path, .. }
         | Step::Cover { path, .. }
         | Step::Scratch { path, .. }
+        | Step::CoverScratch { path, .. }
         | Step::WorkingDirectory(path) => path.display().to_string(),
         Step::Listen(port) => port.to_string(),
         Step::Limit { resource, .. } => resource.to_string(),

@@ -14,7 +14,8 @@ use super::{Context, Failure, Standards, carry_out, enter};
 use crate::grant::{Network, Owner, ProxyPorts};
 use crate::host::Privilege;
 use crate::plan::invented::{USER, grant, host, invocation, with_terminal};
-use crate::plan::{FilterProfile, GuestIdentity, Plan, plan};
+use crate::plan::{FilterProfile, GuestIdentity, MemoryFiles, Plan, Sockets, Step, plan};
+use crate::report::HiddenSockets;
 
 fn null() -> OwnedFd {
     File::open("/dev/null").unwrap().into()
@@ -23,15 +24,16 @@ fn null() -> OwnedFd {
 fn context(plan: &Plan) -> Context {
     let private = plan.identity == GuestIdentity::Private;
     let owners = [0, 1001, 1003].map(|id| (Owner { uid: id, gid: id }, null()));
-    let profiles = [FilterProfile::Isolated, FilterProfile::Restricted, FilterProfile::RestrictedTcp];
     Context {
         host_ids: Owner { uid: 70_000, gid: 70_000 },
         user_namespace: (private && plan.tier == SandboxTier::C).then(null),
         owners: if private { BTreeMap::from(owners) } else { BTreeMap::new() },
-        filters: Arc::new(profiles.into_iter().map(|profile| (profile, bpf::compile(profile).unwrap())).collect()),
+        filters: Arc::new(FilterProfile::all().map(|profile| (profile, bpf::compile(profile).unwrap())).collect()),
         standards: Some(Standards { input: null(), output: null(), error: null() }),
         sources: BTreeMap::new(),
         listeners: Vec::new(),
+        known_sockets: Vec::new(),
+        hidden: HiddenSockets::default(),
     }
 }
 
@@ -124,7 +126,7 @@ fn every_call_in_a_filter_has_a_number_on_x86_64() {
     if std::env::consts::ARCH != "x86_64" {
         return;
     }
-    for profile in [FilterProfile::Isolated, FilterProfile::Restricted, FilterProfile::RestrictedTcp] {
+    for profile in FilterProfile::all() {
         let filter = profile.filter();
         for rule in filter.denied.iter().chain(&filter.allowed) {
             assert!(crate::sys::number(rule.call).is_some(), "{} has no number", rule.call);
@@ -137,5 +139,19 @@ fn every_call_in_a_filter_has_a_number_on_x86_64() {
                 .all(|rule| !denied.contains(&rule.call) || rule.call == "socket" || rule.call == "listen")
         );
         assert!(!filter.allowed.iter().any(|rule| rule.call == "clone3"));
+    }
+}
+
+#[test]
+fn where_sockets_may_have_been_missed_the_guest_makes_none() {
+    let wanted = FilterProfile { sockets: Sockets::Isolated, memory_files: MemoryFiles::None };
+    let strict = FilterProfile { sockets: Sockets::IsolatedWithoutUnix, ..wanted };
+    let (_, plan) = plans().remove(3);
+    for (refused, present) in [(true, strict), (false, wanted)] {
+        let mut context = context(&plan);
+        context.hidden.unix_sockets_refused = refused;
+        context.filters = Arc::new([(present, bpf::compile(present).unwrap())].into());
+        let done = carry_out(&[Step::Seccomp(wanted)], plan.identity, &mut context, &mut Double::default());
+        assert_eq!(done, Ok(()), "{refused}");
     }
 }

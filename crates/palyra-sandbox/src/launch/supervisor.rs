@@ -24,10 +24,12 @@ use super::launcher::Request;
 use super::namespace::{Namespaces, Taken, linux_flag};
 use super::scratch::Scratch;
 use super::setup::{Context, Failure, Filters, Standards};
+use super::sockets;
 use super::tree;
 use super::watch::{Begun, timespec, watch};
-use super::wire::{self, Event};
-use crate::plan::{GuestIdentity, Namespace, Plan};
+use super::wire::{self, Event, Received};
+use crate::plan::{GuestIdentity, Namespace, Plan, Step};
+use crate::report::HiddenSockets;
 use crate::sys::{self, Forked, Patience};
 
 /// A set-up takes milliseconds; one that takes this long will never end.
@@ -185,7 +187,8 @@ impl Supervisor {
             }
             Ok(mut begun) => {
                 let listeners = std::mem::take(&mut begun.listeners);
-                report(control, &Event::Started { pid: begun.first.as_raw_nonzero().get() }, &listeners);
+                let (pid, hidden) = (begun.first.as_raw_nonzero().get(), std::mem::take(&mut begun.hidden));
+                report(control, &Event::Started { pid, hidden }, &listeners);
                 // The daemon has its own; ours would keep the ports open after it let go.
                 drop(listeners);
                 begun.spared = spared;
@@ -208,20 +211,30 @@ impl Supervisor {
         context.owners = taken.owners;
         context.standards = Some(standards);
         let (ready, announce) = pipe()?;
+        let (inner, inner_end) = wire::pair().map_err(failed("socket"))?;
         let since = Instant::now();
         let first = match sys::fork(flags(&Preparation::of(plan, host_ids))).map_err(failed("namespaces"))? {
             Forked::Child => {
-                drop(ready);
-                first::restricted(plan, context, File::from(announce))
+                drop((ready, inner));
+                first::restricted(plan, context, &inner_end, File::from(announce))
             }
             Forked::Parent(pid) => pid,
         };
         // Our copies of the guest's pipes would keep them open after its end.
-        drop((context, announce));
+        drop((context, announce, inner_end));
         let pidfd =
             rustix::process::pidfd_open(first, PidfdFlags::empty()).map_err(|error| failed("pidfd")(error.into()))?;
         executed(ready, control, &self.launcher)?;
-        Ok(Begun { first, pidfd, inner: None, listeners: Vec::new(), host_ids, since, spared: None })
+        Ok(Begun {
+            first,
+            pidfd,
+            inner,
+            listeners: Vec::new(),
+            hidden: HiddenSockets::default(),
+            host_ids,
+            since,
+            spared: None,
+        })
     }
 
     /// Tells a room of tier C, if possible one that is ready, what to run, and waits until the program was executed.
@@ -247,7 +260,12 @@ impl Supervisor {
         };
         self.wanted = Some(preparation);
         let Taken { host_ids, user_namespace, owners } = taken;
-        let go = Go { enters: user_namespace.is_some(), owners: owners.keys().copied().collect() };
+        let shared = plan.room.iter().filter_map(|step| match step {
+            Step::HideSockets { writable, read_only } => Some(writable.iter().chain(read_only).map(PathBuf::as_path)),
+            _ => None,
+        });
+        let known_sockets = sockets::known_below(shared.flatten());
+        let go = Go { enters: user_namespace.is_some(), owners: owners.keys().copied().collect(), known_sockets };
         let mut attached =
             vec![text.as_fd(), standards.input.as_fd(), standards.output.as_fd(), standards.error.as_fd()];
         attached.extend(user_namespace.iter().chain(owners.values()).map(|fd| fd.as_fd()));
@@ -260,15 +278,11 @@ impl Supervisor {
         // A room that failed while it was made has said why, and hears no more.
         executed(ready, control, &self.launcher)?;
         sent.map_err(failed("go"))?;
-        let listeners = if plan.listeners.is_some() {
-            match wire::receive::<Inner>(inner.as_fd()).map_err(failed("listen"))? {
-                Some(received) if received.message == Inner::Listening => received.attached,
-                _ => return Err(died()),
-            }
-        } else {
-            Vec::new()
+        let (hidden, listeners) = match wire::receive::<Inner>(inner.as_fd()).map_err(failed("hand_over"))? {
+            Some(Received { message: Inner::Ready(hidden), attached }) => (hidden, attached),
+            _ => return Err(died()),
         };
-        Ok(Begun { first, pidfd, inner: Some(inner), listeners, host_ids, since, spared: None })
+        Ok(Begun { first, pidfd, inner, listeners, hidden, host_ids, since, spared: None })
     }
 
     /// Enters the groups that the plan names, unless it is in them already, and sets their limits.

@@ -8,8 +8,10 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use super::bpf::BpfProgram;
+use super::sockets::Search;
 use crate::grant::Owner;
-use crate::plan::{LandlockRules, Resource};
+use crate::plan::{InotifyLimits, LandlockRules, Resource};
+use crate::report::HiddenSockets;
 
 /// What is forbidden on a mount, besides setuid files, which always are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +45,7 @@ pub(crate) enum Standard {
 pub(crate) trait Syscall {
     fn first_to_go(&mut self) -> io::Result<()>;
     fn map_caller(&mut self, inside: Owner, outside: Owner) -> io::Result<()>;
+    fn limit_inotify(&mut self, limits: InotifyLimits) -> io::Result<()>;
     fn set_hostname(&mut self, name: &str) -> io::Result<()>;
     fn loopback_up(&mut self) -> io::Result<()>;
     fn listen(&mut self, port: u16) -> io::Result<OwnedFd>;
@@ -61,7 +64,11 @@ pub(crate) trait Syscall {
     fn attach(&mut self, mount: BorrowedFd<'_>, path: &Path) -> io::Result<()>;
     fn cover(&mut self, mount: BorrowedFd<'_>, path: &Path) -> io::Result<()>;
     fn mount_scratch(&mut self, path: &Path, bytes: u64, mode: u32, owner: Option<Owner>) -> io::Result<()>;
+    fn mount_terminals(&mut self, path: &Path) -> io::Result<()>;
     fn mount_proc(&mut self, path: &Path) -> io::Result<()>;
+    fn cover_scratch(&mut self, path: &Path, bytes: u64, mode: u32, owner: Option<Owner>) -> io::Result<()>;
+    fn cover_proc(&mut self) -> io::Result<()>;
+    fn hide_sockets(&mut self, search: Search<'_>) -> io::Result<HiddenSockets>;
     fn pivot(&mut self) -> io::Result<()>;
     fn die_with_parent(&mut self) -> io::Result<()>;
     fn new_session(&mut self) -> io::Result<()>;

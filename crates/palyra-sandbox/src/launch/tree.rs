@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
+use super::memory;
 use crate::grant::Owner;
 use crate::sys::{self, Forked, Patience, Used};
 
@@ -16,7 +17,7 @@ pub(crate) struct Sample {
     pub(crate) processes: u32,
     /// Processor time, with that of descendants that were waited for.
     pub(crate) cpu: Duration,
-    /// Private memory.
+    /// Memory that is not backed by a file on disk; shared memory is counted in each process.
     pub(crate) memory_bytes: u64,
     /// Bytes written to disk, with those of descendants that were waited for.
     pub(crate) written_bytes: u64,
@@ -64,7 +65,7 @@ pub(crate) fn sample(processes: impl IntoIterator<Item = Pid>) -> Sample {
         let stat = read("stat");
         sum.processes = sum.processes.saturating_add(threads(&stat));
         sum.cpu += processor_time(&stat);
-        sum.memory_bytes = sum.memory_bytes.saturating_add(private_memory(&read("statm")));
+        sum.memory_bytes = sum.memory_bytes.saturating_add(memory::resident(pid));
         sum.written_bytes = sum.written_bytes.saturating_add(written(&read("io")));
     }
     sum
@@ -82,12 +83,6 @@ fn processor_time(stat: &str) -> Duration {
 fn threads(stat: &str) -> u32 {
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     fields.split_whitespace().nth(17).and_then(|text| text.parse().ok()).unwrap_or(0)
-}
-
-fn private_memory(statm: &str) -> u64 {
-    let mut pages = statm.split_whitespace().skip(1).map_while(|text| text.parse::<u64>().ok());
-    let (resident, shared) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
-    resident.saturating_sub(shared).saturating_mul(u64::try_from(rustix::param::page_size()).unwrap_or(4096))
 }
 
 fn written(io: &str) -> u64 {

@@ -7,26 +7,33 @@ use palyra_common::SandboxTier;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal};
 
+use super::disk::Disks;
 use super::first::Inner;
 use super::group::Groups;
+use super::memory::{self, Meter};
 use super::supervisor::Order;
 use super::tree;
-use super::wire::{self, Ending};
+use super::wire::{self, Ending, Received};
 use crate::grant::Owner;
 use crate::plan::{GuestIdentity, Plan};
-use crate::report::EndCause;
+use crate::report::{EndCause, HiddenSockets};
 use crate::sys::{self, Patience, Used};
 
 /// How often the limits that the kernel does not enforce are looked at.
-const TICK: Duration = Duration::from_millis(50);
+pub(super) const TICK: Duration = Duration::from_millis(50);
+
+/// The sandbox's first process is ours.
+const OWN_TASKS: u32 = 1;
 
 /// A sandbox whose program runs.
 pub(super) struct Begun {
     pub(super) first: Pid,
     pub(super) pidfd: OwnedFd,
-    /// To the first process of tier C.
-    pub(super) inner: Option<OwnedFd>,
+    /// To the first process.
+    pub(super) inner: OwnedFd,
     pub(super) listeners: Vec<OwnedFd>,
+    /// Sockets that are out of the guest's reach.
+    pub(super) hidden: HiddenSockets,
     pub(super) host_ids: Owner,
     pub(super) since: Instant,
     /// A room that waits for the next start and is not of this one.
@@ -39,29 +46,50 @@ pub(super) fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedF
     let mut used = Used::default();
     let mut most = tree::Sample::default();
     let mut cause = EndCause::Finished;
-    let mut status = None;
-    // In tier C the sandbox's first process is ours.
-    let own_tasks = u32::from(plan.tier == SandboxTier::C);
+    let mut reported = None;
+    let mut meter = Meter::default();
+    let mut disks = Disks::look(&plan.writable);
+    let mut tick = TICK;
     loop {
         let left = limits.wall.saturating_sub(begun.since.elapsed());
         let mut polled = [
             PollFd::new(&begun.pidfd, PollFlags::IN),
             PollFd::new(control, PollFlags::IN),
             PollFd::new(life, PollFlags::IN),
+            PollFd::new(&begun.inner, PollFlags::IN),
         ];
         // An interrupted or failed wait is only a look at everything ahead of time.
-        let _ = rustix::event::poll(&mut polled, Some(&timespec(left.min(TICK))));
-        let [ended, ordered, orphaned] = polled.map(|one| !one.revents().is_empty());
+        let _ = rustix::event::poll(&mut polled, Some(&timespec(left.min(tick))));
+        let [ended, ordered, orphaned, told] = polled.map(|one| !one.revents().is_empty());
         if ended {
             break;
         }
-        let sample = tree::sample(tree::guests(begun.spared));
+        if told {
+            match wire::receive::<Inner>(begun.inner.as_fd()) {
+                Ok(Some(Received { message: Inner::Held(bytes), .. })) => meter.held = bytes,
+                Ok(Some(Received { message: Inner::Ended(status), .. })) => reported = Some(status),
+                Ok(Some(Received { message: Inner::Ready(_), .. })) => {}
+                // It has ended, as its descriptor is about to say.
+                Ok(None) | Err(_) => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        let guests = tree::guests(begun.spared);
+        let mut sample = tree::sample(guests.iter().copied());
+        if !plan.cgroups.limits_memory() {
+            sample.memory_bytes = meter.used(sample.memory_bytes, limits.memory_bytes, guests.iter().copied());
+        }
+        sample.written_bytes = sample.written_bytes.max(disks.taken(limits.written_bytes, &guests));
         most = tree::Sample {
             processes: most.processes.max(sample.processes),
             memory_bytes: most.memory_bytes.max(sample.memory_bytes),
             cpu: most.cpu.max(sample.cpu),
             written_bytes: most.written_bytes.max(sample.written_bytes),
         };
+        tick = memory::tick(sample.memory_bytes, limits.memory_bytes, TICK).min(memory::tick(
+            sample.written_bytes,
+            limits.written_bytes,
+            TICK,
+        ));
         let exceeded = if ordered {
             match wire::receive::<Order>(control.as_fd()) {
                 Ok(Some(_)) => Some(EndCause::Killed),
@@ -75,7 +103,7 @@ pub(super) fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedF
             Some(EndCause::Cpu)
         } else if sample.written_bytes > limits.written_bytes {
             Some(EndCause::Disk)
-        } else if !plan.cgroups.limits_processes() && sample.processes > limits.processes.saturating_add(own_tasks) {
+        } else if !plan.cgroups.limits_processes() && sample.processes > limits.processes.saturating_add(OWN_TASKS) {
             Some(EndCause::Processes)
         } else if memory_exceeded(plan, groups, sample.memory_bytes) {
             Some(EndCause::Memory)
@@ -87,22 +115,18 @@ pub(super) fn watch(plan: &Plan, begun: &Begun, control: &OwnedFd, life: &OwnedF
             let _ = rustix::process::kill_process(begun.first, Signal::KILL);
             break;
         }
-        // Orphans of tier B that ended; the first process is left for the end.
-        if plan.tier == SandboxTier::B && reap_orphans(&mut used, begun.first, &mut status) {
-            break;
-        }
     }
-    if status.is_none()
-        && let Ok(Some(waited)) = sys::wait4(Some(begun.first), Patience::Block)
-    {
+    let mut first_status = None;
+    if let Ok(Some(waited)) = sys::wait4(Some(begun.first), Patience::Block) {
         used.cpu += waited.used.cpu;
         used.largest = used.largest.max(waited.used.largest);
-        status = Some(waited.status);
+        first_status = Some(waited.status);
     }
-    if plan.tier == SandboxTier::C {
-        status =
-            begun.inner.as_ref().and_then(guest_status).or(if cause == EndCause::Finished { None } else { status });
-    }
+    let status = reported.or_else(|| guest_status(&begun.inner)).or(if cause == EndCause::Finished {
+        None
+    } else {
+        first_status
+    });
     let rest = tree::kill_below(private(plan, begun.host_ids), begun.spared);
     used.cpu += rest.cpu;
     used.largest = used.largest.max(rest.largest);
@@ -128,16 +152,6 @@ fn memory_exceeded(plan: &Plan, groups: Option<&Groups>, sampled: u64) -> bool {
     } else {
         sampled > plan.limits.memory_bytes
     }
-}
-
-/// Reaps what ended below; whether the first process was among it.
-fn reap_orphans(used: &mut Used, first: Pid, status: &mut Option<i32>) -> bool {
-    tree::reap(used, |waited| {
-        if waited.pid == first {
-            *status = Some(waited.status);
-        }
-    });
-    status.is_some()
 }
 
 /// What the sandbox's first process said of the guest before it ended.

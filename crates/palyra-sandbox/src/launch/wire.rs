@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::setup::Failure;
-use crate::report::EndCause;
+use crate::report::{EndCause, HiddenSockets};
 
 /// Longest message; failures carry a path and a reason.
 const LONGEST: usize = 64 * 1024;
@@ -33,6 +33,8 @@ pub(crate) enum Event {
     Started {
         /// The guest's process, as the host numbers it.
         pid: i32,
+        /// Sockets of the host that are out of its reach.
+        hidden: HiddenSockets,
     },
     /// Nothing was executed.
     Failed(Failure),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use palyra_common::SandboxTier;
 
 use super::check::{check, missing_for};
-use super::filter::FilterProfile;
+use super::filter::{FilterProfile, MemoryFiles, Sockets};
 use super::room::{self, GUEST_HOME, Mapping};
 use super::step::{GuestIdentity, LandlockRules, Namespace, PathRule, Resource, Right, Scopes, Step, TcpRule};
 use super::{Plan, Program};
@@ -20,7 +20,7 @@ const QUEUE_BYTES: u64 = 819_200;
 
 /// Makes the exact plan for one process, or says why there is none.
 pub fn plan(grant: &Grant, host: &HostFacts, invocation: &Invocation) -> Result<Plan, PlanError> {
-    let tier = tier(grant, host)?;
+    let (tier, fell_back) = tier(grant, host)?;
     check(grant, invocation)?;
     check_network(grant, host, tier)?;
     let identity = match host.privilege {
@@ -31,11 +31,15 @@ pub fn plan(grant: &Grant, host: &HostFacts, invocation: &Invocation) -> Result<
         (tier == SandboxTier::B).then(|| grant.scratch_root.join(format!("palyra-sandbox-{}", invocation.id)));
     let (room, ahead, namespaces) = match tier {
         SandboxTier::C => isolated_room(grant, host, identity),
-        _ => restricted_room(grant, host, identity),
+        _ => restricted_room(grant, host, identity, scratch.as_deref()),
     };
+    let writable =
+        grant.shares().filter(|(_, access)| *access == Access::ReadWrite).map(|(place, _)| place.path.clone());
     Ok(Plan {
+        writable: writable.chain(scratch.clone()).collect(),
         id: invocation.id.clone(),
         tier,
+        fell_back,
         identity,
         namespaces,
         cgroups: host.cgroups.clone(),
@@ -55,18 +59,19 @@ pub fn plan(grant: &Grant, host: &HostFacts, invocation: &Invocation) -> Result<
     })
 }
 
-fn tier(grant: &Grant, host: &HostFacts) -> Result<SandboxTier, PlanError> {
+/// The tier to run in, and what the host lacks for the one that was asked for.
+fn tier(grant: &Grant, host: &HostFacts) -> Result<(SandboxTier, Vec<String>), PlanError> {
     let wanted = grant.tier;
     if !matches!(wanted, SandboxTier::B | SandboxTier::C) {
         return Err(PlanError::TierInvalid { tier: wanted });
     }
     let missing = missing_for(wanted, host);
     if missing.is_empty() {
-        return Ok(wanted);
+        return Ok((wanted, missing));
     }
     let may_fall_back = wanted == SandboxTier::C && grant.fallback == Fallback::TierB;
     if may_fall_back && missing_for(SandboxTier::B, host).is_empty() {
-        return Ok(SandboxTier::B);
+        return Ok((SandboxTier::B, missing));
     }
     Err(PlanError::TierUnavailable { tier: wanted, missing })
 }
@@ -98,7 +103,7 @@ fn isolated_room(grant: &Grant, host: &HostFacts, identity: GuestIdentity) -> (V
     let mapping = match identity {
         GuestIdentity::Private => Mapping::Owner,
         GuestIdentity::Caller { .. } => {
-            steps.push(Step::MapCaller);
+            steps.extend([Step::MapCaller, Step::LimitInotify(room::INOTIFY)]);
             Mapping::None
         }
     };
@@ -110,27 +115,53 @@ fn isolated_room(grant: &Grant, host: &HostFacts, identity: GuestIdentity) -> (V
 
 /// Tier B has no root of its own. As root, the shared places are mounted over themselves with mapped owners, because the guest's private
 /// id owns nothing on the host. As an ordinary user it stays who it is, where possible in a user namespace in which its processes are
-/// counted apart from the user's others.
-fn restricted_room(grant: &Grant, host: &HostFacts, identity: GuestIdentity) -> (Vec<Step>, usize, Vec<Namespace>) {
+/// counted apart from the user's others. Where the host can make process namespaces, the kernel ends the tree with its first process, and the guest gets a
+/// `/proc` that matches its process ids and a private directory of limited size.
+fn restricted_room(
+    grant: &Grant,
+    host: &HostFacts,
+    identity: GuestIdentity,
+    scratch: Option<&Path>,
+) -> (Vec<Step>, usize, Vec<Namespace>) {
     let mut steps = vec![Step::FirstToGo];
-    if identity != GuestIdentity::Private {
-        if !counted_apart(host) {
-            return (steps, 0, Vec::new());
+    let mut namespaces = Vec::new();
+    let private = identity == GuestIdentity::Private;
+    let has_processes = own_processes(host);
+    if has_processes {
+        steps.push(Step::DieWithParent);
+    }
+    if !private && counted_apart(host) {
+        namespaces.push(Namespace::User);
+        steps.extend([Step::MapSelf, Step::LimitInotify(room::INOTIFY)]);
+    }
+    if private || has_processes {
+        namespaces.push(Namespace::Mount);
+        steps.push(Step::PrivateMounts);
+    }
+    if private {
+        let mut shares: Vec<_> = grant.shares().collect();
+        shares.sort_by(|(left, _), (right, _)| left.path.cmp(&right.path));
+        for (slot, (place, access)) in shares.iter().enumerate() {
+            let mapped = Mapping::Owner.of(place.owner);
+            steps.push(Step::Source { slot, path: place.path.clone(), access: *access, mapped });
         }
-        steps.push(Step::MapSelf);
-        return (steps, 0, vec![Namespace::User]);
+        for (slot, (place, _)) in shares.iter().enumerate() {
+            steps.push(Step::Cover { slot, path: place.path.clone() });
+        }
     }
-    let mut shares: Vec<_> = grant.shares().collect();
-    shares.sort_by(|(left, _), (right, _)| left.path.cmp(&right.path));
-    steps.push(Step::PrivateMounts);
-    for (slot, (place, access)) in shares.iter().enumerate() {
-        let mapped = Mapping::Owner.of(place.owner);
-        steps.push(Step::Source { slot, path: place.path.clone(), access: *access, mapped });
+    if has_processes {
+        namespaces.push(Namespace::Pid);
+        let bytes = grant.limits.scratch_bytes;
+        steps.extend(scratch.map(|path| Step::CoverScratch { path: path.to_owned(), bytes, mode: 0o700 }));
+        steps.push(Step::CoverProc);
     }
-    for (slot, (place, _)) in shares.iter().enumerate() {
-        steps.push(Step::Cover { slot, path: place.path.clone() });
-    }
-    (steps, 0, vec![Namespace::Mount])
+    steps.push(Step::Undumpable);
+    (steps, 0, namespaces)
+}
+
+/// Whether tier B can have a process namespace with a `/proc` of its own, which takes what tier C is made of.
+fn own_processes(host: &HostFacts) -> bool {
+    host.user_namespace.works() && host.isolation.works()
 }
 
 /// Whether the kernel can count an ordinary user's guest in a user namespace of its own.
@@ -168,12 +199,22 @@ fn guest(
     steps.push(Step::WorkingDirectory(invocation.working_directory.clone()));
     steps.push(Step::Landlock(landlock(grant, host, tier, scratch)));
     steps.push(Step::CloseDescriptors);
-    steps.push(Step::Seccomp(match (tier, grant.network) {
-        (SandboxTier::C, _) => FilterProfile::Isolated,
-        (_, Network::None) => FilterProfile::Restricted,
-        (_, Network::Proxy(_)) => FilterProfile::RestrictedTcp,
-    }));
+    steps.push(Step::Seccomp(filter_profile(grant, host, tier)));
     steps
+}
+
+fn filter_profile(grant: &Grant, host: &HostFacts, tier: SandboxTier) -> FilterProfile {
+    let sockets = match (tier, grant.network) {
+        (SandboxTier::C, _) => Sockets::Isolated,
+        (_, Network::None) => Sockets::None,
+        (_, Network::Proxy(_)) => Sockets::Tcp,
+    };
+    let memory_files = match (host.cgroups.limits_memory(), tier) {
+        (false, _) => MemoryFiles::None,
+        (true, SandboxTier::C) => MemoryFiles::Any,
+        (true, _) => MemoryFiles::NotExecutable,
+    };
+    FilterProfile { sockets, memory_files }
 }
 
 fn limits(grant: &Grant, host: &HostFacts, tier: SandboxTier, identity: GuestIdentity) -> Vec<Step> {
@@ -188,15 +229,11 @@ fn limits(grant: &Grant, host: &HostFacts, tier: SandboxTier, identity: GuestIde
         (Resource::LockedMemory, LOCKED_BYTES.min(limits.memory_bytes)),
         (Resource::MessageQueues, QUEUE_BYTES.min(limits.memory_bytes)),
     ];
-    // Without a control group the tree's memory is watched by the supervisor; this stops a single process in between.
-    if !host.cgroups.limits_memory() {
-        all.push((Resource::Data, limits.memory_bytes));
-    }
     all.push(match (identity, tier) {
+        (GuestIdentity::Caller { .. }, SandboxTier::B) if !counted_apart(host) => (Resource::MoreProcesses, processes),
         // The sandbox's first process has the guest's id in the guest's namespace.
-        (GuestIdentity::Caller { .. }, SandboxTier::C) => (Resource::Processes, processes.saturating_add(1)),
-        (GuestIdentity::Caller { .. }, _) if !counted_apart(host) => (Resource::MoreProcesses, processes),
-        _ => (Resource::Processes, processes),
+        (GuestIdentity::Caller { .. }, _) => (Resource::Processes, processes.saturating_add(1)),
+        (GuestIdentity::Private, _) => (Resource::Processes, processes),
     });
     all.into_iter().map(|(resource, value)| Step::Limit { resource, value }).collect()
 }
@@ -267,7 +304,13 @@ fn environment(grant: &Grant, invocation: &Invocation, scratch: Option<&Path>) -
         ("SHELL".to_owned(), "/bin/sh".to_owned()),
         ("LANG".to_owned(), "C.UTF-8".to_owned()),
         ("TERM".to_owned(), terminal.to_owned()),
+        // The leak detector of AddressSanitizer traces its own process, which no sandbox permits, and would fail every program at its end.
+        ("ASAN_OPTIONS".to_owned(), "detect_leaks=0".to_owned()),
     ];
+    if scratch.is_none() {
+        // A git that was built elsewhere than for `/usr` looks in another place.
+        all.push(("GIT_CONFIG_SYSTEM".to_owned(), room::GIT_CONFIG.to_owned()));
+    }
     if let Network::Proxy(ports) = grant.network {
         let http = format!("http://127.0.0.1:{}", ports.http);
         // `socks5h`: names are resolved by the proxy, there is no resolver inside.

@@ -9,6 +9,9 @@ use crate::host::Cgroups;
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "tier {}", self.tier.as_str())?;
+        if !self.fell_back.is_empty() {
+            writeln!(f, "instead of tier C, because {}", self.fell_back.join("; "))?;
+        }
         match self.identity {
             GuestIdentity::Private => writeln!(f, "identity: a private id, outside every range in use")?,
             GuestIdentity::Caller { uid, gid } => writeln!(f, "identity: the caller, {uid}:{gid}")?,
@@ -71,6 +74,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         match self {
+            Self::LimitInotify(limits) => write!(f, " {} instances, {} watches", limits.instances, limits.watches),
             Self::Hostname(name) => write!(f, " {name}"),
             Self::Listen(port) => write!(f, " 127.0.0.1:{port}"),
             Self::Source { slot, path, access, mapped } => {
@@ -86,7 +90,12 @@ impl fmt::Display for Step {
             Self::Directory(path) | Self::WorkingDirectory(path) => write!(f, " {}", path.display()),
             Self::Text { path, content } => write!(f, " {} ({} bytes)", path.display(), content.len()),
             Self::Link { path, target } => write!(f, " {} -> {}", path.display(), target.display()),
-            Self::Scratch { path, bytes, mode } => write!(f, " {} {bytes} bytes mode {mode:o}", path.display()),
+            Self::Scratch { path, bytes, mode } | Self::CoverScratch { path, bytes, mode } => {
+                write!(f, " {} {bytes} bytes mode {mode:o}", path.display())
+            }
+            Self::HideSockets { writable, read_only } => {
+                writable.iter().chain(read_only).try_for_each(|path| write!(f, " {}", path.display()))
+            }
             Self::Limit { resource, value } => write!(f, " {resource} {value}"),
             Self::Landlock(rules) => write!(f, "{rules}"),
             Self::Seccomp(profile) => {
@@ -99,7 +108,9 @@ impl fmt::Display for Step {
             | Self::LoopbackUp
             | Self::PrivateMounts
             | Self::Root
+            | Self::Terminals
             | Self::Proc
+            | Self::CoverProc
             | Self::Pivot
             | Self::DieWithParent
             | Self::Session
@@ -121,7 +132,6 @@ impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Cpu => "cpu seconds",
-            Self::Data => "data bytes",
             Self::FileSize => "file bytes",
             Self::OpenFiles => "open files",
             Self::Processes => "processes",

@@ -1,7 +1,7 @@
 //! Which system calls a guest may make, in a form that people can read.
 //!
-//! Two lists make a filter. The first names dangerous calls, wholly or with some arguments, each with its reason: they fail with "not
-//! permitted". The second names everything a program needs: any other call fails with "no such call", which libraries know how to live
+//! Three lists make a filter. The first names dangerous calls, wholly or with some arguments, each with its reason: they fail with "not
+//! permitted". The second names what programs can do without: it fails with "not supported". The third names everything a program needs: any other call fails with "no such call", which libraries know how to live
 //! with (`clone3` is left out on purpose: its flags lie in memory where no filter can see them, and the C library then uses `clone`).
 //!
 //! INVARIANT: a filter depends on its profile alone, so the launcher compiles each profile once.
@@ -14,14 +14,37 @@ use super::calls::{ALLOWED, ALLOWED_IN_PART, ALLOWED_IPC, ALLOWED_LEGACY, DENIED
 
 /// Which of the filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FilterProfile {
+    /// Which sockets there are.
+    pub sockets: Sockets,
+    /// Which memory files there are.
+    pub memory_files: MemoryFiles,
+}
+
+/// Which sockets a guest may make; also decides between tier B and tier C.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FilterProfile {
+pub enum Sockets {
     /// Tier C: sockets are harmless in a network namespace of one's own.
     Isolated,
+    /// Tier C, where a shared directory may hold sockets of the host: no Unix sockets but pairs.
+    IsolatedWithoutUnix,
     /// Tier B without network: no sockets.
-    Restricted,
+    None,
     /// Tier B with network: TCP sockets only, their ports checked by Landlock.
-    RestrictedTcp,
+    Tcp,
+}
+
+/// Which files in memory (`memfd_create`) a guest may make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryFiles {
+    /// Any. Tier C can execute what it writes to `/tmp` as well.
+    Any,
+    /// Such that can never be executed: in tier B code always comes from a file that Landlock has seen.
+    NotExecutable,
+    /// None, because no control group limits memory: one that waits in a socket's queue belongs to no process and is seen by no sampling.
+    None,
 }
 
 /// A test of one argument.
@@ -58,11 +81,13 @@ pub struct CallRule {
     pub when: Vec<Condition>,
 }
 
-/// The two lists of a profile.
+/// The lists of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
     /// Fail with "not permitted".
     pub denied: Vec<CallRule>,
+    /// Fail with "not supported", which libraries take as a reason to do it in another way.
+    pub unsupported: Vec<CallRule>,
     /// Go through, unless denied; everything else fails with "no such call".
     pub allowed: Vec<CallRule>,
 }
@@ -84,7 +109,7 @@ const TYPE_MASK: u32 = 0xf;
 const IPPROTO_TCP: u32 = 6;
 /// Sends data while connecting, past Landlock's check of `connect`.
 const MSG_FASTOPEN: u32 = 0x2000_0000;
-/// A memory file that can never be executed: code then always comes from a file that Landlock has seen.
+/// A memory file that can never be executed.
 const MFD_NOEXEC_SEAL: u32 = 0x8;
 /// A file with one of these bits runs with its owner's or group's rights, which are the workspace owner's on the host, for whoever executes it there.
 const BORROWED_RIGHTS: [u32; 2] = [0o4000, 0o2000];
@@ -101,43 +126,79 @@ fn bits(value: u32) -> Test {
     Test::Masked { mask: value, value }
 }
 
+/// Frees blocks and allocates none (`FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE`).
+const PUNCH_HOLE: u32 = 3;
+/// `prctl` requests that hide a process from its own user, and with it what it uses.
+const PR_SET_DUMPABLE: u32 = 4;
+
 impl FilterProfile {
-    /// The two lists.
+    /// Every profile that a plan can name.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let isolated = [Sockets::Isolated, Sockets::IsolatedWithoutUnix].into_iter().flat_map(|sockets| {
+            [MemoryFiles::Any, MemoryFiles::None].map(|memory_files| Self { sockets, memory_files })
+        });
+        let restricted = [Sockets::None, Sockets::Tcp].into_iter().flat_map(|sockets| {
+            [MemoryFiles::NotExecutable, MemoryFiles::None].map(|memory_files| Self { sockets, memory_files })
+        });
+        isolated.chain(restricted)
+    }
+
+    fn is_isolated(self) -> bool {
+        matches!(self.sockets, Sockets::Isolated | Sockets::IsolatedWithoutUnix)
+    }
+
+    /// The lists.
     #[must_use]
     pub fn filter(self) -> Filter {
         let mut denied: Vec<CallRule> = DENIED.iter().map(|call| rule(call, [])).collect();
         denied.extend(NAMESPACE_FLAGS.map(|flag| rule("clone", [(0, bits(flag))])));
         denied.extend(TERMINAL_CONTROLS.map(|request| rule("ioctl", [(1, Test::Equals(request))])));
         denied.push(rule("personality", PERSONALITIES.map(|known| (0, Test::Differs(known)))));
-        denied.push(rule("execveat", [(4, bits(AT_EMPTY_PATH))]));
-        denied.push(rule("memfd_create", [(1, Test::Masked { mask: MFD_NOEXEC_SEAL, value: 0 })]));
+        if self.memory_files != MemoryFiles::Any {
+            denied.push(rule("execveat", [(4, bits(AT_EMPTY_PATH))]));
+        }
+        if self.memory_files == MemoryFiles::NotExecutable {
+            denied.push(rule("memfd_create", [(1, Test::Masked { mask: MFD_NOEXEC_SEAL, value: 0 })]));
+        }
         borrowed_rights(&mut denied);
         denied.push(rule("socketpair", [(0, Test::Differs(AF_UNIX))]));
-        match self {
-            Self::Isolated => isolated_sockets(&mut denied),
-            Self::Restricted => {
+        match self.sockets {
+            Sockets::Isolated => isolated_sockets(&mut denied),
+            Sockets::IsolatedWithoutUnix => {
+                isolated_sockets(&mut denied);
+                denied.push(rule("socket", [(0, Test::Equals(AF_UNIX))]));
+            }
+            Sockets::None => {
                 denied.push(rule("socket", []));
                 denied.push(rule("listen", []));
             }
-            Self::RestrictedTcp => tcp_sockets(&mut denied),
+            Sockets::Tcp => tcp_sockets(&mut denied),
         }
-        let queues = if self == Self::Isolated { ALLOWED_IPC } else { &[] };
-        let allowed = [ALLOWED, ALLOWED_LEGACY, ALLOWED_IN_PART, queues].concat();
-        if self != Self::Isolated {
+        let queues = if self.is_isolated() { ALLOWED_IPC } else { &[] };
+        let mut allowed = [ALLOWED, ALLOWED_LEGACY, ALLOWED_IN_PART, queues].concat();
+        if self.memory_files == MemoryFiles::None {
+            allowed.retain(|call| *call != "memfd_create");
+        }
+        if !self.is_isolated() {
+            // Without a user namespace the supervisor could not read what such a process uses.
+            denied.push(rule("prctl", [(0, Test::Equals(PR_SET_DUMPABLE))]));
             denied.extend(ALLOWED_IPC.iter().map(|call| rule(call, [])));
             // Other processes of the same user are in reach; a limit would starve the daemon.
             denied.push(rule("prlimit64", [(0, Test::Differs(0))]));
         }
-        Filter { denied, allowed: allowed.into_iter().map(|call| rule(call, [])).collect() }
+        // Blocks that are allocated ahead count as written by nobody; libraries write zeros instead.
+        let unsupported = vec![rule("fallocate", [(1, Test::Differs(PUNCH_HOLE))])];
+        Filter { denied, unsupported, allowed: allowed.into_iter().map(|call| rule(call, [])).collect() }
     }
 
     /// What the profile does about sockets, in a few words.
     #[must_use]
     pub fn sockets(self) -> &'static str {
-        match self {
-            Self::Isolated => "unix, inet, inet6 and route netlink sockets, no raw ones",
-            Self::Restricted => "no sockets",
-            Self::RestrictedTcp => "TCP sockets only, no listening",
+        match self.sockets {
+            Sockets::Isolated => "unix, inet, inet6 and route netlink sockets, no raw ones",
+            Sockets::IsolatedWithoutUnix => "inet, inet6 and route netlink sockets, no raw ones",
+            Sockets::None => "no sockets",
+            Sockets::Tcp => "TCP sockets only, no listening",
         }
     }
 }
@@ -210,6 +271,9 @@ impl fmt::Display for Filter {
         writeln!(f, "not permitted: {}", plain(&self.denied))?;
         for rule in self.denied.iter().filter(|rule| !rule.when.is_empty()) {
             writeln!(f, "not permitted: {rule}")?;
+        }
+        for rule in &self.unsupported {
+            writeln!(f, "not supported: {rule}")?;
         }
         writeln!(f, "permitted: {}", plain(&self.allowed))?;
         f.write_str("no such call: everything else")

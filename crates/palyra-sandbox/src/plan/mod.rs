@@ -23,10 +23,12 @@ use crate::host::Cgroups;
 
 pub use build::plan;
 pub use check::missing_for;
-pub use filter::{CallRule, Condition, Filter, FilterProfile, Test};
-pub use step::{GuestIdentity, LandlockRules, Namespace, PathRule, Resource, Right, Scopes, Step, TcpRule};
+pub use filter::{CallRule, Condition, Filter, FilterProfile, MemoryFiles, Sockets, Test};
+pub use step::{
+    GuestIdentity, InotifyLimits, LandlockRules, Namespace, PathRule, Resource, Right, Scopes, Step, TcpRule,
+};
 
-pub(crate) use room::{GUEST_GROUP, GUEST_USER};
+pub(crate) use room::{GUEST_GROUP, GUEST_USER, INOTIFY};
 
 /// What is executed at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,11 +50,14 @@ pub enum Program {
 pub struct Plan {
     pub(crate) id: String,
     pub(crate) tier: SandboxTier,
+    pub(crate) fell_back: Vec<String>,
     pub(crate) identity: GuestIdentity,
     pub(crate) namespaces: Vec<Namespace>,
     pub(crate) cgroups: Cgroups,
     pub(crate) limits: Limits,
     pub(crate) scratch: Option<PathBuf>,
+    /// Directories and files of the host that the guest may write to.
+    pub(crate) writable: Vec<PathBuf>,
     pub(crate) room: Vec<Step>,
     /// How many steps of the room depend on the host alone and may be taken before anyone asks.
     pub(crate) ahead: usize,
@@ -69,6 +74,12 @@ impl Plan {
     #[must_use]
     pub fn tier(&self) -> SandboxTier {
         self.tier
+    }
+
+    /// Why the process runs in tier B although C was asked for; empty if it runs in the tier that was.
+    #[must_use]
+    pub fn fell_back(&self) -> &[String] {
+        &self.fell_back
     }
 
     /// The limits it runs under.

@@ -3,9 +3,9 @@
 use palyra_common::SandboxTier;
 
 use super::invented::{USER, grant, host, invocation, with_terminal};
-use super::{FilterProfile, Step, TcpRule, plan};
+use super::{FilterProfile, MemoryFiles, Sockets, Step, TcpRule, plan};
 use crate::grant::{Network, ProxyPorts};
-use crate::host::{Ability, Cgroups, Privilege};
+use crate::host::{Ability, Cgroups, HostFacts, Privilege};
 
 fn all() -> Vec<(String, super::Plan)> {
     let mut plans = Vec::new();
@@ -66,10 +66,12 @@ fn no_plan_leaves_a_restriction_out() {
             assert!(!ahead.contains("/work") && !ahead.contains("/opt") && ahead.contains("proc"), "{name}: {ahead}");
             let first_share = names.iter().rposition(|step| *step == "source").unwrap();
             assert!(
-                names[first_share..].iter().all(|step| matches!(*step, "source" | "attach" | "pivot" | "undumpable")),
+                names[first_share..]
+                    .iter()
+                    .all(|step| matches!(*step, "source" | "attach" | "hide_sockets" | "pivot" | "undumpable")),
                 "{name}"
             );
-            assert_eq!(&names[names.len() - 2..], ["pivot", "undumpable"], "{name}");
+            assert_eq!(&names[names.len() - 3..], ["hide_sockets", "pivot", "undumpable"], "{name}");
         }
         // A source that is attached was taken hold of, once.
         let slots = |wanted: &[&str]| {
@@ -120,8 +122,11 @@ fn tier_b_closes_the_network_by_filter_and_by_landlock() {
         });
         let expected = if proxy { vec![3128, 1080] } else { Vec::new() };
         assert_eq!(rules.unwrap().tcp, TcpRule::Connect(expected), "{name}");
-        let profile = if proxy { FilterProfile::RestrictedTcp } else { FilterProfile::Restricted };
-        assert_eq!(plan.guest.last(), Some(&Step::Seccomp(profile)), "{name}");
+        let sockets = if proxy { Sockets::Tcp } else { Sockets::None };
+        let Some(Step::Seccomp(FilterProfile { sockets: planned, .. })) = plan.guest.last() else {
+            panic!("{name} has no filter")
+        };
+        assert_eq!(*planned, sockets, "{name}");
     }
 }
 
@@ -137,16 +142,22 @@ fn root_without_mapped_mounts_and_any_host_without_filters_is_refused() {
 }
 
 #[test]
-fn without_a_control_group_the_memory_of_each_process_is_limited() {
-    let limited = |cgroups: Cgroups| {
-        let mut host = host(USER);
-        host.cgroups = cgroups;
-        let plan = plan(&grant(SandboxTier::C), &host, &invocation()).unwrap();
-        plan.guest.iter().any(|step| matches!(step, Step::Limit { resource: super::Resource::Data, .. }))
+fn memory_files_exist_only_where_a_control_group_counts_them() {
+    let memory_files = |tier, cgroups: Cgroups| {
+        let plan = plan(&grant(tier), &HostFacts { cgroups, ..host(USER) }, &invocation()).unwrap();
+        match plan.guest.last() {
+            Some(Step::Seccomp(profile)) => profile.memory_files,
+            other => panic!("{other:?}"),
+        }
     };
-    assert!(limited(Cgroups::None(String::new())));
-    assert!(limited(Cgroups::V2 { parent: "/g".into(), memory: false, pids: true }));
-    assert!(!limited(Cgroups::V2 { parent: "/g".into(), memory: true, pids: true }));
+    for tier in [SandboxTier::B, SandboxTier::C] {
+        assert_eq!(memory_files(tier, Cgroups::None(String::new())), MemoryFiles::None);
+        let uncounted = Cgroups::V2 { parent: "/g".into(), memory: false, pids: true };
+        assert_eq!(memory_files(tier, uncounted), MemoryFiles::None);
+        let counted = Cgroups::V2 { parent: "/g".into(), memory: true, pids: true };
+        let expected = if tier == SandboxTier::C { MemoryFiles::Any } else { MemoryFiles::NotExecutable };
+        assert_eq!(memory_files(tier, counted), expected);
+    }
 }
 
 #[test]
@@ -162,11 +173,25 @@ fn where_nobody_counts_a_users_guest_apart_its_limit_is_above_the_users_own() {
     let mut host = host(USER);
     let names = |plan: &super::Plan| plan.guest.iter().map(ToString::to_string).collect::<Vec<_>>();
     let counted = plan(&grant(SandboxTier::B), &host, &invocation()).unwrap();
-    assert_eq!(counted.namespaces, [super::Namespace::User]);
-    assert!(names(&counted).contains(&"limit processes 256".to_owned()), "{counted}");
+    assert_eq!(counted.namespaces, [super::Namespace::User, super::Namespace::Mount, super::Namespace::Pid]);
+    // One more than granted: the sandbox's first process is in the namespace too.
+    assert!(names(&counted).contains(&"limit processes 257".to_owned()), "{counted}");
     host.user_namespace = Ability::Fails("forbidden".to_owned());
     let uncounted = plan(&grant(SandboxTier::B), &host, &invocation()).unwrap();
     assert!(uncounted.namespaces.is_empty(), "{uncounted}");
     assert!(names(&uncounted).contains(&"limit processes above the user's own 256".to_owned()), "{uncounted}");
     assert!(!names(&uncounted).contains(&"bound_capabilities".to_owned()), "{uncounted}");
+}
+
+#[test]
+fn a_plan_says_when_it_falls_back_and_why() {
+    let bare = HostFacts { isolation: Ability::Fails("forbidden".to_owned()), ..host(USER) };
+    let mut grant = grant(SandboxTier::C);
+    assert!(plan(&grant, &bare, &invocation()).is_err(), "not unless it may");
+    grant.fallback = crate::grant::Fallback::TierB;
+    let fallen = plan(&grant, &bare, &invocation()).unwrap();
+    assert_eq!(fallen.tier(), SandboxTier::B);
+    assert_eq!(fallen.fell_back(), ["the namespaces cannot be set up (forbidden)"]);
+    assert!(fallen.to_string().contains("instead of tier C, because the namespaces cannot be set up"), "{fallen}");
+    assert_eq!(plan(&grant, &host(USER), &invocation()).unwrap().fell_back(), [""; 0]);
 }

@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::step::Step;
+use super::step::{InotifyLimits, Step};
 use crate::grant::{Access, Grant, Network, Owner, PlaceKind};
 use crate::host::{HostFacts, SystemPathKind};
 
@@ -19,11 +19,17 @@ pub(crate) const GUEST_USER: u32 = 1000;
 /// The guest's group id as it sees itself.
 pub(crate) const GUEST_GROUP: u32 = 1000;
 
+/// Enough for a build tool, a test runner and a development server that each watch a source tree; four such sandboxes leave half of the user's instances.
+pub(crate) const INOTIFY: InotifyLimits = InotifyLimits { instances: 16, watches: 65_536 };
+
+/// The default identity of commits.
+pub(super) const GIT_CONFIG: &str = "/etc/gitconfig";
+
 const HOSTNAME: &str = "sandbox";
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 /// Written by us in tier C, never the host's: they name people and machines.
-const TEXTS: [(&str, &str); 5] = [
+const TEXTS: [(&str, &str); 6] = [
     (
         "/etc/passwd",
         "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\nagent:x:1000:1000:agent:/home/agent:/bin/sh\n\
@@ -33,9 +39,12 @@ const TEXTS: [(&str, &str); 5] = [
     ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n"),
     ("/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n"),
     ("/etc/hostname", "sandbox\n"),
+    // Without an identity git refuses to commit. The configuration of a repository is stronger than this.
+    (GIT_CONFIG, "[user]\n\tname = Palyra agent\n\temail = agent@localhost\n"),
 ];
 
-const LINKS: [(&str, &str); 4] = [
+const LINKS: [(&str, &str); 5] = [
+    ("/dev/ptmx", "pts/ptmx"),
     ("/dev/fd", "/proc/self/fd"),
     ("/dev/stdin", "/proc/self/fd/0"),
     ("/dev/stdout", "/proc/self/fd/1"),
@@ -106,7 +115,7 @@ pub(super) fn room(grant: &Grant, host: &HostFacts, mapping: Mapping) -> (Vec<St
     }));
     steps.push(Step::Root);
     steps.extend(contents);
-    steps.push(Step::Proc);
+    steps.extend([Step::Terminals, Step::Proc]);
     let ahead = steps.len();
     if let Network::Proxy(ports) = grant.network {
         steps.extend([Step::Listen(ports.http), Step::Listen(ports.socks)]);
@@ -119,9 +128,15 @@ pub(super) fn room(grant: &Grant, host: &HostFacts, mapping: Mapping) -> (Vec<St
         let mapped = mapping.of(place.owner);
         steps.push(Step::Source { slot: *slot, path: place.path.clone(), access: *access, mapped });
     }
+    let directories = |wanted: Access| {
+        let shares = shares.iter().filter(|(_, place, access)| *access == wanted && place.kind == PlaceKind::Directory);
+        shares.map(|(_, place, _)| place.path.clone()).collect()
+    };
+    let (writable, read_only) = (directories(Access::ReadWrite), directories(Access::ReadOnly));
     for (slot, place, _) in shares {
         steps.push(Step::Attach { slot, path: place.path.clone(), kind: place.kind });
     }
+    steps.push(Step::HideSockets { writable, read_only });
     steps.extend([Step::Pivot, Step::Undumpable]);
     (steps, ahead)
 }

@@ -48,8 +48,6 @@ pub enum GuestIdentity {
 pub enum Resource {
     /// Seconds of processor time.
     Cpu,
-    /// Bytes of writable private memory.
-    Data,
     /// Bytes of one file.
     FileSize,
     /// Open files.
@@ -124,6 +122,16 @@ pub enum Scopes {
     Unavailable,
 }
 
+/// How much of inotify the sandbox's user namespace may use. The kernel charges the host's user as well, who has 128 instances by default: without a limit
+/// of its own, one guest could take them all from the user's editors and from the daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InotifyLimits {
+    /// Instances.
+    pub instances: u32,
+    /// Watches of all instances.
+    pub watches: u32,
+}
+
 /// One act of the set-up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -134,6 +142,8 @@ pub enum Step {
     MapCaller,
     /// Map the caller to itself, so that its processes are counted apart and nothing else changes.
     MapSelf,
+    /// Limit inotify in the sandbox's user namespace.
+    LimitInotify(InotifyLimits),
     /// Give the sandbox its own host name.
     Hostname(String),
     /// Bring the loopback up.
@@ -203,8 +213,28 @@ pub enum Step {
         /// Mode of its top directory.
         mode: u32,
     },
+    /// Mount a new instance of pseudo-terminals.
+    Terminals,
     /// Mount a new, read-only `/proc`.
     Proc,
+    /// Mount a new, read-only `/proc` over the host's, when there is no new root.
+    CoverProc,
+    /// Mount a private file system in memory over an existing directory, when there is no new root.
+    CoverScratch {
+        /// Over which directory.
+        path: PathBuf,
+        /// How much fits.
+        bytes: u64,
+        /// Mode of its top directory.
+        mode: u32,
+    },
+    /// Cover the sockets of the host that lie in shared places; where there is too much to search, the guest gets no Unix sockets.
+    HideSockets {
+        /// Places that the guest may write to.
+        writable: Vec<PathBuf>,
+        /// Places that it may read.
+        read_only: Vec<PathBuf>,
+    },
     /// Make the new root the root, and let go of the old one.
     Pivot,
     /// Die with the supervisor.
@@ -254,6 +284,7 @@ impl Step {
             Self::FirstToGo => "first_to_go",
             Self::MapCaller => "map_caller",
             Self::MapSelf => "map_self",
+            Self::LimitInotify(_) => "limit_inotify",
             Self::Hostname(_) => "hostname",
             Self::LoopbackUp => "loopback_up",
             Self::Listen(_) => "listen",
@@ -267,7 +298,11 @@ impl Step {
             Self::Attach { .. } => "attach",
             Self::Cover { .. } => "cover",
             Self::Scratch { .. } => "scratch",
+            Self::Terminals => "terminals",
             Self::Proc => "proc",
+            Self::CoverProc => "cover_proc",
+            Self::CoverScratch { .. } => "cover_scratch",
+            Self::HideSockets { .. } => "hide_sockets",
             Self::Pivot => "pivot",
             Self::DieWithParent => "die_with_parent",
             Self::Session => "session",

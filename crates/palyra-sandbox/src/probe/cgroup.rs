@@ -1,9 +1,14 @@
-//! Which control groups this process may make: by making one and removing it again.
+//! Which control groups this process may make: by making one, moving a process into it and removing it again.
+//!
+//! A group that has processes of its own cannot give controllers to children, so the group of a service is usually of no use. An ordinary user's service manager
+//! is delegated a subtree (`user@UID.service`), in which groups can be made beside the service's own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::host::Cgroups;
+use crate::launch::group;
+use crate::sys::{self, Forked, Patience};
 
 /// Finds the hierarchies in which a child of our own group can be made and limited.
 pub(super) fn probe() -> Cgroups {
@@ -23,16 +28,32 @@ fn try_group(group: &Path) -> Option<Child> {
     fs::create_dir(&path).ok()?;
     let has = |name: &str| path.join(name).exists();
     let child = Child { memory: has("memory.max") || has("memory.limit_in_bytes"), pids: has("pids.max") };
-    let _ = fs::remove_dir(&path);
-    Some(child)
+    let entered = can_enter(&path);
+    group::remove(&path);
+    entered.then_some(child)
+}
+
+/// Whether a process of ours can be moved into a group: its group and the new one need an ancestor that is ours.
+fn can_enter(group: &Path) -> bool {
+    match sys::fork(0) {
+        // Zero is whoever writes it.
+        Ok(Forked::Child) => sys::exit(i32::from(fs::write(group.join("cgroup.procs"), "0").is_err())),
+        Ok(Forked::Parent(pid)) => {
+            matches!(sys::wait4(Some(pid), Patience::Block), Ok(Some(waited)) if waited.status == 0)
+        }
+        Err(_) => false,
+    }
 }
 
 fn choose(groups: &str, mounts: &str, attempt: &dyn Fn(&Path) -> Option<Child>) -> Cgroups {
-    if let Some(parent) = own_group(groups, mounts, None)
-        && let Some(Child { memory, pids }) = attempt(&parent)
-        && (memory || pids)
-    {
-        return Cgroups::V2 { parent, memory, pids };
+    if let Some(own) = own_group(groups, mounts, None) {
+        for parent in std::iter::once(own.as_path()).chain(delegated(&own)) {
+            if let Some(Child { memory, pids }) = attempt(parent)
+                && (memory || pids)
+            {
+                return Cgroups::V2 { parent: parent.to_owned(), memory, pids };
+            }
+        }
     }
     let usable = |controller: &str| {
         let group = own_group(groups, mounts, Some(controller))?;
@@ -45,6 +66,16 @@ fn choose(groups: &str, mounts: &str, attempt: &dyn Fn(&Path) -> Option<Child>) 
         return Cgroups::None("no cgroup with memory or process limits can be created".to_owned());
     }
     Cgroups::V1 { memory, pids }
+}
+
+/// The groups above our own that belong to the user's service manager, nearest first.
+fn delegated(own: &Path) -> impl Iterator<Item = &Path> {
+    let is_manager = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("user@") && name.ends_with(".service")
+    };
+    let manager = own.ancestors().skip(1).find(|path| is_manager(path));
+    own.ancestors().skip(1).take_while(move |path| manager.is_some_and(|manager| path.starts_with(manager)))
 }
 
 /// The directory of our own group in the hierarchy of a controller; `None` means the unified one.

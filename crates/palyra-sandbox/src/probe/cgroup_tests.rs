@@ -49,3 +49,38 @@ fn without_the_right_to_make_a_child_there_is_none() {
     assert!(matches!(found, Cgroups::None(_)), "{found:?}");
     assert!(matches!(choose("", "", &everything), Cgroups::None(_)));
 }
+
+#[test]
+fn a_users_service_gets_its_groups_beside_its_own() {
+    let own = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/palyra.service\n";
+    let slice = Path::new("/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice");
+    // The service's own group has the daemon in it, and so no controllers for children.
+    let attempt = |path: &Path| {
+        let ours = path.starts_with("/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service");
+        ours.then(|| Child { memory: path == slice, pids: path == slice })
+    };
+    let found = choose(own, UNIFIED, &attempt);
+    assert_eq!(found, Cgroups::V2 { parent: slice.to_owned(), memory: true, pids: true });
+    // Where the manager's slice gives no controllers, the manager's own group may.
+    let manager = slice.parent().unwrap();
+    let attempt = |path: &Path| Some(Child { memory: path == manager, pids: false });
+    let found = choose(own, UNIFIED, &attempt);
+    assert_eq!(found, Cgroups::V2 { parent: manager.to_owned(), memory: true, pids: false });
+}
+
+#[test]
+fn groups_above_the_users_manager_are_left_alone() {
+    let asked = std::cell::RefCell::new(Vec::new());
+    let attempt = |path: &Path| {
+        asked.borrow_mut().push(path.to_owned());
+        None
+    };
+    let manager = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service";
+    let found = choose("0::/user.slice/user-1000.slice/user@1000.service/app.slice/x.service\n", UNIFIED, &attempt);
+    assert!(matches!(found, Cgroups::None(_)));
+    assert!(asked.borrow().iter().all(|path| path.starts_with(manager)), "{asked:?}");
+    asked.borrow_mut().clear();
+    // A session or a system service is not below a manager.
+    choose("0::/user.slice/user-1000.slice/session-3.scope\n", UNIFIED, &attempt);
+    assert_eq!(*asked.borrow(), [Path::new("/sys/fs/cgroup/user.slice/user-1000.slice/session-3.scope")]);
+}

@@ -16,7 +16,7 @@ use rustix::pipe::PipeFlags;
 use crate::grant::{Access, Owner, PlaceKind};
 use crate::host::{Ability, HostFacts, Privilege};
 use crate::launch::{Context, Failure, Kernel, Syscall as _, carry_out, compile, linux_flag, user_namespace};
-use crate::plan::{FilterProfile, GuestIdentity, Step};
+use crate::plan::{FilterProfile, GuestIdentity, MemoryFiles, Sockets, Step};
 use crate::sys::{self, Forked, Patience};
 
 /// An id that certainly is not the caller's, to see whether ids can be mapped at will.
@@ -45,13 +45,13 @@ pub(crate) fn facts() -> io::Result<HostFacts> {
 
 /// Whether we may map ids that are not ours and make namespaces without a user namespace.
 fn privileged() -> bool {
-    user_namespace(Owner { uid: 1000, gid: 1000 }, FOREIGN).is_ok()
+    user_namespace(Owner { uid: 1000, gid: 1000 }, FOREIGN, || Ok(())).is_ok()
         && in_child(u64::from(linux_flag::NEWNS), || Kernel::new().make_mounts_private()).works()
 }
 
 fn user(privilege: Privilege, own: Owner) -> Ability {
     match privilege {
-        Privilege::Root => match user_namespace(Owner { uid: 1000, gid: 1000 }, FOREIGN) {
+        Privilege::Root => match user_namespace(Owner { uid: 1000, gid: 1000 }, FOREIGN, || Ok(())) {
             Ok(_) => Ability::Works,
             Err(error) => Ability::Fails(error.to_string()),
         },
@@ -83,6 +83,7 @@ fn isolation(privilege: Privilege, own: Owner) -> Ability {
         Step::Attach { slot: 0, path: "/usr".into(), kind: PlaceKind::Directory },
         Step::Attach { slot: 1, path: "/dev/null".into(), kind: PlaceKind::File },
         Step::Scratch { path: "/tmp".into(), bytes: 1 << 20, mode: 0o1777 },
+        Step::Terminals,
         Step::Proc,
         Step::Pivot,
         Step::BoundCapabilities,
@@ -104,7 +105,7 @@ fn mapped_mounts(privilege: Privilege) -> Ability {
     }
     in_child(u64::from(linux_flag::NEWNS), || {
         let mut kernel = Kernel::new();
-        let owners = user_namespace(Owner { uid: 0, gid: 0 }, FOREIGN)?;
+        let owners = user_namespace(Owner { uid: 0, gid: 0 }, FOREIGN, || Ok(()))?;
         kernel.make_mounts_private()?;
         let tree = kernel.open_tree(&std::env::temp_dir().canonicalize()?)?;
         sys::mount_setattr(tree.as_fd(), 0, Some(owners.as_fd()), sys::Reach::Top)
@@ -112,7 +113,7 @@ fn mapped_mounts(privilege: Privilege) -> Ability {
 }
 
 fn seccomp() -> Ability {
-    let compiled = match compile(FilterProfile::Isolated) {
+    let compiled = match compile(FilterProfile { sockets: Sockets::Isolated, memory_files: MemoryFiles::None }) {
         Ok(compiled) => compiled,
         Err(error) => return Ability::Fails(error.to_string()),
     };

@@ -7,7 +7,7 @@ mod calls;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -134,6 +134,22 @@ pub(crate) fn wait4(child: Option<Pid>, patience: Patience) -> io::Result<Option
         largest: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024),
     };
     Ok(Pid::from_raw(result).map(|pid| Waited { pid, status, used }))
+}
+
+/// A descriptor that becomes readable when a child has ended; the signal itself is blocked from here on.
+#[expect(unsafe_code, reason = "neither blocking a signal nor its descriptor has a safe form")]
+pub(crate) fn child_events() -> io::Result<OwnedFd> {
+    // SAFETY: an all-zero set is valid and initialised before use, the pointers live through the calls, and the new descriptor has no other owner.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+        match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            -1 => Err(io::Error::last_os_error()),
+            descriptor => Ok(OwnedFd::from_raw_fd(descriptor)),
+        }
+    }
 }
 
 /// Which mounts are meant.

@@ -24,7 +24,18 @@ fn everything_holds_for_an_ordinary_user_too() {
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     fs::copy(launcher(), &copy).unwrap();
     let output = Command::new(&program)
-        .args(["input::", "life::", "limits::", "network::", "owner::", "smoke::", "terminal::", "work::plain"])
+        .args([
+            "input::",
+            "life::",
+            "limits::",
+            "network::",
+            "owner::",
+            "smoke::",
+            "sockets::",
+            "terminal::",
+            "uncounted::",
+            "work::plain",
+        ])
         .args(["--test-threads", "2"])
         .env("PALYRA_SANDBOX_TEST_LAUNCHER", &copy)
         .env("PALYRA_SANDBOX_TEST_GUESTS", base.path().join("guests"))

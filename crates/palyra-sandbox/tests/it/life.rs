@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use palyra_common::SandboxTier;
-use palyra_sandbox::{Cgroups, EndCause, Exit, HostFacts, SandboxError, Stdio, Stream};
+use palyra_sandbox::{Ability, Cgroups, EndCause, Exit, HostFacts, Place, SandboxError, Stdio, Stream, plan};
 
 use crate::world::{World, finish};
 
@@ -193,16 +193,45 @@ fn what_a_killed_launcher_and_supervisor_left_goes_with_the_next_start() {
         signal(launcher, "KILL");
         signal(supervisor, "KILL");
         let groups = groups_of(supervisor, &world.host);
-        if tier == SandboxTier::C {
-            eventually("the kernel ends the tree", || world.leftovers().is_empty());
-        }
-        if groups.is_empty() {
-            // Without control groups nothing tells whose the rest of tier B is.
-            continue;
-        }
+        eventually("the kernel ends the tree", || world.leftovers().is_empty());
         assert!(World::new().run(SandboxTier::C, "true", &[]).report.exit.success());
         eventually("the tree is dead", || world.leftovers().is_empty());
         eventually("the groups are gone", || groups.iter().all(|group| !group.exists()));
+    }
+}
+
+/// The ways in which tier B is set up, by what the host can do.
+fn variants(host: &HostFacts) -> Vec<(&'static str, SandboxTier, HostFacts)> {
+    let fails = || Ability::Fails("forbidden by the test".to_owned());
+    let no_isolation = HostFacts { isolation: fails(), ..host.clone() };
+    let no_namespaces = HostFacts { user_namespace: fails(), ..no_isolation.clone() };
+    vec![
+        ("tier C", SandboxTier::C, host.clone()),
+        ("tier B", SandboxTier::B, host.clone()),
+        ("tier B without process namespaces", SandboxTier::B, no_isolation),
+        ("tier B without user namespaces", SandboxTier::B, no_namespaces),
+    ]
+}
+
+#[test]
+fn no_guest_survives_launcher_and_supervisor_killed_together() {
+    let host = World::new().host;
+    for (name, tier, host) in variants(&host) {
+        let world = World::new();
+        let program = world.guest("stubborn_survivor");
+        let mut grant = world.grant(tier);
+        grant.read_only.push(Place::look(&program).unwrap());
+        // The next start would clear control groups up; here nothing may be left before it.
+        let host = HostFacts { cgroups: Cgroups::None("forbidden by the test".to_owned()), ..host };
+        let plan = plan(&grant, &host, &world.invocation(program.to_str().unwrap(), &[])).unwrap();
+        let child = world.sandbox.spawn_blocking(&plan, Stdio::default()).unwrap();
+        eventually("the tree runs", || world.leftovers().len() >= 7);
+        let supervisor = parent_of(child.pid);
+        let launcher = parent_of(supervisor);
+        signal(supervisor, "STOP");
+        signal(launcher, "KILL");
+        signal(supervisor, "KILL");
+        eventually(&format!("{name}: the tree is dead"), || world.leftovers().is_empty());
     }
 }
 

@@ -21,6 +21,8 @@ mod limits;
 mod network;
 mod owner;
 mod smoke;
+mod sockets;
 mod terminal;
+mod uncounted;
 mod work;
 mod world;

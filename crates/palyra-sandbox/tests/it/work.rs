@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use palyra_common::SandboxTier;
-use palyra_sandbox::{Grant, Place};
+use palyra_sandbox::{Cgroups, Grant, Place};
 
 use crate::world::{Ran, World};
 
@@ -54,6 +54,59 @@ fn plain_git_commits() {
 }
 
 #[test]
+fn plain_git_commits_without_an_identity_and_prefers_the_repositorys() {
+    let world = World::new();
+    write(&world, "file", "content");
+    let script = "git init -q . && git add file && git commit -q -m first && git config user.name Ada && git config user.email ada@example.org
+        git commit -q --allow-empty -m second && git log --format='%an <%ae>'";
+    let ran = shell(&world, &grant(&world), script);
+    assert_eq!(ran.stdout, "Ada <ada@example.org>\nPalyra agent <agent@localhost>\n", "{ran:?}");
+}
+
+#[test]
+fn plain_terminals_can_be_opened_up_to_a_bound() {
+    let world = World::new();
+    let script = "import os, pty\npid, master = pty.fork()\nif pid == 0:\n    os.execvp('tty', ['tty'])\nprint(os.read(master, 100).decode().strip()); os.waitpid(pid, 0)\nopened = 0\ntry:\n    while opened < 200: os.openpty(); opened += 1\nexcept OSError: pass\nprint(30 <= opened <= 64)\n";
+    let ran = shell(&world, &grant(&world), &format!("/usr/bin/python3 -c \"{script}\""));
+    assert_eq!(ran.stdout, "/dev/pts/0\nTrue\n", "{ran:?}");
+}
+
+#[test]
+fn plain_address_sanitizer_finds_what_it_looks_for() {
+    let mut world = World::new();
+    write(
+        &world,
+        "good.c",
+        "#include <stdlib.h>\nint main(void) { volatile char *p = malloc(8); p[0] = 1; return 0; }\n",
+    );
+    write(
+        &world,
+        "bad.c",
+        "#include <stdlib.h>\nint main(void) { volatile char *p = malloc(8); p[8] = 1; return 0; }\n",
+    );
+    let script = "cc -g -fsanitize=address -o good good.c && cc -g -fsanitize=address -o bad bad.c
+        ./good && echo clean; ./bad 2> report || echo found; grep -c heap-buffer-overflow report";
+    for counted in [true, false] {
+        if !counted {
+            world.host.cgroups = Cgroups::None("forbidden by the test".to_owned());
+        }
+        let ran = shell(&world, &grant(&world), script);
+        assert!(ran.stdout.starts_with("clean\nfound\n"), "{ran:?}");
+    }
+}
+
+#[test]
+fn plain_memory_files_are_made_and_executed_where_memory_is_counted() {
+    let mut world = World::new();
+    let script = "import os\ntry:\n    fd = os.memfd_create('x', 0)\nexcept OSError as error:\n    print(error.errno); raise SystemExit\nos.write(fd, open('/bin/true', 'rb').read())\npid = os.fork()\nif pid == 0: os.execve(fd, ['true'], {})\nprint(os.waitpid(pid, 0)[1])\n";
+    let run = |world: &World| shell(world, &grant(world), &format!("/usr/bin/python3 -c \"{script}\"")).stdout;
+    let counted = world.host.cgroups.limits_memory();
+    assert_eq!(run(&world), if counted { "0\n" } else { "38\n" });
+    world.host.cgroups = Cgroups::None("forbidden by the test".to_owned());
+    assert_eq!(run(&world), "38\n");
+}
+
+#[test]
 fn plain_node_runs_its_tests() {
     let world = World::new();
     write(
@@ -85,6 +138,11 @@ fn sysroot() -> PathBuf {
 fn cargo_home() -> PathBuf {
     std::env::var_os("CARGO_HOME")
         .map_or_else(|| Path::new(&std::env::var_os("HOME").unwrap()).join(".cargo"), PathBuf::from)
+}
+
+fn rustup_home() -> PathBuf {
+    std::env::var_os("RUSTUP_HOME")
+        .map_or_else(|| Path::new(&std::env::var_os("HOME").unwrap()).join(".rustup"), PathBuf::from)
 }
 
 #[test]
@@ -120,4 +178,30 @@ fn cargo_builds_with_its_registry_read_only() {
     let hostile =
         world.run_with(&grant, &world.invocation("touch", &[registry.join("evil").to_str().unwrap()]), "").unwrap();
     assert!(!hostile.report.exit.success(), "{hostile:?}");
+}
+
+/// The environment that a user with the standard installation has; the toolchain is chosen by the proxy.
+#[test]
+fn cargo_runs_through_the_rustup_proxy() {
+    let (cargo, rustup) = (cargo_home(), rustup_home());
+    if !cargo.join("bin/rustup").exists() {
+        println!("rustup is not installed");
+        return;
+    }
+    let world = World::new();
+    write(&world, "Cargo.toml", "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2024\"\n");
+    write(&world, "src/lib.rs", "#[test]\nfn holds() { assert_eq!(1 + 1, 2); }\n");
+    let mut grant = grant(&world);
+    for shared in [cargo.join("bin"), cargo.join("registry"), rustup.clone()] {
+        grant.read_only.extend(Place::look(&shared).ok());
+    }
+    grant.program_path.insert(0, cargo.join("bin"));
+    grant.environment = vec!["CARGO_HOME".to_owned(), "RUSTUP_HOME".to_owned()];
+    let mut invocation = world.invocation("cargo", &["test", "--offline"]);
+    invocation.environment = vec![
+        ("CARGO_HOME".to_owned(), cargo.display().to_string()),
+        ("RUSTUP_HOME".to_owned(), rustup.display().to_string()),
+    ];
+    let ran = world.run_with(&grant, &invocation, "").unwrap();
+    assert!(ran.report.exit.success() && ran.stdout.contains("1 passed"), "{ran:?}");
 }
