@@ -6,6 +6,7 @@
 mod background;
 mod capture;
 mod grant;
+mod idle;
 mod input;
 mod launch;
 mod network;
