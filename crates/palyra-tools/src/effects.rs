@@ -194,7 +194,7 @@ impl EffectStore {
         let change = edit.change;
         let conflict = || ToolError::EffectConflict { path: change.path.clone() };
         // What cannot be a file any more was changed by somebody, too.
-        let or_conflict = |error: ToolError| if error.is_not_a_file() { conflict() } else { error };
+        let or_conflict = |error: ToolError| if error.is_somebody_elses() { conflict() } else { error };
         let path = ground.workspace.path(&change.path)?;
         let place = match edit.content {
             Some(_) => Some(Place::find_or_make(ground.workspace, &path).map_err(or_conflict)?),
@@ -265,7 +265,7 @@ impl EffectStore {
             }
         };
         let attempted = match attempt() {
-            Err(error) if error.is_not_a_file() => Ok(()),
+            Err(error) if error.is_somebody_elses() => Ok(()),
             other => other,
         };
         self.fault.step();

@@ -362,6 +362,11 @@ impl ToolError {
         }
     }
 
+    /// Whether it says that what is at a path can be none of the files that tools write.
+    pub(crate) fn is_somebody_elses(&self) -> bool {
+        self.is_not_a_file() || matches!(self, Self::FileTooLarge { .. })
+    }
+
     /// Whether it says that a directory, a link or a device stands where a file or one of its directories should be.
     pub(crate) fn is_not_a_file(&self) -> bool {
         matches!(

@@ -95,7 +95,7 @@ fn plan(changes: &[FileChange], ground: &Ground<'_>) -> Result<Plan, ToolError> 
         }
         let now = match digest_at(ground.workspace, path) {
             Err(error) if error.is_not_a_file() && file.last.after.is_none() && makes_way(path, &files) => None,
-            Err(error) if error.is_not_a_file() => {
+            Err(error) if error.is_somebody_elses() => {
                 conflicts.push((*path).to_owned());
                 continue;
             }

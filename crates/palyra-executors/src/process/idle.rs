@@ -70,17 +70,33 @@ impl Drop for IdleMonitor {
 fn observe(first: i32, periods: &IdlePeriods, stop: &AtomicBool) {
     // What a guest leaves behind becomes a child of the supervisor, so the whole tree is below that.
     let Some(supervisor) = u32::try_from(first).ok().and_then(parent_of) else { return };
-    let mut last: Option<Observation> = None;
+    let mut chain = Chain::default();
     while !stop.load(Ordering::Relaxed) {
         let now = Observation::of(supervisor);
-        if let Some(last) = &last
-            && now.continues(last)
-        {
-            periods.add(last.done, now.begun);
-        }
         let took = now.instant.elapsed();
-        last = Some(now);
+        if let Some((from, until)) = chain.extend(now) {
+            periods.add(from, until);
+        }
         std::thread::park_timeout(EVERY.max(took * SHARE));
+    }
+}
+
+/// Observations that prove one period of sleep between them.
+#[derive(Default)]
+struct Chain {
+    /// When the first of them was done.
+    since: Option<SystemTime>,
+    last: Option<Observation>,
+}
+
+impl Chain {
+    /// The period that is proven with one more observation, from the first of the chain on: nothing ran while the ones in between were made, either.
+    fn extend(&mut self, now: Observation) -> Option<(SystemTime, SystemTime)> {
+        let continued = self.last.as_ref().filter(|last| now.continues(last)).map(|last| last.done);
+        self.since = continued.map(|done| self.since.unwrap_or(done));
+        let period = self.since.map(|since| (since, now.begun));
+        self.last = Some(now);
+        period
     }
 }
 
@@ -169,6 +185,13 @@ mod tests {
             instant: instant + Duration::from_millis(millis),
             asleep: asleep.map(|switches| switches.iter().copied().collect()),
         };
+        let mut chain = Chain::default();
+        let at = |millis: u64| start + Duration::from_millis(millis);
+        assert_eq!(chain.extend(seen(0, 0, Some(&[(1, 5)]))), None);
+        assert_eq!(chain.extend(seen(25, 25, Some(&[(1, 5)]))), Some((at(0), at(25))));
+        assert_eq!(chain.extend(seen(50, 50, Some(&[(1, 5)]))), Some((at(0), at(50))), "one period without gaps");
+        assert_eq!(chain.extend(seen(75, 75, Some(&[(1, 6)]))), None);
+        assert_eq!(chain.extend(seen(99, 99, Some(&[(1, 6)]))), Some((at(75), at(99))), "a new one");
         let first = seen(0, 0, Some(&[(1, 5)]));
         assert!(seen(25, 25, Some(&[(1, 5)])).continues(&first));
         assert!(!seen(25, 25, Some(&[(1, 6)])).continues(&first), "it ran");
