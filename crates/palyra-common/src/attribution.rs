@@ -7,8 +7,11 @@ runtime_contract_enum! {
     pub enum ChangeAttribution("change_attribution") {
         /// The run wrote it: what was there before and after is what the tool itself read and wrote.
         Written = "written",
-        /// The file differed after a program or an outside server had run. Somebody else may have changed it meanwhile.
+        /// The file differed after a program or an outside server had run, and nothing shows that anybody else changed it meanwhile.
         Observed = "observed",
+        /// The file differed, and somebody else changed it, or may have: it changed while the program did not run, or while another run was at work in
+        /// the same directory. Undo leaves it alone.
+        Contested = "contested",
     }
 }
 

@@ -3,6 +3,7 @@
 //! Encoders differ in which characters they escape, so every character may be spelled in any of these ways, whatever its neighbours are. Letters
 //! are compared without regard to ASCII case: header names arrive in lower case, and some servers shout.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use zeroize::Zeroizing;
@@ -64,6 +65,8 @@ impl Escaped {
         let mut cut_off = false;
         // A `%`, `&` or backslash may be meant literally or begin an escape, so there can be two ways on.
         let mut ways = vec![(0, 0)];
+        // Two ways often meet again; following each of them from there on would double the work with every escape.
+        let mut seen = HashSet::new();
         while let Some((at, index)) = ways.pop() {
             let Some(wanted) = self.letters.get(index) else { return Found::Whole(at) };
             let Some(here) = rest.get(at..).filter(|here| !here.is_empty()) else {
@@ -72,7 +75,12 @@ impl Escaped {
             };
             for spelling in [literal(*wanted, here), escape(*wanted, here)] {
                 match spelling {
-                    Found::Whole(length) => ways.push((at + length, index + 1)),
+                    Found::Whole(length) => {
+                        let next = (at + length, index + 1);
+                        if seen.insert(next) {
+                            ways.push(next);
+                        }
+                    }
                     Found::Start => cut_off = true,
                     Found::Nothing => {}
                 }
@@ -228,6 +236,14 @@ mod tests {
                 assert_eq!(Escaped::new(TEXT).find_at(cut), Found::Start, "{spelled} cut at {length}");
             }
         }
+    }
+
+    #[test]
+    fn a_text_of_many_backslashes_is_looked_for_once_per_place() {
+        let secret = "\\".repeat(60);
+        let text = format!("{}x", "\\".repeat(100));
+        assert_eq!(Escaped::new(&format!("{secret}y")).find_at(text.as_bytes()), Found::Nothing);
+        assert!(matches!(Escaped::new(&secret).find_at(text.as_bytes()), Found::Whole(_)));
     }
 
     #[test]

@@ -228,7 +228,8 @@ impl Composition {
         let home = self.environment.get(env_vars::HOME).map(PathBuf::from);
         let workspaces = Arc::new(Workspaces::load(&journal, config, root.path(), home.as_deref())?);
         let tokens = Tokens::load(&journal).map_err(|refusal| DaemonError::Kept(Box::new(refusal.into_envelope())))?;
-        let effects = Arc::new(EffectStore::open(root.effects())?);
+        let activity = reach.processes.checkpoints().activity();
+        let effects = Arc::new(EffectStore::open(root.effects())?.reporting_to(activity));
         let token = if config.daemon.http_enabled || config.grpc.enabled { Some(Token::of(root)?) } else { None };
         let Rules { policies, scanner } = rules.finished()?;
         let policies = Arc::new(policies);

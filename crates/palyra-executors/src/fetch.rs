@@ -190,7 +190,8 @@ fn refused(error: &palyra_egress::EgressError) -> ToolError {
 
 /// The answer as a model reads it.
 fn told(answer: &FetchResponse, invocation: &Invocation) -> Result<ToolOutput, ToolError> {
-    let page = readable(answer.content_type(), &answer.body, &answer.url);
+    let page = readable(answer.content_type(), &answer.body, &answer.url, &invocation.cancel);
+    let page = page.ok_or(ToolError::Cancelled)?;
     let text = written(answer, &page);
     let label = Label::new(Integrity::Untrusted, Confidentiality::Public).from_source(answer.url.clone());
     let limit = invocation.limits.inline_bytes;

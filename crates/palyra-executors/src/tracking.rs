@@ -15,8 +15,8 @@ const HURRY: Duration = Duration::from_millis(35);
 /// When the files cannot be copied, or the call is cancelled meanwhile.
 pub async fn checkpoint(store: &Arc<CheckpointStore>, invocation: &Invocation) -> Result<Checkpoint, ToolError> {
     let (store, workspace) = (Arc::clone(store), Arc::clone(&invocation.workspace));
-    let cancel = invocation.cancel.clone();
-    blocking(move || store.take(&workspace, CheckpointLimits::default(), &cancel)).await
+    let (run, cancel) = (invocation.run_id, invocation.cancel.clone());
+    blocking(move || store.take(&workspace, CheckpointLimits::default(), run, &cancel)).await
 }
 
 /// What changed since. A call that is cancelled has to return at once, so in a large workspace it may not come to know.

@@ -21,6 +21,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use palyra_common::{Digest, Label};
 use serde::{Deserialize, Serialize};
@@ -29,7 +30,7 @@ use serde_json::Value;
 use crate::cancel::Cancel;
 use crate::place::Place;
 use crate::plan_file::{PlanFile, PlannedEdit};
-use crate::{Artifacts, EffectId, FileChange, ToolError, ToolOutput, Workspace, artifacts};
+use crate::{Artifacts, EffectId, FileChange, ToolError, ToolOutput, Workspace, WorkspaceActivity, artifacts};
 
 const PLAN: &str = "plan";
 const BACK: &str = "back";
@@ -39,6 +40,8 @@ const DONE: &str = "done";
 #[derive(Debug)]
 pub struct EffectStore {
     root: PathBuf,
+    /// Who is told about every write, so that it is not taken for that of a program.
+    activity: Arc<WorkspaceActivity>,
     fault: Fault,
 }
 
@@ -90,7 +93,13 @@ impl EffectStore {
                 remove_if_there(&path)?;
             }
         }
-        Ok(Self { root, fault: Fault::default() })
+        Ok(Self { root, activity: Arc::default(), fault: Fault::default() })
+    }
+
+    /// Tells `activity` about every write.
+    #[must_use]
+    pub fn reporting_to(self, activity: Arc<WorkspaceActivity>) -> Self {
+        Self { activity, ..self }
     }
 
     /// Drops what is kept about a finished effect, once its outcome is on the journal. An unfinished one is kept.
@@ -148,6 +157,7 @@ impl EffectStore {
     }
 
     fn carry_out(&self, ground: &Ground<'_>, plan: PlanFile) -> Result<Receipt, ToolError> {
+        self.activity.writing(ground.workspace.root(), &plan.receipt.changes);
         if let Err(error) = self.replace_all(ground, &plan) {
             self.turn(&plan.effect_id, PLAN, BACK)?;
             self.take_back(ground, &plan)?;
@@ -184,7 +194,7 @@ impl EffectStore {
         let change = edit.change;
         let conflict = || ToolError::EffectConflict { path: change.path.clone() };
         // What cannot be a file any more was changed by somebody, too.
-        let or_conflict = |error: ToolError| if error.is_not_a_file() { conflict() } else { error };
+        let or_conflict = |error: ToolError| if error.is_somebody_elses() { conflict() } else { error };
         let path = ground.workspace.path(&change.path)?;
         let place = match edit.content {
             Some(_) => Some(Place::find_or_make(ground.workspace, &path).map_err(or_conflict)?),
@@ -255,7 +265,7 @@ impl EffectStore {
             }
         };
         let attempted = match attempt() {
-            Err(error) if error.is_not_a_file() => Ok(()),
+            Err(error) if error.is_somebody_elses() => Ok(()),
             other => other,
         };
         self.fault.step();

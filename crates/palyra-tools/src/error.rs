@@ -230,11 +230,13 @@ pub enum ToolError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Files were changed after the run changed them.
-    #[error("nothing was undone: changed since the run: {}", list(paths))]
+    /// Files are not, or not only, what the run made of them.
+    #[error("nothing was undone: {}", conflicts(since, during))]
     UndoConflict {
         /// The files that no longer are as the run left them.
-        paths: Vec<String>,
+        since: Vec<String>,
+        /// The files that somebody else changed while a call of the run was at work.
+        during: Vec<String>,
     },
     /// No artifact with that digest.
     #[error("there is no artifact {digest}")]
@@ -358,6 +360,11 @@ impl ToolError {
             Self::Internal(_) => "tool_internal_error",
             Self::Custom(envelope) => &envelope.code,
         }
+    }
+
+    /// Whether it says that what is at a path can be none of the files that tools write.
+    pub(crate) fn is_somebody_elses(&self) -> bool {
+        self.is_not_a_file() || matches!(self, Self::FileTooLarge { .. })
     }
 
     /// Whether it says that a directory, a link or a device stands where a file or one of its directories should be.
@@ -509,4 +516,11 @@ fn numbers(lines: &[usize], times: usize) -> String {
 
 fn list(paths: &[String]) -> String {
     paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// Which files stand in the way of an undo, and why.
+fn conflicts(since: &[String], during: &[String]) -> String {
+    let reasons = [("changed since the run", since), ("changed by somebody else during a call", during)];
+    let told = reasons.iter().filter(|(_, paths)| !paths.is_empty());
+    told.map(|(why, paths)| format!("{why}: {}", list(paths))).collect::<Vec<_>>().join("; ")
 }

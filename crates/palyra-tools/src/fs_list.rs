@@ -137,6 +137,7 @@ fn list(workspace: &Workspace, input: &FsListInput, cancel: &Cancel) -> Result<L
         hidden: Include::from(input.hidden),
         ignored: Include::from(input.ignored),
         excluded: Include::No,
+        git_control: Include::No,
         cancel,
     };
     let entries = Mutex::new(Vec::new());
@@ -154,7 +155,7 @@ fn list(workspace: &Workspace, input: &FsListInput, cancel: &Cancel) -> Result<L
     let unfinished = entries.len() >= MAX_SEEN;
     let rest = entries.len().saturating_sub(number(input.limit, DEFAULT_LIMIT));
     entries.truncate(entries.len() - rest);
-    Ok(Listing { start, entries, rest, unfinished, unreadable: end.unreadable, excluded: end.start_excluded })
+    Ok(Listing { start, entries, rest, unfinished, unreadable: end.unreadable.count, excluded: end.start_excluded })
 }
 
 /// Size and link target, asked of the open directory; `None` if the entry has vanished.

@@ -129,6 +129,7 @@ fn search(workspace: &Workspace, input: &FsSearchInput, cancel: &Cancel) -> Resu
         hidden: Include::from(input.hidden),
         ignored: Include::from(input.ignored),
         excluded: Include::No,
+        git_control: Include::No,
         cancel,
     };
     let files = Mutex::new(Vec::new());
@@ -169,7 +170,7 @@ fn search(workspace: &Workspace, input: &FsSearchInput, cancel: &Cancel) -> Resu
     Ok(Report {
         start,
         start_excluded: end.start_excluded,
-        unreadable: end.unreadable + unreadable.into_inner(),
+        unreadable: end.unreadable.count + unreadable.into_inner(),
         searched: searched.into_inner(),
         binary: binary.into_inner(),
         stopped: kept.into_inner() > MAX_KEPT,

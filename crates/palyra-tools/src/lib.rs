@@ -22,6 +22,7 @@ mod fs_list;
 mod fs_read;
 mod fs_search;
 mod fs_write;
+mod git_control;
 mod ignore_rules;
 mod input;
 mod name;
@@ -50,7 +51,9 @@ mod workspace_path;
 pub use artifacts::{Artifacts, MemoryArtifacts};
 pub use begin::{BeginReport, Begun};
 pub use builtin::builtin;
-pub use checkpoint::{Changed, Checkpoint, CheckpointCost, CheckpointLimits, CheckpointStore};
+pub use checkpoint::{
+    Changed, Checkpoint, CheckpointCost, CheckpointLimits, CheckpointStore, IdlePeriods, WorkspaceActivity,
+};
 pub use declaration::{Concurrency, DEFAULT_TIMEOUT, Offering, Repeatability, Sink, ToolDeclaration};
 pub use effects::EffectStore;
 pub use error::ToolError;

@@ -17,6 +17,9 @@ use rustix::fs::{Mode, OFlags};
 use crate::cancel::Cancel;
 use crate::{ToolError, Workspace, WorkspacePath};
 
+/// Files above this are not hashed: none of those that are written or taken back here is as long, and a program can make one of any length for nothing.
+const MOST_HASHED: u64 = 4 << 30;
+
 /// A directory of the workspace and a name in it.
 pub(crate) struct Place<'a> {
     workspace: &'a Workspace,
@@ -60,7 +63,7 @@ impl<'a> Place<'a> {
         Ok(Some(Self { workspace, path, directory, name }))
     }
 
-    /// Digest of what is there; `None` if nothing is. Anything but a regular file is refused.
+    /// Digest of what is there; `None` if nothing is. Anything but a regular file of a length that is hashed is refused.
     pub(crate) fn digest(&self) -> Result<Option<Digest>, ToolError> {
         Ok(self.digest_and_mode()?.map(|(digest, _)| digest))
     }
@@ -68,6 +71,9 @@ impl<'a> Place<'a> {
     /// The same with the permission bits.
     pub(crate) fn digest_and_mode(&self) -> Result<Option<(Digest, u32)>, ToolError> {
         match self.workspace.open_here(&self.directory, &self.name, self.path) {
+            Ok(file) if file.size() > MOST_HASHED => {
+                Err(ToolError::FileTooLarge { path: self.path.to_string(), bytes: file.size(), limit: MOST_HASHED })
+            }
             Ok(mut file) => Ok(Some((file.digest(&Cancel::never())?, file.mode()))),
             Err(ToolError::PathNotFound { .. }) => Ok(None),
             Err(error) => Err(error),

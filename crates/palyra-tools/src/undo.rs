@@ -1,7 +1,7 @@
 //! Takes back what a run changed in the workspace.
 //!
 //! The changes of a run are folded per file: what it was before the first change, what it must be now. If any file is not as the
-//! run left it, nothing is undone and all such files are named. Undoing is an effect of its own, with its own id, and as
+//! run left it, or somebody else changed it while a call of the run was at work, nothing is undone and all such files are named. Undoing is an effect of its own, with its own id, and as
 //! crash-proof as the edits were.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,7 +72,10 @@ fn fold(changes: &[FileChange]) -> BTreeMap<&str, Folded<'_>> {
             directories: BTreeSet::new(),
             attribution: ChangeAttribution::Written,
         });
-        file.unbroken &= std::ptr::eq(file.last, change) || file.last.after == change.before;
+        let follows = std::ptr::eq(file.last, change) || file.last.after == change.before;
+        // A program in the background reports at its end what the run's other calls changed meanwhile, from its own beginning on.
+        let repeats = file.last.after == change.after && file.first.before == change.before;
+        file.unbroken &= follows || repeats;
         file.last = change;
         file.directories.extend(&change.directories);
         file.attribution = file.attribution.max(change.attribution);
@@ -82,13 +85,17 @@ fn fold(changes: &[FileChange]) -> BTreeMap<&str, Folded<'_>> {
 
 fn plan(changes: &[FileChange], ground: &Ground<'_>) -> Result<Plan, ToolError> {
     let files = fold(changes);
-    let mut conflicts = Vec::new();
+    let (mut conflicts, mut contested) = (Vec::new(), Vec::new());
     let mut inverse = Vec::new();
     let mut contents = Vec::new();
     for (path, file) in &files {
+        if file.attribution == ChangeAttribution::Contested {
+            contested.push((*path).to_owned());
+            continue;
+        }
         let now = match digest_at(ground.workspace, path) {
             Err(error) if error.is_not_a_file() && file.last.after.is_none() && makes_way(path, &files) => None,
-            Err(error) if error.is_not_a_file() => {
+            Err(error) if error.is_somebody_elses() => {
                 conflicts.push((*path).to_owned());
                 continue;
             }
@@ -118,8 +125,8 @@ fn plan(changes: &[FileChange], ground: &Ground<'_>) -> Result<Plan, ToolError> 
         });
         contents.push(NewContent { bytes, mode: file.first.before_mode });
     }
-    if !conflicts.is_empty() {
-        return Err(ToolError::UndoConflict { paths: conflicts });
+    if !conflicts.is_empty() || !contested.is_empty() {
+        return Err(ToolError::UndoConflict { since: conflicts, during: contested });
     }
     let content = format!("undid the changes of {} files", inverse.len());
     Ok(Plan { receipt: Receipt { content, data: json!({}), changes: inverse }, contents })

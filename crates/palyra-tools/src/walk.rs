@@ -1,17 +1,18 @@
 //! A parallel walk of the workspace by directory handles.
 //!
 //! Every directory is opened from the workspace's own handle and never through a link, so a walk cannot leave the workspace even
-//! while somebody moves directories about. Links are reported as links and not followed, `.git` is passed over, and so is what
+//! while somebody moves directories about. Each is opened by its own name in the one above it, so a path may be longer than the kernel takes at once. Links are
+//! reported as links and not followed. `.git` is passed over, but for the files that decide what git executes if they are asked for, and so is what
 //! ignore files exclude unless it is asked for. Order is up to the threads; callers sort.
 
 use std::ffi::{OsStr, OsString};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use cap_fs_ext::DirExt;
 use cap_std::fs::{Dir, FileType};
 
 use crate::cancel::Cancel;
+use crate::git_control;
 use crate::ignore_rules::IgnoreRules;
 use crate::{ToolError, Workspace, WorkspacePath};
 
@@ -31,6 +32,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) ignored: Include,
     /// Whether what ignore files exclude is named all the same, without being entered.
     pub(crate) excluded: Include,
+    /// Whether the files of `.git` that decide what git executes are part of it.
+    pub(crate) git_control: Include,
     pub(crate) cancel: &'a Cancel,
 }
 
@@ -65,18 +68,37 @@ pub(crate) struct Found {
     pub(crate) excluded: bool,
 }
 
+/// Directories that could not be read.
+#[derive(Debug, Default)]
+pub(crate) struct Unreadable {
+    pub(crate) count: usize,
+    /// The first of them.
+    pub(crate) paths: Vec<WorkspacePath>,
+}
+
+impl Unreadable {
+    /// How many are named: a program can make any number of them.
+    const NAMED: usize = 100;
+
+    fn add(&mut self, path: &WorkspacePath) {
+        self.count += 1;
+        if self.paths.len() < Self::NAMED {
+            self.paths.push(path.clone());
+        }
+    }
+}
+
 /// How a walk ended.
 #[derive(Debug, Default)]
 pub(crate) struct WalkEnd {
-    /// Directories that could not be read.
-    pub(crate) unreadable: usize,
+    pub(crate) unreadable: Unreadable,
     /// Whether ignore files exclude the very place to begin at.
     pub(crate) start_excluded: bool,
 }
 
 enum Job {
-    /// Read a directory; the rules are those of its parent.
-    Directory(WorkspacePath, Option<Arc<IgnoreRules>>),
+    /// Read the directory of this name in another; the rules are those of that one.
+    Directory { path: WorkspacePath, parent: Arc<Dir>, name: OsString, rules: Option<Arc<IgnoreRules>> },
     /// Visit entries of a large directory, so that one such directory keeps all threads busy.
     Entries(Vec<Found>),
 }
@@ -93,7 +115,7 @@ struct Shared<'a> {
     walk: &'a Walk<'a>,
     queue: Mutex<Queue>,
     changed: Condvar,
-    unreadable: AtomicUsize,
+    unreadable: Mutex<Unreadable>,
 }
 
 impl<'a> Walk<'a> {
@@ -106,8 +128,14 @@ impl<'a> Walk<'a> {
             hidden: Include::Yes,
             ignored: Include::No,
             excluded: Include::No,
+            git_control: Include::No,
             cancel,
         }
+    }
+
+    /// With the files of `.git` that decide what git executes.
+    pub(crate) fn with_git_control(self) -> Self {
+        Self { git_control: Include::Yes, ..self }
     }
 
     /// Names what ignore files exclude, too, without entering it.
@@ -136,12 +164,13 @@ impl<'a> Walk<'a> {
             make_visitor()(&found);
             return Ok(WalkEnd::default());
         }
-        let jobs = vec![Job::Directory(self.start.clone(), rules)];
+        let name = self.start.file_name().map_or_else(|| OsString::from("."), OsStr::to_owned);
+        let jobs = vec![Job::Directory { path: self.start.clone(), parent: Arc::new(parent), name, rules }];
         let shared = Shared {
             walk: self,
             queue: Mutex::new(Queue { jobs, ..Queue::default() }),
             changed: Condvar::new(),
-            unreadable: AtomicUsize::new(0),
+            unreadable: Mutex::default(),
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
         std::thread::scope(|scope| {
@@ -151,7 +180,8 @@ impl<'a> Walk<'a> {
             shared.work(&mut make_visitor());
         });
         self.cancel.check()?;
-        Ok(WalkEnd { unreadable: shared.unreadable.into_inner(), start_excluded: false })
+        let unreadable = shared.unreadable.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(WalkEnd { unreadable, start_excluded: false })
     }
 
     /// The rules that hold for the place the walk begins at, and the directory it lies in; `None` if they exclude it.
@@ -177,8 +207,21 @@ impl<'a> Walk<'a> {
         Ok(Some((directory, rules)))
     }
 
-    fn passes(&self, name: &OsStr) -> bool {
-        name != ".git" && (self.hidden == Include::Yes || !name.as_encoded_bytes().starts_with(b"."))
+    fn passes(&self, path: &WorkspacePath, name: &OsStr, kind: FileType) -> bool {
+        match self.git_place(path) {
+            git_control::Place::Outside => {
+                (name != ".git") && (self.hidden == Include::Yes || !name.as_encoded_bytes().starts_with(b"."))
+            }
+            place => place.decides(kind.is_dir()),
+        }
+    }
+
+    /// Where a path lies with respect to `.git`, if that matters to this walk.
+    fn git_place(&self, path: &WorkspacePath) -> git_control::Place {
+        match self.git_control {
+            Include::Yes => git_control::place_of(path),
+            Include::No => git_control::Place::Outside,
+        }
     }
 }
 
@@ -192,7 +235,7 @@ impl Shared<'_> {
         while let Some(job) = self.next() {
             let done = Done(self);
             let flow = match job {
-                Job::Directory(path, rules) => self.directory(&path, rules, visit),
+                Job::Directory { path, parent, name, rules } => self.directory(&path, parent, &name, rules, visit),
                 Job::Entries(entries) => self.visit_all(&entries, visit),
             };
             if flow == Flow::Stop || self.walk.cancel.is_set() {
@@ -223,13 +266,17 @@ impl Shared<'_> {
     fn directory<V: FnMut(&Found) -> Flow>(
         &self,
         path: &WorkspacePath,
+        parent: Arc<Dir>,
+        name: &OsStr,
         rules: Option<Arc<IgnoreRules>>,
         visit: &mut V,
     ) -> Flow {
         let walk = self.walk;
-        let opened = walk.workspace.dir().open_dir_nofollow(path.as_path());
+        let opened = parent.open_dir_nofollow(name);
+        // Before anything below is read: a deep tree must not hold a descriptor per level.
+        drop(parent);
         let Ok((entries, directory)) = opened.and_then(|dir| Ok((dir.entries()?, Arc::new(dir)))) else {
-            self.unreadable.fetch_add(1, Ordering::Relaxed);
+            self.cannot_read(path);
             return Flow::Continue;
         };
         let rules = IgnoreRules::load(walk.workspace, &directory, path, rules);
@@ -239,20 +286,28 @@ impl Shared<'_> {
                 return Flow::Stop;
             }
             let Ok((name, kind)) = entry.and_then(|entry| Ok((entry.file_name(), entry.file_type()?))) else {
-                self.unreadable.fetch_add(1, Ordering::Relaxed);
+                self.cannot_read(path);
                 continue;
             };
             let path = path.join(&name);
-            if walk.workspace.guard(&path).is_err() || !walk.passes(&name) {
+            if walk.workspace.guard(&path).is_err() || !walk.passes(&path, &name, kind) {
                 continue;
             }
-            let excluded = walk.ignored == Include::No && rules.excludes(&path, kind.is_dir());
+            // Ignore files say nothing about what is in `.git`.
+            let excluded = walk.ignored == Include::No
+                && walk.git_place(&path) == git_control::Place::Outside
+                && rules.excludes(&path, kind.is_dir());
             if excluded && walk.excluded == Include::No {
                 continue;
             }
             let deeper = path.depth().saturating_sub(walk.start.depth());
             if kind.is_dir() && !excluded && walk.depth.is_none_or(|depth| deeper < depth) {
-                self.push(Job::Directory(path.clone(), Some(Arc::clone(&rules))));
+                self.push(Job::Directory {
+                    path: path.clone(),
+                    parent: Arc::clone(&directory),
+                    name: name.clone(),
+                    rules: Some(Arc::clone(&rules)),
+                });
             }
             batch.push(Found { path, kind, directory: Arc::clone(&directory), name, excluded });
             if batch.len() == BATCH {
@@ -260,6 +315,10 @@ impl Shared<'_> {
             }
         }
         self.visit_all(&batch, visit)
+    }
+
+    fn cannot_read(&self, path: &WorkspacePath) {
+        self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).add(path);
     }
 
     fn visit_all<V: FnMut(&Found) -> Flow>(&self, entries: &[Found], visit: &mut V) -> Flow {

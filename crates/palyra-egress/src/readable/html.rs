@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
+use tokio_util::sync::CancellationToken;
 
 use super::Link;
 use crate::target::Target;
@@ -23,12 +24,16 @@ pub(super) struct Page {
     pub(super) links: Vec<Link>,
 }
 
-pub(super) fn read(source: &str, base: &str) -> Page {
+/// Reads a page; `None` as soon as `stop` is cancelled.
+pub(super) fn read(source: &str, base: &str, stop: &CancellationToken) -> Option<Page> {
     let writer = Writer { base: Target::parse(base).ok(), ..Writer::default() };
     let tokenizer =
         Tokenizer::new(Sink { writer: RefCell::new(writer), tokens: Cell::new(0) }, TokenizerOpts::default());
     let queue = BufferQueue::default();
     for piece in pieces(source) {
+        if stop.is_cancelled() {
+            return None;
+        }
         let tokens = tokenizer.sink.tokens.get();
         queue.push_back(StrTendril::from_slice(piece));
         // The sink never asks to run a script, so one call reads all of the piece.
@@ -39,7 +44,7 @@ pub(super) fn read(source: &str, base: &str) -> Page {
         }
     }
     tokenizer.end();
-    tokenizer.sink.writer.into_inner().finish()
+    Some(tokenizer.sink.writer.into_inner().finish())
 }
 
 /// How many words are read at once. Where so many pass without a token, the tokeniser is inside a tag, and compares each attribute with all before it:

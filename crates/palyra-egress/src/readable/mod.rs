@@ -8,6 +8,7 @@ mod html;
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use palyra_common::runtime_contract_enum;
+use tokio_util::sync::CancellationToken;
 
 /// How far into a page a charset is looked for, as browsers do.
 const PRESCAN: usize = 1024;
@@ -56,9 +57,9 @@ pub struct Readable {
     pub bytes: usize,
 }
 
-/// Makes content readable. `base` is the address it came from, for the links of a page.
+/// Makes content readable, unless `stop` is cancelled meanwhile. `base` is the address it came from, for the links of a page.
 #[must_use]
-pub fn readable(content_type: Option<&str>, body: &[u8], base: &str) -> Readable {
+pub fn readable(content_type: Option<&str>, body: &[u8], base: &str, stop: &CancellationToken) -> Option<Readable> {
     let (media_type, label) = parse_content_type(content_type.unwrap_or_default());
     let kind = kind_of(&media_type, body);
     let media_type = match (media_type.as_str(), kind) {
@@ -84,14 +85,14 @@ pub fn readable(content_type: Option<&str>, body: &[u8], base: &str) -> Readable
             let (text, charset) = decode(body, label.as_deref(), kind);
             readable.charset = Some(charset);
             if kind == ContentKind::Html {
-                let page = html::read(&text, base);
+                let page = html::read(&text, base, stop)?;
                 (readable.title, readable.text, readable.links) = (page.title, page.text, page.links);
             } else {
                 readable.text = text;
             }
         }
     }
-    readable
+    Some(readable)
 }
 
 /// Media type and charset of a `Content-Type` header.

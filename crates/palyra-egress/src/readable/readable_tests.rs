@@ -1,5 +1,19 @@
 use super::*;
 
+fn readable(content_type: Option<&str>, body: &[u8], base: &str) -> Readable {
+    super::readable(content_type, body, base, &CancellationToken::new()).unwrap()
+}
+
+#[test]
+fn conversion_ends_when_it_is_cancelled() {
+    let page = "<p>one two three ".repeat(100_000);
+    let stop = CancellationToken::new();
+    stop.cancel();
+    assert!(super::readable(Some("text/html"), page.as_bytes(), "", &stop).is_none());
+    // What takes no time is given all the same.
+    assert!(super::readable(Some("text/plain"), b"text", "", &stop).is_some());
+}
+
 const PAGE: &str = r##"<!doctype html><html><head><title> A &amp; B
  page</title><style>p { color: red }</style><script>if (a < b) { alert("</p>") }</script></head><body>
 <nav><a href="/home">Home</a> <a href="#top">Top</a> <a href="javascript:evil()">Bad</a></nav>

@@ -101,7 +101,8 @@ async fn bodies_and_headers_arrive() {
 async fn a_page_becomes_readable() {
     let (world, base, grant) = world().await;
     let answer = world.egress.client().send(&grant, FetchRequest::get(format!("{base}/page"))).await.unwrap();
-    let page = readable(answer.content_type(), &answer.body, &answer.url);
+    let page = readable(answer.content_type(), &answer.body, &answer.url, &tokio_util::sync::CancellationToken::new())
+        .unwrap();
     assert_eq!(page.title.as_deref(), Some("Page"));
     assert_eq!(page.text, format!("Hello [wörld]({base}/next)"));
 }

@@ -39,11 +39,11 @@ impl Processes {
         let (plan, way_out, checkpoint) = {
             let (processes, ready) = (Arc::clone(self), Arc::clone(&ready));
             let (workspace, effect) = (Arc::clone(&invocation.workspace), invocation.effect_id.clone());
-            let cancel = invocation.cancel.clone();
+            let (run, cancel) = (invocation.run_id, invocation.cancel.clone());
             blocking(move || {
                 let way_out = WayOut::prepare(&processes.egress, &processes.options, &effect)?;
                 let plan = grant::planned(&processes.options, &ready, &workspace, &effect, &wanted, way_out.as_ref())?;
-                let checkpoint = processes.checkpoints.take(&workspace, CheckpointLimits::default(), &cancel)?;
+                let checkpoint = processes.checkpoints.take(&workspace, CheckpointLimits::default(), run, &cancel)?;
                 Ok((plan, way_out, checkpoint))
             })
             .await?

@@ -7,6 +7,7 @@ mod background;
 mod capture;
 mod confinement;
 mod grant;
+mod idle;
 mod input;
 mod launch;
 mod network;

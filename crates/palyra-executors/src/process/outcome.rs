@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use palyra_common::{Confidentiality, Integrity, Label, SandboxTier};
+use palyra_common::{ChangeAttribution, Confidentiality, Integrity, Label, SandboxTier};
 use palyra_sandbox::{EndCause, Exit, ExitReport, later_executed};
 use palyra_tools::{ArtifactRef, Artifacts, Changed, CheckpointCost, ExecutionFacts, ToolError, ToolOutput};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub(super) struct Ended {
     pub(super) stderr: Captured,
     pub(super) changed: Changed,
     pub(super) checkpoint: CheckpointCost,
-    pub(super) left_out: usize,
+    pub(super) uncounted: usize,
 }
 
 impl Ended {
@@ -144,7 +144,11 @@ impl Ended {
                 Some(reason) if change.after.is_some() => format!(" (note: {reason})"),
                 _ => String::new(),
             };
-            let _ = writeln!(content, "{verb} {}{note}", change.path);
+            let shared = match change.attribution {
+                ChangeAttribution::Written | ChangeAttribution::Observed => "",
+                ChangeAttribution::Contested => " (also changed by somebody else, so it cannot be undone)",
+            };
+            let _ = writeln!(content, "{verb} {}{note}{shared}", change.path);
         }
         if changes.len() > LISTED {
             let _ = writeln!(content, "… and {} more", changes.len() - LISTED);
@@ -166,12 +170,8 @@ impl Ended {
                 cost.took.as_millis()
             );
         }
-        if self.left_out > 0 {
-            let _ = writeln!(
-                content,
-                "cannot be undone: changes to {} files that are too large or too many",
-                self.left_out
-            );
+        if self.uncounted > 0 {
+            let _ = writeln!(content, "cannot be undone: changes to {} files that are too many", self.uncounted);
         }
     }
 
@@ -207,7 +207,7 @@ impl Ended {
                 "copied": self.checkpoint.copied,
                 "copied_bytes": self.checkpoint.copied_bytes,
                 "ms": millis(self.checkpoint.took),
-                "left_out": self.left_out,
+                "uncounted": self.uncounted,
             },
         })
     }

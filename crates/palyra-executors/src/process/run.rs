@@ -10,6 +10,7 @@ use palyra_tools::{Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolEr
 use serde_json::Value;
 
 use super::capture::{Captured, drain, feed};
+use super::idle::IdleMonitor;
 use super::input::{MAX_SECONDS, ProcessRunInput, parsed, shown, shown_cwd};
 use super::launch::Launched;
 use super::outcome::Ended;
@@ -73,11 +74,13 @@ impl Tool for ProcessRun {
         let stdin = if input.stdin.is_some() { Stream::Pipe } else { Stream::Null };
         let Launched { command, confinement, mut child, checkpoint, proxies } =
             self.processes.launch(&invocation, wanted, stdin).await?;
+        let monitor = IdleMonitor::start(child.pid, checkpoint.idle_periods());
         let (stdout, stderr, report) = follow(&mut child, input.stdin, &invocation).await?;
+        monitor.ended();
         drop(proxies);
-        let (cost, left_out) = (checkpoint.cost(), checkpoint.left_out());
+        let (cost, uncounted) = (checkpoint.cost(), checkpoint.uncounted());
         let changed = changes_since(checkpoint, &invocation).await?;
-        let ended = Ended { command, confinement, report, stdout, stderr, changed, checkpoint: cost, left_out };
+        let ended = Ended { command, confinement, report, stdout, stderr, changed, checkpoint: cost, uncounted };
         let processes = Arc::clone(&self.processes);
         let (inline, artifacts) = (invocation.limits.inline_bytes, Arc::clone(&invocation.artifacts));
         blocking(move || ended.into_output(&processes.options, inline, artifacts.as_ref())).await

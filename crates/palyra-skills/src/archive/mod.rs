@@ -39,10 +39,14 @@ impl SkillArchive {
 
     /// Reads an archive under other limits.
     pub fn read_with(bytes: &[u8], limits: &ArchiveLimits) -> Result<Self, SkillError> {
-        let entries = zip_read::read(bytes, limits)?;
+        let (entries, form) = zip_read::read(bytes, limits)?;
         let files: BTreeMap<String, Vec<u8>> = entries.into_iter().map(|entry| (entry.path, entry.bytes)).collect();
         let (manifest_path, manifest) = manifest_of(&files, limits)?;
         let signature = files.get(path::SIGNATURE).map(|bytes| SignatureFile::parse(bytes)).transpose()?;
+        // Signing packs anew, so a signed archive of another form was changed afterwards.
+        if signature.is_some() && form == zip_read::Form::Foreign {
+            return Err(SkillError::archive("it is signed, and its headers were changed since"));
+        }
         let archive = Self {
             manifest,
             manifest_path,

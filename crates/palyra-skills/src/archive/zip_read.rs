@@ -3,7 +3,9 @@
 //! ZIP says most things twice: each entry has a header of its own and a line in the central directory, and readers differ in which of the two they
 //! believe. Here they have to agree in every field, and the bytes have to be exactly: entry after entry from the first byte on, then the central directory,
 //! then its end record, then nothing. That leaves no room for overlapping entries, bytes before, between or behind, a second directory, ZIP64,
-//! data descriptors, encryption, extra fields or comments, each of which has served to show one archive to a checker and another to a user.
+//! data descriptors, encryption, extra fields or comments, each of which has served to show one archive to a checker and another to a user. Fields that mean
+//! nothing here, such as dates, permissions and the packer's name, decide about the [`Form`]: a signed archive has the canonical one, so that no bit of its headers can
+//! be changed unnoticed.
 //!
 //! Nothing is unpacked before its declared size has been checked, and nothing is unpacked beyond it.
 
@@ -13,6 +15,7 @@ use flate2::read::DeflateDecoder;
 
 use super::ArchiveLimits;
 use super::path::{self, Taken};
+use super::zip_write::{ATTRIBUTES, DATE, FLAG_UTF8, MADE_BY, VERSION};
 use crate::SkillError;
 use crate::error::shown;
 
@@ -20,8 +23,6 @@ const LOCAL: u32 = 0x0403_4b50;
 const CENTRAL: u32 = 0x0201_4b50;
 const END: u32 = 0x0605_4b50;
 const END_LENGTH: usize = 22;
-/// Names are UTF-8.
-const FLAG_UTF8: u16 = 1 << 11;
 /// How hard the packer tried; means nothing to a reader.
 const FLAG_LEVEL: u16 = 0b110;
 const FLAG_ENCRYPTED: u16 = 1;
@@ -40,6 +41,14 @@ pub(crate) struct Entry {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// Whether all headers are as [`zip_write`](super::zip_write) writes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Canonical,
+    /// Another packer made it.
+    Foreign,
+}
+
 /// What both headers of an entry say.
 #[derive(Debug, PartialEq, Eq)]
 struct Header<'a> {
@@ -52,6 +61,16 @@ struct Header<'a> {
     unpacked: u32,
     name: &'a [u8],
 }
+
+impl Header<'_> {
+    fn is_canonical(&self) -> bool {
+        (self.version, self.flags, self.time) == (VERSION, FLAG_UTF8, u32::from(DATE) << 16)
+    }
+}
+
+/// What only the central directory says and nobody needs: by what it was made, internal and external attributes.
+type Own = (u16, u16, u32);
+const OWN: Own = (MADE_BY, 0, ATTRIBUTES);
 
 /// Reads integers and names off the front of some bytes.
 struct Cursor<'a>(&'a [u8]);
@@ -74,7 +93,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// Reads all files of an archive.
-pub(crate) fn read(archive: &[u8], limits: &ArchiveLimits) -> Result<Vec<Entry>, SkillError> {
+pub(crate) fn read(archive: &[u8], limits: &ArchiveLimits) -> Result<(Vec<Entry>, Form), SkillError> {
     limits.check("the archive", archive.len() as u64, limits.archive_bytes)?;
     let (directory, count) = central_directory(archive)?;
     limits.check("the number of files", u64::from(count), limits.entries)?;
@@ -85,10 +104,14 @@ pub(crate) fn read(archive: &[u8], limits: &ArchiveLimits) -> Result<Vec<Entry>,
     let mut taken = Taken::default();
     let mut entries = Vec::new();
     let mut total = 0;
+    let mut form = Form::Canonical;
     for _ in 0..count {
         let expected_offset = body_length - body.0.len();
-        let header = central_header(&mut central, expected_offset)?;
+        let (header, own) = central_header(&mut central, expected_offset)?;
         let name = name_of(&header)?;
+        if own != OWN || !header.is_canonical() {
+            form = Form::Foreign;
+        }
         path::check(&name)?;
         taken.take(&name)?;
         check_sizes(&name, &header, &mut total, limits)?;
@@ -104,7 +127,7 @@ pub(crate) fn read(archive: &[u8], limits: &ArchiveLimits) -> Result<Vec<Entry>,
     if !body.0.is_empty() {
         return Err(SkillError::archive("it contains bytes that belong to no file"));
     }
-    Ok(entries)
+    Ok((entries, form))
 }
 
 /// The central directory and how many entries it says it has.
@@ -132,15 +155,15 @@ fn central_directory(archive: &[u8]) -> Result<(&[u8], u16), SkillError> {
     }
 }
 
-fn central_header<'a>(central: &mut Cursor<'a>, expected_offset: usize) -> Result<Header<'a>, SkillError> {
+fn central_header<'a>(central: &mut Cursor<'a>, expected_offset: usize) -> Result<(Header<'a>, Own), SkillError> {
     if central.u32()? != CENTRAL {
         return Err(SkillError::archive("an entry of the central directory has the wrong signature"));
     }
-    let _made_by = central.u16()?;
+    let made_by = central.u16()?;
     let (version, flags, method, time) = (central.u16()?, central.u16()?, central.u16()?, central.u32()?);
     let (crc, packed, unpacked) = (central.u32()?, central.u32()?, central.u32()?);
     let (name_length, extra, comment) = (central.u16()?, central.u16()?, central.u16()?);
-    let (disk, _internal, attributes, offset) = (central.u16()?, central.u16()?, central.u32()?, central.u32()?);
+    let (disk, internal, attributes, offset) = (central.u16()?, central.u16()?, central.u32()?, central.u32()?);
     let name = central.bytes(usize::from(name_length))?;
     let about = shown(&String::from_utf8_lossy(name));
     if extra != 0 || comment != 0 || disk != 0 {
@@ -154,7 +177,7 @@ fn central_header<'a>(central: &mut Cursor<'a>, expected_offset: usize) -> Resul
     if offset as usize != expected_offset {
         return Err(SkillError::archive(format!("the entry `{about}` does not start where the previous one ends")));
     }
-    Ok(Header { version, flags, method, time, crc, packed, unpacked, name })
+    Ok((Header { version, flags, method, time, crc, packed, unpacked, name }, (made_by, internal, attributes)))
 }
 
 fn local_header<'a>(body: &mut Cursor<'a>) -> Result<Header<'a>, SkillError> {
@@ -181,7 +204,7 @@ fn name_of(header: &Header<'_>) -> Result<String, SkillError> {
     if header.flags & FLAG_DESCRIPTOR != 0 {
         return Err(SkillError::archive(format!("the entry `{about}` gives its size only after its data")));
     }
-    if header.flags & !(FLAG_UTF8 | FLAG_LEVEL) != 0 || header.version > 20 {
+    if header.flags & !(FLAG_UTF8 | FLAG_LEVEL) != 0 || header.version > VERSION {
         return Err(SkillError::archive(format!("the entry `{about}` uses an unsupported feature")));
     }
     if header.flags & FLAG_UTF8 == 0 && !name.is_ascii() {

@@ -14,14 +14,14 @@ use super::path::{self, Taken};
 use crate::SkillError;
 
 /// 1 January 1980, the first date that ZIP knows.
-const DATE: u16 = 1 << 5 | 1;
+pub(super) const DATE: u16 = 1 << 5 | 1;
 /// Version 2.0: deflate.
-const VERSION: u16 = 20;
+pub(super) const VERSION: u16 = 20;
 /// Made on Unix, by the same version.
-const MADE_BY: u16 = 3 << 8 | VERSION;
-const FLAG_UTF8: u16 = 1 << 11;
+pub(super) const MADE_BY: u16 = 3 << 8 | VERSION;
+pub(super) const FLAG_UTF8: u16 = 1 << 11;
 /// A regular file that its owner writes and everybody reads.
-const ATTRIBUTES: u32 = 0o100_644 << 16;
+pub(super) const ATTRIBUTES: u32 = 0o100_644 << 16;
 const LEVEL: u32 = 9;
 
 /// Packs files.

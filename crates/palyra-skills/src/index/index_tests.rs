@@ -139,6 +139,17 @@ fn versions_only_go_up_and_never_change() {
     let plan = index.plan_install(&offer("1.0.0", "acme", 1), &install(Tofu::Refuse), NOW);
     carry_out(&mut index, plan);
     index.runnable(&skill("echo")).unwrap();
+    // But only with the contents it had, whether it is installed anew or as an update.
+    let other = |version| Examined { content: Digest::of(b"other"), ..offer(version, "acme", 1) };
+    assert_eq!(code(index.plan_update(&other("1.1.0"), &update(), NOW)), "skill_version_conflict");
+    let plan = index.plan_remove(&skill("echo"), "ana");
+    carry_out(&mut index, plan);
+    for version in ["1.0.0", "1.1.0"] {
+        let refused = index.plan_install(&other(version), &install(Tofu::Refuse), NOW);
+        assert_eq!(code(refused), "skill_version_conflict", "{version}");
+    }
+    let kept: SkillIndex = serde_json::from_str(&serde_json::to_string(&index).unwrap()).unwrap();
+    assert_eq!(code(kept.plan_install(&other("1.0.0"), &install(Tofu::Refuse), NOW)), "skill_version_conflict");
 }
 
 #[test]

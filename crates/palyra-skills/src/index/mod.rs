@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use palyra_common::{Digest, SkillStatus, SkillTrust, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{Capabilities, KeyId, PublicKey, PublisherName, SkillError, SkillId};
+use crate::{Capabilities, KeyId, PublicKey, PublisherName, SkillError, SkillId, SkillVersion};
 
 pub use event::{InstalledArtifact, Origin, QuarantineCause, RevocationSource, SkillEvent};
 pub use plan_artifact::{InitialStatus, InstallRequest, Tofu, UpdateRequest};
@@ -116,6 +116,9 @@ pub struct SkillIndex {
     revoked_keys: BTreeMap<KeyId, String>,
     /// Skills that were removed while in quarantine, with the reason.
     held: BTreeMap<SkillId, String>,
+    /// What every version that was ever installed contains: a version stays what it was, also after it was removed.
+    #[serde(default)]
+    contents: BTreeMap<SkillId, BTreeMap<SkillVersion, Digest>>,
 }
 
 impl SkillIndex {
@@ -235,17 +238,21 @@ impl SkillIndex {
                     audited_at: at,
                     changed_at: at,
                 };
+                self.remember_contents(skill_id, artifact);
                 self.skills.insert(skill_id.clone(), record);
             }
-            SkillEvent::Updated { skill_id, artifact, status, reason, by } => self.change(skill_id, at, |record| {
-                record.artifact = artifact.clone();
-                record.status = *status;
-                record.status_reason.clone_from(reason);
-                record.status_by.clone_from(by);
-                record.quarantine_cause = QuarantineCause::Suspicion;
-                record.accepted.clear();
-                record.audited_at = at;
-            }),
+            SkillEvent::Updated { skill_id, artifact, status, reason, by } => {
+                self.remember_contents(skill_id, artifact);
+                self.change(skill_id, at, |record| {
+                    record.artifact = artifact.clone();
+                    record.status = *status;
+                    record.status_reason.clone_from(reason);
+                    record.status_by.clone_from(by);
+                    record.quarantine_cause = QuarantineCause::Suspicion;
+                    record.accepted.clear();
+                    record.audited_at = at;
+                });
+            }
             SkillEvent::Removed { skill_id, .. } => {
                 if let Some(record) = self.skills.remove(skill_id)
                     && record.is_held()
@@ -294,6 +301,12 @@ impl SkillIndex {
             | SkillEvent::ArtifactRevoked { .. }
             | SkillEvent::RevocationsSeen { .. } => self.apply_to_publishers(event, at),
         }
+    }
+
+    fn remember_contents(&mut self, skill: &SkillId, artifact: &InstalledArtifact) {
+        let versions = self.contents.entry(skill.clone()).or_default();
+        // The first contents count: later ones under the same number are what is refused.
+        versions.entry(artifact.version.clone()).or_insert(artifact.content);
     }
 
     fn change(&mut self, skill: &SkillId, at: Timestamp, change: impl FnOnce(&mut SkillRecord)) {

@@ -67,6 +67,7 @@ impl SkillIndex {
             let version = installed.artifact.version.clone();
             return Err(SkillError::AlreadyInstalled { skill: skill_id, version });
         }
+        self.check_contents(examined)?;
         manifest.check_compat(&palyra_version()?)?;
         check_time(examined, now)?;
         let mut events = self.plan_key(examined, request)?;
@@ -92,6 +93,15 @@ impl SkillIndex {
             by: request.by.clone(),
         });
         Ok(events)
+    }
+
+    /// Whether a version that was installed before still contains the same.
+    fn check_contents(&self, examined: &Examined) -> Result<(), SkillError> {
+        let (skill, version) = (examined.manifest.skill_id.clone(), examined.manifest.version.clone());
+        match self.contents.get(&skill).and_then(|versions| versions.get(&version)) {
+            Some(known) if *known != examined.content => Err(SkillError::VersionConflict { skill, version }),
+            _ => Ok(()),
+        }
     }
 
     /// Takes in the manifest of an installed skill that was loaded; says something where what is known of its entry points differs.
@@ -128,6 +138,7 @@ impl SkillIndex {
                 false => SkillError::VersionConflict { skill, version: offered },
             });
         }
+        self.check_contents(examined)?;
         manifest.check_compat(&palyra_version()?)?;
         check_time(examined, now)?;
         self.check_key(examined)?;

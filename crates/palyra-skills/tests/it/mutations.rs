@@ -14,6 +14,32 @@ static GOOD: LazyLock<(Vec<u8>, Digest)> = LazyLock::new(|| {
     (bytes, content)
 });
 
+/// Every bit of every header: nothing about an archive can be changed unnoticed, not even what nobody reads.
+#[test]
+fn every_bit_of_every_header_counts() {
+    let (good, _) = GOOD.clone();
+    let number = |at: usize, length: usize| {
+        good[at..at + length].iter().rev().fold(0_usize, |value, byte| value << 8 | usize::from(*byte))
+    };
+    let directory = number(good.len() - 6, 4);
+    let mut headers: Vec<usize> = (directory..good.len()).collect();
+    let mut at = 0;
+    while at < directory {
+        let body = at + 30 + number(at + 26, 2);
+        headers.extend(at..body);
+        at = body + number(at + 18, 4);
+    }
+    assert_eq!(at, directory);
+    for at in headers {
+        for bit in 0..8 {
+            let mut bytes = good.clone();
+            bytes[at] ^= 1 << bit;
+            let accepted = SkillArchive::read(&bytes).is_ok_and(|archive| verify(&archive).is_ok());
+            assert!(!accepted, "bit {bit} of byte {at} was changed unnoticed");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
@@ -28,7 +54,7 @@ proptest! {
         prop_assert!(SkillManifest::parse(&text).is_err());
     }
 
-    /// One changed byte is noticed: the archive is not read, the signature does not hold, or the contents are the same (as in a date that nobody reads).
+    /// One changed byte is noticed: the archive is not read, the signature does not hold, or the contents are the same (as in the padding of compressed data).
     #[test]
     fn one_changed_byte_is_noticed(at in any::<prop::sample::Index>(), flip in 1_u8..=255) {
         let (good, content) = GOOD.clone();

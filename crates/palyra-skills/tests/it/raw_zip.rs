@@ -32,7 +32,7 @@ impl RawEntry {
             crc: crc(&data),
             unpacked: u32::try_from(data.len()).unwrap(),
             local_unpacked: None,
-            attributes: 0,
+            attributes: 0o100_644 << 16,
             extra: Vec::new(),
             offset: None,
             gap: Vec::new(),

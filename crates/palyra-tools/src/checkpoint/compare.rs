@@ -2,17 +2,15 @@
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
 
-use cap_std::fs::Metadata;
 use palyra_common::{ChangeAttribution, Digest};
 use tokio_util::sync::CancellationToken;
 
-use super::stamp::{Identity, Stamp};
-use super::{Checkpoint, Kept};
+use super::activity::Reported;
+use super::look::{At, Present};
+use super::stamp::{Identity, Stamp, last_change};
+use super::{Checkpoint, Kept, attributes};
 use crate::cancel::Cancel;
-use crate::walk::{Flow, Found, Walk};
 use crate::{Artifacts, FileChange, ToolError, Workspace, WorkspacePath};
 
 /// What differs from a checkpoint.
@@ -34,13 +32,22 @@ enum Origin {
     Unknown,
 }
 
-/// The files as they are now.
-#[derive(Default)]
-struct Present {
-    /// What the walk saw of each file, straight from the directory that it was in.
-    files: BTreeMap<WorkspacePath, Option<Stamp>>,
-    directories: BTreeSet<WorkspacePath>,
-    others: BTreeSet<WorkspacePath>,
+/// Who changed a file, as far as that is known.
+enum Author {
+    /// Certainly somebody else.
+    Other,
+    /// The call, with this certainty.
+    Call(ChangeAttribution),
+}
+
+/// One comparison.
+struct Comparison<'a> {
+    checkpoint: &'a Checkpoint,
+    workspace: &'a Workspace,
+    artifacts: &'a dyn Artifacts,
+    present: Present,
+    hashing: Hashing,
+    changed: Changed,
 }
 
 impl Checkpoint {
@@ -54,68 +61,26 @@ impl Checkpoint {
         artifacts: &dyn Artifacts,
         token: &CancellationToken,
     ) -> Result<Changed, ToolError> {
-        let mut hashing = Hashing { cancel: Cancel::of(token), left: self.hashed_bytes };
-        let present = look(workspace, &hashing.cancel)?;
+        self.call.ended();
+        let hashing = Hashing { cancel: Cancel::of(token), left: self.hashed_bytes };
+        let present = Present::look(workspace, &hashing.cancel)?;
         hashing.cancel.check()?;
-        let mut changed = Changed::default();
-        for (path, kept) in &self.files {
-            // What the walk did not see is asked for by its name: whoever writes an ignore file would otherwise decide what is looked at.
-            let now = present.files.get(path).copied().flatten().or_else(|| stamp_now(workspace, path));
-            if !now.is_some_and(|now| now.proves_unchanged_since(&kept.stamp)) {
-                self.compare(workspace, artifacts, path, kept, now, &present, &mut hashing, &mut changed)?;
-            }
-        }
-        // Made once, and only if there are new files: a directory that was moved may hold very many.
-        let held = LazyCell::new(|| self.held());
-        for (path, stamp) in present.files.iter().filter(|(path, _)| !self.files.contains_key(path)) {
-            if self.others.contains(path) {
-                changed.not_covered.push(format!("`{path}` was not a regular file before"));
-                continue;
-            }
-            match self.origin(path, *stamp, &held) {
-                Origin::Made => {}
-                Origin::CameIntoSight => continue,
-                Origin::Unknown => {
-                    changed.not_covered.push(format!("`{path}` changed and was not copied before"));
-                    continue;
-                }
-            }
-            let after = match hashing.digest_now(workspace, path)? {
-                Hashed::Content(after, _) => after,
-                Hashed::Gone => continue,
-                Hashed::TooMuch(bytes) => {
-                    changed.not_covered.push(self.unhashed(path, bytes));
-                    continue;
-                }
-            };
-            let directories = new_directories(path, &self.directories, &present.directories);
-            changed.changes.push(FileChange {
-                path: path.to_string(),
-                before: None,
-                after: Some(after),
-                before_mode: None,
-                directories,
-                attribution: ChangeAttribution::Observed,
-            });
-        }
-        for path in present.others.difference(&self.others) {
-            changed.not_covered.push(format!("`{path}` is new and no regular file"));
-        }
-        for path in self.others.iter().filter(|path| !present.others.contains(path)) {
-            changed.not_covered.push(format!("`{path}`, which was no regular file, is gone"));
-        }
+        let changed = Changed::default();
+        let mut comparison = Comparison { checkpoint: self, workspace, artifacts, present, hashing, changed };
+        comparison.known_files()?;
+        comparison.new_files()?;
+        comparison.directories();
+        comparison.others();
+        let Comparison { present, hashing, mut changed, .. } = comparison;
+        changed.not_covered.extend(self.excluded_changes(workspace, &present, &hashing.cancel)?);
         Ok(changed)
     }
 
     /// Where a file comes from that the checkpoint does not hold. Undo removes only what was certainly made since.
     fn origin(&self, path: &WorkspacePath, stamp: Option<Stamp>, held: &HashSet<Identity>) -> Origin {
         let unchanged = stamp.is_some_and(|stamp| stamp.is_older_than(self.begun));
-        let mut here = Some(path.clone());
-        while let Some(at) = here.filter(|_| !self.unseen.is_empty()) {
-            if self.unseen.contains(&at) {
-                return if unchanged { Origin::CameIntoSight } else { Origin::Unknown };
-            }
-            here = at.parent();
+        if self.was_unseen(path) {
+            return if unchanged { Origin::CameIntoSight } else { Origin::Unknown };
         }
         match stamp {
             _ if unchanged => Origin::CameIntoSight,
@@ -123,6 +88,18 @@ impl Checkpoint {
             Some(stamp) if stamp.is_born_before(self.begun) && !held.contains(&stamp.identity()) => Origin::Unknown,
             _ => Origin::Made,
         }
+    }
+
+    /// Whether the path, or a directory above it, was there and not looked at.
+    fn was_unseen(&self, path: &WorkspacePath) -> bool {
+        let mut here = Some(path.clone());
+        while let Some(at) = here.filter(|_| !self.unseen.is_empty()) {
+            if self.unseen.contains(&at) {
+                return true;
+            }
+            here = at.parent();
+        }
+        false
     }
 
     fn unhashed(&self, path: &WorkspacePath, bytes: u64) -> String {
@@ -137,60 +114,251 @@ impl Checkpoint {
         self.files.values().filter(|kept| kept.content.is_some()).map(|kept| kept.stamp.identity()).collect()
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one file in all its aspects, for one caller")]
-    fn compare(
+    /// Who changed a file that is there now (with its stamp) or is gone.
+    fn author(
         &self,
         workspace: &Workspace,
-        artifacts: &dyn Artifacts,
         path: &WorkspacePath,
-        kept: &Kept,
         stamp: Option<Stamp>,
-        present: &Present,
-        hashing: &mut Hashing,
-        changed: &mut Changed,
-    ) -> Result<(), ToolError> {
+        before: Option<Digest>,
+        after: Option<Digest>,
+    ) -> Author {
+        match self.call.reported(path) {
+            Reported::Nothing => {}
+            // The tool that wrote it says so itself.
+            Reported::Wrote { before: first, after: last } if first == before && last == after => return Author::Other,
+            Reported::Wrote { .. } => return Author::Call(ChangeAttribution::Contested),
+        }
+        let changed = match stamp {
+            Some(stamp) => stamp.change_time(),
+            // Whoever removed it changed the directory that it was in, or removed that, too.
+            None => match std::iter::successors(path.parent(), WorkspacePath::parent)
+                .find_map(|above| workspace.metadata(&above).ok())
+            {
+                Some(metadata) => last_change(&metadata),
+                None => return Author::Call(ChangeAttribution::Contested),
+            },
+        };
+        let made = stamp.filter(|_| before.is_none()).and_then(|stamp| stamp.birth_time());
+        if made.is_some_and(|made| self.call.idle.cover(made.min(changed), changed)) {
+            // From when it was made until it was last changed, the program did not run.
+            return Author::Other;
+        }
+        let contested = self.call.idle.cover(changed, changed) || self.call.is_shared(path.as_path(), changed);
+        Author::Call(if contested { ChangeAttribution::Contested } else { ChangeAttribution::Observed })
+    }
+}
+
+impl Comparison<'_> {
+    fn known_files(&mut self) -> Result<(), ToolError> {
+        let checkpoint = self.checkpoint;
+        for (path, kept) in &checkpoint.files {
+            let now = match self.present.at(self.workspace, path) {
+                At::File(stamp) if stamp.proves_unchanged_since(&kept.stamp) => continue,
+                At::File(stamp) => Some(stamp),
+                At::Nothing => None,
+                At::Unknown(_) if self.present.is_hidden(path) => continue,
+                At::Unknown(error) => {
+                    self.not_covered(format!("`{path}` cannot be looked at any more: {error}"));
+                    continue;
+                }
+            };
+            self.known_file(path, kept, now)?;
+        }
+        Ok(())
+    }
+
+    fn known_file(&mut self, path: &WorkspacePath, kept: &Kept, stamp: Option<Stamp>) -> Result<(), ToolError> {
+        let checkpoint = self.checkpoint;
         let Some(before) = kept.content else {
-            changed.not_covered.push(format!("`{path}` changed and was not copied before"));
+            self.not_covered(format!("`{path}` changed and was not copied before"));
             return Ok(());
         };
-        let hashed = if stamp.is_some() { hashing.digest_now(workspace, path)? } else { Hashed::Gone };
+        let hashed = if stamp.is_some() { self.hashing.digest_now(self.workspace, path)? } else { Hashed::Gone };
         let now = match hashed {
             Hashed::Content(digest, mode) => Some((digest, mode)),
             Hashed::Gone => None,
             Hashed::TooMuch(bytes) => {
-                changed.not_covered.push(self.unhashed(path, bytes));
+                self.not_covered(checkpoint.unhashed(path, bytes));
+                return Ok(());
+            }
+            Hashed::Unreadable(error) => {
+                self.not_covered(format!("`{path}` changed and cannot be read: {error}"));
                 return Ok(());
             }
         };
-        if now == Some((before, kept.stamp.mode)) {
+        let same = now == Some((before, kept.stamp.mode));
+        if let Some(stamp) = stamp {
+            self.attributes(path, kept, stamp, same);
+        }
+        if same {
             return Ok(());
         }
-        artifacts.put(&self.store.read(&before)?)?;
-        let gone = now.is_none();
-        changed.changes.push(FileChange {
+        let after = now.map(|(digest, _)| digest);
+        let Author::Call(attribution) = checkpoint.author(self.workspace, path, stamp, Some(before), after) else {
+            return Ok(());
+        };
+        self.artifacts.put(&checkpoint.store.read(&before)?)?;
+        let directories = match after {
+            Some(_) => Vec::new(),
+            None => new_directories(path, &self.present.directories, &checkpoint.directories),
+        };
+        self.changed.changes.push(FileChange {
             path: path.to_string(),
             before: Some(before),
-            after: now.map(|(digest, _)| digest),
+            after,
             before_mode: Some(kept.stamp.mode),
-            directories: if gone { new_directories(path, &present.directories, &self.directories) } else { Vec::new() },
-            attribution: ChangeAttribution::Observed,
+            directories,
+            attribution,
         });
         Ok(())
     }
-}
 
-/// The stamp of a path if a regular file is there.
-fn stamp_now(workspace: &Workspace, path: &WorkspacePath) -> Option<Stamp> {
-    stamp_of(&workspace.dir().symlink_metadata(path.as_path()).ok()?)
-}
+    /// What changed about a file beside content and permissions, and what of it is lost if those are restored.
+    fn attributes(&mut self, path: &WorkspacePath, kept: &Kept, stamp: Stamp, same_content: bool) {
+        let mut lines = Vec::new();
+        let ((user, group), (new_user, new_group)) = (kept.stamp.owner, stamp.owner);
+        if (user, group) != (new_user, new_group) {
+            lines.push(format!("the owner of `{path}` changed from {user}:{group} to {new_user}:{new_group}"));
+        }
+        let attributes = self.workspace.open_file(path).ok().and_then(|opened| attributes::of(&opened.file));
+        if attributes != kept.attributes {
+            lines.push(format!("the extended attributes of `{path}` changed"));
+        } else if !same_content && attributes.is_some() {
+            lines.push(format!("`{path}` has extended attributes, which undo does not restore"));
+        }
+        let named_here = |known: &Checkpoint, (other, seen): (&WorkspacePath, &Option<Stamp>)| {
+            !known.files.contains_key(other) && seen.is_some_and(|seen| seen.identity() == stamp.identity())
+        };
+        if kept.stamp.links > 1 && (stamp.links != kept.stamp.links || !same_content) {
+            lines.push(format!(
+                "`{path}` had {} names (hard links); undo restores it as a file of its own",
+                kept.stamp.links
+            ));
+        } else if stamp.links > kept.stamp.links
+            && !self.present.files.iter().any(|entry| named_here(self.checkpoint, entry))
+        {
+            lines.push(format!("`{path}` has another name (hard link) now, which is not covered"));
+        }
+        self.changed.not_covered.extend(lines);
+    }
 
-/// The same of what a walk has just found.
-fn stamp_here(found: &Found) -> Option<Stamp> {
-    stamp_of(&found.directory.symlink_metadata(&found.name).ok()?)
-}
+    fn new_files(&mut self) -> Result<(), ToolError> {
+        let checkpoint = self.checkpoint;
+        // Made once, and only if there are new files: a directory that was moved may hold very many.
+        let held = LazyCell::new(|| checkpoint.held());
+        let new: Vec<_> = self
+            .present
+            .files
+            .iter()
+            .filter(|(path, _)| !checkpoint.files.contains_key(path))
+            .map(|(path, stamp)| (path.clone(), *stamp))
+            .collect();
+        for (path, stamp) in new {
+            if checkpoint.others.contains_key(&path) {
+                self.not_covered(format!("`{path}` was not a regular file before"));
+                continue;
+            }
+            match checkpoint.origin(&path, stamp, &held) {
+                Origin::Made => {}
+                Origin::CameIntoSight => continue,
+                Origin::Unknown => {
+                    self.not_covered(format!("`{path}` changed and was not copied before"));
+                    continue;
+                }
+            }
+            let after = match self.hashing.digest_now(self.workspace, &path)? {
+                Hashed::Content(after, _) => after,
+                Hashed::Gone => continue,
+                Hashed::TooMuch(bytes) => {
+                    self.not_covered(checkpoint.unhashed(&path, bytes));
+                    continue;
+                }
+                Hashed::Unreadable(error) => {
+                    self.not_covered(format!("`{path}` is new and cannot be read: {error}"));
+                    continue;
+                }
+            };
+            let Author::Call(attribution) = checkpoint.author(self.workspace, &path, stamp, None, Some(after)) else {
+                continue;
+            };
+            let directories = new_directories(&path, &checkpoint.directories, &self.present.directories);
+            self.changed.changes.push(FileChange {
+                path: path.to_string(),
+                before: None,
+                after: Some(after),
+                before_mode: None,
+                directories,
+                attribution,
+            });
+        }
+        Ok(())
+    }
 
-fn stamp_of(metadata: &Metadata) -> Option<Stamp> {
-    metadata.is_file().then(|| Stamp::of(metadata, SystemTime::now()))
+    /// Directories that came, went or changed without a file that says so, and those that nobody can look into.
+    fn directories(&mut self) {
+        let (before, now) = (&self.checkpoint.directories, &self.present.directories);
+        let told: BTreeSet<&str> =
+            self.changed.changes.iter().flat_map(|change| &change.directories).map(String::as_str).collect();
+        let mut lines = Vec::new();
+        let untold = |path: &WorkspacePath, among: &BTreeMap<WorkspacePath, _>| {
+            let below_another = path.parent().is_some_and(|parent| !parent.is_root() && !among.contains_key(&parent));
+            !told.contains(path.to_string().as_str()) && !below_another
+        };
+        for (path, stamp) in now {
+            match before.get(path) {
+                Some(old) if old != stamp && old.owner != stamp.owner => {
+                    lines.push(format!("the owner of the directory `{path}` changed"));
+                }
+                Some(old) if old != stamp => lines.push(format!(
+                    "the permissions of the directory `{path}` changed from {:o} to {:o}",
+                    old.mode, stamp.mode
+                )),
+                Some(_) => {}
+                None if untold(path, before) && !self.checkpoint.was_unseen(path) => {
+                    lines.push(format!("`{path}` is a new directory"));
+                }
+                None => {}
+            }
+        }
+        let gone = before.keys().filter(|path| !now.contains_key(path) && !self.present.is_hidden(path));
+        for path in gone.filter(|path| untold(path, now) && !self.present.excluded.contains(path)) {
+            if matches!(self.workspace.dir().symlink_metadata(path.as_path()), Err(error) if error.kind() == std::io::ErrorKind::NotFound)
+            {
+                lines.push(format!("`{path}`, a directory, is gone"));
+            }
+        }
+        let unreadable = &self.present.unreadable;
+        for path in unreadable.paths.iter().filter(|path| !self.checkpoint.unseen.contains(path)) {
+            lines.push(format!("changes in `{path}`: the directory cannot be read"));
+        }
+        if unreadable.count > unreadable.paths.len() {
+            let more = unreadable.count - unreadable.paths.len();
+            lines.push(format!("changes in {more} more directories that cannot be read"));
+        }
+        self.changed.not_covered.extend(lines);
+    }
+
+    fn others(&mut self) {
+        let (before, now) = (&self.checkpoint.others, &self.present.others);
+        let mut lines = Vec::new();
+        for (path, what) in now {
+            match before.get(path) {
+                None if self.checkpoint.was_unseen(path) => {}
+                None => lines.push(format!("`{path}` is new and no regular file")),
+                Some(old) if old != what => lines.push(format!("`{path}` was {old} and is {what} now")),
+                Some(_) => {}
+            }
+        }
+        for path in before.keys().filter(|path| !now.contains_key(path) && !self.present.is_hidden(path)) {
+            lines.push(format!("`{path}`, which was no regular file, is gone"));
+        }
+        self.changed.not_covered.extend(lines);
+    }
+
+    fn not_covered(&mut self, line: String) {
+        self.changed.not_covered.push(line);
+    }
 }
 
 /// Hashing of what changed, bounded: a program can make a file of any length for nothing.
@@ -203,15 +371,26 @@ struct Hashing {
 enum Hashed {
     /// What the file is, and its mode.
     Content(Digest, u32),
-    /// It is not there, or not for us to read.
+    /// It is not there any more.
     Gone,
     /// Its size is more than is left to be hashed.
     TooMuch(u64),
+    /// It is there, and not for us to read.
+    Unreadable(ToolError),
 }
 
 impl Hashing {
     fn digest_now(&mut self, workspace: &Workspace, path: &WorkspacePath) -> Result<Hashed, ToolError> {
-        let Ok(mut file) = workspace.open_file(path) else { return Ok(Hashed::Gone) };
+        let mut file = match workspace.open_file(path) {
+            Ok(file) => file,
+            Err(
+                ToolError::PathNotFound { .. }
+                | ToolError::PathIsDirectory { .. }
+                | ToolError::PathNotDirectory { .. }
+                | ToolError::SpecialFile { .. },
+            ) => return Ok(Hashed::Gone),
+            Err(error) => return Ok(Hashed::Unreadable(error)),
+        };
         let bytes = file.size();
         let Some(left) = self.left.checked_sub(bytes) else { return Ok(Hashed::TooMuch(bytes)) };
         self.left = left;
@@ -221,39 +400,19 @@ impl Hashing {
 }
 
 /// The directories above a path that are among `present` and not among `before`, outermost first.
-fn new_directories(
+fn new_directories<T>(
     path: &WorkspacePath,
-    before: &BTreeSet<WorkspacePath>,
-    present: &BTreeSet<WorkspacePath>,
+    before: &BTreeMap<WorkspacePath, T>,
+    present: &BTreeMap<WorkspacePath, T>,
 ) -> Vec<String> {
     let mut found = Vec::new();
     let mut above = path.parent();
     while let Some(directory) = above.filter(|directory| !directory.is_root()) {
-        if present.contains(&directory) && !before.contains(&directory) {
+        if present.contains_key(&directory) && !before.contains_key(&directory) {
             found.push(directory.to_string());
         }
         above = directory.parent();
     }
     found.reverse();
     found
-}
-
-fn look(workspace: &Workspace, cancel: &Cancel) -> Result<Present, ToolError> {
-    let present = Mutex::new(Present::default());
-    Walk::whole(workspace, cancel).run(|| {
-        |found: &Found| {
-            // Before the lock: this is what takes the time, and all threads do it at once.
-            let stamp = found.kind.is_file().then(|| stamp_here(found)).flatten();
-            let mut present = present.lock().unwrap_or_else(PoisonError::into_inner);
-            if found.kind.is_dir() {
-                present.directories.insert(found.path.clone());
-            } else if found.kind.is_file() {
-                present.files.insert(found.path.clone(), stamp);
-            } else {
-                present.others.insert(found.path.clone());
-            }
-            Flow::Continue
-        }
-    })?;
-    Ok(present.into_inner().unwrap_or_else(PoisonError::into_inner))
 }

@@ -5,10 +5,19 @@
 //! report, and `undo` needs to know nothing about processes.
 //!
 //! The cost: the first checkpoint of a workspace copies its files (shared blocks where the file system can, see [`store`]); every later one asks
-//! for the size and times of each file and copies only what changed since. Left out, and said so: what ignore files exclude, `.git`, files above the size
-//! limit, links and other things that are not files.
+//! for the size and times of each file and copies only what changed since. Of `.git`, what decides what git executes is covered. Left out, and named in the result
+//! whenever it changed: what ignore files exclude, files above the size limit, directories, links and other things that are not files, owners, extended
+//! attributes and hard links.
+//!
+//! Comparing does not tell who changed a file. A change counts as the call's unless something speaks against it: it was made while the program did not run
+//! ([`IdlePeriods`]), while a call of another run was at work, or by a tool that reports its own writes ([`WorkspaceActivity`]).
 
+mod activity;
+mod attributes;
 mod compare;
+mod excluded;
+mod idle;
+mod look;
 mod stamp;
 mod store;
 
@@ -18,10 +27,14 @@ use std::time::{Duration, SystemTime};
 
 use palyra_common::Digest;
 
+use self::activity::TrackedCall;
+use self::look::DirectoryStamp;
 use self::stamp::Stamp;
 use crate::WorkspacePath;
 
+pub use activity::WorkspaceActivity;
 pub use compare::Changed;
+pub use idle::IdlePeriods;
 pub use store::CheckpointStore;
 
 /// How much a checkpoint may cover.
@@ -60,18 +73,19 @@ pub struct CheckpointCost {
 #[derive(Debug)]
 pub struct Checkpoint {
     files: BTreeMap<WorkspacePath, Kept>,
-    directories: BTreeSet<WorkspacePath>,
-    /// Things that are not regular files; a new one is worth a word.
-    others: BTreeSet<WorkspacePath>,
+    directories: BTreeMap<WorkspacePath, DirectoryStamp>,
+    /// Things that are not regular files, and what they are.
+    others: BTreeMap<WorkspacePath, String>,
     /// What was there and not looked at, because ignore files exclude it or the limit was reached; of a directory only its own name.
     unseen: BTreeSet<WorkspacePath>,
-    /// How many files there were that no copy was made of.
-    left_out: usize,
+    /// How many files there were that were not looked at, because there are too many.
+    uncounted: usize,
     /// When it was begun.
     begun: SystemTime,
     hashed_bytes: u64,
     cost: CheckpointCost,
     store: Arc<store::Shelf>,
+    call: TrackedCall,
 }
 
 /// One file at that moment.
@@ -80,6 +94,8 @@ struct Kept {
     stamp: Stamp,
     /// Its copy; `None` if it was left out.
     content: Option<Digest>,
+    /// Its extended attributes, if it has any.
+    attributes: Option<Digest>,
 }
 
 impl Checkpoint {
@@ -89,9 +105,15 @@ impl Checkpoint {
         self.cost
     }
 
-    /// How many files it does not cover because of their size or number.
+    /// How many files it does not cover because there are too many.
     #[must_use]
-    pub fn left_out(&self) -> usize {
-        self.left_out
+    pub fn uncounted(&self) -> usize {
+        self.uncounted
+    }
+
+    /// Where whoever observes the call's program notes when it did not run.
+    #[must_use]
+    pub fn idle_periods(&self) -> IdlePeriods {
+        self.call.idle.clone()
     }
 }

@@ -10,7 +10,7 @@ const YOUNG: Duration = Duration::from_millis(50);
 /// Device, inode and time of birth.
 pub(super) type Identity = (u64, u64, Option<SystemTime>);
 
-/// Identity, size, times and permissions. The time of the last status change cannot be set by programs, so a program that restores the
+/// Identity, size, times, permissions, owner and number of names. The time of the last status change cannot be set by programs, so a program that restores the
 /// modification time of what it wrote is still noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
@@ -20,6 +20,9 @@ pub(super) struct Stamp {
     modified: (i64, i64),
     changed: (i64, i64),
     pub(super) mode: u32,
+    pub(super) owner: (u32, u32),
+    /// How many names it has.
+    pub(super) links: u64,
     /// When it was made, where the file system keeps that.
     born: Option<SystemTime>,
     settled: Settled,
@@ -35,10 +38,7 @@ enum Settled {
 impl Stamp {
     pub(super) fn of(metadata: &Metadata, now: SystemTime) -> Self {
         let changed = (metadata.ctime(), metadata.ctime_nsec());
-        let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let then =
-            Duration::new(u64::try_from(changed.0).unwrap_or_default(), u32::try_from(changed.1).unwrap_or_default());
-        let settled = if since > then + YOUNG { Settled::Yes } else { Settled::No };
+        let settled = if now > moment(changed) + YOUNG { Settled::Yes } else { Settled::No };
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -46,6 +46,8 @@ impl Stamp {
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed,
             mode: metadata.mode() & 0o777,
+            owner: (metadata.uid(), metadata.gid()),
+            links: metadata.nlink(),
             born: metadata.created().ok().map(cap_std::time::SystemTime::into_std),
             settled,
         }
@@ -54,12 +56,17 @@ impl Stamp {
     /// Whether nothing about the file has changed since, not even its name. A file that only came into sight, because an ignore file or a limit had hidden it,
     /// was not made meanwhile.
     pub(super) fn is_older_than(&self, moment: SystemTime) -> bool {
-        let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let changed = Duration::new(
-            u64::try_from(self.changed.0).unwrap_or_default(),
-            u32::try_from(self.changed.1).unwrap_or_default(),
-        );
-        changed + YOUNG < since
+        self.change_time() + YOUNG < moment
+    }
+
+    /// When anything about the file last changed.
+    pub(super) fn change_time(&self) -> SystemTime {
+        moment(self.changed)
+    }
+
+    /// When it was made, where the file system keeps that.
+    pub(super) fn birth_time(&self) -> Option<SystemTime> {
+        self.born
     }
 
     /// Whether the file was there at that moment, under whatever name.
@@ -76,4 +83,15 @@ impl Stamp {
     pub(super) fn proves_unchanged_since(&self, then: &Self) -> bool {
         then.settled == Settled::Yes && Self { settled: then.settled, ..*self } == *then
     }
+}
+
+/// When a directory, or anything else, or what is in it, last changed.
+pub(super) fn last_change(metadata: &Metadata) -> SystemTime {
+    moment((metadata.ctime(), metadata.ctime_nsec()).max((metadata.mtime(), metadata.mtime_nsec())))
+}
+
+fn moment((seconds, nanoseconds): (i64, i64)) -> SystemTime {
+    let since =
+        Duration::new(u64::try_from(seconds).unwrap_or_default(), u32::try_from(nanoseconds).unwrap_or_default());
+    SystemTime::UNIX_EPOCH + since
 }

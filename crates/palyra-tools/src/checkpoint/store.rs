@@ -12,11 +12,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use palyra_common::Digest;
+use palyra_common::{Digest, RunId};
 use tokio_util::sync::CancellationToken;
 
+use super::activity::WorkspaceActivity;
+use super::look::{DirectoryStamp, describe};
 use super::stamp::Stamp;
-use super::{Checkpoint, CheckpointCost, CheckpointLimits, Kept};
+use super::{Checkpoint, CheckpointCost, CheckpointLimits, Kept, attributes};
 use crate::cancel::Cancel;
 use crate::walk::{Flow, Found, Walk};
 use crate::{ToolError, Workspace, WorkspacePath};
@@ -26,6 +28,7 @@ use crate::{ToolError, Workspace, WorkspacePath};
 pub struct CheckpointStore {
     root: PathBuf,
     shelves: Mutex<HashMap<PathBuf, Arc<Shelf>>>,
+    activity: Arc<WorkspaceActivity>,
 }
 
 /// The copies of one workspace.
@@ -51,21 +54,29 @@ impl CheckpointStore {
             std::thread::spawn(move || drop(fs::remove_dir_all(&old)));
         }
         make_private(&root).map_err(failed)?;
-        Ok(Self { root, shelves: Mutex::default() })
+        Ok(Self { root, shelves: Mutex::default(), activity: Arc::default() })
     }
 
-    /// Takes a checkpoint of a workspace; blocks.
+    /// Who writes to the workspaces meanwhile; tools that report their own writes tell it.
+    #[must_use]
+    pub fn activity(&self) -> Arc<WorkspaceActivity> {
+        Arc::clone(&self.activity)
+    }
+
+    /// Takes a checkpoint of a workspace for a call of a run; blocks.
     pub fn take(
         &self,
         workspace: &Workspace,
         limits: CheckpointLimits,
+        run: RunId,
         token: &CancellationToken,
     ) -> Result<Checkpoint, ToolError> {
         let (began, begun) = (Instant::now(), SystemTime::now());
+        let call = self.activity.begin(workspace.root(), run);
         let shelf = self.shelf(workspace)?;
         let cancel = Cancel::of(token);
         let taking = Mutex::new(Taking::default());
-        Walk::whole(workspace, &cancel).naming_excluded().run(|| {
+        let end = Walk::whole(workspace, &cancel).naming_excluded().with_git_control().run(|| {
             |found: &Found| match shelf.visit(workspace, found, limits, &taking) {
                 Ok(()) => Flow::Continue,
                 Err(error) => {
@@ -74,18 +85,21 @@ impl CheckpointStore {
                 }
             }
         })?;
-        let taken = taking.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = taking.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = taken.failure {
             return Err(error);
         }
         cancel.check()?;
+        taken.unseen.extend(end.unreadable.paths);
+        // The program starts after this, so what changed until now it did not change.
+        call.idle.add(begun, SystemTime::now());
         let covered = |kept: &&Kept| kept.content.is_some();
         let files = taken.files.values().filter(covered).count();
         *locked(&shelf.known) = taken.files.iter().map(|(path, kept)| (path.clone(), *kept)).collect();
         Ok(Checkpoint {
             begun,
             hashed_bytes: limits.hashed_bytes,
-            left_out: taken.files.len() - files + taken.uncounted,
+            uncounted: taken.uncounted,
             files: taken.files,
             directories: taken.directories,
             others: taken.others,
@@ -97,6 +111,7 @@ impl CheckpointStore {
                 took: began.elapsed(),
             },
             store: shelf,
+            call,
         })
     }
 
@@ -122,8 +137,8 @@ impl CheckpointStore {
 #[derive(Default)]
 struct Taking {
     files: BTreeMap<WorkspacePath, Kept>,
-    directories: BTreeSet<WorkspacePath>,
-    others: BTreeSet<WorkspacePath>,
+    directories: BTreeMap<WorkspacePath, DirectoryStamp>,
+    others: BTreeMap<WorkspacePath, String>,
     unseen: BTreeSet<WorkspacePath>,
     uncounted: usize,
     copied: usize,
@@ -144,11 +159,13 @@ impl Shelf {
             return Ok(());
         }
         if found.kind.is_dir() {
-            locked(taking).directories.insert(found.path.clone());
+            let stamp = DirectoryStamp::of(found);
+            locked(taking).directories.insert(found.path.clone(), stamp);
             return Ok(());
         }
         if !found.kind.is_file() {
-            locked(taking).others.insert(found.path.clone());
+            let what = describe(found);
+            locked(taking).others.insert(found.path.clone(), what);
             return Ok(());
         }
         {
@@ -173,9 +190,10 @@ impl Shelf {
         let fits = stamp.size <= limits.file_bytes
             && self.bytes.load(Ordering::Relaxed).saturating_add(stamp.size) <= limits.total_bytes;
         // A file that cannot be read by us cannot be changed by a process with fewer rights either.
-        let content = if fits { self.copy(workspace, found)? } else { None };
+        let copied = if fits { self.copy(workspace, found)? } else { None };
+        let (content, attributes) = copied.map_or((None, None), |(content, attributes)| (Some(content), attributes));
         let mut taking = locked(taking);
-        taking.files.insert(found.path.clone(), Kept { stamp, content });
+        taking.files.insert(found.path.clone(), Kept { stamp, content, attributes });
         if content.is_some() {
             taking.copied += 1;
             taking.copied_bytes += stamp.size;
@@ -183,9 +201,10 @@ impl Shelf {
         Ok(())
     }
 
-    /// Copies a file aside; `None` if it may not be read or is no longer there.
-    fn copy(&self, workspace: &Workspace, found: &Found) -> Result<Option<Digest>, ToolError> {
+    /// Copies a file aside, and says what its extended attributes are; `None` if it may not be read or is no longer there.
+    fn copy(&self, workspace: &Workspace, found: &Found) -> Result<Option<(Digest, Option<Digest>)>, ToolError> {
         let Ok(mut source) = workspace.open_here(&found.directory, &found.name, &found.path) else { return Ok(None) };
+        let attributes = attributes::of(&source.file);
         let name = format!("new-{}", self.temporary.fetch_add(1, Ordering::Relaxed));
         let temporary = self.directory.join(name);
         let mut kept = || -> io::Result<(Digest, u64)> {
@@ -205,7 +224,7 @@ impl Shelf {
             self.bytes.fetch_add(bytes, Ordering::Relaxed);
         }
         fs::rename(&temporary, &path).map_err(|error| ToolError::io(&path.display().to_string(), error))?;
-        Ok(Some(digest))
+        Ok(Some((digest, attributes)))
     }
 
     fn path(&self, digest: &Digest) -> PathBuf {

@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::{Duration, SystemTime};
 
+use palyra_common::RunId;
 use palyra_tools::{Changed, Checkpoint, CheckpointLimits, CheckpointStore, EffectId, undo};
 use proptest::prelude::{ProptestConfig, Strategy, proptest};
 use proptest::{prop_assert_eq, prop_oneof};
@@ -15,7 +16,7 @@ fn store(bench: &Bench) -> CheckpointStore {
 }
 
 fn take(bench: &Bench, store: &CheckpointStore) -> Checkpoint {
-    store.take(&bench.workspace, CheckpointLimits::default(), &bench.cancel).unwrap()
+    store.take(&bench.workspace, CheckpointLimits::default(), RunId::from_u128(1), &bench.cancel).unwrap()
 }
 
 fn changes(bench: &Bench, checkpoint: &Checkpoint) -> Changed {
@@ -38,7 +39,7 @@ fn what_a_stranger_did_is_found_and_taken_back() {
     let before = snapshot(&bench.root());
     let store = store(&bench);
     let checkpoint = take(&bench, &store);
-    assert_eq!((checkpoint.cost().files, checkpoint.cost().copied, checkpoint.left_out()), (5, 5, 0));
+    assert_eq!((checkpoint.cost().files, checkpoint.cost().copied, checkpoint.uncounted()), (5, 5, 0));
     bench.file("edited", "changed");
     bench.file("new/deep/made", "six");
     fs::remove_file(bench.root().join("deleted")).unwrap();
@@ -106,15 +107,15 @@ fn what_is_not_covered_is_said() {
     bench.file("small", "1");
     let store = store(&bench);
     let limits = CheckpointLimits { file_bytes: 1_000, ..CheckpointLimits::default() };
-    let checkpoint = store.take(&bench.workspace, limits, &bench.cancel).unwrap();
-    assert_eq!((checkpoint.cost().files, checkpoint.left_out()), (1, 1));
+    let checkpoint = store.take(&bench.workspace, limits, RunId::from_u128(1), &bench.cancel).unwrap();
+    assert_eq!((checkpoint.cost().files, checkpoint.uncounted()), (1, 0));
     bench.file("large", vec![b'y'; 2_000]);
     symlink("small", bench.root().join("link")).unwrap();
     let changed = changes(&bench, &checkpoint);
     assert!(changed.changes.is_empty());
     assert_eq!(changed.not_covered, ["`large` changed and was not copied before", "`link` is new and no regular file"]);
     let few = CheckpointLimits { files: 1, ..CheckpointLimits::default() };
-    assert_eq!(store.take(&bench.workspace, few, &bench.cancel).unwrap().left_out(), 1);
+    assert_eq!(store.take(&bench.workspace, few, RunId::from_u128(1), &bench.cancel).unwrap().uncounted(), 1);
 }
 
 #[test]
@@ -123,7 +124,8 @@ fn a_cancelled_checkpoint_is_an_error_and_an_old_store_is_emptied() {
     bench.file("a", "1");
     let store = store(&bench);
     bench.cancel.cancel();
-    let error = store.take(&bench.workspace, CheckpointLimits::default(), &bench.cancel).unwrap_err();
+    let error =
+        store.take(&bench.workspace, CheckpointLimits::default(), RunId::from_u128(1), &bench.cancel).unwrap_err();
     assert!(matches!(error, palyra_tools::ToolError::Cancelled), "{error}");
     let root = bench.dir.path().join("state/checkpoints");
     fs::write(root.join("left over"), "x").unwrap();
@@ -147,7 +149,7 @@ fn files_that_came_into_sight_are_not_taken_for_new_ones() {
     let (before, store) = (snapshot(&bench.root()), store(&bench));
     let few = CheckpointLimits { files: 1, ..CheckpointLimits::default() };
     for limits in [CheckpointLimits::default(), few] {
-        let checkpoint = store.take(&bench.workspace, limits, &bench.cancel).unwrap();
+        let checkpoint = store.take(&bench.workspace, limits, RunId::from_u128(1), &bench.cancel).unwrap();
         fs::remove_file(bench.root().join(".gitignore")).unwrap();
         let changed = changes(&bench, &checkpoint);
         let new: Vec<_> = changed.changes.iter().filter(|change| change.before.is_none()).collect();
@@ -179,7 +181,9 @@ fn undo_does_not_remove_what_was_there_unseen_in_a_form_that_nobody_kept() {
     fs::rename(bench.root().join("covered"), bench.root().join("renamed")).unwrap();
     let changed = changes(&bench, &checkpoint);
     let unknown = ["`.env`", "`build/more`", "`edited.log`", "`seen.txt`"];
-    assert_eq!(changed.not_covered, unknown.map(|path| format!("{path} changed and was not copied before")));
+    let mut expected = unknown.map(|path| format!("{path} changed and was not copied before")).to_vec();
+    expected.push("`moved.log`, which was not copied before, is gone".to_owned());
+    assert_eq!(changed.not_covered, expected);
     take_back(&bench, &changed);
     for name in ["edited.log", ".env", "build/out", "build/more", "seen.txt", "covered"] {
         assert!(bench.text(name).is_some(), "{name} is gone");
@@ -303,7 +307,7 @@ fn what_is_too_long_to_be_hashed_is_named_and_left_alone() {
     let bench = Bench::new();
     let store = store(&bench);
     let limits = CheckpointLimits { hashed_bytes: 1_000, ..CheckpointLimits::default() };
-    let before = store.take(&bench.workspace, limits, &bench.cancel).unwrap();
+    let before = store.take(&bench.workspace, limits, RunId::from_u128(1), &bench.cancel).unwrap();
     let root = bench.workspace.root();
     std::fs::write(root.join("short"), "made").unwrap();
     let sparse = std::fs::File::create(root.join("sparse")).unwrap();
@@ -323,7 +327,7 @@ fn a_comparison_ends_when_it_is_cancelled() {
     let bench = Bench::new();
     let store = store(&bench);
     let limits = CheckpointLimits { hashed_bytes: u64::MAX, ..CheckpointLimits::default() };
-    let before = store.take(&bench.workspace, limits, &bench.cancel).unwrap();
+    let before = store.take(&bench.workspace, limits, RunId::from_u128(1), &bench.cancel).unwrap();
     // Eight tebibytes of nothing: hashing them would take hours.
     let sparse = std::fs::File::create(bench.workspace.root().join("sparse")).unwrap();
     sparse.set_len(1 << 43).unwrap();

@@ -9,6 +9,7 @@
     reason = "a test stops at the first surprise and reads best with values at hand"
 )]
 
+mod attribution;
 mod cancelling;
 mod checkpoints;
 mod confinement;
@@ -20,5 +21,6 @@ mod reading;
 mod reference;
 mod searching;
 mod support;
+mod uncovered;
 mod undoing;
 mod writing;

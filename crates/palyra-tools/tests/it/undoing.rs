@@ -77,6 +77,17 @@ fn a_change_between_two_calls_is_not_lost() {
 }
 
 #[test]
+fn a_file_that_became_very_long_is_a_conflict_and_not_hashed() {
+    let bench = Bench::new();
+    bench.file("a", "old");
+    let changes = bench.call("fs.write", json!({"path": "a", "content": "new"})).unwrap().changes;
+    // A tebibyte of nothing: hashing it would take an hour.
+    fs::File::options().write(true).open(bench.root().join("a")).unwrap().set_len(1 << 40).unwrap();
+    assert_eq!(take_back(&bench, &changes, "undo").unwrap_err().code(), "undo_conflict");
+    assert_eq!(fs::metadata(bench.root().join("a")).unwrap().len(), 1 << 40);
+}
+
+#[test]
 fn a_missing_before_image_stops_the_undo() {
     let bench = Bench::new();
     bench.file("a", "old");

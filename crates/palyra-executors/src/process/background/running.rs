@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::process::capture::{Captured, drain};
+use crate::process::idle::IdleMonitor;
 use crate::process::network::Served;
 
 /// A background process.
@@ -56,12 +57,16 @@ impl Running {
                 );
             }
         }
+        let monitor = IdleMonitor::start(child.pid, checkpoint.idle_periods());
         let (told, state) = watch::channel(State::Runs);
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         tokio::spawn(async move {
             let ended = end_of(&mut child, &stopped).await;
             drop(proxies);
+            if ended.is_ok() {
+                monitor.ended();
+            }
             let state = match ended {
                 Ok(report) => State::Ended(report),
                 Err(error) => State::Lost(error.to_string()),

@@ -83,22 +83,70 @@ async fn a_command_that_the_model_made_up_or_a_shell_is_shown_to_a_person_first(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_program_changed_is_told_and_taken_back_with_the_run() {
     let place = workspace();
-    let line =
-        "echo new > made; mkdir -p .git/hooks deep; echo x > deep/file; echo changed >> notes.md; echo x > build.rs";
+    let line = "echo new > made; mkdir -p .git/hooks deep; echo x > deep/file; echo changed >> notes.md; echo x > build.rs; \
+                echo x > .git/hooks/pre-commit; echo x > .git/config";
     let script = json!({ "turn": [run(&["sh", "-c", line]), { "text": "done" }] });
     let (daemon, events) = played("go", place.path(), script).await;
     let [result] = results(&events).try_into().unwrap();
-    for part in
-        ["--- files (4 changed)", "created made", "created deep/file", "changed notes.md", "created build.rs (note:"]
-    {
+    for part in [
+        "--- files (6 changed)",
+        "created made",
+        "created deep/file",
+        "changed notes.md",
+        "created build.rs (note:",
+        "created .git/hooks/pre-commit (note:",
+        "created .git/config (note:",
+    ] {
         assert!(result.content.contains(part), "{part}: {}", result.content);
     }
     let run = events[0].run_id;
     daemon.client().undo_run(run).await.unwrap();
     assert_eq!(std::fs::read_to_string(place.path().join("notes.md")).unwrap(), "first line\nsecond line\n");
-    for gone in ["made", "deep", "build.rs"] {
+    for gone in ["made", "deep", "build.rs", ".git"] {
         assert!(!place.path().join(gone).exists(), "{gone}");
     }
+    daemon.finish().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_person_does_while_a_program_sleeps_survives_an_undo() {
+    let place = workspace();
+    let root = place.path().to_owned();
+    std::fs::write(root.join("unwanted"), "a person's").unwrap();
+    let made = std::process::Command::new("mkfifo").arg(root.join("gate")).status().unwrap();
+    assert!(made.success());
+    // The program sleeps in a read until the person is done.
+    let person = std::thread::spawn(move || {
+        let pause = || std::thread::sleep(Duration::from_secs(1));
+        while !root.join("own").exists() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        pause();
+        std::fs::write(root.join("notes.md"), "a person's").unwrap();
+        std::fs::write(root.join("person.txt"), "a person's").unwrap();
+        std::fs::remove_file(root.join("unwanted")).unwrap();
+        pause();
+        std::fs::write(root.join("gate"), "go on\n").unwrap();
+    });
+    let line = "echo own > own; read go < gate; echo end";
+    let script = json!({ "turn": [run(&["sh", "-c", line]), { "text": "done" }] });
+    let (daemon, events) = played("go", place.path(), script).await;
+    person.join().unwrap();
+    let [result] = results(&events).try_into().unwrap();
+    for part in ["created own\n", "changed notes.md (also changed by somebody else", "deleted unwanted (also"] {
+        assert!(result.content.contains(part), "{part}: {}", result.content);
+    }
+    assert!(!result.content.contains("person.txt"), "{}", result.content);
+    let refused = daemon.client().undo_run(events[0].run_id).await.unwrap_err();
+    let refused = format!("{refused:?}");
+    for part in ["undo_conflict", "`notes.md`", "`unwanted`"] {
+        assert!(refused.contains(part), "{part}: {refused}");
+    }
+    let text = |name: &str| std::fs::read_to_string(place.path().join(name)).ok();
+    for name in ["notes.md", "person.txt"] {
+        assert_eq!(text(name).as_deref(), Some("a person's"), "{name}");
+    }
+    assert_eq!((text("own").as_deref(), text("unwanted")), (Some("own\n"), None));
     daemon.finish().await.unwrap();
 }
 

@@ -1,0 +1,136 @@
+//! What is in a workspace now.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::AsFd as _;
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use cap_std::fs::{Metadata, MetadataExt as _};
+
+use super::stamp::Stamp;
+use crate::cancel::Cancel;
+use crate::walk::{Flow, Found, Unreadable, Walk};
+use crate::workspace::kind_name;
+use crate::workspace_path::escape;
+use crate::{ToolError, Workspace, WorkspacePath};
+
+/// Permissions and owner of a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct DirectoryStamp {
+    pub(super) mode: u32,
+    pub(super) owner: (u32, u32),
+}
+
+impl DirectoryStamp {
+    /// Of a directory that a walk has just found; one that is gone again has none.
+    pub(super) fn of(found: &Found) -> Self {
+        found.directory.symlink_metadata(&found.name).map_or(Self { mode: 0, owner: (0, 0) }, |metadata| Self {
+            mode: metadata.mode() & 0o7777,
+            owner: (metadata.uid(), metadata.gid()),
+        })
+    }
+}
+
+/// The files as they are now.
+#[derive(Default)]
+pub(super) struct Present {
+    /// What the walk saw of each file, straight from the directory that it was in.
+    pub(super) files: BTreeMap<WorkspacePath, Option<Stamp>>,
+    pub(super) directories: BTreeMap<WorkspacePath, DirectoryStamp>,
+    pub(super) others: BTreeMap<WorkspacePath, String>,
+    /// What ignore files exclude; of a directory only its own name.
+    pub(super) excluded: BTreeSet<WorkspacePath>,
+    pub(super) unreadable: Unreadable,
+}
+
+/// What is at a path.
+pub(super) enum At {
+    File(Stamp),
+    /// Certainly no regular file.
+    Nothing,
+    /// Nobody can tell.
+    Unknown(std::io::Error),
+}
+
+impl Present {
+    /// Walks the workspace.
+    pub(super) fn look(workspace: &Workspace, cancel: &Cancel) -> Result<Self, ToolError> {
+        let present = Mutex::new(Self::default());
+        let end = Walk::whole(workspace, cancel).naming_excluded().with_git_control().run(|| {
+            |found: &Found| {
+                // Before the lock: this is what takes the time, and all threads do it at once.
+                let seen = Seen::of(found);
+                present.lock().unwrap_or_else(PoisonError::into_inner).add(found, seen);
+                Flow::Continue
+            }
+        })?;
+        let present = present.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(Self { unreadable: end.unreadable, ..present })
+    }
+
+    fn add(&mut self, found: &Found, seen: Seen) {
+        let path = found.path.clone();
+        match seen {
+            Seen::Excluded => drop(self.excluded.insert(path)),
+            Seen::Directory(stamp) => drop(self.directories.insert(path, stamp)),
+            Seen::File(stamp) => drop(self.files.insert(path, stamp)),
+            Seen::Other(what) => drop(self.others.insert(path, what)),
+        }
+    }
+
+    /// What is at a path that the checkpoint knows. What the walk did not see is asked for by its name: whoever writes an ignore file would otherwise
+    /// decide what is looked at.
+    pub(super) fn at(&self, workspace: &Workspace, path: &WorkspacePath) -> At {
+        if let Some(stamp) = self.files.get(path).copied().flatten() {
+            return At::File(stamp);
+        }
+        match workspace.dir().symlink_metadata(path.as_path()) {
+            Ok(metadata) => stamp_of(&metadata).map_or(At::Nothing, At::File),
+            Err(error) => match error.kind() {
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => At::Nothing,
+                _ => At::Unknown(error),
+            },
+        }
+    }
+
+    /// Whether the path lies in a directory that could not be read.
+    pub(super) fn is_hidden(&self, path: &WorkspacePath) -> bool {
+        self.unreadable.paths.iter().any(|directory| path.as_path().starts_with(directory.as_path()))
+    }
+}
+
+enum Seen {
+    Excluded,
+    Directory(DirectoryStamp),
+    File(Option<Stamp>),
+    Other(String),
+}
+
+impl Seen {
+    fn of(found: &Found) -> Self {
+        if found.excluded {
+            Self::Excluded
+        } else if found.kind.is_dir() {
+            Self::Directory(DirectoryStamp::of(found))
+        } else if found.kind.is_file() {
+            Self::File(found.directory.symlink_metadata(&found.name).ok().as_ref().and_then(stamp_of))
+        } else {
+            Self::Other(describe(found))
+        }
+    }
+}
+
+fn stamp_of(metadata: &Metadata) -> Option<Stamp> {
+    metadata.is_file().then(|| Stamp::of(metadata, SystemTime::now()))
+}
+
+/// What something is that is neither a file nor a directory; of a link also where it leads.
+pub(super) fn describe(found: &Found) -> String {
+    if found.kind.is_symlink()
+        && let Ok(target) = rustix::fs::readlinkat(found.directory.as_fd(), &found.name, Vec::new())
+    {
+        use std::os::unix::ffi::OsStrExt as _;
+        return format!("a link to `{}`", escape(std::ffi::OsStr::from_bytes(target.as_bytes())));
+    }
+    kind_name(found.kind).to_owned()
+}
