@@ -14,13 +14,15 @@ use crate::system::{task, wait_for_phase};
 /// Waiting for the disk to take a commit: killed there, the commit may or may not be found afterwards.
 const COMMIT: &str = "fdatasync,fsync";
 
-/// A state in which a run waits for an answer and a place is bound to its session.
+/// A state in which a run waits for an answer, a place is bound to its session, and there are a token and a granted directory.
 struct Waiting {
     directory: TempDir,
     run_id: RunId,
     session_id: String,
     approval_id: String,
     binding_id: String,
+    token_id: String,
+    granted: String,
 }
 
 /// What a command came to, or why it was refused.
@@ -55,6 +57,8 @@ async fn a_kill_between_effect_and_answer_neither_repeats_nor_hides_a_command() 
         ),
         case(AcpCommand::BindingRemove, json!({"binding_id": waiting.binding_id}), None),
         case(AcpCommand::EventAppend, json!({"kind": "client.test", "payload": {}}), None),
+        case(AcpCommand::TokenRevoke, json!({"token_id": waiting.token_id}), None),
+        case(AcpCommand::WorkspaceRevoke, json!({"principal": "ci", "path": waiting.granted}), None),
     ];
     for case in &cases {
         let mut at = 1;
@@ -83,8 +87,14 @@ async fn waiting() -> Result<Waiting> {
     let place = json!({"place": {"channel": "editor"}, "session_id": run.session_id});
     let bound = ask(&daemon, AcpCommand::BindingSet, &place, "bind").await??;
     let binding_id = bound["binding_id"].as_str().context("bound")?.to_owned();
+    let create = json!({"request_id": RequestId::generate(), "command": AcpCommand::TokenCreate, "params": {"name": "t", "role": "viewer"}});
+    let created = client.envelope(&serde_json::from_value(create)?).await?.into_outcome()?;
+    let token_id = created["token"]["token_id"].as_str().context("created")?.to_owned();
+    let granted = workspace.display().to_string();
+    ask(&daemon, AcpCommand::WorkspaceGrant, &json!({"principal": "ci", "path": granted}), "grant").await??;
     ensure!(daemon.stop().await? == Exit::Code(0));
-    Ok(Waiting { directory, run_id: run.run_id, session_id: run.session_id.to_string(), approval_id, binding_id })
+    let (run_id, session_id) = (run.run_id, run.session_id.to_string());
+    Ok(Waiting { directory, run_id, session_id, approval_id, binding_id, token_id, granted })
 }
 
 async fn ask(daemon: &TestDaemon, command: AcpCommand, params: &Value, key: &str) -> Result<Answer> {
