@@ -94,7 +94,7 @@ impl Drawn {
     /// The newest run of the session, once it is over and there are so many.
     async fn newest_answer(&self, runs: usize) -> String {
         for _ in 0..1_000 {
-            let session = self.daemon.client.session(self.session.parse().unwrap()).await.unwrap();
+            let session = self.daemon.client.session(self.session.parse().unwrap(), &Default::default()).await.unwrap();
             if session.runs.len() >= runs && session.runs.iter().all(|run| run.phase.is_terminal()) {
                 let newest = session.runs.iter().max_by_key(|run| run.created_at).unwrap();
                 return self.daemon.client.run(newest.run_id).await.unwrap().answer.unwrap_or_default();
