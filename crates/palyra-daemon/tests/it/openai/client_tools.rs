@@ -107,7 +107,7 @@ async fn a_token_for_models_alone_brings_no_results_to_a_run_in_a_granted_direct
     let asked = post_as(&daemon, &full, "chat/completions", &with(chat(json!([question()])), there));
     let message = asked.json()["choices"][0]["message"].clone();
     assert!(message["tool_calls"].is_array(), "{asked:?}");
-    let results = vec![question(), message.clone(), result(&message, 0, "sunny"), result(&message, 1, "rain")];
+    let results = [question(), message.clone(), result(&message, 0, "sunny"), result(&message, 1, "rain")];
     let whole = |more: Vec<Value>| {
         let messages: Vec<Value> = results.iter().cloned().chain(more).collect();
         with(chat(json!(messages)), json!({ "tools": tools() }))
