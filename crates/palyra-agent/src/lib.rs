@@ -65,4 +65,4 @@ pub use spec::{
     ClientTool, ContextItem, Exchange, Idempotency, ImageRef, MACHINE_VERSION, MAIN_AGENT, ModelChoice, Objective,
     OutsideSender, RunLimits, RunSpec, ToolSelection,
 };
-pub use started_with::{StartedWith, WorkspaceAuthority};
+pub use started_with::{Actor, StartedWith, WorkspaceAuthority};

@@ -1,4 +1,4 @@
-//! With what credential a run was asked for, as far as that matters later: where it may work, and who may not answer its questions.
+//! With what credential a run was asked for, as far as that matters later: where it may work, and who may not answer its approvals.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,27 @@ pub struct StartedWith {
     /// What a program holds, by its public name; absent for a person's own credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
+}
+
+/// Somebody who acts on a run, and the credential they do it with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Actor {
+    /// Who.
+    pub by: String,
+    /// With what.
+    pub with: StartedWith,
+}
+
+impl WorkspaceAuthority {
+    /// The one of two that reaches less far.
+    pub(crate) fn narrower(self, other: Self) -> Self {
+        let reach = |authority| match authority {
+            Self::Conversation => 0,
+            Self::Granted => 1,
+            Self::LocalOwner => 2,
+        };
+        if reach(self) <= reach(other) { self } else { other }
+    }
 }
 
 impl StartedWith {

@@ -15,6 +15,7 @@ use crate::engine::UnavailableSource;
 use crate::error::AgentError;
 use crate::hooks::HooksAnswered;
 use crate::machine::{Action, Input, Question};
+use crate::started_with::Actor;
 
 /// One record of a tape.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,6 +53,8 @@ pub enum Note {
         /// Which, and why.
         sources: Vec<UnavailableSource>,
     },
+    /// The input that follows was given with another credential than the one that started the run.
+    Steered(Actor),
 }
 
 /// A borrowed [`TapeEntry`] with the same JSON.
@@ -115,8 +118,8 @@ impl EntryRef<'_> {
                 Input::ToolFinished { .. } => kind::TOOL_FINISHED,
                 Input::Compacted { .. } => "context.compacted",
                 Input::CompactionReverted { .. } => "context.compaction_reverted",
-                Input::UserMessage { .. } => "run.user_message",
-                Input::EnvelopeEdited { .. } => "run.envelope_edited",
+                Input::UserMessage { .. } => kind::RUN_USER_MESSAGE,
+                Input::EnvelopeEdited { .. } => kind::RUN_ENVELOPE_EDITED,
                 Input::Cancel { .. } => "run.cancel",
                 Input::Pause { .. } => "run.pause",
                 Input::Resume { .. } => kind::RUN_RESUME,
@@ -154,6 +157,7 @@ impl EntryRef<'_> {
                 Note::Unrecoverable { .. } => kind::RUN_UNRECOVERABLE,
                 Note::HooksAnswered(_) => kind::HOOKS_NOTED,
                 Note::ToolsUnavailable { .. } => "tools.unavailable",
+                Note::Steered(_) => kind::RUN_STEERED,
             },
         }
     }
@@ -168,6 +172,9 @@ pub(crate) mod kind {
     pub(crate) const RUN_STARTED: &str = "run.started";
     pub(crate) const RUN_STATUS: &str = "run.status";
     pub(crate) const RUN_RESUME: &str = "run.resume";
+    pub(crate) const RUN_STEERED: &str = "run.steered";
+    pub(crate) const RUN_USER_MESSAGE: &str = "run.user_message";
+    pub(crate) const RUN_ENVELOPE_EDITED: &str = "run.envelope_edited";
     pub(crate) const RUN_UNDONE: &str = "run.undone";
     pub(crate) const RUN_UNRECOVERABLE: &str = "run.unrecoverable";
     pub(crate) const MODEL_CALL: &str = "model.call";

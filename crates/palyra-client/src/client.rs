@@ -15,9 +15,9 @@ use crate::api::{
     ConfigResponse, CreateRunParams, DecideApprovalParams, DecideApprovalResponse, EditEnvelopeParams,
     ExportJournalParams, HealthResponse, JournalRecordView, ListApprovalsParams, ListApprovalsResponse,
     ListPatternsParams, ListPatternsResponse, ListRunsParams, ListRunsResponse, ListSessionsParams,
-    ListSessionsResponse, ReplayReport, ResumeRunParams, RunContextParams, RunContextResponse, RunDetail,
-    RunInputParams, RunView, SessionDetail, StopDaemonResponse, TailJournalParams, UndoResponse, UsageParams,
-    UsageResponse, VerifyLine, paths,
+    ListSessionsResponse, LoadSessionParams, ReplayReport, ResumeRunParams, RunContextParams, RunContextResponse,
+    RunDetail, RunInputParams, RunView, SessionDetail, StopDaemonResponse, TailJournalParams, UndoResponse,
+    UsageParams, UsageResponse, VerifyLine, paths,
 };
 use crate::cursor::Follow;
 use crate::endpoint::Endpoint;
@@ -209,9 +209,10 @@ impl Client {
         exchange(&self.endpoint, Call::get("listing sessions", paths::SESSIONS).query(params)?).await
     }
 
-    /// One session with its runs.
-    pub async fn session(&self, id: SessionId) -> Result<SessionDetail, ClientError> {
-        exchange(&self.endpoint, Call::get("reading a session", paths::for_session(paths::SESSION, id))).await
+    /// One session with a page of its runs.
+    pub async fn session(&self, id: SessionId, params: &LoadSessionParams) -> Result<SessionDetail, ClientError> {
+        let call = Call::get("reading a session", paths::for_session(paths::SESSION, id)).query(params)?;
+        exchange(&self.endpoint, call).await
     }
 
     /// The newest journal records, or all from a position on.

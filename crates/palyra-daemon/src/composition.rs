@@ -341,7 +341,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     let watched = models::Watched::new(files, journal.clone(), Arc::clone(&clock));
     let watched = Arc::new(watched);
     let engine = Engine::start(engine).await?;
-    let identity = Identity::new(root.path(), loaded.config(), Arc::clone(&clock));
+    let identity = Identity::new(root.path(), loaded.config(), journal.clone(), Arc::clone(&clock));
     let doors = Doors::open(root, loaded.config(), &identity, &mut inherited).await?;
     for name in inherited.left() {
         tracing::warn!(name, "the service manager passed a socket that is not used");

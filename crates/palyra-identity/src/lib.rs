@@ -34,5 +34,6 @@ pub use rate::{RateLimiter, RateOptions};
 pub use refusal::Refusal;
 pub use throttle::{Source, Throttle, ThrottleOptions};
 pub use token::{
-    Bounds, IssuedToken, NewToken, ParentToken, PreviousSecret, TokenBook, TokenEvent, TokenId, TokenRecord,
+    Bounds, IssuedToken, NewToken, Origin, Parent, ParentDevice, ParentToken, PreviousSecret, TokenBook, TokenEvent,
+    TokenId, TokenRecord,
 };

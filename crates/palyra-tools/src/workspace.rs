@@ -50,9 +50,11 @@ impl Workspace {
     /// When it cannot be opened or may not be. Whoever has granted roots only is told the same for both.
     pub fn open(path: impl AsRef<Path>, roots: &Roots, protected: &[PathBuf]) -> Result<Self, ToolError> {
         let given = path.as_ref();
-        Self::open_at(given, roots, protected).map_err(|error| match roots.may_be_told() {
-            true => error,
-            false => ToolError::WorkspaceNotGranted { path: escape(given.as_os_str()) },
+        Self::open_at(given, roots, protected).map_err(|error| match error {
+            // The daemon's own want of handles says nothing about the directory.
+            error @ ToolError::OutOfFiles { .. } => error,
+            error if roots.may_be_told() => error,
+            _ => ToolError::WorkspaceNotGranted { path: escape(given.as_os_str()) },
         })
     }
 

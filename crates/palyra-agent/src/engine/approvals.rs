@@ -11,8 +11,7 @@ use crate::decide::AnswerProposal;
 use crate::error::AgentError;
 use crate::machine::Input;
 use crate::projections::{self, ApprovalRow, PatternRow, Revoked};
-use crate::started_with::StartedWith;
-use crate::tape::{TapeEntry, kind};
+use crate::tape::{Note, TapeEntry, kind};
 
 /// Somebody's answer.
 #[derive(Debug, Clone)]
@@ -25,7 +24,7 @@ pub struct Answer {
     pub until: Option<Timestamp>,
     /// Who answers.
     pub by: String,
-    /// What they answer with, if a program holds it; see [`StartedWith::program`].
+    /// What they answer with, if a program holds it; see [`StartedWith::program`](crate::StartedWith::program).
     pub program: Option<String>,
     /// Where they answer.
     pub via: Option<String>,
@@ -106,13 +105,22 @@ impl Engine {
         self.shared.options.decider.agreed(grants).map_err(AgentError::Patterns)
     }
 
-    /// With what a run was asked for, as its tape begins.
-    async fn started_with(&self, run_id: RunId) -> Result<StartedWith, AgentError> {
-        let first = self.shared.options.journal.read(move |reader| reader.run_tape(run_id, 1, 1)).await?;
-        match first.first().map(TapeEntry::from_record).transpose()? {
-            Some(TapeEntry::Input(Input::Accepted(spec))) => Ok(spec.started_with),
-            _ => Err(AgentError::BadTape { seq: 1, message: "it does not begin with what was asked for".to_owned() }),
+    /// Whether a program's credential started a run or gave it something to go by since: its messages, its tool results, its plan or its money.
+    async fn has_steered(&self, run_id: RunId, program: &str) -> Result<bool, AgentError> {
+        for record in self.whole_tape(run_id).await? {
+            if !matches!(record.kind.as_ref(), kind::RUN_ACCEPTED | kind::RUN_STEERED) {
+                continue;
+            }
+            let with = match TapeEntry::from_record(&record)? {
+                TapeEntry::Input(Input::Accepted(spec)) => spec.started_with,
+                TapeEntry::Note(Note::Steered(actor)) => actor.with,
+                _ => continue,
+            };
+            if with.program.as_deref() == Some(program) {
+                return Ok(true);
+            }
         }
+        Ok(false)
     }
 
     async fn may_answer(&self, approval: &ApprovalRow, answer: &Answer) -> Result<(), AgentError> {
@@ -121,8 +129,12 @@ impl Engine {
         let run_id = approval.run_id;
         let agent = self.query(move |reader| projections::agent_of(reader.connection(), run_id)).await?;
         let agent = agent.ok_or_else(|| refused("the run has no known owner".to_owned()))?;
-        if answer.program.is_some() && self.started_with(run_id).await?.program == answer.program {
-            return Err(refused("the credential that started the run may not answer its approvals".to_owned()));
+        if let Some(program) = &answer.program
+            && self.has_steered(run_id, program).await?
+        {
+            return Err(refused(
+                "the credential that started or steered the run may not answer its approvals".to_owned(),
+            ));
         }
         let proposal = AnswerProposal {
             by: &answer.by,

@@ -19,6 +19,7 @@ use crate::error::AgentError;
 use crate::machine::{Action, CLIENT_TOOLS_PENDING, CallFacts, CallResult, Decided, Input, Machine};
 use crate::projections::RunRow;
 use crate::spec::ClientTool;
+use crate::started_with::Actor;
 use crate::tape::{TapeEntry, kind};
 
 /// Most tools of one client.
@@ -88,7 +89,7 @@ impl Engine {
         &self,
         run_id: RunId,
         results: Vec<ClientResult>,
-        by: &str,
+        actor: &Actor,
     ) -> Result<RunRow, AgentError> {
         let row = self.run(run_id).await?;
         let pending = self.pending_client_calls(run_id).await?;
@@ -98,10 +99,10 @@ impl Engine {
                 let why = "one of these calls is not waiting for a result";
                 return Err(AgentError::WrongPhase { run_id, phase: row.phase, why });
             };
-            inputs.push(self.delivered(call, result, by));
+            inputs.push(self.delivered(call, result, &actor.by));
         }
         if !inputs.is_empty() {
-            self.send_all(run_id, inputs, Vec::new()).await?;
+            self.send_all(run_id, inputs, Some(actor), Vec::new()).await?;
         }
         self.run(run_id).await
     }

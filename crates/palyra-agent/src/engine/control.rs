@@ -12,6 +12,7 @@ use crate::error::AgentError;
 use crate::machine::Input;
 use crate::projections;
 use crate::spec::ModelChoice;
+use crate::started_with::Actor;
 
 /// How a run goes on.
 #[derive(Debug, Clone, Default)]
@@ -43,17 +44,18 @@ impl Engine {
     ///
     /// # Errors
     /// When there is no such run, it is not held, or its session has another run at work.
-    pub async fn resume(&self, run_id: RunId, by: &str, how: Resumption) -> Result<(), AgentError> {
+    pub async fn resume(&self, run_id: RunId, actor: &Actor, how: Resumption) -> Result<(), AgentError> {
         let model = match how.model {
             Some(model) => Some(Box::new(self.choose(run_id, &model).await?)),
             None => None,
         };
-        let input = Input::Resume { by: by.to_owned(), over_budget: how.over_budget, model };
+        let input = Input::Resume { by: actor.by.clone(), over_budget: how.over_budget, model };
         let row = self.run(run_id).await?;
         if row.phase != RunLifecyclePhase::Failed {
-            return self.send(run_id, input).await;
+            return self.send_all(run_id, vec![input], Some(actor), Vec::new()).await;
         }
-        self.to_the_end(|engine| async move { engine.take_up_failed(run_id, input).await }).await
+        let actor = actor.clone();
+        self.to_the_end(|engine| async move { engine.take_up_failed(run_id, input, actor).await }).await
     }
 
     /// The model of this name, as the agent of the run has it.
@@ -67,11 +69,11 @@ impl Engine {
     ///
     /// # Errors
     /// When there is no such run, it is over, or there is no text.
-    pub async fn steer(&self, run_id: RunId, text: String, mode: InputMode) -> Result<(), AgentError> {
+    pub async fn steer(&self, run_id: RunId, actor: &Actor, text: String, mode: InputMode) -> Result<(), AgentError> {
         if text.trim().is_empty() {
             return Err(AgentError::EmptyPrompt);
         }
-        self.send(run_id, Input::UserMessage { text, mode }).await
+        self.send_all(run_id, vec![Input::UserMessage { text, mode }], Some(actor), Vec::new()).await
     }
 
     /// Changes what a run is meant to do.
@@ -81,15 +83,17 @@ impl Engine {
     pub async fn edit_envelope(
         &self,
         run_id: RunId,
-        by: &str,
+        actor: &Actor,
         add: Vec<Intent>,
         remove: Vec<String>,
     ) -> Result<(), AgentError> {
-        self.send(run_id, Input::EnvelopeEdited { by: by.to_owned(), add, remove }).await
+        let edited = Input::EnvelopeEdited { by: actor.by.clone(), add, remove };
+        self.send_all(run_id, vec![edited], Some(actor), Vec::new()).await
     }
 
+    /// Lets something happen to a run that tells it nothing new.
     pub(super) async fn send(&self, run_id: RunId, input: Input) -> Result<(), AgentError> {
-        self.send_all(run_id, vec![input], Vec::new()).await
+        self.send_all(run_id, vec![input], None, Vec::new()).await
     }
 
     /// Lets several things happen to a run, all or nothing, and commits records of no tape with them.
@@ -97,6 +101,7 @@ impl Engine {
         &self,
         run_id: RunId,
         inputs: Vec<Input>,
+        from: Option<&Actor>,
         beside: Vec<NewRecord>,
     ) -> Result<(), AgentError> {
         let over = async || match self.run(run_id).await {
@@ -113,10 +118,11 @@ impl Engine {
         let scope = FirstCommit::current();
         let first = scope.as_ref().and_then(FirstCommit::take);
         let (done, answer) = oneshot::channel();
-        let sent = match live.inbox.send(Command { inputs, first: first.clone(), beside, done }).await {
-            Ok(()) => answer.await.ok(),
-            Err(_) => None,
-        };
+        let sent =
+            match live.inbox.send(Command { inputs, from: from.cloned(), first: first.clone(), beside, done }).await {
+                Ok(()) => answer.await.ok(),
+                Err(_) => None,
+            };
         let result = match sent {
             Some(result) => result,
             None if self.shared.stopping.is_cancelled() => Err(AgentError::Stopping),

@@ -38,7 +38,8 @@ use crate::error::AgentError;
 use crate::machine::{Action, Input, Machine, Phase, Rejected};
 use crate::own_tools::{INSPECT, SEARCH};
 use crate::projections::RunRow;
-use crate::tape::{self, EntryRef};
+use crate::started_with::Actor;
+use crate::tape::{self, EntryRef, Note};
 
 /// Pause between attempts to append to a journal that cannot take records now.
 pub(super) const APPEND_RETRY: Duration = Duration::from_millis(250);
@@ -47,6 +48,8 @@ pub(super) const APPEND_RETRY: Duration = Duration::from_millis(250);
 pub(super) struct Command {
     /// What happens, all of it or nothing.
     pub(super) inputs: Vec<Input>,
+    /// Who gives the run something to go by; none for inputs that only let it go on or end.
+    pub(super) from: Option<Actor>,
     /// The record that stands first in its commit, for whoever asked.
     pub(super) first: Option<NewRecord>,
     /// Records of no tape that are committed with it.
@@ -328,7 +331,7 @@ impl Driver {
     }
 
     async fn command(&mut self, command: Command) -> Result<(), AgentError> {
-        let Command { inputs, first, beside, done } = command;
+        let Command { inputs, from, first, beside, done } = command;
         let at = self.shared.options.clock.now();
         if let Err(refused) = self.try_all(&inputs, at) {
             let _ = done.send(Err(AgentError::rejected(self.machine.spec().run_id, &refused)));
@@ -338,6 +341,9 @@ impl Driver {
             // Stopping needs no record first: it only ever makes less happen.
             self.model = None;
             self.tools.stop_all();
+        }
+        if let Some(actor) = from {
+            self.stage_actor(actor, &inputs, at)?;
         }
         let (actions, refused) = self.feed(inputs, at).await?;
         if let Some(refused) = refused {
@@ -349,6 +355,16 @@ impl Driver {
         self.commit_patiently().await?;
         let _ = done.send(Ok(()));
         self.carry_out(actions);
+        Ok(())
+    }
+
+    /// Puts whoever steers the run on its tape, before what they give, unless they do it with the credential that started the run.
+    pub(super) fn stage_actor(&mut self, actor: Actor, inputs: &[Input], at: Timestamp) -> Result<(), AgentError> {
+        let mut trial = self.machine.clone();
+        let is_taken = inputs.iter().all(|input| trial.step(input.clone(), at).is_ok());
+        if is_taken && actor.with != self.machine.spec().started_with {
+            self.stage(EntryRef::Note(&Note::Steered(actor)), at)?;
+        }
         Ok(())
     }
 

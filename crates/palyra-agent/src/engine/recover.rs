@@ -20,6 +20,7 @@ use crate::error::AgentError;
 use crate::machine::{Input, Machine, Phase};
 use crate::projections;
 use crate::replay::replay;
+use crate::started_with::Actor;
 use crate::tape::{self, EntryRef, Note};
 
 /// Tapes that are replayed at the same time: each is read whole, so more would only cost memory.
@@ -136,7 +137,7 @@ impl Engine {
     }
 
     /// Lets a run go on that failed for want of a model or of money.
-    pub(super) async fn take_up_failed(&self, run_id: RunId, input: Input) -> Result<(), AgentError> {
+    pub(super) async fn take_up_failed(&self, run_id: RunId, input: Input, actor: Actor) -> Result<(), AgentError> {
         let session_id = self.run(run_id).await?.session_id;
         let _held = self.shared.locks.session(session_id).await;
         let row = self.run(run_id).await?;
@@ -156,6 +157,7 @@ impl Engine {
             return Err(AgentError::rejected(run_id, &refused));
         }
         let mut driver = Driver::new(Arc::clone(&self.shared), machine, workspace, last_seq).with_images(images);
+        driver.stage_actor(actor, std::slice::from_ref(&input), at)?;
         let actions = driver.take_up(vec![input]).await?;
         driver.spawn(run_id, actions);
         Ok(())

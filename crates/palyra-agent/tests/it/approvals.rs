@@ -2,14 +2,14 @@
 
 use palyra_agent::machine::{Action, ApprovalRequest, Question};
 use palyra_agent::tape::EntryRef;
-use palyra_agent::{AgentProfile, ApprovalFilter, ApprovalPage, NewRun};
+use palyra_agent::{AgentProfile, Answer, ApprovalFilter, ApprovalPage, NewRun, SessionInput, Submitted};
 use palyra_common::{
-    ApprovalDecision, ApprovalId, ApprovalSubject, Digest, Risk, RunId, RunLifecyclePhase, RunStreamBody, SessionId,
-    TerminationReason, Timestamp,
+    ApprovalDecision, ApprovalId, ApprovalSubject, Digest, InputMode, Risk, RunId, RunLifecyclePhase, RunStreamBody,
+    SessionId, TerminationReason, Timestamp, ToStableError as _,
 };
 use palyra_journal::NewRecord;
 
-use crate::support::{Bench, Setup, answer, is_phase};
+use crate::support::{Bench, Setup, answer, is_phase, program};
 
 const WRITE: &str = r#"
 [[turn]]
@@ -152,4 +152,39 @@ async fn questions_are_listed_however_many_there_are_in_pages_or_at_once() {
         listed.extend(page);
     }
     assert_eq!(listed, whole);
+}
+
+#[tokio::test]
+async fn a_program_that_steered_a_run_does_not_answer_its_approvals() {
+    let steered_by = ["message", "session input", "envelope"];
+    for how in steered_by {
+        let bench = asking().start().await;
+        let (run_id, approval) = asked(&bench).await;
+        let (engine, it) = (&bench.engine, program("local", "token it"));
+        let by = |name: &str| Answer { program: Some(name.to_owned()), ..answer(ApprovalDecision::Allow) };
+        match how {
+            "message" => engine.steer(run_id, &it, "go on".into(), InputMode::FollowUp).await.unwrap(),
+            "session input" => {
+                let session_id = engine.run(run_id).await.unwrap().session_id;
+                let input = SessionInput {
+                    text: "go on".into(),
+                    mode: InputMode::Steer,
+                    workspace: None,
+                    by: it.by.clone(),
+                    given_with: it.with.clone(),
+                    input_id: None,
+                    agent: None,
+                    from: None,
+                    beside: Vec::new(),
+                };
+                let submitted = engine.submit_input(session_id, input).await.unwrap();
+                assert!(matches!(submitted, Submitted::Steered(_)), "{submitted:?}");
+            }
+            _ => engine.edit_envelope(run_id, &it, Vec::new(), Vec::new()).await.unwrap(),
+        }
+        let refused = engine.decide_approval(approval, by("token it")).await.unwrap_err().to_stable();
+        assert_eq!(refused.code, "approval_not_permitted", "{how}");
+        assert_eq!(engine.decide_approval(approval, by("token other")).await.unwrap(), run_id, "{how}");
+        assert_eq!(engine.replay(run_id).await.unwrap().difference, None, "{how}");
+    }
 }

@@ -15,7 +15,7 @@ use palyra_models::{
     StopReason, Usage,
 };
 
-use crate::support::{Bench, Setup, answer};
+use crate::support::{Bench, Setup, actor, answer};
 
 /// One token of an answer costs a cent, requests nothing; so an answer of `ANSWER` tokens costs that many cents.
 const PRICES: &str = r#"
@@ -104,18 +104,18 @@ async fn a_run_stops_before_the_call_and_goes_on_when_a_person_grants_more() {
     assert_eq!(second.detail.unwrap().code, "budget_exceeded");
     assert_eq!(shop.sold.load(Ordering::SeqCst), 1, "nothing was sent");
 
-    bench.engine.resume(second.run_id, "ada", Resumption::default()).await.unwrap();
+    bench.engine.resume(second.run_id, &actor("ada"), Resumption::default()).await.unwrap();
     let again = ended(&bench, &second_row(&bench, second.run_id).await).await;
     assert_eq!(again.reason, Some(TerminationReason::BudgetExceeded), "nothing has changed");
 
     let more = Resumption { over_budget: Some(MicroUsd(2 * CENT)), model: None };
-    bench.engine.resume(second.run_id, "ada", more.clone()).await.unwrap();
+    bench.engine.resume(second.run_id, &actor("ada"), more.clone()).await.unwrap();
     bench.engine.decide_approval(open_question(&bench).await, answer(ApprovalDecision::Deny)).await.unwrap();
     let refused = ended(&bench, &second_row(&bench, second.run_id).await).await;
     assert_eq!(refused.reason, Some(TerminationReason::BudgetExceeded), "a person said no");
     assert_eq!(shop.sold.load(Ordering::SeqCst), 1);
 
-    bench.engine.resume(second.run_id, "ada", more).await.unwrap();
+    bench.engine.resume(second.run_id, &actor("ada"), more).await.unwrap();
     bench.engine.decide_approval(open_question(&bench).await, answer(ApprovalDecision::Allow)).await.unwrap();
     let done = ended(&bench, &second_row(&bench, second.run_id).await).await;
     assert_eq!((done.phase, done.answer.as_deref()), (RunLifecyclePhase::Completed, Some("bought")));
@@ -144,11 +144,11 @@ async fn a_run_whose_provider_refused_goes_on_once_that_is_mended() {
     let bench = bench(&shop, &[], 4).await;
     let failed = ended(&bench, &bench.engine.create_run(bench.task("one")).await.unwrap()).await;
     assert_eq!((failed.phase, failed.reason), (RunLifecyclePhase::Failed, Some(TerminationReason::ProviderError)));
-    bench.engine.resume(failed.run_id, "ada", Resumption::default()).await.unwrap();
+    bench.engine.resume(failed.run_id, &actor("ada"), Resumption::default()).await.unwrap();
     let done = ended(&bench, &second_row(&bench, failed.run_id).await).await;
     assert_eq!(done.phase, RunLifecyclePhase::Completed);
     assert_eq!(bench.engine.replay(failed.run_id).await.unwrap().difference, None);
-    let error = bench.engine.resume(failed.run_id, "ada", Resumption::default()).await.unwrap_err();
+    let error = bench.engine.resume(failed.run_id, &actor("ada"), Resumption::default()).await.unwrap_err();
     assert!(error.to_string().contains("over"), "{error}");
 
     // A reader from the beginning gets all of it, over the first ending to the last.

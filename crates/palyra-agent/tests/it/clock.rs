@@ -9,7 +9,7 @@ use palyra_common::{
     ApprovalDecision, FixedClock, InputMode, RunId, RunLifecyclePhase, RunStreamBody, RunStreamEvent, Timestamp,
 };
 
-use crate::support::{Bench, Gate, Setup, answer, is_phase};
+use crate::support::{Bench, Gate, Setup, actor, answer, is_phase};
 
 const GATED: &str = "[[turn]]\n[[turn.call]]\ntool = \"test.slow\"\narguments = {}\n[[turn]]\ntext = \"done\"";
 const ASKING: &str = "[[turn]]\n[[turn.call]]\ntool = \"palyra.fs.write\"\narguments = { path = \"a\", content = \"x\" }\n[[turn]]\ntext = \"done\"";
@@ -52,7 +52,7 @@ async fn setting_the_clock_ends_no_run_that_is_at_work() {
         let (bench, gate, run_id) = at_work(&clock).await;
         clock.step(step);
         // Anything that happens to the run makes its driver look at its deadlines.
-        bench.engine.steer(run_id, "go on".to_owned(), InputMode::FollowUp).await.unwrap();
+        bench.engine.steer(run_id, &actor("local"), "go on".to_owned(), InputMode::FollowUp).await.unwrap();
         gate.open();
         let (run, events) = bench.finish(run_id).await;
         assert_eq!(run.phase, RunLifecyclePhase::Completed, "{step}: {:?}", run.detail);
@@ -66,7 +66,7 @@ async fn time_that_really_passes_ends_a_run_whatever_the_clock_was_set_to() {
     let (bench, _gate, run_id) = at_work(&clock).await;
     clock.step(-MONTH);
     clock.advance(Duration::from_millis(2 * MINUTE));
-    bench.engine.steer(run_id, "go on".to_owned(), InputMode::FollowUp).await.unwrap();
+    bench.engine.steer(run_id, &actor("local"), "go on".to_owned(), InputMode::FollowUp).await.unwrap();
     let (run, events) = bench.finish(run_id).await;
     assert_eq!(run.phase, RunLifecyclePhase::Failed);
     assert_eq!(run.detail.unwrap().code, "wall_clock");
@@ -125,7 +125,7 @@ async fn a_clock_that_is_set_while_a_question_is_open_lets_nobody_miss_it() {
         let run = bench.engine.create_run(bench.task("write")).await.unwrap();
         bench.follow_until(run.run_id, is_phase(RunLifecyclePhase::WaitingForApproval)).await;
         clock.step(step);
-        bench.engine.edit_envelope(run.run_id, "local", Vec::new(), Vec::new()).await.unwrap();
+        bench.engine.edit_envelope(run.run_id, &actor("local"), Vec::new(), Vec::new()).await.unwrap();
         let open = ApprovalFilter { run_id: Some(run.run_id), open: Some(true) };
         let open = bench.engine.approvals(open).await.unwrap();
         bench.engine.decide_approval(open[0].approval_id, answer(ApprovalDecision::Allow)).await.unwrap();

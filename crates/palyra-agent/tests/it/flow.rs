@@ -9,7 +9,7 @@ use palyra_common::{
 use serde_json::{Value, json};
 
 use crate::brain::{Brain, Next, Outbox, Outside, results};
-use crate::support::{Bench, Setup, answer, is_phase};
+use crate::support::{Bench, Setup, actor, answer, is_phase};
 
 const READ: &str = "mcp.mail.read";
 const SEND: &str = "mcp.mail.send";
@@ -127,7 +127,7 @@ async fn once_untrusted_text_was_read_only_what_was_meant_goes_without_a_questio
     assert_eq!(details.envelope.iter().map(|intent| intent.tool.as_str()).collect::<Vec<_>>(), [SEND]);
     let add = details.envelope[0].clone();
     let widened = palyra_agent::Intent { tool: DELETE.into(), ..add };
-    bench.engine.edit_envelope(run.run_id, "local", vec![widened], vec![]).await.unwrap();
+    bench.engine.edit_envelope(run.run_id, &actor("local"), vec![widened], vec![]).await.unwrap();
     bench.engine.decide_approval(asked.approval_id, answer(ApprovalDecision::Allow)).await.unwrap();
     bench.finish(run.run_id).await;
     assert_eq!(sent(&outbox).len(), 2);

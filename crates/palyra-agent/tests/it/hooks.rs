@@ -10,7 +10,7 @@ use palyra_common::{
 };
 
 use crate::hooks_support::{Does, Hooks, binding, failure, hasty, of_kind, results};
-use crate::support::{Bench, Gate, Hang, Setup, TestTool, answer, is_phase};
+use crate::support::{Bench, Gate, Hang, Setup, TestTool, actor, answer, is_phase};
 
 const CALL: &str = "[[turn]]\n[[turn.call]]\ntool = \"test.once\"\narguments = {}\n[[turn]]\ntext = \"done\"";
 const ANSWER: &str = "[[turn]]\ntext = \"done\"";
@@ -377,7 +377,7 @@ async fn what_hooks_say_while_a_run_is_paused_is_heard_when_it_goes_on() {
     let answered = |event: &palyra_common::RunStreamEvent| matches!(&event.body, RunStreamBody::JournalEvent(event) if event.kind == "hooks.answered");
     bench.follow_until(run.run_id, answered).await;
     assert_eq!(bench.engine.run(run.run_id).await.unwrap().phase, RunLifecyclePhase::Paused);
-    bench.engine.resume(run.run_id, "me", Resumption::default()).await.unwrap();
+    bench.engine.resume(run.run_id, &actor("me"), Resumption::default()).await.unwrap();
     assert_eq!(bench.finish(run.run_id).await.0.phase, RunLifecyclePhase::Completed);
 }
 
@@ -389,7 +389,7 @@ async fn a_run_that_is_resumed_tells_its_hooks_of_each_end() {
     bench.bind(vec![binding("over", HookEvent::RunAfterRun)]).await;
     let (run, _) = bench.run("go").await;
     assert_eq!(run.reason, Some(TerminationReason::ProviderError));
-    bench.engine.resume(run.run_id, "local", Resumption::default()).await.unwrap();
+    bench.engine.resume(run.run_id, &actor("local"), Resumption::default()).await.unwrap();
     hooks.reached(2).await;
     let told = hooks.told();
     assert_ne!(told[0].1.id, told[1].1.id, "two ends are two occurrences");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use palyra_agent::{ArchiveState, RunFilter, RunRow, SessionEventKind, SessionInput, Submitted};
 use palyra_common::{InputMode, RunLifecyclePhase, RunStreamBody, SessionId, ToStableError as _};
 
-use crate::support::{Bench, Gate, Setup, is_phase, tool_result};
+use crate::support::{Bench, Gate, Setup, is_phase, program, tool_result};
 
 /// Works at a gate for anything that says `work`, and answers everything else at once.
 pub(crate) const GATED: &str = r#"
@@ -305,11 +305,19 @@ async fn what_a_run_did_not_read_before_its_limit_begins_the_next_one() {
     let steer = || input("mind the gap", InputMode::Steer, Some("s"));
     let steered = bench.engine.submit_input(session, steer()).await.unwrap();
     assert!(matches!(steered, Submitted::Steered(_)));
-    bench.engine.steer(run.run_id, "to the run itself".into(), InputMode::Steer).await.unwrap();
+    // The token that wrote it did not start the run.
+    let it = program("local", "token it");
+    bench.engine.steer(run.run_id, &it, "to the run itself".into(), InputMode::Steer).await.unwrap();
     gate.open();
     let (row, _) = bench.finish(run.run_id).await;
     assert_eq!(row.reason.unwrap().as_str(), "max_turns");
     let runs = runs_when_over(&bench, session, 4).await;
+    let returned = bench.engine.replay(runs[3].run_id).await.unwrap();
+    assert_eq!(
+        returned.machine.spec().started_with,
+        it.with,
+        "the run of a message is its author's, not the first run's"
+    );
     let prompts: Vec<_> = runs.iter().map(|run| run.prompt.as_str()).collect();
     assert_eq!(prompts, ["work", "later", "mind the gap", "to the run itself"], "each waits where it was given");
     assert_eq!(runs[2].answer.as_deref(), Some("You said: mind the gap"));

@@ -3,7 +3,7 @@
 use palyra_agent::{AgentError, NewRun, Resumption, RunFilter, RunLimits};
 use palyra_common::{RunLifecyclePhase, RunStreamBody, TerminationReason, ToStableError as _};
 
-use crate::support::{Hang, Setup, TestTool, is_phase, tool_result};
+use crate::support::{Hang, Setup, TestTool, actor, is_phase, tool_result};
 
 const WRITE_THEN_READ: &str = r#"
 [[turn]]
@@ -170,8 +170,12 @@ delay_ms = 300
     let run = bench.engine.create_run(bench.task("begin")).await.unwrap();
     bench.engine.pause(run.run_id, "me").await.unwrap();
     assert_eq!(bench.engine.run(run.run_id).await.unwrap().phase, RunLifecyclePhase::Paused);
-    bench.engine.resume(run.run_id, "me", Resumption::default()).await.unwrap();
-    bench.engine.steer(run.run_id, "more please".into(), palyra_common::InputMode::FollowUp).await.unwrap();
+    bench.engine.resume(run.run_id, &actor("me"), Resumption::default()).await.unwrap();
+    bench
+        .engine
+        .steer(run.run_id, &actor("local"), "more please".into(), palyra_common::InputMode::FollowUp)
+        .await
+        .unwrap();
     let (row, events) = bench.finish(run.run_id).await;
     assert_eq!(row.answer.as_deref(), Some("second"));
     assert!(events.iter().any(is_phase(RunLifecyclePhase::Paused)));
@@ -184,6 +188,10 @@ async fn an_interrupt_replaces_what_the_model_was_saying() {
     let script = "[[script]]\nwhen = \"stop\"\n[[script.turn]]\ntext = \"stopped\"\n[[script]]\n[[script.turn]]\ntext = \"never said\"\ndelay_ms = 60000";
     let bench = Setup::script(script).start().await;
     let run = bench.engine.create_run(bench.task("begin")).await.unwrap();
-    bench.engine.steer(run.run_id, "stop that".into(), palyra_common::InputMode::Interrupt).await.unwrap();
+    bench
+        .engine
+        .steer(run.run_id, &actor("local"), "stop that".into(), palyra_common::InputMode::Interrupt)
+        .await
+        .unwrap();
     assert_eq!(bench.finish(run.run_id).await.0.answer.as_deref(), Some("stopped"));
 }

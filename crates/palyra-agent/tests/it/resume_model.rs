@@ -10,7 +10,7 @@ use palyra_models::{
     ModelError, ModelErrorClass, ModelEvent, ModelProvider, ModelRequest, ModelStream, ProviderInfo, StopReason, Usage,
 };
 
-use crate::support::Setup;
+use crate::support::{Setup, actor};
 
 /// Has one model, which is called `right`.
 struct Particular;
@@ -57,12 +57,12 @@ async fn a_run_with_a_wrong_model_goes_on_with_a_right_one() {
     assert_eq!((failed.reason, failed.model.as_str()), (Some(TerminationReason::ProviderError), "particular/rihgt"));
 
     // As it was, it fails as it did.
-    bench.engine.resume(failed.run_id, "local", Resumption::default()).await.unwrap();
+    bench.engine.resume(failed.run_id, &actor("local"), Resumption::default()).await.unwrap();
     let (again, _) = bench.finish(failed.run_id).await;
     assert_eq!(again.reason, Some(TerminationReason::ProviderError));
 
     let other = Resumption { model: Some("right".into()), over_budget: None };
-    bench.engine.resume(failed.run_id, "local", other.clone()).await.unwrap();
+    bench.engine.resume(failed.run_id, &actor("local"), other.clone()).await.unwrap();
     let (done, _) = bench.finish(failed.run_id).await;
     assert_eq!((done.phase, done.model.as_str()), (RunLifecyclePhase::Completed, "particular/right"));
     let replayed = bench.engine.replay(failed.run_id).await.unwrap();
@@ -70,7 +70,7 @@ async fn a_run_with_a_wrong_model_goes_on_with_a_right_one() {
     let usage = bench.engine.usage(None, UsageGrouping::Model).await.unwrap();
     assert!(usage.groups.iter().all(|group| group.key.ends_with("right")), "{usage:?}");
 
-    let late = bench.engine.resume(failed.run_id, "local", other).await.unwrap_err();
+    let late = bench.engine.resume(failed.run_id, &actor("local"), other).await.unwrap_err();
     assert_eq!(late.to_stable().code, "run_wrong_phase");
 }
 

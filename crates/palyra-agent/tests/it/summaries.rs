@@ -15,7 +15,7 @@ use palyra_models::{
     StopReason, Usage,
 };
 
-use crate::support::{Bench, Setup};
+use crate::support::{Bench, Setup, actor};
 
 const SUMMARY: &str = "Decisions:\nport 7070\nOpen tasks:\nthe tests";
 
@@ -190,7 +190,7 @@ async fn stopped(trouble: Trouble, compact_at_percent: u32) -> (Bench, Arc<Reade
 /// Lets the run go on without trouble, to its end.
 async fn completed(bench: &Bench, reader: &Reader, run_id: RunId) {
     *reader.trouble.lock().unwrap() = Trouble::Over;
-    bench.engine.resume(run_id, "local", Resumption::default()).await.unwrap();
+    bench.engine.resume(run_id, &actor("local"), Resumption::default()).await.unwrap();
     for _ in 0..2_000 {
         if bench.engine.run(run_id).await.unwrap().phase == RunLifecyclePhase::Completed {
             assert_eq!(bench.engine.replay(run_id).await.unwrap().difference, None);

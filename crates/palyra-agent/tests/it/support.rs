@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use palyra_agent::{
-    Answer, AnswerProposal, Decide, Engine, EngineOptions, HookRunner, NewRun, NoDiscovery, NoHooks, PolicyDecider,
-    Proposal, RunLimits, RunRow, Safety, Spending, ToolDiscovery, Verdict, engine_tools, projections,
+    Actor, Answer, AnswerProposal, Decide, Engine, EngineOptions, HookRunner, NewRun, NoDiscovery, NoHooks,
+    PolicyDecider, Proposal, RunLimits, RunRow, Safety, Spending, StartedWith, ToolDiscovery, Verdict, engine_tools,
+    projections,
 };
 use palyra_common::{
     ApprovalDecision, ApprovalScope, Clock, Label, RunId, RunLifecyclePhase, RunMode, RunStreamBody, RunStreamEvent,
@@ -389,4 +390,14 @@ impl palyra_agent::WorkspaceRoots for Everywhere {
     fn roots(&self, _: &str, _: palyra_agent::WorkspaceAuthority) -> palyra_tools::Roots {
         palyra_tools::Roots::Anywhere { except: Vec::new(), granted: Vec::new() }
     }
+}
+
+/// Somebody at work with the credential that the runs of these tests start with.
+pub(crate) fn actor(by: &str) -> Actor {
+    Actor { by: by.to_owned(), with: StartedWith::default() }
+}
+
+/// The same person with a credential that a program holds.
+pub(crate) fn program(by: &str, name: &str) -> Actor {
+    Actor { by: by.to_owned(), with: StartedWith { program: Some(name.to_owned()), ..StartedWith::default() } }
 }

@@ -81,10 +81,10 @@ pub use runs::{
 };
 pub use sessions::{
     ArchiveSessionParams, ArchivedFilter, CompactionView, ExplainSessionResponse, ExportFormat, ExportSessionParams,
-    ExportSessionResponse, ForkSessionParams, InputFate, ListSessionsParams, ListSessionsResponse, NewSessionParams,
-    QueuedInputView, RenameSessionParams, ResolveSessionParams, ResolveSessionResponse, ResumeSessionResponse,
-    RevertCompactionResponse, SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse,
-    SessionSettingsView, SessionStepView, SessionView, SetSessionModeParams, WithdrawInputParams,
+    ExportSessionResponse, ForkSessionParams, InputFate, ListSessionsParams, ListSessionsResponse, LoadSessionParams,
+    NewSessionParams, QueuedInputView, RenameSessionParams, ResolveSessionParams, ResolveSessionResponse,
+    ResumeSessionResponse, RevertCompactionResponse, SessionDetail, SessionInputParams, SessionInputResponse,
+    SessionQueueResponse, SessionSettingsView, SessionStepView, SessionView, SetSessionModeParams, WithdrawInputParams,
 };
 pub use skills::{
     CallSkillParams, CallSkillResponse, ChangeSkillParams, ConfigureSkillParams, ImportStatementParams,

@@ -351,12 +351,27 @@ pub struct SessionView {
     pub settings: SessionSettingsView,
 }
 
-/// One session with its runs.
+/// Which runs of a session to show with it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoadSessionParams {
+    /// How many at most; the daemon has its own upper bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// Only runs older than this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<RunId>,
+}
+
+/// One session with a page of its runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionDetail {
     /// The session itself.
     #[serde(flatten)]
     pub session: SessionView,
-    /// Its runs, oldest first.
+    /// The newest of its runs before `before`, oldest first.
     pub runs: Vec<RunView>,
+    /// Where older runs go on, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_before: Option<RunId>,
 }

@@ -22,15 +22,16 @@ use crate::api::{
     ListCanvasesParams, ListCanvasesResponse, ListDevicesResponse, ListHooksResponse, ListPatternsParams,
     ListPatternsResponse, ListPoliciesResponse, ListPublishersResponse, ListRunsParams, ListRunsResponse,
     ListSessionsParams, ListSessionsResponse, ListSkillsResponse, ListTokensResponse, ListToolsResponse,
-    ModelsStatusResponse, NewSessionParams, OfferedModelsParams, OfferedModelsResponse, PrincipalView, PublisherView,
-    RecallParams, RecallResponse, ReconnectResponse, RemoveAgentResponse, RenameSessionParams, ReplayReport,
-    RequestApprovalParams, ResolveSessionParams, ResolveSessionResponse, ResumeRunParams, ResumeSessionResponse,
-    RevertCompactionResponse, RotateTokenParams, RouteMessageParams, RouteMessageResponse, RunAuxiliaryParams,
-    RunContextParams, RunContextResponse, RunDetail, RunInputParams, RunView, SessionDetail, SessionInputParams,
-    SessionInputResponse, SessionQueueResponse, SessionSettingsView, SessionView, SetAgentParams, SetBindingParams,
-    SetHookParams, SetSessionModeParams, SkillDetail, SkillView, StopDaemonResponse, SubmitCanvasParams,
-    SubmitCanvasResponse, TestModelsParams, TestModelsResponse, TokenSecretResponse, TokenView, TrustPublisherParams,
-    UndoResponse, UploadSkillParams, UploadSkillResponse, UsageParams, UsageResponse, WithdrawInputParams, paths,
+    LoadSessionParams, ModelsStatusResponse, NewSessionParams, OfferedModelsParams, OfferedModelsResponse,
+    PrincipalView, PublisherView, RecallParams, RecallResponse, ReconnectResponse, RemoveAgentResponse,
+    RenameSessionParams, ReplayReport, RequestApprovalParams, ResolveSessionParams, ResolveSessionResponse,
+    ResumeRunParams, ResumeSessionResponse, RevertCompactionResponse, RotateTokenParams, RouteMessageParams,
+    RouteMessageResponse, RunAuxiliaryParams, RunContextParams, RunContextResponse, RunDetail, RunInputParams, RunView,
+    SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse, SessionSettingsView, SessionView,
+    SetAgentParams, SetBindingParams, SetHookParams, SetSessionModeParams, SkillDetail, SkillView, StopDaemonResponse,
+    SubmitCanvasParams, SubmitCanvasResponse, TestModelsParams, TestModelsResponse, TokenSecretResponse, TokenView,
+    TrustPublisherParams, UndoResponse, UploadSkillParams, UploadSkillResponse, UsageParams, UsageResponse,
+    WithdrawInputParams, paths,
 };
 use crate::api::{AddAttachmentParams, AttachmentParams};
 use crate::api::{ImportStatementParams, ImportStatementResponse, RevokeKeyParams, RevokeKeyResponse};
@@ -46,7 +47,7 @@ catalogue! {
     SessionNew [] NewSessionParams => SessionView, Change, SessionsWrite, Post paths::SESSIONS;
     SessionResolve [] ResolveSessionParams => ResolveSessionResponse, Change, SessionsWrite, Post paths::SESSION_RESOLVE;
     SessionList [] ListSessionsParams => ListSessionsResponse, Read, SessionsRead, Get paths::SESSIONS;
-    SessionLoad [SessionId] NoParams => SessionDetail, Read, SessionsRead, Get paths::SESSION;
+    SessionLoad [SessionId] LoadSessionParams => SessionDetail, Read, SessionsRead, Get paths::SESSION;
     SessionResume [SessionId] NoParams => ResumeSessionResponse, Read, SessionsRead, Get paths::SESSION_RESUME;
     SessionRename [SessionId] RenameSessionParams => SessionView, Change, SessionsWrite, Post paths::SESSION_RENAME;
     SessionArchive [SessionId] ArchiveSessionParams => SessionView, Change, SessionsWrite, Post paths::SESSION_ARCHIVE;

@@ -26,7 +26,7 @@ pub use resolve::{ConfigSource, Explanation, LoadedConfig, load, resolve};
 pub use schema::{
     ApprovalConfig, BudgetConfig, Config, ContextConfig, DaemonConfig, DeploymentConfig, HttpConfig, JournalConfig,
     LogConfig, LogFormat, LogLevel, ModelConfig, ModelProviderChoice, PatchConfig, QuicConfig, RunConfig,
-    TelemetryConfig, ToolConfig,
+    StorageConfig, TelemetryConfig, ToolConfig,
 };
 pub use value::{ConfigValue, ValueType};
 

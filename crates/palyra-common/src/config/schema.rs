@@ -298,6 +298,12 @@ config_schema! {
         /// Free bytes on the disk below which new work is refused.
         min_free_bytes: u64 = 33_554_432, ValueType::integer(0, MAX), EnvNames::Standard;
     }
+    /// What principals may store.
+    storage: StorageConfig {
+        /// Bytes that one principal may store: records of their runs, sessions and commands, files that they uploaded, and long outputs of their tools. The
+        /// owner at the machine itself has no quota.
+        per_principal_bytes: u64 = 10_737_418_240, ValueType::integer(65_536, MAX), EnvNames::Standard;
+    }
     /// The daemon's log.
     log: LogConfig {
         /// How much is logged.

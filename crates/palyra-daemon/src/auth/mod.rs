@@ -320,6 +320,8 @@ impl Gate {
     pub(crate) fn bounds(&self, principal: &Principal) -> Result<Bounds, Refusal> {
         let behind = self.behind(&principal.via).ok_or(Refusal::Expired)?;
         let until = self.standing.check(&principal.via)?;
+        // What the machine's own device makes is the local owner's.
+        let behind = if self.is_local_owner(&behind) { Via::LocalToken } else { behind };
         Ok(Bounds::of(principal, &behind, until))
     }
 

@@ -14,7 +14,7 @@ use super::caller::Caller;
 use super::idempotency::stored;
 use super::records::Earlier;
 use super::refusal::{Refusal, Result};
-use super::{agents, approvals, bindings, canvases, hooks, publishers, runs, sessions, skills};
+use super::{agents, approvals, bindings, canvases, hooks, publishers, runs, sessions, skills, tokens, workspaces};
 use crate::app::App;
 use crate::views;
 
@@ -59,10 +59,8 @@ fn traces(command: &Command) -> Traces {
         | Command::CanvasClose(_)
         | Command::MessageRoute(_)
         | Command::AttachmentAdd(_)
-        | Command::TokenRevoke(_)
         | Command::DeviceRevoke(_)
         | Command::WorkspaceGrant(_)
-        | Command::WorkspaceRevoke(_)
         | Command::SkillUpload(_)
         | Command::SkillAudit(_)
         | Command::SkillConfigure(_)
@@ -87,6 +85,8 @@ fn traces(command: &Command) -> Traces {
         | Command::RunCompactRevert(_)
         | Command::ApprovalDecide(_)
         | Command::PatternRevoke(_)
+        | Command::TokenRevoke(_)
+        | Command::WorkspaceRevoke(_)
         | Command::BindingRemove(_)
         | Command::AgentRemove(_)
         | Command::EventAppend(_)
@@ -173,6 +173,9 @@ pub(super) async fn before(app: &App, command: &Command) -> Option<Value> {
             let removed_bindings = u32::try_from(untied.len()).unwrap_or(u32::MAX);
             Outcome::AgentRemove(RemoveAgentResponse { agent, removed_bindings }.into())
         }
+        Command::WorkspaceRevoke(params) => {
+            Outcome::WorkspaceRevoke(workspaces::granted(app, params).await.ok()?.into())
+        }
         Command::SkillRemove(about) => Outcome::SkillRemove(skills::one(app, &about.target.0).ok()?.into()),
         Command::HookRemove(about) => {
             let mut bound = hooks::list(app).await.ok()?.hooks;
@@ -245,6 +248,7 @@ async fn rebuilt(app: &App, caller: &Caller, command: &Command, effect: u64) -> 
         Command::SkillEnable(about) => Outcome::SkillEnable(skills::one(app, &about.target.0)?.into()),
         Command::SkillDisable(about) => Outcome::SkillDisable(skills::one(app, &about.target.0)?.into()),
         Command::SkillQuarantine(about) => Outcome::SkillQuarantine(skills::one(app, &about.target.0)?.into()),
+        Command::TokenRevoke(about) => Outcome::TokenRevoke(tokens::named(app, &about.target)?.into()),
         Command::PublisherTrust(params) => Outcome::PublisherTrust(publishers::named(app, &params.publisher)?.into()),
         Command::PublisherUntrust(about) => Outcome::PublisherUntrust(publishers::named(app, &about.target.0)?.into()),
         _ => return Ok(None),

@@ -1,9 +1,9 @@
 //! Who gives a command, and by which transport.
 
-use palyra_agent::{StartedWith, WorkspaceAuthority};
+use palyra_agent::{Actor, StartedWith, WorkspaceAuthority};
 use palyra_client::api::PrincipalView;
 use palyra_common::{PrincipalRole, TokenScope};
-use palyra_identity::{Principal, Via};
+use palyra_identity::{Origin, Principal, Via};
 
 use super::refusal::Result;
 use crate::app::App;
@@ -80,6 +80,11 @@ impl Caller {
         StartedWith { workspace, program: behind.as_ref().and_then(|via| held_by_program(app, via)) }
     }
 
+    /// This caller as somebody who acts on a run.
+    pub(crate) fn actor(&self, app: &App) -> Actor {
+        Actor { by: self.id().to_owned(), with: self.started_with(app) }
+    }
+
     /// Whose the work is that this caller begins.
     pub(crate) fn id(&self) -> &str {
         self.principal.id.as_str()
@@ -122,13 +127,17 @@ impl Caller {
     }
 }
 
-/// What a program holds and a person does not, by its public name. A device is a person's own, and whoever is at the machine itself has the owner's rights anyway.
+/// What a program may hold, by its public name. Whoever is at the machine itself has the owner's rights anyway, and so has its own device.
 fn held_by_program(app: &App, via: &Via) -> Option<String> {
     match via {
         // What it made for itself is no other credential.
-        Via::ApiToken { id, .. } => Some(format!("token {}", app.gate.tokens().first_of(id))),
+        Via::ApiToken { id, .. } => Some(match app.gate.tokens().origin_of(id) {
+            Origin::Token(first) => format!("token {first}"),
+            Origin::Device(device) => format!("device {device}"),
+        }),
         Via::CanvasLink { made_with, .. } => held_by_program(app, made_with),
-        Via::UnixSocket { .. } | Via::LocalToken | Via::Console { .. } | Via::Device { .. } => None,
+        Via::Device { id, .. } => (!app.gate.is_local_owner(via)).then(|| format!("device {id}")),
+        Via::UnixSocket { .. } | Via::LocalToken | Via::Console { .. } => None,
     }
 }
 

@@ -14,7 +14,7 @@ use super::after_crash::{self, Resolution};
 use super::caller::Caller;
 use super::records::{self, CommandAccepted, CommandAnswered, CommandEffect, Earlier, kind};
 use super::refusal::{Refusal, Result};
-use super::{Answer, Asked, carry_out, changes_nothing};
+use super::{Answer, Asked, carry_out, changes_nothing, storage};
 use crate::app::App;
 
 /// Longest key; keys are indexed.
@@ -23,6 +23,7 @@ const MAX_KEY_CHARS: usize = 200;
 /// Carries a command out, or gives the answer that it got before.
 pub(super) async fn once(app: &App, caller: &Caller, asked: Asked) -> Result<Answer> {
     let Some(key) = asked.idempotency_key.clone() else {
+        storage::admit(app, caller, &asked.command).await?;
         return Ok(Answer::Fresh(carry_out(app, caller, asked).await?));
     };
     check_key("idempotency_key", &key)?;
@@ -32,6 +33,9 @@ pub(super) async fn once(app: &App, caller: &Caller, asked: Asked) -> Result<Ans
     if matches!(asked.command, Command::RunCreate(_)) {
         let _turn = app.keys.turn(caller.id(), &key).await;
         let known = app.engine.run_of_key(caller.id(), &key).await?.is_some();
+        if !known {
+            storage::admit(app, caller, &asked.command).await?;
+        }
         let outcome = carry_out(app, caller, asked).await?;
         // The run as it stands now: its key is part of it, so there is no older answer to give.
         return if known { stored(&outcome).map(Answer::Stored) } else { Ok(Answer::Fresh(outcome)) };
@@ -51,7 +55,7 @@ pub(super) async fn once(app: &App, caller: &Caller, asked: Asked) -> Result<Ans
         }
         Some(Earlier { result: Some(result), .. }) => return Ok(Answer::Stored(result)),
         Some(earlier) => match after_crash::resolve(app, caller, &asked.command, &earlier).await? {
-            Resolution::Execute => {}
+            Resolution::Execute => storage::admit(app, caller, &asked.command).await?,
             Resolution::Unknown => return Err(unknown(&key)),
             Resolution::Answered(result) => {
                 answered(app, caller, key, Some(result.clone())).await?;
@@ -59,6 +63,7 @@ pub(super) async fn once(app: &App, caller: &Caller, asked: Asked) -> Result<Ans
             }
         },
         None => {
+            storage::admit(app, caller, &asked.command).await?;
             let command = asked.command.name().as_str().to_owned();
             let before = after_crash::before(app, &asked.command).await;
             let accepted = CommandAccepted {

@@ -31,6 +31,7 @@ mod requests;
 mod runs;
 mod sessions;
 mod skills;
+mod storage;
 mod streams;
 mod to_the_end;
 mod tokens;
@@ -50,6 +51,7 @@ pub(crate) use attachments::{Arriving, MAX_FILES};
 pub(crate) use authorise::{Beside, beside};
 pub(crate) use caller::{Caller, Transport};
 pub(crate) use canvases::{Link, link_of};
+pub(crate) use devices::{RevokedCertificate, revoked_certificates};
 pub(crate) use page_budget::{PageBudget, PageBudgets, PagePermit};
 pub(crate) use records::projections;
 pub(crate) use refusal::{Refusal, Result};
@@ -155,6 +157,7 @@ pub(crate) async fn uploading<T>(app: &App, caller: &Caller, work: impl Future<O
     let uploaded = async {
         caller.check_rate(app)?;
         authorise::upload(app, caller).await?;
+        storage::check(app, caller, 0).await?;
         work.await
     };
     let stored = uploaded.instrument(span.clone()).await;
@@ -206,7 +209,7 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
             Outcome::SessionResolve(sessions::resolve(app, caller, params).await?.into())
         }
         Command::SessionList(params) => Outcome::SessionList(sessions::list(app, caller, params).await?.into()),
-        Command::SessionLoad(about) => Outcome::SessionLoad(sessions::load(app, about.target).await?.into()),
+        Command::SessionLoad(about) => Outcome::SessionLoad(sessions::load(app, about).await?.into()),
         Command::SessionResume(about) => Outcome::SessionResume(sessions::resume(app, about.target).await?.into()),
         Command::SessionRename(about) => {
             Outcome::SessionRename(sessions::rename(app, by, about, version).await?.into())
@@ -251,7 +254,7 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         Command::RunPause(about) => Outcome::RunPause(runs::pause(app, by, about.target, version).await?.into()),
         Command::RunResume(about) => Outcome::RunResume(runs::resume(app, caller, about, version).await?.into()),
         Command::RunInput(about) => Outcome::RunInput(runs::input(app, caller, about, version).await?.into()),
-        Command::RunDeliver(about) => Outcome::RunDeliver(runs::deliver(app, by, about).await?.into()),
+        Command::RunDeliver(about) => Outcome::RunDeliver(runs::deliver(app, caller, about).await?.into()),
         Command::RunEnvelopeEdit(about) => {
             Outcome::RunEnvelopeEdit(runs::edit_envelope(app, caller, about, version).await?.into())
         }
@@ -283,7 +286,7 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         Command::PolicyList(_) => Outcome::PolicyList(inventory::policies(app).into()),
         Command::ConfigGet(_) => Outcome::ConfigGet(inventory::config(app)?.into()),
         Command::JournalProve(about) => Outcome::JournalProve(journal::prove(app, about.target.0).await?.into()),
-        Command::JournalBackup(params) => Outcome::JournalBackup(journal::backup(app, params).await?.into()),
+        Command::JournalBackup(params) => Outcome::JournalBackup(journal::backup(app, caller, params).await?.into()),
         Command::TokenCreate(params) => Outcome::TokenCreate(tokens::create(app, caller, params).await?.into()),
         Command::TokenList(_) => Outcome::TokenList(tokens::list(app).into()),
         Command::TokenRotate(about) => Outcome::TokenRotate(tokens::rotate(app, caller, about).await?.into()),

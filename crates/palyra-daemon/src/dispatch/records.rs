@@ -78,6 +78,8 @@ pub(crate) fn projections() -> Vec<Arc<dyn Projection>> {
     let mut all = palyra_agent::projections();
     all.push(Arc::new(Commands));
     all.push(Arc::new(TokenLog));
+    all.push(Arc::new(super::devices::RevokedCertificates));
+    all.push(Arc::new(super::storage::StorageUse));
     all.push(Arc::new(super::bindings::Bindings));
     all.push(Arc::new(super::requests::Requests));
     all.push(Arc::new(super::canvases::Links));

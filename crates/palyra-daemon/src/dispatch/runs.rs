@@ -161,20 +161,30 @@ pub(super) fn check_workspace(path: &str) -> Result<()> {
 }
 
 pub(super) async fn list(app: &App, caller: &Caller, params: ListRunsParams) -> Result<ListRunsResponse> {
-    let limit = page_size(params.limit)?;
-    // One more than asked for tells whether there is a next page.
     let filter = RunFilter {
         session_id: params.session_id,
         phase: params.phase,
         before: params.before,
         owner: caller.sees(),
-        limit: limit + 1,
+        ..RunFilter::default()
     };
-    let mut rows = app.engine.runs(filter).await?;
+    let (runs, next_before) = runs_page(app, filter, params.limit).await?;
+    Ok(ListRunsResponse { runs, next_before })
+}
+
+/// A page of runs, newest first, and where the next one begins.
+pub(super) async fn runs_page(
+    app: &App,
+    filter: RunFilter,
+    limit: Option<u32>,
+) -> Result<(Vec<RunView>, Option<RunId>)> {
+    let limit = page_size(limit)?;
+    // One more than asked for tells whether there is a next page.
+    let mut rows = app.engine.runs(RunFilter { limit: limit + 1, ..filter }).await?;
     let more = rows.len() > limit as usize;
     rows.truncate(limit as usize);
     let next_before = if more { rows.last().map(|row| row.run_id) } else { None };
-    Ok(ListRunsResponse { runs: views_of(app, rows).await?, next_before })
+    Ok((views_of(app, rows).await?, next_before))
 }
 
 pub(super) async fn get(app: &App, id: RunId) -> Result<RunDetail> {
@@ -215,7 +225,7 @@ pub(super) async fn resume(
     let ResumeRunParams { over_budget, model } = about.params;
     check_model(model.as_deref())?;
     in_its_workspace(app, caller, AcpCommand::RunResume, about.target).await?;
-    app.engine.resume(about.target, caller.id(), Resumption { over_budget, model }).await?;
+    app.engine.resume(about.target, &caller.actor(app), Resumption { over_budget, model }).await?;
     view(app, about.target).await
 }
 
@@ -227,11 +237,11 @@ pub(super) async fn input(
 ) -> Result<RunView> {
     check_version(app, about.target, version).await?;
     in_its_workspace(app, caller, AcpCommand::RunInput, about.target).await?;
-    app.engine.steer(about.target, about.params.text, about.params.mode).await?;
+    app.engine.steer(about.target, &caller.actor(app), about.params.text, about.params.mode).await?;
     view(app, about.target).await
 }
 
-pub(super) async fn deliver(app: &App, by: &str, about: About<RunId, DeliverResultsParams>) -> Result<RunView> {
+pub(super) async fn deliver(app: &App, caller: &Caller, about: About<RunId, DeliverResultsParams>) -> Result<RunView> {
     if about.params.results.is_empty() {
         return Err(Refusal::field("results", "there is none"));
     }
@@ -241,7 +251,8 @@ pub(super) async fn deliver(app: &App, by: &str, about: About<RunId, DeliverResu
         .into_iter()
         .map(|result| ClientResult { call_id: result.call_id, content: result.content, is_error: result.is_error })
         .collect();
-    app.engine.deliver_client_results(about.target, results, by).await?;
+    in_its_workspace(app, caller, AcpCommand::RunDeliver, about.target).await?;
+    app.engine.deliver_client_results(about.target, results, &caller.actor(app)).await?;
     view(app, about.target).await
 }
 
@@ -254,7 +265,7 @@ pub(super) async fn edit_envelope(
     check_version(app, about.target, version).await?;
     let add = about.params.add.into_iter().map(views::intent).collect();
     in_its_workspace(app, caller, AcpCommand::RunEnvelopeEdit, about.target).await?;
-    app.engine.edit_envelope(about.target, caller.id(), add, about.params.remove).await?;
+    app.engine.edit_envelope(about.target, &caller.actor(app), add, about.params.remove).await?;
     get(app, about.target).await
 }
 
@@ -275,7 +286,7 @@ async fn in_its_workspace(app: &App, caller: &Caller, command: AcpCommand, id: R
         // A run may be resumed to be told that its directory is gone.
         WorkspaceAuthority::LocalOwner => authorise::in_workspace(app, caller, command, &run.workspace),
         WorkspaceAuthority::Granted | WorkspaceAuthority::Conversation => {
-            workspaces::permit(app, caller, command, &run.workspace).await
+            workspaces::permit(app, caller, command, &run.workspace).await.map(|_| ())
         }
     }
 }

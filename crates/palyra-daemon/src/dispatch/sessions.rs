@@ -6,10 +6,11 @@ use palyra_agent::{
 };
 use palyra_client::api::{
     ArchiveSessionParams, ArchivedFilter, CompactionView, ExplainSessionResponse, ExportFormat, ExportSessionParams,
-    ExportSessionResponse, ForkSessionParams, InputFate, ListSessionsParams, ListSessionsResponse, NewSessionParams,
-    QueuedInputView, RenameSessionParams, ResolveSessionParams, ResolveSessionResponse, ResumeSessionResponse,
-    RevertCompactionResponse, SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse,
-    SessionSettingsView, SessionStepView, SessionView, SetBindingParams, SetSessionModeParams, WithdrawInputParams,
+    ExportSessionResponse, ForkSessionParams, InputFate, ListSessionsParams, ListSessionsResponse, LoadSessionParams,
+    NewSessionParams, QueuedInputView, RenameSessionParams, ResolveSessionParams, ResolveSessionResponse,
+    ResumeSessionResponse, RevertCompactionResponse, SessionDetail, SessionInputParams, SessionInputResponse,
+    SessionQueueResponse, SessionSettingsView, SessionStepView, SessionView, SetBindingParams, SetSessionModeParams,
+    WithdrawInputParams,
 };
 use palyra_client::command::About;
 use palyra_common::{AcpCommand, Digest, InputMode, RunId, SessionId};
@@ -18,7 +19,7 @@ use serde_json::Value;
 use super::caller::Caller;
 use super::idempotency::check_key;
 use super::refusal::{Refusal, Result};
-use super::runs::{MAX_PAGE, check_workspace, page_size, view as run_view, views_of};
+use super::runs::{check_workspace, page_size, runs_page, view as run_view};
 use super::{authorise, bindings, workspaces};
 use crate::app::App;
 use crate::views;
@@ -113,22 +114,13 @@ pub(super) async fn list(app: &App, caller: &Caller, params: ListSessionsParams)
     Ok(ListSessionsResponse { sessions: rows.into_iter().map(views::session).collect(), next_before })
 }
 
-pub(super) async fn load(app: &App, id: SessionId) -> Result<SessionDetail> {
+pub(super) async fn load(app: &App, about: About<SessionId, LoadSessionParams>) -> Result<SessionDetail> {
+    let About { target: id, params } = about;
     let session = views::session(app.engine.session(id).await?);
-    let mut runs = Vec::new();
-    let mut before = None;
-    loop {
-        let filter = RunFilter { session_id: Some(id), before, limit: MAX_PAGE, ..RunFilter::default() };
-        let rows = app.engine.runs(filter).await?;
-        let whole = rows.len() == MAX_PAGE as usize;
-        before = rows.last().map(|row| row.run_id);
-        runs.extend(views_of(app, rows).await?);
-        if !whole {
-            break;
-        }
-    }
+    let filter = RunFilter { session_id: Some(id), before: params.before, ..RunFilter::default() };
+    let (mut runs, next_before) = runs_page(app, filter, params.limit).await?;
     runs.reverse();
-    Ok(SessionDetail { session, runs })
+    Ok(SessionDetail { session, runs, next_before })
 }
 
 pub(super) async fn resume(app: &App, id: SessionId) -> Result<ResumeSessionResponse> {

@@ -9,13 +9,14 @@ use palyra_client::api::{CreateTokenParams, ListTokensResponse, RotateTokenParam
 use palyra_client::command::{About, TokenName};
 use palyra_common::{Clock as _, Digest, SystemClock, Timestamp};
 use palyra_identity::{
-    IssuedToken, NewToken, Principal, PrincipalId, TokenBook, TokenEvent, TokenId, TokenRecord, Via,
+    IssuedToken, NewToken, Origin, Principal, PrincipalId, Serial, TokenBook, TokenEvent, TokenId, TokenRecord, Via,
 };
 use palyra_journal::Journal;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::caller::Caller;
+use super::devices;
 use super::records::{self, TokensUsed, kind};
 use super::refusal::{Refusal, Result};
 use crate::app::App;
@@ -40,13 +41,15 @@ impl Tokens {
     pub(crate) fn load(journal: &Journal) -> Result<Self> {
         let read = journal.read_blocking(|reader| {
             let connection = reader.connection();
-            Ok((records::token_events(connection)?, records::tokens_used(connection)?))
+            let revoked = devices::revoked_certificates(connection)?;
+            Ok((records::token_events(connection)?, records::tokens_used(connection)?, revoked))
         });
-        let (events, used) = read?;
-        let (book, contradictions) = TokenBook::from_events(&events);
+        let (events, used, revoked) = read?;
+        let (mut book, contradictions) = TokenBook::from_events(&events);
         for error in contradictions {
             tracing::warn!(%error, "ignoring a token event that contradicts earlier ones");
         }
+        book.certificates_revoked(revoked.into_iter().map(|revoked| revoked.serial));
         book.restore_last_used(used);
         Ok(Self { book: RwLock::new(book), journal: journal.clone(), changing: Mutex::new(()) })
     }
@@ -75,9 +78,14 @@ impl Tokens {
         self.book.read().unwrap_or_else(PoisonError::into_inner).good_until(id, secret, now)
     }
 
-    /// The token that a line of tokens began with, each made with the one before.
-    pub(crate) fn first_of(&self, id: &TokenId) -> TokenId {
-        self.book.read().unwrap_or_else(PoisonError::into_inner).first_of(id).clone()
+    /// What a line of tokens began with, each made with the one before.
+    pub(crate) fn origin_of(&self, id: &TokenId) -> Origin {
+        self.book.read().unwrap_or_else(PoisonError::into_inner).origin_of(id)
+    }
+
+    /// Ends the tokens that were made with these certificates.
+    pub(super) fn certificates_revoked(&self, serials: impl IntoIterator<Item = Serial>) {
+        self.book.write().unwrap_or_else(PoisonError::into_inner).certificates_revoked(serials);
     }
 
     /// Notes every minute when tokens were last used, so that a daemon that is killed forgets little.
@@ -177,6 +185,11 @@ pub(super) async fn revoke(app: &App, caller: &Caller, name: TokenName) -> Resul
     app.gate.tokens().change(|book| Ok((book.revoke(&id, &by, SystemClock.now())?, ()))).await?;
     app.gate.log_out_opened_by(&id);
     app.gate.tokens().view_of(&id)
+}
+
+/// A token as it is now.
+pub(super) fn named(app: &App, name: &TokenName) -> Result<TokenView> {
+    app.gate.tokens().view_of(&token_id(name)?)
 }
 
 fn token_id(name: &TokenName) -> Result<TokenId> {

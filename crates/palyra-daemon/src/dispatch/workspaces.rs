@@ -14,17 +14,21 @@ use crate::app::App;
 use crate::workspaces::{CHANGED, Changed, ConfiguredRoot, Granted};
 
 /// Refuses a directory in which the caller's runs may not work, or in which policy does not permit this command.
-pub(super) async fn permit(app: &App, caller: &Caller, command: AcpCommand, path: &str) -> Result<()> {
+/// Gives it without links.
+pub(super) async fn permit(app: &App, caller: &Caller, command: AcpCommand, path: &str) -> Result<String> {
     let authority = caller.started_with(app).workspace;
     let real = app.engine.check_workspace(path, caller.id(), authority).await?;
-    authorise::in_workspace(app, caller, command, &real)
+    authorise::in_workspace(app, caller, command, &real)?;
+    Ok(real)
 }
 
 /// The same for a directory that is only noted for later runs, each of which is checked when it begins: the local owner may name one that is yet to be made.
 pub(super) async fn permit_later(app: &App, caller: &Caller, command: AcpCommand, path: &str) -> Result<()> {
     match caller.started_with(app).workspace {
         WorkspaceAuthority::LocalOwner => authorise::in_workspace(app, caller, command, path),
-        WorkspaceAuthority::Granted | WorkspaceAuthority::Conversation => permit(app, caller, command, path).await,
+        WorkspaceAuthority::Granted | WorkspaceAuthority::Conversation => {
+            permit(app, caller, command, path).await.map(|_| ())
+        }
     }
 }
 
@@ -60,17 +64,26 @@ async fn own_directory(app: &App, path: String) -> Result<String> {
 
 /// Takes a directory back, also one that is not there any more. Runs at work go on; no run begins there.
 pub(super) async fn revoke(app: &App, caller: &Caller, params: WorkspaceGrantParams) -> Result<WorkspaceGrantView> {
+    let _turn = app.workspaces.changing.lock().await;
+    let known = known(app, &params).await?;
+    let (by, at) = (caller.id().to_owned(), SystemClock.now());
+    record(app, Changed::Revoked { principal: known.principal.clone(), path: known.path.clone(), by, at }).await?;
+    Ok(view(known))
+}
+
+/// What is about to be taken back.
+pub(super) async fn granted(app: &App, params: &WorkspaceGrantParams) -> Result<WorkspaceGrantView> {
+    known(app, params).await.map(view)
+}
+
+async fn known(app: &App, params: &WorkspaceGrantParams) -> Result<Granted> {
     let principal = principal(&params.principal)?;
     let named = params.path.clone();
     let real = tokio::task::spawn_blocking(move || std::fs::canonicalize(named)).await;
     let real = real.ok().and_then(|found| found.ok()).map(|path| path.display().to_string());
-    let _turn = app.workspaces.changing.lock().await;
     let find = |path: &str| app.workspaces.find(principal.as_str(), path);
     let known = find(&params.path).or_else(|| real.as_deref().and_then(find));
-    let Some(known) = known else { return Err(not_granted(principal.as_str(), &params.path)) };
-    let (by, at) = (caller.id().to_owned(), SystemClock.now());
-    record(app, Changed::Revoked { principal: known.principal.clone(), path: known.path.clone(), by, at }).await?;
-    Ok(view(known))
+    known.ok_or_else(|| not_granted(principal.as_str(), &params.path))
 }
 
 async fn record(app: &App, changed: Changed) -> Result<()> {

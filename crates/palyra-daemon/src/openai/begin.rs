@@ -68,7 +68,8 @@ async fn place(app: &Arc<App>, caller: &Caller, conversation: Conversation, wish
         return Ok(place);
     }
     if !conversation.new.results.is_empty() {
-        let (run_id, from_seq) = deliver::deliver(app, caller, conversation.new, wish.key.as_deref()).await?;
+        let (run_id, from_seq) =
+            deliver::deliver(app, caller, wish.may_name_workspaces, conversation.new, wish.key.as_deref()).await?;
         return Ok(Place { run_id, from_seq });
     }
     let request = wish.request;
@@ -105,7 +106,7 @@ async fn interrupt(
 
 /// The caller with the directories that this request may use. `models:use` alone gives those that the daemon makes for conversations; a credential that may begin
 /// runs elsewhere has its others here too.
-fn reaching(app: &App, caller: &Caller, may_name: bool, workspace: &str) -> Caller {
+pub(super) fn reaching(app: &App, caller: &Caller, may_name: bool, workspace: &str) -> Caller {
     let given = app.workspaces.is_of_conversations(caller.id(), Path::new(workspace));
     if given || !may_name { caller.clone().in_conversation() } else { caller.clone() }
 }

@@ -8,15 +8,22 @@ use palyra_client::api::{ClientResultParams, DeliverResultsParams, RunInputParam
 use palyra_client::command::{About, Command, StreamCommand};
 use palyra_common::{Digest, ErrorCategory, InputMode, RunId, RunStreamBody, StableErrorEnvelope};
 
-use super::begin::{ask, own_run, part_of};
+use super::begin::{ask, own_run, part_of, reaching};
 use super::conversation::New;
 use super::ids;
 use crate::app::App;
 use crate::dispatch::{self, Caller, Page, Refusal, Result};
 
 /// Delivers results; says which run goes on and where on its tape it does. The same results delivered again change nothing.
-pub(super) async fn deliver(app: &Arc<App>, caller: &Caller, new: New, key: Option<&str>) -> Result<(RunId, u64)> {
+pub(super) async fn deliver(
+    app: &Arc<App>,
+    caller: &Caller,
+    may_name_workspaces: bool,
+    new: New,
+    key: Option<&str>,
+) -> Result<(RunId, u64)> {
     let (run, results) = read(app, caller, &new).await?;
+    let caller = &reaching(app, caller, may_name_workspaces, &run.workspace);
     let given: BTreeSet<&str> = results.iter().map(|result| result.call_id.as_str()).collect();
     let pending = app.engine.pending_client_calls(run.run_id).await?;
     let missing = pending.iter().find(|call| !given.contains(call.call_id.as_str()));

@@ -37,8 +37,10 @@ pub(super) async fn create(
     dispatch::beside(&app, &caller, Beside::OpenAiEmbeddings)?;
     let Body(body) = body?;
     let (request, format) = read(&body)?;
-    let embedded = app.engine.embed(caller.id(), request).await;
-    let Some(embeddings) = embedded.map_err(Refusal::from)? else {
+    // What was asked for costs money, also if the client does not wait for it: it is booked when it is there.
+    let (engine, owner) = (app.engine.clone(), caller.id().to_owned());
+    let embedding = async move { engine.embed(&owner, request).await.map_err(Refusal::from) };
+    let Some(embeddings) = dispatch::to_the_end(&app, embedding).await? else {
         return Err(unavailable(&app.models.view().name).into());
     };
     let data: Vec<Value> = embeddings

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::conversation::{self, BETWEEN, Chain, Place};
 use super::ids;
 use crate::app::App;
-use crate::dispatch::{Caller, Documents, Page, Refusal, Result};
+use crate::dispatch::{self, Caller, Documents, Page, Refusal, Result};
 
 /// How long silence lasts before it is told.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -216,7 +216,10 @@ impl Following {
         }
         if let Some(chain) = self.chain {
             let place = Place { run_id: self.run_id, from_seq: self.from_seq };
-            let noted = conversation::note(&self.app, &self.caller, chain.answered(&self.said), place).await;
+            let (app, caller, said) = (Arc::clone(&self.app), self.caller.clone(), chain.answered(&self.said));
+            let noting = async move { conversation::note(&app, &caller, said, place).await };
+            // A client that leaves with the last word still finds its conversation again.
+            let noted = dispatch::to_the_end(&self.app, noting).await;
             // The answer itself is safe; only the next request would begin a session of its own.
             if let Err(refusal) = noted {
                 tracing::warn!(error = %refusal.envelope().message, run_id = %self.run_id, "the conversation could not be recorded");

@@ -3,6 +3,7 @@
 //! Nothing is read or made before somebody needs it: keys and the files they are kept in would cost a start most of its time. Whoever is first opens it for all;
 //! with it comes the certificate of the local owner, which local clients of QUIC show. Once it is open, certificates that are due are renewed every hour.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,11 +14,13 @@ use palyra_client::quic::LOCAL_IDENTITY;
 use palyra_common::config::Config;
 use palyra_common::{Clock, DeviceId, SecretString, Timestamp, ToStableError as _};
 use palyra_identity::{Authority, AuthorityOptions, ClientCredentials, IdentityError, PrincipalId, Serial};
+use palyra_journal::Journal;
 use ring::hmac;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use super::own::OwnCertificate;
+use crate::dispatch::{RevokedCertificate, revoked_certificates};
 use crate::error::DaemonError;
 
 const DIRECTORY: &str = "identity";
@@ -35,6 +38,8 @@ pub(crate) struct Identity {
 struct Shared {
     state_root: PathBuf,
     names: Vec<String>,
+    /// Says what was taken back, also if a daemon died before it could tell the authority.
+    journal: Journal,
     clock: Arc<dyn Clock>,
     authority: OnceCell<Arc<Authority>>,
     own: OnceCell<Arc<OwnCertificate>>,
@@ -44,10 +49,11 @@ struct Shared {
 
 impl Identity {
     /// The identity of the daemon at this state root; nothing is opened yet.
-    pub(crate) fn new(state_root: &Path, config: &Config, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(state_root: &Path, config: &Config, journal: Journal, clock: Arc<dyn Clock>) -> Self {
         let shared = Shared {
             state_root: state_root.to_owned(),
             names: names(config),
+            journal,
             clock,
             authority: OnceCell::new(),
             own: OnceCell::new(),
@@ -132,12 +138,27 @@ impl Identity {
 }
 
 impl Shared {
-    fn open(&self) -> Result<Authority, IdentityError> {
+    fn open(&self) -> Result<Authority, DaemonError> {
         let options = AuthorityOptions { names: self.names.clone(), ..AuthorityOptions::default() };
         let directory = self.state_root.join(DIRECTORY);
         let authority = Authority::open_or_create(&directory, options, Arc::clone(&self.clock))?;
+        self.catch_up(&authority)?;
         self.certify_owner(&authority)?;
         Ok(authority)
+    }
+
+    /// Takes back what the journal says was taken back. Nobody can show a certificate before this is done.
+    fn catch_up(&self, authority: &Authority) -> Result<(), DaemonError> {
+        let revoked = self.journal.read_blocking(|reader| Ok(revoked_certificates(reader.connection())?))?;
+        let known: BTreeSet<_> = authority.revocations().into_iter().map(|entry| entry.serial).collect();
+        // Those that have run out are forgotten by the authority, and need not be taken back.
+        let issued: BTreeSet<_> = authority.issued()?.into_iter().map(|certificate| certificate.serial).collect();
+        let missing = |entry: &RevokedCertificate| issued.contains(&entry.serial) && !known.contains(&entry.serial);
+        for entry in revoked.into_iter().filter(missing) {
+            tracing::warn!(serial = %entry.serial, "revoking a certificate that a daemon which died was revoking");
+            authority.revoke(&entry.serial, &entry.by)?;
+        }
+        Ok(())
     }
 
     fn certify_owner(&self, authority: &Authority) -> Result<(), IdentityError> {
@@ -194,21 +215,52 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use palyra_common::{FixedClock, SystemClock};
+    use palyra_journal::{JournalOptions, NewRecord};
 
     use super::*;
+
+    fn journal(root: &Path) -> Journal {
+        let options = JournalOptions::at(root.join("journal"));
+        Journal::open(JournalOptions { projections: crate::dispatch::projections(), ..options }).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_the_journal_says_was_revoked_is_revoked_although_the_daemon_died_in_between() {
+        let root = tempfile::tempdir().unwrap();
+        let journal = journal(root.path());
+        let open = || Identity::new(root.path(), &Config::default(), journal.clone(), Arc::new(SystemClock));
+        let identity = open();
+        identity.authority().await.unwrap();
+        let local = ClientCredentials::read(&root.path().join(LOCAL_IDENTITY)).unwrap().unwrap().identity;
+        // What a daemon leaves that is killed right after its record of the revocation.
+        let record = serde_json::json!({"device_id": local.device, "serials": [local.serial, "0c"], "by": "user:ada"});
+        let record = NewRecord::new("device.revoked", SystemClock.now(), serde_json::to_vec(&record).unwrap());
+        journal.append(vec![record]).await.unwrap();
+        assert!(!identity.is_revoked(&local.serial));
+
+        let again = open();
+        let authority = again.authority().await.unwrap();
+        assert!(again.is_revoked(&local.serial));
+        let entries = authority.revocations();
+        assert_eq!(entries.len(), 1, "a certificate that is not there is not revoked: {entries:?}");
+        assert_eq!(entries[0].by.as_str(), "user:ada");
+        let fresh = ClientCredentials::read(&root.path().join(LOCAL_IDENTITY)).unwrap().unwrap().identity;
+        assert_ne!(fresh.device, local.device, "the owner is another device");
+    }
 
     #[tokio::test]
     async fn nothing_is_made_before_it_is_needed_and_then_only_once() {
         let root = tempfile::tempdir().unwrap();
         let mut config = Config::default();
         config.http.allowed_hosts = vec!["agents.example".to_owned(), "[2001:db8::7]".to_owned()];
-        let identity = Identity::new(root.path(), &config, Arc::new(SystemClock));
+        let journal = journal(root.path());
+        let identity = Identity::new(root.path(), &config, journal.clone(), Arc::new(SystemClock));
         assert!(!root.path().join(DIRECTORY).exists());
         let (one, two) = tokio::join!(identity.authority(), identity.authority());
         assert!(Arc::ptr_eq(&one.unwrap(), &two.unwrap()));
         let local = ClientCredentials::read(&root.path().join(LOCAL_IDENTITY)).unwrap().unwrap();
         assert!(!identity.is_revoked(&local.identity.serial));
-        let again = Identity::new(root.path(), &config, Arc::new(SystemClock));
+        let again = Identity::new(root.path(), &config, journal, Arc::new(SystemClock));
         let authority = again.authority().await.unwrap();
         let kept = ClientCredentials::read(&root.path().join(LOCAL_IDENTITY)).unwrap().unwrap();
         assert_eq!(kept.identity.serial, local.identity.serial, "a good certificate is kept");
@@ -225,7 +277,7 @@ mod tests {
     async fn what_is_due_is_renewed_and_what_others_renewed_is_read_again() {
         let root = tempfile::tempdir().unwrap();
         let clock = FixedClock::at(SystemClock.now());
-        let identity = Identity::new(root.path(), &Config::default(), Arc::new(clock.clone()));
+        let identity = Identity::new(root.path(), &Config::default(), journal(root.path()), Arc::new(clock.clone()));
         let authority = identity.authority().await.unwrap();
         let local = || ClientCredentials::read(&root.path().join(LOCAL_IDENTITY)).unwrap().unwrap().identity;
         let (server, owner) = (authority.server_certificate(), local());
@@ -263,7 +315,8 @@ mod tests {
     #[tokio::test]
     async fn keys_that_others_can_read_are_refused() {
         let root = tempfile::tempdir().unwrap();
-        let identity = || Identity::new(root.path(), &Config::default(), Arc::new(SystemClock));
+        let journal = journal(root.path());
+        let identity = || Identity::new(root.path(), &Config::default(), journal.clone(), Arc::new(SystemClock));
         identity().authority().await.unwrap();
         let key = root.path().join(DIRECTORY).join("ca.key");
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();

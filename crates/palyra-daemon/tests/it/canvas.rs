@@ -94,7 +94,7 @@ impl Drawn {
     /// The newest run of the session, once it is over and there are so many.
     async fn newest_answer(&self, runs: usize) -> String {
         for _ in 0..1_000 {
-            let session = self.daemon.client.session(self.session.parse().unwrap()).await.unwrap();
+            let session = self.daemon.client.session(self.session.parse().unwrap(), &Default::default()).await.unwrap();
             if session.runs.len() >= runs && session.runs.iter().all(|run| run.phase.is_terminal()) {
                 let newest = session.runs.iter().max_by_key(|run| run.created_at).unwrap();
                 return self.daemon.client.run(newest.run_id).await.unwrap().answer.unwrap_or_default();
@@ -185,7 +185,7 @@ async fn a_form_without_scripts_becomes_the_next_message() {
 
     assert_eq!(drawn.post(&link, &sent).status, 303, "a second click is answered like the first");
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let session = drawn.daemon.client.session(drawn.session.parse().unwrap()).await.unwrap();
+    let session = drawn.daemon.client.session(drawn.session.parse().unwrap(), &Default::default()).await.unwrap();
     assert_eq!(session.runs.len(), 2, "and is the same submission");
 }
 
@@ -274,7 +274,7 @@ async fn a_link_is_good_for_its_canvas_and_nothing_else() {
     assert!((400..500).contains(&rebound.status), "{rebound:?}");
     let huge = format!("component=signup&version=1&v.name={}", "x".repeat(300_000));
     assert_eq!(drawn.post(&link, &huge).status, 413);
-    let runs = drawn.daemon.client.session(drawn.session.parse().unwrap()).await.unwrap().runs;
+    let runs = drawn.daemon.client.session(drawn.session.parse().unwrap(), &Default::default()).await.unwrap().runs;
     assert_eq!(runs.len(), 1, "nothing of that reached the session");
     for bad in [json!({"expires_in_seconds": 0}), json!({"expires_in_seconds": 86_401}), json!({"access": "admin"})] {
         let path = format!("POST /api/v1/canvases/{}/link", drawn.canvas);

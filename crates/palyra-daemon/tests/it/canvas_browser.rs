@@ -80,7 +80,7 @@ impl Studio {
     async fn told(&self, runs: usize) -> String {
         let began = Instant::now();
         loop {
-            let session = self.daemon.client.session(self.session.unwrap()).await.unwrap();
+            let session = self.daemon.client.session(self.session.unwrap(), &Default::default()).await.unwrap();
             if session.runs.len() >= runs && session.runs.iter().all(|run| run.phase.is_terminal()) {
                 let asked = self.model.requests().last().unwrap().messages();
                 return asked.into_iter().rev().find(|message| message.role == Role::User).unwrap().content;

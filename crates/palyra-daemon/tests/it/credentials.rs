@@ -99,6 +99,24 @@ async fn a_program_does_not_answer_the_questions_of_its_own_run() {
 }
 
 #[tokio::test]
+async fn a_program_does_not_answer_the_questions_of_a_run_that_it_steered() {
+    let place = asks();
+    let daemon = place.start().await;
+    let (program, _) = token(&daemon, &json!({"name": "program", "role": "owner"}));
+    let run = daemon.create("write it").await;
+    let id = question(&daemon).await.approval_id;
+    let path = format!("/api/v1/approvals/{id}/decide");
+    let steer = json!({"text": "write it elsewhere", "mode": "steer"});
+    assert_eq!(post(&daemon, &program, &format!("/api/v1/runs/{}/input", run.run_id), &steer).status, 200);
+    let refused = loopback_json(&daemon, &format!("POST {path}"), Some(&program), ALLOW).refusal();
+    assert_eq!(refused, (403, "approval_not_permitted".to_owned()));
+    // A program that had no part in it may.
+    let (other, _) = token(&daemon, &json!({"name": "other", "role": "owner"}));
+    let decided = loopback_json(&daemon, &format!("POST {path}"), Some(&other), ALLOW);
+    assert_eq!(decided.status, 200, "{decided:?}");
+}
+
+#[tokio::test]
 async fn a_program_does_not_answer_its_own_question_through_the_console() {
     let place = Place::new();
     let daemon = place.start().await;

@@ -58,6 +58,7 @@ mod spending;
 mod standing;
 mod start;
 mod stop;
+mod storage;
 mod support;
 mod things;
 mod tls;

@@ -1,7 +1,8 @@
 //! Runs through the API: with the offline planner, with a script, and what survives a restart.
 
 use palyra_client::api::{
-    AbortRunParams, DecideApprovalParams, ListApprovalsParams, ListRunsParams, ResumeRunParams, RunInputParams,
+    AbortRunParams, DecideApprovalParams, ListApprovalsParams, ListRunsParams, LoadSessionParams, ResumeRunParams,
+    RunInputParams,
 };
 use palyra_client::api::{FileChangeKind, UndoAction};
 use palyra_client::{Client, Follow};
@@ -118,7 +119,23 @@ async fn lists_have_pages_and_sessions_have_runs() {
     }
     listed.reverse();
     assert_eq!(listed, ids);
-    let detail = daemon.client.session(session_id).await.unwrap();
+    let page = async |limit, before| {
+        daemon.client.session(session_id, &LoadSessionParams { limit: Some(limit), before }).await
+    };
+    let (mut loaded, mut before) = (Vec::new(), None);
+    loop {
+        let detail = page(2, before).await.unwrap();
+        assert!(detail.runs.len() <= 2);
+        assert_eq!(detail.session.run_count, 5);
+        loaded.splice(0..0, detail.runs.into_iter().map(|run| run.run_id));
+        before = detail.next_before;
+        if before.is_none() {
+            break;
+        }
+    }
+    assert_eq!(loaded, ids);
+    assert_eq!(code(page(0, None).await), "request_invalid");
+    let detail = daemon.client.session(session_id, &LoadSessionParams::default()).await.unwrap();
     assert_eq!(detail.session.session_key.as_deref(), Some("mine"));
     assert_eq!(detail.session.run_count, 5);
     assert_eq!(detail.runs.iter().map(|run| run.run_id).collect::<Vec<_>>(), ids);

@@ -152,11 +152,15 @@ async fn no_command_names_a_directory_past_the_check() {
         (&ci, input.as_str(), json!({"text": "t", "workspace": private})),
         (&ci, config.as_str(), json!({"workspace": private})),
         (&owner, "POST /api/v1/agents", json!({"agent_id": "a", "workspace": private})),
+        (&owner, "POST /api/v1/journal/backup", json!({"dest": format!("{private}/copy")})),
         // Nobody grants what is not granted to them.
         (&owner, "POST /api/v1/workspaces", json!({"principal": "o", "path": private})),
     ] {
         assert_refused(&loopback_json(&daemon, line, Some(token), &body.to_string()));
     }
+    let inside = json!({"dest": format!("{shared}/copy")}).to_string();
+    let copied = loopback_json(&daemon, "POST /api/v1/journal/backup", Some(&owner), &inside);
+    assert_eq!(copied.status, 200, "{copied:?}");
     // An agent of the local owner's takes nobody along.
     let agent = json!({"agent_id": "a", "workspace": private}).to_string();
     assert_eq!(unix(&daemon, "POST /api/v1/agents", agent.as_bytes()).status, 200);

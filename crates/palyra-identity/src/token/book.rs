@@ -11,13 +11,13 @@ use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use palyra_common::{Digest, PrincipalRole, SecretString, Timestamp, TokenScope};
+use palyra_common::{DeviceId, Digest, PrincipalRole, SecretString, Timestamp, TokenScope};
 use subtle::{Choice, ConstantTimeEq as _};
 
 use super::bounds::Bounds;
-use super::record::{MAX_OVERLAP, PreviousSecret};
+use super::record::{MAX_OVERLAP, Parent, PreviousSecret};
 use super::text::{digest, mint, parse};
-use crate::{IdentityError, Principal, PrincipalId, Refusal, TokenEvent, TokenId, TokenRecord, Via};
+use crate::{IdentityError, Principal, PrincipalId, Refusal, Serial, TokenEvent, TokenId, TokenRecord, Via};
 
 /// Most tokens in force at one time: far above what people manage, and a bound for whoever may create them.
 const MAX_LIVE_TOKENS: usize = 4_096;
@@ -56,10 +56,21 @@ struct LastUsed {
     changed: BTreeSet<TokenId>,
 }
 
+/// What stands at the beginning of a line of tokens, each made with the one before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A token that a person was there to make.
+    Token(TokenId),
+    /// A device.
+    Device(DeviceId),
+}
+
 /// The tokens in force, and those that were.
 #[derive(Debug, Default)]
 pub struct TokenBook {
     records: BTreeMap<TokenId, TokenRecord>,
+    /// Certificates of devices that were taken back: tokens that were made with them are not good any more.
+    revoked_certificates: BTreeSet<Serial>,
     last_used: Mutex<LastUsed>,
 }
 
@@ -76,6 +87,11 @@ impl TokenBook {
         let mut book = Self::new();
         let contradictions = events.into_iter().filter_map(|event| book.apply(event).err()).collect();
         (book, contradictions)
+    }
+
+    /// Ends the tokens that were made with these certificates.
+    pub fn certificates_revoked(&mut self, serials: impl IntoIterator<Item = Serial>) {
+        self.revoked_certificates.extend(serials);
     }
 
     /// Adds an event that is on record.
@@ -236,7 +252,7 @@ impl TokenBook {
     }
 
     /// Until when a secret of a token is good, or why it is not any more. It ends with the token, when another secret takes its place, and with the token
-    /// that it was made with.
+    /// or device that it was made with.
     ///
     /// # Errors
     /// Why it is not good.
@@ -258,20 +274,27 @@ impl TokenBook {
             }
             until = [until, replaced, record.expires_at].into_iter().flatten().min();
             match &record.parent {
-                Some(parent) => (id, secret) = (&parent.id, parent.secret),
-                None => return Ok(until),
+                Some(Parent::Token(parent)) => (id, secret) = (&parent.id, parent.secret),
+                Some(Parent::Device(parent)) if self.revoked_certificates.contains(&parent.serial) => {
+                    return Err(Refusal::Revoked);
+                }
+                // A token ends no later than the certificate that it was made with.
+                Some(Parent::Device(_)) | None => return Ok(until),
             }
         }
     }
 
-    /// The token at the beginning of the line in which each was made with the one before: what a program was given by somebody else.
+    /// The beginning of the line in which each token was made with the one before: what a program was given by somebody else.
     #[must_use]
-    pub fn first_of<'a>(&'a self, id: &'a TokenId) -> &'a TokenId {
+    pub fn origin_of(&self, id: &TokenId) -> Origin {
         let mut id = id;
-        while let Some(parent) = self.records.get(id).and_then(|record| record.parent.as_ref()) {
-            id = &parent.id;
+        loop {
+            match self.records.get(id).and_then(|record| record.parent.as_ref()) {
+                Some(Parent::Token(parent)) => id = &parent.id,
+                Some(Parent::Device(parent)) => return Origin::Device(parent.device),
+                None => return Origin::Token(id.clone()),
+            }
         }
-        id
     }
 
     /// All tokens, also those that are over, in the order of their ids.

@@ -2,10 +2,13 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use palyra_common::{PrincipalRole, Timestamp, ToStableError as _, TokenScope};
+use palyra_common::{DeviceId, PrincipalRole, Timestamp, ToStableError as _, TokenScope};
 use proptest::prelude::*;
 
-use crate::{Bounds, IdentityError, NewToken, Principal, PrincipalId, Refusal, TokenBook, TokenEvent, TokenId, Via};
+use crate::{
+    Bounds, IdentityError, NewToken, Origin, Principal, PrincipalId, Refusal, Serial, TokenBook, TokenEvent, TokenId,
+    Via,
+};
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -370,4 +373,25 @@ fn what_was_made_with_a_secret_ends_with_it() {
     let revoked = book.revoke(&id, &owner(), NOW).unwrap();
     book.apply(&revoked).unwrap();
     assert_eq!(book.verify(made.text.expose(), NOW), Err(Refusal::Revoked));
+}
+
+#[test]
+fn a_token_ends_with_the_device_that_it_was_made_with() {
+    let (device, serial) = (DeviceId::from_u128(7), "0a0b".parse::<Serial>().unwrap());
+    let via = Via::Device { id: device, serial: serial.clone() };
+    let maker = Principal::new(owner(), PrincipalRole::Owner, via.clone());
+    let mut book = TokenBook::new();
+    let made = book.create(wanted(), &owner(), &Bounds::of(&maker, &via, None), NOW).unwrap();
+    book.apply(&made.event).unwrap();
+    let child = book.create(wanted(), &owner(), &bounds_of(&book, made.text.expose()), NOW).unwrap();
+    book.apply(&child.event).unwrap();
+    assert_eq!(book.origin_of(child.event.id()), Origin::Device(device));
+    let stored: TokenEvent = serde_json::from_str(&serde_json::to_string(&made.event).unwrap()).unwrap();
+    assert_eq!(stored, made.event);
+    book.certificates_revoked(["0c".parse().unwrap()]);
+    assert!(book.verify(made.text.expose(), NOW).is_ok(), "another certificate");
+    book.certificates_revoked([serial]);
+    for text in [&made.text, &child.text] {
+        assert_eq!(book.verify(text.expose(), NOW).unwrap_err(), Refusal::Revoked);
+    }
 }

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use palyra_common::{PrincipalRole, Timestamp, TokenScope};
 
-use super::record::ParentToken;
+use super::record::{Parent, ParentDevice, ParentToken};
 use crate::{IdentityError, NewToken, Principal, TokenRecord, Via};
 
 /// The most that a credential can hand on.
@@ -18,7 +18,7 @@ pub struct Bounds {
     /// When the credential ends, if it does.
     until: Option<Timestamp>,
     rate_per_minute: Option<NonZeroU32>,
-    parent: Option<ParentToken>,
+    parent: Option<Parent>,
 }
 
 impl Bounds {
@@ -26,12 +26,9 @@ impl Bounds {
     #[must_use]
     pub fn of(principal: &Principal, behind: &Via, until: Option<Timestamp>) -> Self {
         let parent = match behind {
-            Via::ApiToken { id, secret } => Some(ParentToken { id: id.clone(), secret: *secret }),
-            Via::UnixSocket { .. }
-            | Via::LocalToken
-            | Via::Console { .. }
-            | Via::CanvasLink { .. }
-            | Via::Device { .. } => None,
+            Via::ApiToken { id, secret } => Some(Parent::Token(ParentToken { id: id.clone(), secret: *secret })),
+            Via::Device { id, serial } => Some(Parent::Device(ParentDevice { device: *id, serial: serial.clone() })),
+            Via::UnixSocket { .. } | Via::LocalToken | Via::Console { .. } | Via::CanvasLink { .. } => None,
         };
         Self {
             role: principal.role,
@@ -46,7 +43,7 @@ impl Bounds {
     ///
     /// # Errors
     /// When more is asked for.
-    pub(crate) fn narrow(&self, wanted: NewToken) -> Result<(NewToken, Option<ParentToken>), IdentityError> {
+    pub(crate) fn narrow(&self, wanted: NewToken) -> Result<(NewToken, Option<Parent>), IdentityError> {
         let scopes = wanted.scopes.clone().unwrap_or_else(|| {
             wanted.role.scopes().iter().copied().filter(|scope| self.scopes.contains(scope)).collect()
         });
@@ -62,7 +59,7 @@ impl Bounds {
     /// What it is good for beyond these bounds.
     pub(crate) fn hold_record(&self, record: &TokenRecord) -> Result<(), IdentityError> {
         // A token may change its own secret, whatever its life.
-        if self.parent.as_ref().is_some_and(|own| own.id == record.id) {
+        if matches!(&self.parent, Some(Parent::Token(own)) if own.id == record.id) {
             return Ok(());
         }
         self.hold(record.role, &record.scopes, record.expires_at, record.rate_per_minute)

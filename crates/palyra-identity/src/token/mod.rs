@@ -8,8 +8,8 @@ mod event;
 mod record;
 mod text;
 
-pub use book::{IssuedToken, NewToken, TokenBook};
+pub use book::{IssuedToken, NewToken, Origin, TokenBook};
 pub use bounds::Bounds;
 pub use event::TokenEvent;
-pub use record::{ParentToken, PreviousSecret, TokenRecord};
+pub use record::{Parent, ParentDevice, ParentToken, PreviousSecret, TokenRecord};
 pub use text::TokenId;

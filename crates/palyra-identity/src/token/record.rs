@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use palyra_common::{Digest, PrincipalRole, Timestamp, TokenScope};
+use palyra_common::{DeviceId, Digest, PrincipalRole, Timestamp, TokenScope};
 use serde::{Deserialize, Serialize};
 
-use crate::{IdentityError, PrincipalId, TokenId};
+use crate::{IdentityError, PrincipalId, Serial, TokenId};
 
 /// Longest name of a token, in letters.
 pub(crate) const MAX_NAME_LETTERS: usize = 64;
@@ -30,9 +30,9 @@ pub struct TokenRecord {
     pub created_at: Timestamp,
     /// By whom.
     pub created_by: PrincipalId,
-    /// With which token, if it was one; this one is good only while that one is.
+    /// With which token or device, if it was one; this token is good only while that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<ParentToken>,
+    pub parent: Option<Parent>,
     /// When it ends by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
@@ -50,6 +50,26 @@ pub struct TokenRecord {
     /// The secret before, while it still works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<PreviousSecret>,
+}
+
+/// The credential that a token was made with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Parent {
+    /// Another token.
+    Token(ParentToken),
+    /// A device.
+    Device(ParentDevice),
+}
+
+/// The device that a token was made with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParentDevice {
+    /// Which one.
+    pub device: DeviceId,
+    /// The certificate that was shown.
+    pub serial: Serial,
 }
 
 /// The token that another one was made with.

@@ -1,7 +1,7 @@
 //! Running out of file handles is reported as such, never as a file or a workspace that is missing.
 
 use crate::support::ANYWHERE;
-use palyra_tools::{ToolError, Workspace};
+use palyra_tools::{Roots, ToolError, Workspace};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Takes every file handle that is left while `work` runs.
@@ -22,6 +22,10 @@ fn without_file_handles<T>(work: impl FnOnce() -> T) -> T {
 fn a_workspace_that_cannot_be_opened_for_want_of_handles_exists_all_the_same() {
     let directory = tempfile::tempdir().unwrap();
     let refused = without_file_handles(|| Workspace::open(directory.path(), &ANYWHERE, &[]).err());
+    assert_eq!(refused.as_ref().map(ToolError::code), Some("file_handles_exhausted"), "{refused:?}");
+    // Whoever has granted roots only is told so too.
+    let granted = Roots::Below(vec![directory.path().canonicalize().unwrap()]);
+    let refused = without_file_handles(|| Workspace::open(directory.path(), &granted, &[]).err());
     assert_eq!(refused.as_ref().map(ToolError::code), Some("file_handles_exhausted"), "{refused:?}");
     assert!(Workspace::open(directory.path(), &ANYWHERE, &[]).is_ok());
     let missing = Workspace::open(directory.path().join("nowhere"), &ANYWHERE, &[]).err();

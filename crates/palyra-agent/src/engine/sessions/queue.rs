@@ -16,7 +16,7 @@ use crate::machine::Input;
 use crate::projections::{self, Fate, QueuedInput, RunRow, SessionRow};
 use crate::session::{InputGiven, InputWithdrawn, InputsTaken, Taken, kind};
 use crate::spec::{MAIN_AGENT, OutsideSender};
-use crate::started_with::StartedWith;
+use crate::started_with::{Actor, StartedWith};
 
 /// Most inputs that wait in one session. Whoever keeps writing to a run that does not end would otherwise fill the journal and make every look at the
 /// queue slower.
@@ -306,10 +306,11 @@ impl Engine {
             // At once also means that a run which somebody holds goes on.
             attempts.insert(0, vec![Input::Resume { by: given.by.clone(), over_budget: None, model: None }, message]);
         }
+        let actor = Actor { by: given.by.clone(), with: given.given_with.clone() };
         for inputs in attempts {
             let mut records = self.taken(given, run.run_id, Taken::Steered)?;
             records.extend_from_slice(beside);
-            match self.send_all(run.run_id, inputs, records).await {
+            match self.send_all(run.run_id, inputs, Some(&actor), records).await {
                 Ok(()) => return Ok(Some(Submitted::Steered(self.run(run.run_id).await?))),
                 Err(AgentError::WrongPhase { .. }) => {}
                 Err(error) => return Err(error),

@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::dispatch::caller::Caller;
 use crate::dispatch::records;
 use crate::dispatch::refusal::{Refusal, Result};
+use crate::dispatch::storage;
 
 /// Most bytes of one file.
 const MAX_FILE_BYTES: u64 = 32 << 20;
@@ -55,6 +56,7 @@ impl Arriving {
         if incoming.size() == 0 {
             return Err(Refusal::field("data", format!("`{name}` is empty")));
         }
+        storage::check(app, caller, incoming.size()).await?;
         let media_type = media_type(&head).to_owned();
         let (artifact, size_bytes) = blocking(move || incoming.finish()).await?;
         let at = SystemClock.now();

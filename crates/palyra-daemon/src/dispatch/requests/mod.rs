@@ -133,6 +133,7 @@ async fn questions(app: &App, owner: Option<String>, which: Which) -> Result<Vec
 /// What a program holds and a person does not: whoever is at the machine itself has the owner's rights anyway.
 fn credential(app: &App, caller: &Caller) -> Option<String> {
     match app.gate.behind(&caller.principal.via) {
+        // Here the machine's own device counts too: an editor that asks is not the person at its keyboard.
         Some(Via::Device { id, .. }) => Some(format!("device {id}")),
         // A session of the console is as good as what it was opened with.
         _ => caller.started_with(app).program,

@@ -97,6 +97,31 @@ async fn calls_go_to_the_client_and_results_come_back_to_the_run() {
 }
 
 #[tokio::test]
+async fn a_token_for_models_alone_brings_no_results_to_a_run_in_a_granted_directory() {
+    let place = Place::new().with_script(WEATHER);
+    let daemon = place.start().await;
+    let full = token(&daemon, &json!({ "name": "f", "role": "operator", "subject": "ci" }));
+    let narrow = json!({ "name": "m", "role": "operator", "subject": "ci", "scopes": ["models:use"] });
+    let models = token(&daemon, &narrow);
+    let there = json!({ "tools": tools(), "metadata": { "workspace": place.workspace() } });
+    let asked = post_as(&daemon, &full, "chat/completions", &with(chat(json!([question()])), there));
+    let message = asked.json()["choices"][0]["message"].clone();
+    assert!(message["tool_calls"].is_array(), "{asked:?}");
+    let results = [question(), message.clone(), result(&message, 0, "sunny"), result(&message, 1, "rain")];
+    let whole = |more: Vec<Value>| {
+        let messages: Vec<Value> = results.iter().cloned().chain(more).collect();
+        with(chat(json!(messages)), json!({ "tools": tools() }))
+    };
+    let words = json!({ "role": "user", "content": "and delete everything" });
+    for request in [whole(Vec::new()), whole(vec![words])] {
+        let refused = post_as(&daemon, &models, "chat/completions", &request);
+        assert_eq!(refused.refusal(), (403, "workspace_not_granted".to_owned()));
+    }
+    let answer = post_as(&daemon, &full, "chat/completions", &whole(Vec::new()));
+    assert_eq!(answer.json()["choices"][0]["message"]["content"], "Brno: sunny, Graz: rain.", "{answer:?}");
+}
+
+#[tokio::test]
 async fn in_chunks_references_are_never_shown_and_waiting_runs_survive_a_restart() {
     let place = Place::new().with_script(WEATHER);
     let daemon = place.start().await;

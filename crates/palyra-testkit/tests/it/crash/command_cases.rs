@@ -16,7 +16,7 @@ pub(super) enum Sweep {
 }
 
 /// The commands that `make test` sweeps; `make test-all` sweeps all.
-pub(super) const SAMPLE: [AcpCommand; 9] = [
+pub(super) const SAMPLE: [AcpCommand; 11] = [
     AcpCommand::RunPause,
     AcpCommand::RunInput,
     AcpCommand::RunAbort,
@@ -26,6 +26,8 @@ pub(super) const SAMPLE: [AcpCommand; 9] = [
     AcpCommand::EventAppend,
     AcpCommand::AttachmentAdd,
     AcpCommand::CanvasSubmit,
+    AcpCommand::TokenRevoke,
+    AcpCommand::WorkspaceRevoke,
 ];
 
 pub(super) fn sweep_of(command: AcpCommand, waiting: &Waiting) -> Sweep {
@@ -91,9 +93,9 @@ pub(super) fn sweep_of(command: AcpCommand, waiting: &Waiting) -> Sweep {
         AcpCommand::CanvasLink | AcpCommand::TokenCreate | AcpCommand::TokenRotate => {
             Sweep::NotHere("an answer with a secret is not kept under a key")
         }
-        AcpCommand::TokenRevoke | AcpCommand::DeviceRevoke | AcpCommand::WorkspaceRevoke => {
-            Sweep::NotHere("disconnects at every await are swept by the daemon's own tests")
-        }
+        AcpCommand::TokenRevoke => given(json!({ "token_id": waiting.token_id })),
+        AcpCommand::WorkspaceRevoke => given(json!({ "principal": "ci", "path": waiting.granted })),
+        AcpCommand::DeviceRevoke => Sweep::NotHere("no device is paired; the daemon's own tests kill it in the middle"),
         AcpCommand::SkillUpload
         | AcpCommand::SkillInstall
         | AcpCommand::SkillRemove

@@ -23,7 +23,7 @@ const COMMIT: &str = "fdatasync,fsync";
 /// Records that say what holds, such as who handed over which bytes: said again, they change nothing.
 const FACTS: [&str; 1] = ["attachment.added"];
 
-/// A state in which a run waits for an answer, a place is bound to its session, and another session has a form.
+/// A state in which a run waits for an answer, a place is bound to its session, another session has a form, and there are a token and a granted directory.
 pub(super) struct Waiting {
     directory: TempDir,
     pub(super) run_id: RunId,
@@ -32,6 +32,8 @@ pub(super) struct Waiting {
     pub(super) approval_id: String,
     pub(super) binding_id: String,
     pub(super) canvas_id: String,
+    pub(super) token_id: String,
+    pub(super) granted: String,
     /// Records that every life of a daemon writes by itself.
     own: BTreeSet<String>,
     last_seq: u64,
@@ -128,6 +130,11 @@ async fn waiting() -> Result<Waiting> {
     let place = json!({"place": {"channel": "editor"}, "session_id": run.session_id});
     let bound = ask(&daemon, AcpCommand::BindingSet, &place, "bind").await??;
     let binding_id = bound["binding_id"].as_str().context("bound")?.to_owned();
+    let create = json!({"request_id": RequestId::generate(), "command": AcpCommand::TokenCreate, "params": {"name": "t", "role": "viewer"}});
+    let created = client.envelope(&serde_json::from_value(create)?).await?.into_outcome()?;
+    let token_id = created["token"]["token_id"].as_str().context("created")?.to_owned();
+    let granted = workspace.display().to_string();
+    ask(&daemon, AcpCommand::WorkspaceGrant, &json!({"principal": "ci", "path": granted}), "grant").await??;
     ensure!(daemon.stop().await? == Exit::Code(0));
     // What two lives write in which nobody asks for anything.
     daemon.restart().await?;
@@ -148,6 +155,8 @@ async fn waiting() -> Result<Waiting> {
         approval_id,
         binding_id,
         canvas_id,
+        token_id,
+        granted,
         own,
         last_seq,
     })

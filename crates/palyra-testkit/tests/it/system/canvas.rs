@@ -69,7 +69,7 @@ async fn a_form_is_shown_filled_in_and_answered_over_a_kill() {
     let sent = "component=trip&version=1&once=a1&action=submit&v.city=Z%C3%BCrich&v.class=second";
     let done = browse(&daemon.seen_root(), &format!("POST {}/actions", link.path), sent);
     assert!(done.starts_with("HTTP/1.1 303"), "{done}");
-    let session = client.session(run.session_id).await.unwrap();
+    let session = client.session(run.session_id, &Default::default()).await.unwrap();
     let next = session.runs.iter().find(|other| other.run_id != run.run_id).unwrap();
     let (detail, _) = finish(&client, next.run_id).await;
     let answer = detail.answer.unwrap();

@@ -29,7 +29,7 @@ async fn earlier_exchanges_are_carried_into_the_next_run_and_no_further() {
     }
     assert_eq!(sessions[0], sessions[1]);
     assert_ne!(sessions[1], sessions[2]);
-    assert_eq!(client.session(sessions[0]).await.unwrap().runs.len(), 2);
+    assert_eq!(client.session(sessions[0], &Default::default()).await.unwrap().runs.len(), 2);
 
     let said: Vec<String> = server
         .requests()
