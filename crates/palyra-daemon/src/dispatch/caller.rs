@@ -127,17 +127,16 @@ impl Caller {
     }
 }
 
-/// What a program may hold, by its public name. Whoever is at the machine itself has the owner's rights anyway, and so has its own device.
+/// What a program holds and a person does not, by its public name. A device is a person's own, and whoever is at the machine itself has the owner's rights anyway.
 fn held_by_program(app: &App, via: &Via) -> Option<String> {
     match via {
         // What it made for itself is no other credential.
         Via::ApiToken { id, .. } => Some(match app.gate.tokens().origin_of(id) {
             Origin::Token(first) => format!("token {first}"),
-            Origin::Device(device) => format!("device {device}"),
+            Origin::Device(device) => format!("tokens of device {device}"),
         }),
         Via::CanvasLink { made_with, .. } => held_by_program(app, made_with),
-        Via::Device { id, .. } => (!app.gate.is_local_owner(via)).then(|| format!("device {id}")),
-        Via::UnixSocket { .. } | Via::LocalToken | Via::Console { .. } => None,
+        Via::UnixSocket { .. } | Via::LocalToken | Via::Console { .. } | Via::Device { .. } => None,
     }
 }
 
