@@ -339,7 +339,7 @@ impl Writer {
                 .map(|()| self.sealed_through = segment.last_seq),
             Err(error) => Err(error),
         };
-        self.shared.note_upkeep(Upkeep::Seal, registered.as_ref().map(|()| ()).map_err(ToString::to_string));
+        self.shared.note_upkeep(Upkeep::Seal, registered.as_ref().copied().map_err(ToString::to_string));
         if let Err(error) = registered {
             tracing::error!(%error, "records could not be moved into a segment");
             self.shared.note_failure(&error);
