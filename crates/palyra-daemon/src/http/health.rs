@@ -179,7 +179,7 @@ mod tests {
         let found =
             QuarantinedUsage { records: 2, first_seq: 7, reason: "`embeddings.used` makes no sense".to_owned() };
         let health = usage(found);
-        assert_eq!((health.component.as_ref(), health.status), ("usage", HealthStatus::Degraded));
+        assert_eq!((health.component.as_str(), health.status), ("usage", HealthStatus::Degraded));
         assert!(
             health.summary.contains("2; the first is record 7: `embeddings.used` makes no sense"),
             "{}",
