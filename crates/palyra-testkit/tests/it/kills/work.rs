@@ -35,7 +35,9 @@ impl Kind {
 }
 
 fn call(tool: &str, arguments: Value, delay_ms: u64) -> Value {
-    json!({ "call": [{ "tool": tool, "arguments": arguments }], "delay_ms": delay_ms })
+    let mut call = json!({ "tool": tool });
+    call["arguments"] = arguments;
+    json!({ "call": [call], "delay_ms": delay_ms })
 }
 
 /// Longer than what a row of the journal holds, so that it is kept as an artifact.
