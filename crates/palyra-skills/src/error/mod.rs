@@ -220,7 +220,7 @@ pub enum SkillError {
         offered: SkillVersion,
     },
     /// The same version with other contents.
-    #[error("the skill `{skill}` {version} is installed with different contents; a version must never change")]
+    #[error("the skill `{skill}` {version} is or was installed with different contents; a version must never change")]
     VersionConflict {
         /// The skill.
         skill: SkillId,
