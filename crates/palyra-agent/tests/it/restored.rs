@@ -9,7 +9,7 @@ use palyra_common::{ApprovalDecision, Clock as _, InputMode, RunLifecyclePhase, 
 use tempfile::TempDir;
 
 use crate::input_queue::{GATED, input, runs_when_over};
-use crate::support::{Bench, Gate, Hang, Setup, TestTool, answer, is_phase};
+use crate::support::{Bench, Gate, Hang, Setup, TestTool, actor, answer, is_phase};
 
 const ONCE: &str = "[[turn]]\n[[turn.call]]\ntool = \"test.once\"\narguments = {}\n[[turn]]\ntext = \"done\"";
 
@@ -70,7 +70,7 @@ async fn a_call_in_flight_is_not_made_again_without_asking_whether_or_not_it_had
         palyra_journal::accept_restore(&state(&home)).unwrap();
         let bench = with_tool(second).start_in(home).await;
         let before = bench.engine.last_seq(run.run_id).await.unwrap();
-        bench.engine.resume(run.run_id, "ada", Resumption::default()).await.unwrap();
+        bench.engine.resume(run.run_id, &actor("ada"), Resumption::default()).await.unwrap();
         let waiting = |event: &palyra_common::RunStreamEvent| {
             event.seq > before && is_phase(RunLifecyclePhase::WaitingForApproval)(event)
         };

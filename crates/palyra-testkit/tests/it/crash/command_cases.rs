@@ -95,7 +95,9 @@ pub(super) fn sweep_of(command: AcpCommand, waiting: &Waiting) -> Sweep {
         }
         AcpCommand::TokenRevoke => given(json!({ "token_id": waiting.token_id })),
         AcpCommand::WorkspaceRevoke => given(json!({ "principal": "ci", "path": waiting.granted })),
-        AcpCommand::DeviceRevoke => Sweep::NotHere("no device is paired; that a start completes a revocation is tested beside the device authority"),
+        AcpCommand::DeviceRevoke => Sweep::NotHere(
+            "no device is paired; that a start completes a revocation is tested beside the device authority",
+        ),
         AcpCommand::SkillUpload
         | AcpCommand::SkillInstall
         | AcpCommand::SkillRemove

@@ -9,6 +9,7 @@ use std::hash::{Hash as _, Hasher as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use palyra_client::api::LoadSessionParams;
 use palyra_client::{Client, ClientError, Follow, Reconnect};
 use palyra_common::{
     AcpCommand, ApprovalId, RequestId, RunId, RunStreamBody, RunStreamEvent, SessionId, StableErrorEnvelope,
@@ -248,7 +249,7 @@ impl Job {
         let wanted = format!("{}{part}", self.token);
         let began = Instant::now();
         loop {
-            let runs = life.client.session(session_id).await?.runs;
+            let runs = life.client.session(session_id, &LoadSessionParams::default()).await?.runs;
             let about: Vec<RunId> =
                 runs.iter().filter(|run| run.prompt.contains(&wanted)).map(|run| run.run_id).collect();
             match about.as_slice() {

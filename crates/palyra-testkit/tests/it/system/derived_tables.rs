@@ -25,7 +25,7 @@ fn tables(database: &Path) -> Vec<Table> {
     let names: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     let table = |name: String| {
         let selected = connection.prepare(&format!("SELECT * FROM {name}")).unwrap();
-        let columns = selected.column_names().into_iter().map(str::to_owned).collect();
+        let columns = selected.column_names().map(str::to_owned).collect();
         let rows = connection.query_row(&format!("SELECT count(*) FROM {name}"), [], |row| row.get(0)).unwrap();
         Table { name, columns, rows }
     };
