@@ -18,7 +18,7 @@ tests() {
 
 battery() {
   case $1 in
-    crash) PALYRA_CRASH_COMMANDS=all tests palyra-testkit crash:: ;;
+    crash) PALYRA_CRASH=all tests palyra-testkit crash:: ;;
     kills) PALYRA_KILLS=${PALYRA_KILLS:-2000} tests palyra-testkit kills::random ;;
     faults) PALYRA_FAULTS=${PALYRA_FAULTS:-0} tests palyra-testkit faults::no_failing ;;
     tamper) tests palyra-journal battery:: && tests palyra-testkit tamper:: ;;

@@ -241,7 +241,8 @@ mod tests {
     #[test]
     fn a_text_of_many_backslashes_is_looked_for_once_per_place() {
         let secret = "\\".repeat(60);
-        let text = format!("{}x", "\\".repeat(100));
+        // No escape begins with `\z`, so nothing is cut off by the end.
+        let text = format!("{}z", "\\".repeat(100));
         assert_eq!(Escaped::new(&format!("{secret}y")).find_at(text.as_bytes()), Found::Nothing);
         assert!(matches!(Escaped::new(&secret).find_at(text.as_bytes()), Found::Whole(_)));
     }

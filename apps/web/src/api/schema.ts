@@ -1905,7 +1905,7 @@ export interface components {
         };
         /** @enum {string} */
         ArchivedFilter: "hide" | "only" | "include";
-        /** @description One session with its runs. */
+        /** @description One session with a page of its runs. */
         SessionDetail: {
             /** @description The session. */
             session_id: components["schemas"]["SessionId"];
@@ -1940,8 +1940,10 @@ export interface components {
              * @default {}
              */
             settings: components["schemas"]["SessionSettingsView"];
-            /** @description Its runs, oldest first. */
+            /** @description The newest of its runs before `before`, oldest first. */
             runs: components["schemas"]["RunView"][];
+            /** @description Where older runs go on, if there are any. */
+            next_before?: components["schemas"]["RunId"] | null;
         };
         /** @description One run in a list. */
         RunView: {
@@ -2348,7 +2350,7 @@ export interface components {
         /** @enum {string} */
         FileChangeKind: "created" | "modified" | "deleted";
         /** @enum {string} */
-        ChangeAttribution: "written" | "observed";
+        ChangeAttribution: "written" | "observed" | "contested";
         /** @description A call that a run proposed and that was not made. */
         CallNotRunView: {
             /** @description The call. */
@@ -3160,7 +3162,7 @@ export interface components {
              */
             bytes: number;
             /**
-             * @description What lies in the state root and is not in the copy.
+             * @description What is not in the copy: the rest of the state root, and configuration and policies outside of it.
              * @default []
              */
             left_out: string[];
@@ -4292,7 +4294,12 @@ export interface operations {
     };
     "session.load": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description How many at most; the daemon has its own upper bound. */
+                limit?: number;
+                /** @description Only runs older than this one. */
+                before?: components["schemas"]["RunId"];
+            };
             header?: never;
             path: {
                 session_id: string;

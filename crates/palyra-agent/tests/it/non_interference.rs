@@ -153,10 +153,13 @@ fn parting(first: &Played, second: &Played) -> (Option<Step>, Option<Step>) {
 /// An address in content taken by reference makes a question be asked. Up to it, both runs do the same.
 #[test]
 fn an_address_in_the_content_stops_a_strict_run_and_does_not_steer_it() {
-    let seed = 14;
-    let plain = played(seed, RunMode::Strict, "hello there", "same");
-    let address = played(seed, RunMode::Strict, "x@y.zz", "same");
-    let (went_on, stopped) = parting(&plain, &address);
+    // What a run does follows from its seed and from what it was told; not every one takes content by reference.
+    let parted = (0..100).find_map(|seed| {
+        let plain = played(seed, RunMode::Strict, "hello there", "same");
+        let address = played(seed, RunMode::Strict, "x@y.zz", "same");
+        Some(parting(&plain, &address)).filter(|parted| *parted != (None, None))
+    });
+    let (went_on, stopped) = parted.unwrap();
     assert!(matches!(went_on, Some(Step::Did(..))), "{went_on:?}");
     assert_eq!(stopped, Some(Step::Asked));
 }

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::command_cases::{SAMPLE, Sweep, sweep_of};
 use super::point::broken_off;
-use super::{LOG, LONGEST_SWEEP, SIGKILL};
+use super::{LOG, LONGEST_SWEEP, SIGKILL, is_whole};
 use crate::system::{task, wait_for_phase};
 
 /// Waiting for the disk to take a commit: killed there, the commit may or may not be found afterwards.
@@ -66,7 +66,7 @@ struct Left {
 async fn a_kill_between_effect_and_answer_neither_repeats_nor_hides_a_command() {
     assert!(strace_is_usable(), "this needs strace: apt-get install strace (and ptrace permitted)");
     let waiting = waiting().await.unwrap();
-    let whole = std::env::var_os("PALYRA_CRASH_COMMANDS").is_some_and(|value| value == "all");
+    let whole = is_whole();
     for command in AcpCommand::ALL.iter().copied() {
         let Some(spec) = command::spec(command) else { continue };
         let streams = command::STREAM_COMMANDS.iter().any(|spec| spec.name == command);
