@@ -520,7 +520,7 @@ fn list(paths: &[String]) -> String {
 
 /// Which files stand in the way of an undo, and why.
 fn conflicts(since: &[String], during: &[String]) -> String {
-    let reasons = [("changed since the run", since), ("changed by somebody else during a call", during)];
+    let reasons = [("changed since the run", since), ("changed by someone else during a call", during)];
     let told = reasons.iter().filter(|(_, paths)| !paths.is_empty());
     told.map(|(why, paths)| format!("{why}: {}", list(paths))).collect::<Vec<_>>().join("; ")
 }

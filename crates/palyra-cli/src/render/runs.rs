@@ -108,7 +108,7 @@ fn certainty(attribution: ChangeAttribution) -> &'static str {
     match attribution {
         ChangeAttribution::Written => "",
         ChangeAttribution::Observed => " (changed during a call)",
-        ChangeAttribution::Contested => " (changed during a call, also by somebody else)",
+        ChangeAttribution::Contested => " (changed during a call, also by someone else)",
     }
 }
 

@@ -146,7 +146,7 @@ impl Ended {
             };
             let shared = match change.attribution {
                 ChangeAttribution::Written | ChangeAttribution::Observed => "",
-                ChangeAttribution::Contested => " (also changed by somebody else, so it cannot be undone)",
+                ChangeAttribution::Contested => " (also changed by someone else, so it cannot be undone)",
             };
             let _ = writeln!(content, "{verb} {}{note}{shared}", change.path);
         }

@@ -76,7 +76,7 @@ fn what_a_person_changed_while_the_program_slept_stands_against_undo() {
         assert_eq!(refused.code(), "undo_conflict");
         assert_eq!(
             refused.to_string(),
-            format!("nothing was undone: changed by somebody else during a call: `{path}`")
+            format!("nothing was undone: changed by someone else during a call: `{path}`")
         );
         assert_eq!(snapshot(&bench.root()), before);
     }

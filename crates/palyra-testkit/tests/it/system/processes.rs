@@ -133,7 +133,7 @@ async fn what_a_person_does_while_a_program_sleeps_survives_an_undo() {
     let (daemon, events) = played("go", place.path(), script).await;
     person.join().unwrap();
     let [result] = results(&events).try_into().unwrap();
-    for part in ["created own\n", "changed notes.md (also changed by somebody else", "deleted unwanted (also"] {
+    for part in ["created own\n", "changed notes.md (also changed by someone else", "deleted unwanted (also"] {
         assert!(result.content.contains(part), "{part}: {}", result.content);
     }
     assert!(!result.content.contains("person.txt"), "{}", result.content);
