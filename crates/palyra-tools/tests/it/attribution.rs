@@ -74,10 +74,7 @@ fn what_a_person_changed_while_the_program_slept_stands_against_undo() {
         let before = snapshot(&bench.root());
         let refused = take_back(&bench, &changed, "undo").unwrap_err();
         assert_eq!(refused.code(), "undo_conflict");
-        assert_eq!(
-            refused.to_string(),
-            format!("nothing was undone: changed by someone else during a call: `{path}`")
-        );
+        assert_eq!(refused.to_string(), format!("nothing was undone: changed by someone else during a call: `{path}`"));
         assert_eq!(snapshot(&bench.root()), before);
     }
 }
