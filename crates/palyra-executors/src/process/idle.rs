@@ -68,11 +68,12 @@ impl Drop for IdleMonitor {
 }
 
 fn observe(first: i32, periods: &IdlePeriods, stop: &AtomicBool) {
-    // What a guest leaves behind becomes a child of the supervisor, so the whole tree is below that.
-    let Some(supervisor) = u32::try_from(first).ok().and_then(parent_of) else { return };
+    let Ok(first) = u32::try_from(first) else { return };
+    // What a guest leaves behind becomes a child of the first process or of the supervisor, so the whole tree is below that.
+    let Some(supervisor) = parent_of(first) else { return };
     let mut chain = Chain::default();
     while !stop.load(Ordering::Relaxed) {
-        let now = Observation::of(supervisor);
+        let now = Observation::of(supervisor, first);
         let took = now.instant.elapsed();
         if let Some((from, until)) = chain.extend(now) {
             periods.add(from, until);
@@ -101,9 +102,9 @@ impl Chain {
 }
 
 impl Observation {
-    fn of(supervisor: u32) -> Self {
+    fn of(supervisor: u32, first: u32) -> Self {
         let (begun, instant) = (SystemTime::now(), Instant::now());
-        let asleep = switches(supervisor);
+        let asleep = switches(supervisor, first);
         Self { begun, done: SystemTime::now(), instant, asleep }
     }
 
@@ -116,12 +117,13 @@ impl Observation {
     }
 }
 
-/// How often each thread below a process was switched away, if there is one and none of them runs.
-fn switches(supervisor: u32) -> Option<Switches> {
+/// How often each thread of the guest was switched away, if there is one and none of them runs. The sandbox's first process is ours: it touches no files of the
+/// workspace, and where no control group counts memory it wakes up to do so.
+fn switches(supervisor: u32, first: u32) -> Option<Switches> {
     let mut found = Switches::new();
     let mut ahead = children(supervisor)?;
     while let Some(process) = ahead.pop() {
-        for thread in threads(process)? {
+        for thread in threads(process)?.into_iter().filter(|_| process != first) {
             let status = fs::read_to_string(format!("/proc/{process}/task/{thread}/status")).ok()?;
             found.insert(thread, switched_away(&status)?);
         }
