@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct BuildInfo {
     /// The product's version.
     pub version: &'static str,
-    /// The commit it was built from; absent in development builds and where it could not be found out.
+    /// The commit it was built from, where whoever built it has named one.
     pub commit: Option<&'static str>,
     /// The platform it was built for.
     pub target: &'static str,
@@ -34,6 +34,7 @@ impl BuildInfo {
     /// One line: `0.1.0 (3f2a91c04be7, x86_64-unknown-linux-gnu, release)`.
     #[must_use]
     pub fn line(&self) -> String {
-        format!("{} ({}, {}, {})", self.version, self.commit.unwrap_or("no commit"), self.target, self.profile)
+        let commit = self.commit.map(|commit| format!("{commit}, ")).unwrap_or_default();
+        format!("{} ({commit}{}, {})", self.version, self.target, self.profile)
     }
 }
