@@ -62,8 +62,11 @@ pub trait Clock: Send + Sync + 'static {
     /// The current instant.
     fn now(&self) -> Timestamp;
 
-    /// Time that has passed since some fixed moment of this process, whatever anybody sets the clock to. It stands still while the machine sleeps.
+    /// Time since some fixed moment, whatever anybody sets the clock to (`CLOCK_MONOTONIC`). It stands still while the machine is suspended.
     fn monotonic(&self) -> Duration;
+
+    /// The same including the time in which the machine was suspended (`CLOCK_BOOTTIME`). Its fixed moment may be another one.
+    fn boottime(&self) -> Duration;
 }
 
 /// The machine's clock.
@@ -80,6 +83,18 @@ impl Clock for SystemClock {
         static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
         ORIGIN.elapsed()
     }
+
+    fn boottime(&self) -> Duration {
+        #[cfg(target_os = "linux")]
+        {
+            let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+            let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+            Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+        }
+        // Elsewhere a suspended machine looks like a clock that was set.
+        #[cfg(not(target_os = "linux"))]
+        self.monotonic()
+    }
 }
 
 /// A clock that moves only when told to; clones share the same hands.
@@ -88,13 +103,15 @@ pub struct FixedClock {
     wall: Arc<AtomicI64>,
     /// By how much it was set, without time having passed.
     stepped: Arc<AtomicI64>,
+    /// How long the machine was suspended.
+    suspended: Arc<AtomicI64>,
 }
 
 impl FixedClock {
     /// A clock that stands at `now`.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
-        Self { wall: Arc::new(AtomicI64::new(now.0)), stepped: Arc::default() }
+        Self { wall: Arc::new(AtomicI64::new(now.0)), ..Self::default() }
     }
 
     /// Lets time pass.
@@ -107,6 +124,13 @@ impl FixedClock {
         self.stepped.fetch_add(millis, Ordering::SeqCst);
         self.wall.fetch_add(millis, Ordering::SeqCst);
     }
+
+    /// Suspends the machine for so long and wakes it up again.
+    pub fn suspend(&self, duration: Duration) {
+        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        self.suspended.fetch_add(millis, Ordering::SeqCst);
+        self.wall.fetch_add(millis, Ordering::SeqCst);
+    }
 }
 
 impl Clock for FixedClock {
@@ -115,6 +139,11 @@ impl Clock for FixedClock {
     }
 
     fn monotonic(&self) -> Duration {
+        self.boottime()
+            .saturating_sub(Duration::from_millis(u64::try_from(self.suspended.load(Ordering::SeqCst)).unwrap_or(0)))
+    }
+
+    fn boottime(&self) -> Duration {
         let passed = self.wall.load(Ordering::SeqCst).saturating_sub(self.stepped.load(Ordering::SeqCst));
         Duration::from_millis(u64::try_from(passed).unwrap_or(0))
     }

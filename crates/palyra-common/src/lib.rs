@@ -11,6 +11,7 @@ mod attribution;
 mod build_info;
 mod classification;
 mod clock;
+mod clock_change;
 mod command_line;
 pub mod config;
 mod contract_enum;
@@ -38,6 +39,7 @@ pub use attribution::ChangeAttribution;
 pub use build_info::BuildInfo;
 pub use classification::{Consequence, FieldClass, FieldRole, OutputClass, ToolClassification};
 pub use clock::{Clock, FixedClock, SystemClock, Timestamp};
+pub use clock_change::{CLOCK_TOLERANCE, ClockChange, ClockOffsets};
 pub use command_line::command_line;
 pub use contract_enum::{ContractEnum, UnknownContractValue};
 pub use deployment_profiles::{
