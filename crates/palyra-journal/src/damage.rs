@@ -79,14 +79,18 @@ pub(crate) fn set_aside(layout: &Layout, at: Timestamp, position: Position, reas
 /// start begins a new journal. Nothing is deleted. Returns where the remains lie.
 ///
 /// # Errors
-/// `journal_not_found` if no damage was marked, `state_in_use` if a daemon runs.
+/// `loss_not_found` if no damage was marked, `journal_not_found` if there never was a journal, `state_in_use` if a daemon runs.
 pub fn accept_loss(root: &Path, at: Timestamp) -> Result<PathBuf, JournalError> {
     let layout = Layout::new(root);
     // A journal that was deleted as a whole leaves no marker before the next start, but it leaves its anchor or its key.
     let left = layout.anchor().exists() || layout.outer_anchor().exists() || layout.public_keys().exists();
     let deleted = !layout.database().exists() && left && !layout.accepted_loss().exists();
     if marker(&layout)?.is_none() && !deleted {
-        return Err(JournalError::NoJournal { root: root.to_owned() });
+        // After a loss was accepted the next start begins a new journal, so there is nothing left to accept either.
+        return Err(match layout.database().exists() || layout.accepted_loss().exists() {
+            true => JournalError::NoLoss { root: root.to_owned() },
+            false => JournalError::NoJournal { root: root.to_owned() },
+        });
     }
     layout.create().map_err(|e| JournalError::file("create", root, e))?;
     let _lock = WriterLock::take(&layout)?;

@@ -164,6 +164,12 @@ pub enum JournalError {
         /// The state root.
         root: PathBuf,
     },
+    /// There is no damage whose loss could be accepted.
+    #[error("there is no loss to accept: the journal in `{root}` is not marked as damaged", root = root.display())]
+    NoLoss {
+        /// The state root.
+        root: PathBuf,
+    },
     /// No journal was ever written here.
     #[error("there is no journal in `{root}`", root = root.display())]
     NoJournal {
@@ -336,6 +342,11 @@ impl ToStableError for JournalError {
             Self::NoRestore { .. } => {
                 ("restore_not_found", ErrorCategory::NotFound, "nothing to do: work is not held back by a restore")
             }
+            Self::NoLoss { .. } => (
+                "loss_not_found",
+                ErrorCategory::NotFound,
+                "nothing to do: the daemon starts with this journal; `palyra journal verify` checks every record",
+            ),
             Self::NoJournal { .. } => {
                 ("journal_not_found", ErrorCategory::NotFound, "check PALYRA_STATE_ROOT, or start the daemon once")
             }

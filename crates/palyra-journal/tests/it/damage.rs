@@ -130,11 +130,14 @@ fn an_older_copy_of_the_database_is_recognised() {
 
 #[test]
 fn a_loss_can_be_accepted_explicitly_and_deletes_nothing() {
+    let empty = tempfile::tempdir().unwrap();
+    assert_eq!(code(&accept_loss(empty.path(), Timestamp(0)).unwrap_err()), "journal_not_found");
     let dir = state();
-    assert_eq!(code(&accept_loss(dir.path(), Timestamp(0)).unwrap_err()), "journal_not_found");
+    assert_eq!(code(&accept_loss(dir.path(), Timestamp(0)).unwrap_err()), "loss_not_found");
     fs::write(database(dir.path()), "garbage garbage garbage").unwrap();
     assert_refused(dir.path(), "garbage");
     let lost = accept_loss(dir.path(), Timestamp(1_794_700_000_123)).unwrap();
+    assert_eq!(code(&accept_loss(dir.path(), Timestamp(0)).unwrap_err()), "loss_not_found", "accepted once");
     let names: Vec<_> = fs::read_dir(&lost).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     assert!(names.iter().any(|name| name.contains(".damaged-")), "{names:?}");
     assert!(names.contains(&"anchor".to_owned()), "{names:?}");
