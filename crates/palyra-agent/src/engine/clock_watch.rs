@@ -1,15 +1,16 @@
-//! Puts on record that the clock says another time than has passed, whether or not a run is at work.
+//! Puts on record that the machine was suspended or somebody set the clock, whether or not a run is at work.
 //!
 //! Runs are told by their drivers, on their own tapes. Everything else that has a deadline on the wall clock moves it by these records.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use palyra_common::ClockOffsets;
 use palyra_journal::NewRecord;
 use serde::{Deserialize, Serialize};
 
 use super::Engine;
-use super::driver::{CLOCK_TOLERANCE_MS, DOWN_TOLERANCE_MS, clock_offset_ms};
+use super::driver::{DOWN_TOLERANCE_MS, clock_gap};
 use crate::error::AgentError;
 use crate::machine::ClockGap;
 
@@ -47,7 +48,7 @@ impl Engine {
     /// Compares the clocks until the engine stops or is gone.
     pub(super) fn watch_clock(&self) {
         let (shared, stopping) = (Arc::downgrade(&self.shared), self.shared.stopping.clone());
-        let mut known = clock_offset_ms(self.shared.options.clock.as_ref());
+        let mut known = ClockOffsets::read(self.shared.options.clock.as_ref());
         self.shared.drivers.spawn(async move {
             loop {
                 tokio::select! {
@@ -56,15 +57,14 @@ impl Engine {
                 }
                 let Some(shared) = shared.upgrade() else { return };
                 let engine = Self { shared };
-                let offset = clock_offset_ms(engine.shared.options.clock.as_ref());
-                let by_ms = offset.saturating_sub(known);
-                if by_ms.abs() < CLOCK_TOLERANCE_MS {
-                    continue;
-                }
-                match engine.record_step(ClockStepped { by_ms, gap: ClockGap::ClockSet }).await {
-                    Ok(()) => known = offset,
-                    // Looked at again after the pause; the difference is still there.
-                    Err(error) => tracing::warn!(%error, by_ms, "cannot record that the clock was set"),
+                let offsets = ClockOffsets::read(engine.shared.options.clock.as_ref());
+                for change in offsets.changes_since(known) {
+                    let (by_ms, gap) = clock_gap(change);
+                    match engine.record_step(ClockStepped { by_ms, gap }).await {
+                        Ok(()) => known = known.with(change),
+                        // Looked at again after the pause; the difference is still there.
+                        Err(error) => tracing::warn!(%error, by_ms, "cannot record what happened to the clock"),
+                    }
                 }
             }
         });

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use palyra_common::{
-    ErrorCategory, MODEL_CALL, RunId, RunLifecycleHookPhase, RunStreamEvent, Timestamp, ToStableError, ToolVerdict,
+    ClockOffsets, ErrorCategory, MODEL_CALL, RunId, RunLifecycleHookPhase, RunStreamEvent, Timestamp, ToStableError,
+    ToolVerdict,
 };
 use palyra_journal::NewRecord;
 use palyra_tools::{Begun, Workspace};
@@ -22,7 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
-pub(super) use self::interruption::{CLOCK_TOLERANCE_MS, DOWN_TOLERANCE_MS, offset_ms as clock_offset_ms};
+pub(super) use self::interruption::{DOWN_TOLERANCE_MS, gap as clock_gap};
 use super::canvases::Drawing;
 use super::compaction::Compaction;
 use super::flow::Flow;
@@ -80,8 +81,8 @@ pub(super) struct Driver {
     flow: Flow,
     slot: Option<OwnedSemaphorePermit>,
     started_at: Option<Timestamp>,
-    /// How far the wall clock is ahead of the monotonic one, as far as the machine knows.
-    clock_offset_ms: i64,
+    /// How far the clocks are apart, as far as the machine knows.
+    clock_offsets: ClockOffsets,
 }
 
 impl Driver {
@@ -98,7 +99,7 @@ impl Driver {
         last_seq: u64,
         tape: Arc<LiveTape>,
     ) -> Self {
-        let clock_offset_ms = interruption::offset_ms(shared.options.clock.as_ref());
+        let clock_offsets = ClockOffsets::read(shared.options.clock.as_ref());
         Self {
             tools: ToolCalls::new(Arc::clone(&tape.progress)),
             flow: Flow::new(Arc::clone(&workspace)),
@@ -118,7 +119,7 @@ impl Driver {
             images: Images::default(),
             slot: None,
             started_at: None,
-            clock_offset_ms,
+            clock_offsets,
         }
     }
 
@@ -292,11 +293,11 @@ impl Driver {
                     }
                 }
                 () = deadline => {
-                    // A deadline that only the setting of the clock has reached moves on.
-                    let due = match self.clock_set() {
-                        Some(adjusted) => vec![adjusted],
-                        None => self.machine.due(self.shared.options.clock.now()),
-                    };
+                    // A deadline that only a suspend or the setting of the clock has reached moves on.
+                    let mut due = self.clock_changes();
+                    if due.is_empty() {
+                        due = self.machine.due(self.shared.options.clock.now());
+                    }
                     self.apply(due).await?;
                 }
             }
@@ -423,7 +424,7 @@ impl Driver {
         if let Some(bound) = self.hooks_bound() {
             queue.push_front(bound);
         }
-        if let Some(adjusted) = self.clock_set() {
+        for adjusted in self.clock_changes().into_iter().rev() {
             queue.push_front(adjusted);
         }
         let mut to_do = Vec::new();

@@ -299,6 +299,8 @@ runtime_contract_enum! {
     pub enum ClockGap("clock_gap") {
         /// It was set while the daemon was running.
         ClockSet = "clock_set",
+        /// The machine was suspended. A deadline is then met no earlier than [`AWAKE_GRACE`](super::AWAKE_GRACE) after it woke up.
+        Suspended = "suspended",
         /// The daemon was not running, and nobody knows how far the clock went meanwhile.
         DaemonDown = "daemon_down",
     }

@@ -96,6 +96,7 @@ pub(super) fn finished(call_id: &str, content: &str) -> Input {
                     execution_sha256: Digest::of(b""),
                     executor: "builtin".into(),
                     tier: None,
+                    fallback_reasons: Vec::new(),
                     limits_used: LimitsUsed::default(),
                     timed_out: false,
                 },

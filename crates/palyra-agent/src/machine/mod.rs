@@ -14,7 +14,7 @@
 //! `HandedBack` from its `HandBack` action to its `ToolFinished` input, over restarts too.
 //!
 //! The files: `input`, `action`, `state` are the vocabulary; `turns` begins and ends model turns; `summaries` puts summaries into the context and takes them back; `round` schedules calls; `approvals` asks
-//! people, `deadlines` moves deadlines when the clock was set, `money` asks them for more; `hooks`, `screening` and `hook_questions` let plugins look at steps and calls; `objective` has answers judged; `ending` ends runs; `restored` holds those of a restored backup; `looping` notices circles; `readings` keeps what
+//! people, `deadlines` moves deadlines when the clock was set or the machine was suspended, `money` asks them for more; `hooks`, `screening` and `hook_questions` let plugins look at steps and calls; `objective` has answers judged; `ending` ends runs; `restored` holds those of a restored backup; `looping` notices circles; `readings` keeps what
 //! was read, with its labels; `offering` keeps the tools that the run came to need, and its plan.
 
 mod action;
@@ -37,6 +37,7 @@ mod summaries;
 mod turns;
 
 pub use action::{Action, ApprovalRequest, Question, StatusChange};
+pub use deadlines::AWAKE_GRACE;
 pub use hook_questions::HookQuestion;
 pub(crate) use hooks::said_by;
 pub use hooks::{HookStep, HookWait};
@@ -209,7 +210,7 @@ impl Machine {
             Input::Pause { .. } => self.on_pause(at, &mut out)?,
             Input::Resume { over_budget, model, .. } => self.on_resume(over_budget, model, at, &mut out)?,
             Input::Tick => self.on_tick(at, &mut out)?,
-            Input::ClockAdjusted { by_ms, .. } => self.on_clock_adjusted(by_ms),
+            Input::ClockAdjusted { by_ms, gap } => self.on_clock_adjusted(by_ms, gap, at),
             Input::Recovered => self.on_recovered(at, &mut out),
             Input::Restored => self.on_restored(at, &mut out),
             Input::HooksBound { bindings } => self.on_hooks_bound(bindings),

@@ -1,8 +1,8 @@
-//! Restarts and clocks: what a run has to be told when the daemon was away or somebody set the clock.
+//! Restarts and clocks: what a run has to be told when the daemon was away, the machine was suspended or somebody set the clock.
 
 use std::sync::Arc;
 
-use palyra_common::{Clock, Timestamp};
+use palyra_common::{CLOCK_TOLERANCE, ClockChange, ClockOffsets, Timestamp};
 use tokio::sync::mpsc;
 
 use super::{Command, Driver};
@@ -10,8 +10,6 @@ use crate::error::AgentError;
 use crate::machine::{Action, ClockGap, Input};
 use crate::tape::{EntryRef, Note};
 
-/// How far two clocks may drift apart before one of them was set: more than correcting them ever does at once.
-pub(in crate::engine) const CLOCK_TOLERANCE_MS: i64 = 2_000;
 /// A daemon that is away for less costs nothing worth a record, unless so little time is left until a deadline.
 pub(in crate::engine) const DOWN_TOLERANCE_MS: i64 = 10 * 60 * 1_000;
 
@@ -50,16 +48,22 @@ impl Driver {
         self.stage(EntryRef::Note(&Note::ToolsUnavailable { sources }), at)
     }
 
-    /// What the machine has to be told about the clock first, if somebody set it since the last time.
-    pub(super) fn clock_set(&mut self) -> Option<Input> {
-        let offset_ms = offset_ms(self.shared.options.clock.as_ref());
-        let by_ms = offset_ms.saturating_sub(self.clock_offset_ms);
-        if by_ms.abs() < CLOCK_TOLERANCE_MS || self.machine.is_over() {
-            return None;
+    /// What the machine has to be told about the clocks first, if the machine was suspended or somebody set the clock since the last time.
+    pub(super) fn clock_changes(&mut self) -> Vec<Input> {
+        if self.machine.is_over() {
+            return Vec::new();
         }
-        tracing::warn!(run_id = %self.machine.spec().run_id, by_ms, "the clock was set; deadlines move with it");
-        self.clock_offset_ms = offset_ms;
-        Some(Input::ClockAdjusted { by_ms, gap: ClockGap::ClockSet })
+        let offsets = ClockOffsets::read(self.shared.options.clock.as_ref());
+        let told = offsets.changes_since(self.clock_offsets).map(|change| {
+            let (by_ms, gap) = gap(change);
+            tracing::warn!(
+                run_id = %self.machine.spec().run_id, by_ms, gap = gap.as_str(),
+                "the clock went on without time passing; deadlines move with it"
+            );
+            self.clock_offsets = self.clock_offsets.with(change);
+            Input::ClockAdjusted { by_ms, gap }
+        });
+        told.collect()
     }
 
     /// What the machine has to be told about the time in which no daemon ran, if any of its deadlines could lapse by it.
@@ -67,13 +71,17 @@ impl Driver {
         let by_ms = self.shared.down_ms;
         let deadline = self.machine.next_deadline()?;
         let left_ms = deadline.0.saturating_sub(self.shared.options.clock.now().0);
-        let is_close = by_ms >= CLOCK_TOLERANCE_MS && left_ms < DOWN_TOLERANCE_MS;
+        let is_close =
+            u128::try_from(by_ms).is_ok_and(|by| by >= CLOCK_TOLERANCE.as_millis()) && left_ms < DOWN_TOLERANCE_MS;
         (is_close || by_ms.abs() >= DOWN_TOLERANCE_MS)
             .then_some(Input::ClockAdjusted { by_ms, gap: ClockGap::DaemonDown })
     }
 }
 
-/// How far the wall clock is ahead of the monotonic one.
-pub(in crate::engine) fn offset_ms(clock: &dyn Clock) -> i64 {
-    clock.now().0.saturating_sub(i64::try_from(clock.monotonic().as_millis()).unwrap_or(i64::MAX))
+/// A change of the clocks, as records name it.
+pub(in crate::engine) const fn gap(change: ClockChange) -> (i64, ClockGap) {
+    match change {
+        ClockChange::Suspended { millis } => (millis, ClockGap::Suspended),
+        ClockChange::Set { millis } => (millis, ClockGap::ClockSet),
+    }
 }
