@@ -153,6 +153,7 @@ fn finished(turn: u32, call: u32) -> Input {
                 execution_sha256: Digest::of(call_id.as_bytes()),
                 executor: "builtin".into(),
                 tier: None,
+                fallback_reasons: Vec::new(),
                 limits_used: LimitsUsed::default(),
                 timed_out: false,
             },

@@ -43,10 +43,10 @@ pub use engine::{
     CanvasFollower, CanvasNews, CanvasSubmission, ClientCall, ClientResult, ClockStepped, CompactionPlan,
     CompactionReverted, ContextSegment, ContextView, Engine, EngineOptions, ExchangeExport, ExchangeOutline, Followed,
     GivenExchange, GivenFile, HookDispatch, InputWhereabouts, ModelTests, NewAuxiliaryTask, NewRun, NewSession,
-    NoDiscovery, OfferedTool, PatternFilter, RankedBy, RecallQuery, Recalled, RecalledPiece, Resolved, Resumption,
-    RunCost, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent, SessionEventKind,
-    SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, ToolDiscovery, UnavailableSource,
-    UndoneRun, WireCost, WorkspaceRoots, core_prompt_tokens,
+    NoDiscovery, OfferedTool, PatternFilter, RankedBy, RecallQuery, Recalled, RecalledPiece, ReducedIsolation,
+    Resolved, Resumption, RunCost, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent,
+    SessionEventKind, SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, ToolDiscovery,
+    UnavailableSource, UndoneRun, WireCost, WorkspaceRoots, core_prompt_tokens,
 };
 pub use error::AgentError;
 pub use hooks::{

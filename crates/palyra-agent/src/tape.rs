@@ -8,7 +8,7 @@ use palyra_common::{
     StatusDetail, Timestamp, ToolApprovalRequest, ToolApprovalResponse, ToolDecision, ToolProposal, ToolResult,
 };
 use palyra_journal::StoredRecord;
-use palyra_tools::FileChange;
+use palyra_tools::{FileChange, RemainingFile};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::UnavailableSource;
@@ -34,12 +34,15 @@ pub enum TapeEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Note {
-    /// Its file changes were taken back.
+    /// Its file changes were undone, or some of them.
     Undone {
         /// Who asked for it.
         by: String,
         /// The changes that undoing made.
         changes: Vec<FileChange>,
+        /// The files that were left as they were; none if the run is undone.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        remaining: Vec<RemainingFile>,
     },
     /// Its tape could not be fed to the machine again after a restart.
     Unrecoverable {
@@ -153,7 +156,8 @@ impl EntryRef<'_> {
                 Action::StopJudge { .. } => "objective.stop",
             },
             Self::Note(note) => match note {
-                Note::Undone { .. } => kind::RUN_UNDONE,
+                Note::Undone { remaining, .. } if remaining.is_empty() => kind::RUN_UNDONE,
+                Note::Undone { .. } => kind::RUN_PARTLY_UNDONE,
                 Note::Unrecoverable { .. } => kind::RUN_UNRECOVERABLE,
                 Note::HooksAnswered(_) => kind::HOOKS_NOTED,
                 Note::ToolsUnavailable { .. } => "tools.unavailable",
@@ -176,6 +180,7 @@ pub(crate) mod kind {
     pub(crate) const RUN_USER_MESSAGE: &str = "run.user_message";
     pub(crate) const RUN_ENVELOPE_EDITED: &str = "run.envelope_edited";
     pub(crate) const RUN_UNDONE: &str = "run.undone";
+    pub(crate) const RUN_PARTLY_UNDONE: &str = "run.partly_undone";
     pub(crate) const RUN_UNRECOVERABLE: &str = "run.unrecoverable";
     pub(crate) const MODEL_CALL: &str = "model.call";
     pub(crate) const CONTEXT_COMPACT: &str = "context.compact";

@@ -236,7 +236,7 @@ impl CliError {
             ),
             Self::Workspace { .. } => {
                 StableErrorEnvelope::new("workspace_not_found", ErrorCategory::NotFound, message)
-                    .hint("name an existing directory with --workspace DIR")
+                    .hint("name a directory that exists and may be entered")
             }
             Self::NoMatch { kind, wanted } => StableErrorEnvelope::new("id_not_found", ErrorCategory::NotFound, message)
                 .hint(match kind {

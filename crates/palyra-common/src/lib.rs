@@ -32,6 +32,7 @@ mod redaction;
 mod runtime_contracts;
 mod secret_ref;
 mod suggestion;
+mod undo;
 
 pub use advice::model_advice;
 pub use amount::micro_dollars;
@@ -72,3 +73,4 @@ pub use runtime_contracts::{
 };
 pub use secret_ref::{InvalidSecretRef, SecretError, SecretRef, SecretResolver};
 pub use suggestion::{did_you_mean, suggest};
+pub use undo::{UndoConflictMode, UndoObstacle};

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use palyra_agent::{core_prompt_tokens, engine_tools};
 use palyra_figures::{Aim, Report};
-use palyra_tools::{Invocation, Registry, Tool, ToolDeclaration, ToolError, ToolOutput, builtin};
+use palyra_tools::{
+    CallResource, Invocation, Registry, Tool, ToolDeclaration, ToolError, ToolOutput, Workspace, builtin,
+};
 use serde_json::Value;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -25,8 +27,8 @@ impl Tool for Declared {
         &self.0
     }
 
-    fn resource(&self, _: &Value) -> String {
-        String::new()
+    fn resource(&self, _: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
+        Ok(CallResource::tool(""))
     }
 
     async fn call(&self, _: Invocation) -> Result<ToolOutput, ToolError> {

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use palyra_agent::replay::Replayed;
 use palyra_agent::{
-    AgentProfile, AgentRow, ApprovalRow, CallNotRun, Intent, PatternRow, Plan, PlanStep, RunDetails, RunRow,
-    SessionRow, SessionSettings, UnavailableSource, UndoneRun,
+    AgentProfile, AgentRow, ApprovalRow, CallNotRun, Intent, PatternRow, Plan, PlanStep, ReducedIsolation, RunDetails,
+    RunRow, SessionRow, SessionSettings, UnavailableSource, UndoneRun,
 };
 use palyra_client::api::{
     AgentView, ApprovalAnswer, ApprovalView, CallNotRunView, FileChangeKind, FileChangeView, IntentView,
-    JournalRecordView, PatternView, PlanStepView, ProblemView, ReplayDifference, ReplayReport, RunAgentView, RunDetail,
-    RunTimings, RunUsage, RunView, SessionSettingsView, SessionView, UnavailableToolsView, UndoAction, UndoResponse,
-    UndoneFile, VerifyReport,
+    JournalRecordView, PatternView, PlanStepView, ProblemView, ReducedIsolationView, ReplayDifference, ReplayReport,
+    RunAgentView, RunDetail, RunTimings, RunUsage, RunView, SessionSettingsView, SessionView, UnavailableToolsView,
+    UndoAction, UndoResponse, UndoneFile, VerifyReport,
 };
 use palyra_common::ChangeAttribution;
 use palyra_journal::StoredRecord;
@@ -75,6 +75,7 @@ pub(crate) fn run_detail(details: RunDetails) -> RunDetail {
         plan: details.plan.map(plan).unwrap_or_default(),
         changes: net_changes(&details.changes),
         not_run: details.not_run.into_iter().map(not_run).collect(),
+        reduced_isolation: details.reduced_isolation.into_iter().map(reduced_isolation).collect(),
         unavailable_tools: details.unavailable_tools.into_iter().map(unavailable_tools).collect(),
         pending_approvals: details.open_approvals.into_iter().map(approval).collect(),
         usage: RunUsage {
@@ -99,6 +100,11 @@ fn plan(plan: Plan) -> Vec<PlanStepView> {
 
 fn not_run(call: CallNotRun) -> CallNotRunView {
     CallNotRunView { call_id: call.call_id, tool: call.tool, arguments: call.arguments, error: call.error }
+}
+
+fn reduced_isolation(call: ReducedIsolation) -> ReducedIsolationView {
+    let ReducedIsolation { call_id, tool, arguments, tier, reasons } = call;
+    ReducedIsolationView { call_id, tool, arguments, tier, reasons }
 }
 
 fn unavailable_tools(missing: UnavailableSource) -> UnavailableToolsView {

@@ -12,8 +12,8 @@ use palyra_egress::{
     Rule, Served, Target, readable,
 };
 use palyra_tools::{
-    ArtifactRef, Concurrency, Invocation, Offering, Repeatability, SinkKind, Tool, ToolDeclaration, ToolError,
-    ToolName, ToolOutput, Workspace,
+    ArtifactRef, CallResource, Concurrency, Invocation, Offering, Repeatability, RequestTarget, SinkKind, Tool,
+    ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -132,15 +132,14 @@ impl Tool for HttpFetch {
         &self.declaration
     }
 
-    fn resource(&self, arguments: &Value) -> String {
-        let url = arguments.get("url").and_then(Value::as_str).unwrap_or_default();
-        let method = arguments.get("method").and_then(Value::as_str).unwrap_or("GET");
-        match Target::parse(url) {
-            Ok(target) => {
-                format!("url:{}:{}:{}:{}", method.to_ascii_uppercase(), target.scheme, target.port, target.host)
-            }
-            Err(_) => format!("url:{method}:?:0:{url}"),
-        }
+    fn resource(&self, arguments: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
+        let (_, method, target) = self.parsed(arguments)?;
+        Ok(CallResource::Request(RequestTarget {
+            method: method.as_str().to_owned(),
+            scheme: target.scheme.to_string(),
+            host: target.host.to_string(),
+            port: target.port,
+        }))
     }
 
     fn summarise(&self, arguments: &Value) -> String {

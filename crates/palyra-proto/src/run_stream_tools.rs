@@ -176,6 +176,7 @@ impl From<ToolAttestation> for wire::ToolAttestation {
             execution_sha256: attestation.execution_sha256.to_string(),
             executor: attestation.executor,
             tier: attestation.tier.map(contract_to_wire),
+            fallback_reasons: attestation.fallback_reasons,
             limits_used: Some(attestation.limits_used.into()),
             timed_out: attestation.timed_out,
         }
@@ -191,6 +192,7 @@ impl TryFrom<wire::ToolAttestation> for ToolAttestation {
             execution_sha256: text_from_wire(&attestation.execution_sha256, "execution_sha256")?,
             executor: attestation.executor,
             tier: optional_contract(attestation.tier, "tier")?,
+            fallback_reasons: attestation.fallback_reasons,
             limits_used: limits.into(),
             timed_out: attestation.timed_out,
         })

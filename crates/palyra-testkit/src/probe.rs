@@ -14,7 +14,10 @@ use async_trait::async_trait;
 use palyra_agent::{AnswerProposal, Decide, PolicyDecider, Proposal, Verdict};
 use palyra_common::{Confidentiality, Integrity, StableErrorEnvelope, ToolVerdict};
 use palyra_policy::{PatternGrant, PolicyError, PolicySources, PolicyStore};
-use palyra_tools::{Concurrency, Invocation, Repeatability, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use palyra_tools::{
+    CallResource, Concurrency, Invocation, Repeatability, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
+    Workspace,
+};
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendFlags};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -74,8 +77,8 @@ impl Tool for Probe {
         &self.declaration
     }
 
-    fn resource(&self, arguments: &Value) -> String {
-        format!("probe:{}", arguments.get("n").unwrap_or(&Value::Null))
+    fn resource(&self, arguments: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
+        Ok(CallResource::tool(format!("probe:{}", arguments.get("n").unwrap_or(&Value::Null))))
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {

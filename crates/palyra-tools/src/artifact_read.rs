@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::input::{parse, text};
 use crate::{
-    Artifacts, EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, cancel,
+    Artifacts, CallResource, EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
+    Workspace, cancel,
 };
 
 /// Bytes given when the call does not say how many.
@@ -55,10 +56,10 @@ impl Tool for ArtifactRead {
         &self.0
     }
 
-    fn resource(&self, arguments: &Value) -> String {
+    fn resource(&self, arguments: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
         let given = text(arguments, "digest").unwrap_or_default();
         let digest = given.parse::<Digest>().map_or_else(|_| given.to_owned(), |digest| digest.to_string());
-        format!("artifact:{digest}")
+        Ok(CallResource::tool(format!("artifact:{digest}")))
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {

@@ -427,7 +427,7 @@ impl ToolError {
             Self::DuplicateTool { .. } => "give every tool its own name",
             Self::InvalidToolName { .. } => "use 1 to 128 characters of a-z, 0-9, `_`, `.` and `-`",
             Self::InvalidArguments { .. } => "correct the named arguments and call again",
-            Self::WorkspaceNotFound { .. } => "name an existing directory with `--workspace`",
+            Self::WorkspaceNotFound { .. } => "name a directory that exists and may be entered",
             Self::OutOfFiles { .. } => {
                 "try again when less is going on, or raise the limit of open files (`ulimit -n`, `LimitNOFILE=`)"
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use palyra_common::{Confidentiality, Digest, Integrity, Label};
+use palyra_common::{Confidentiality, Integrity, Label};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,10 +13,10 @@ use crate::effects::{Ground, Plan};
 use crate::input::{fingerprint, parse, text};
 use crate::patch::{self, Action, FilePatch, Hunk};
 use crate::patch_apply::{CarriageReturns, apply};
-use crate::workspace_path::{in_list, normal_text};
+use crate::workspace_path::normal_text;
 use crate::{
-    FileChange, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName, ToolOutput,
-    Workspace, cancel,
+    CallResource, FileChange, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName,
+    ToolOutput, Workspace, cancel,
 };
 
 /// Changes several files at once by a patch, all or nothing; also moves and deletes files. Old and context lines must be exactly as in
@@ -61,15 +61,12 @@ impl Tool for FsApplyPatch {
         &self.0
     }
 
-    fn resource(&self, arguments: &Value) -> String {
-        let given = text(arguments, "patch").unwrap_or_default();
-        match patch::parse(given) {
-            Ok(files) => {
-                let paths: Vec<String> = paths(&files).iter().map(|path| in_list(path)).collect();
-                format!("files:{}", paths.join(","))
-            }
-            Err(_) => format!("patch:{}", Digest::of(given.as_bytes())),
-        }
+    fn resource(&self, arguments: &Value, workspace: &Workspace) -> Result<CallResource, ToolError> {
+        let files = patch::parse(text(arguments, "patch").unwrap_or_default())?;
+        let named: Result<Vec<_>, _> = paths(&files).iter().map(|path| workspace.named(path)).collect();
+        CallResource::files(named?).ok_or_else(|| {
+            ToolError::argument(self.0.name.as_str(), "patch", "empty_patch", "the patch names no file".to_owned())
+        })
     }
 
     fn summarise(&self, arguments: &Value) -> String {

@@ -14,10 +14,10 @@ use crate::cancel::{self, Cancel};
 use crate::input::{bounded, parse, text};
 use crate::walk::{Flow, Found, Include, Walk};
 use crate::workspace::kind_name;
-use crate::workspace_path::{escape, normal_text};
+use crate::workspace_path::escape;
 use crate::{
-    Artifacts, EffectScope, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName,
-    ToolOutput, Workspace, WorkspacePath,
+    Artifacts, CallResource, EffectScope, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolLimits,
+    ToolName, ToolOutput, Workspace, WorkspacePath,
 };
 
 /// Levels shown when the call does not say how many.
@@ -74,8 +74,8 @@ impl Tool for FsList {
         &self.0
     }
 
-    fn resource(&self, arguments: &Value) -> String {
-        format!("directory:{}", normal_text(text(arguments, "path").unwrap_or(".")))
+    fn resource(&self, arguments: &Value, workspace: &Workspace) -> Result<CallResource, ToolError> {
+        workspace.named(text(arguments, "path").unwrap_or(".")).map(CallResource::Directory)
     }
 
     fn summarise(&self, arguments: &Value) -> String {

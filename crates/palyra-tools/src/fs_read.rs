@@ -13,10 +13,9 @@ use serde_json::{Value, json};
 use crate::cancel::{self, Cancel};
 use crate::input::{parse, text};
 use crate::workspace::CHUNK;
-use crate::workspace_path::normal_text;
 use crate::{
-    EffectScope, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
-    WorkspacePath,
+    CallResource, EffectScope, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
+    Workspace, WorkspacePath,
 };
 
 /// Lines given when the call does not say how many.
@@ -90,8 +89,8 @@ impl Tool for FsRead {
         &self.0
     }
 
-    fn resource(&self, arguments: &Value) -> String {
-        format!("file:{}", normal_text(text(arguments, "path").unwrap_or_default()))
+    fn resource(&self, arguments: &Value, workspace: &Workspace) -> Result<CallResource, ToolError> {
+        workspace.named(text(arguments, "path").unwrap_or_default()).map(CallResource::file)
     }
 
     fn check(&self, arguments: &Value, workspace: &Workspace) -> Result<(), ToolError> {

@@ -19,10 +19,9 @@ use crate::cancel::{self, Cancel, CancelRead};
 use crate::input::{parse, text};
 use crate::search_hits::{FileHits, Hits, Report};
 use crate::walk::{Flow, Found, Include, Walk};
-use crate::workspace_path::normal_text;
 use crate::{
-    EffectScope, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
-    WorkspacePath,
+    CallResource, EffectScope, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
+    Workspace, WorkspacePath,
 };
 
 /// Matches shown when the call does not say how many.
@@ -93,8 +92,8 @@ impl Tool for FsSearch {
         &self.0
     }
 
-    fn resource(&self, arguments: &Value) -> String {
-        format!("directory:{}", normal_text(text(arguments, "path").unwrap_or(".")))
+    fn resource(&self, arguments: &Value, workspace: &Workspace) -> Result<CallResource, ToolError> {
+        workspace.named(text(arguments, "path").unwrap_or(".")).map(CallResource::Directory)
     }
 
     fn check(&self, arguments: &Value, workspace: &Workspace) -> Result<(), ToolError> {

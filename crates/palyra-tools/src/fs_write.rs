@@ -11,8 +11,8 @@ use crate::effects::{Ground, Plan};
 use crate::input::{fingerprint, parse, text};
 use crate::workspace_path::normal_text;
 use crate::{
-    FileChange, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName, ToolOutput,
-    Workspace, cancel,
+    CallResource, FileChange, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolLimits, ToolName,
+    ToolOutput, Workspace, cancel,
 };
 
 /// Writes a whole text file: creates it with its directories, or replaces its content. To change a part of a file, use palyra.fs.edit.
@@ -67,8 +67,8 @@ impl Tool for FsWrite {
         &self.0
     }
 
-    fn resource(&self, arguments: &Value) -> String {
-        format!("file:{}", normal_text(text(arguments, "path").unwrap_or_default()))
+    fn resource(&self, arguments: &Value, workspace: &Workspace) -> Result<CallResource, ToolError> {
+        workspace.named(text(arguments, "path").unwrap_or_default()).map(CallResource::file)
     }
 
     fn check(&self, arguments: &Value, workspace: &Workspace) -> Result<(), ToolError> {

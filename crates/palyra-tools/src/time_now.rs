@@ -7,7 +7,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::input::parse;
-use crate::{EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use crate::{
+    CallResource, EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
+};
 
 /// Tells the current date and time as RFC 3339 and as milliseconds since 1970 (UTC).
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -40,8 +42,8 @@ impl Tool for TimeNow {
         &self.0
     }
 
-    fn resource(&self, _: &Value) -> String {
-        "time".to_owned()
+    fn resource(&self, _: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
+        Ok(CallResource::tool("time"))
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Artifacts, BeginReport, EffectId, EffectStore, ToolDeclaration, ToolError, ToolProgress, Workspace};
+use crate::{
+    Artifacts, BeginReport, CallResource, EffectId, EffectStore, ToolDeclaration, ToolError, ToolProgress, Workspace,
+};
 
 /// One tool.
 #[async_trait]
@@ -21,8 +23,9 @@ pub trait Tool: Send + Sync + 'static {
     /// What the tool says about itself.
     fn declaration(&self) -> &ToolDeclaration;
 
-    /// The resource a call touches, in one normal form: approvals are bound to it, so two spellings of one path are equal.
-    fn resource(&self, arguments: &Value) -> String;
+    /// What a call acts on, in one normal form: policies judge it and approvals are bound to it, so two spellings of one path are equal. An error means that
+    /// nobody can tell, and the call is refused. Blocks for a few looks at the file system at most.
+    fn resource(&self, arguments: &Value, workspace: &Workspace) -> Result<CallResource, ToolError>;
 
     /// One line that tells a person what a call would do.
     fn summarise(&self, arguments: &Value) -> String {
@@ -134,6 +137,9 @@ pub struct ExecutionFacts {
     /// How well it was confined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<SandboxTier>,
+    /// Why it ran in a weaker tier than the one asked for; empty unless it did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback_reasons: Vec<String>,
     /// Processor time in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ms: Option<u64>,

@@ -1,12 +1,12 @@
 //! Takes back what a run changed in the workspace.
 //!
-//! The changes of a run are folded per file: what it was before the first change, what it must be now. If any file is not as the
-//! run left it, or somebody else changed it while a call of the run was at work, nothing is undone and all such files are named. Undoing is an effect of its own, with its own id, and as
-//! crash-proof as the edits were.
+//! The changes of a run are folded per file: what it was before the first change, what it must be now. A file that is not as the run left it, or that somebody
+//! else changed while a call of the run was at work, is a conflict; the request says whether conflicts stop everything, are left alone, or are overwritten with
+//! what they held kept as an artifact. Undoing is an effect of its own, with its own id, and as crash-proof as the edits were.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use palyra_common::{ChangeAttribution, Digest};
+use palyra_common::{ChangeAttribution, Digest, UndoConflictMode, UndoObstacle};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -15,7 +15,33 @@ use crate::artifacts::read_whole;
 use crate::cancel::Cancel;
 use crate::effects::{Ground, NewContent, Plan, Receipt};
 use crate::place::Place;
-use crate::{Artifacts, EffectId, EffectStore, FileChange, ToolError, Workspace};
+use crate::{Artifacts, EffectId, EffectStore, FileChange, ToolError, Workspace, WorkspacePath};
+
+/// What to undo.
+#[derive(Debug, Clone)]
+pub struct UndoRequest<'a> {
+    /// Everything that the run changed, in order.
+    pub changes: &'a [FileChange],
+    /// Files that an earlier undo has dealt with.
+    pub undone: BTreeSet<String>,
+    /// Which of the files; all of them if `None`.
+    pub selection: Option<UndoSelection>,
+    /// What happens to files that conflict.
+    pub conflicts: UndoConflictMode,
+}
+
+/// Files and directories that somebody named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndoSelection(Vec<WorkspacePath>);
+
+/// A file that undo left as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RemainingFile {
+    /// Path inside the workspace.
+    pub path: String,
+    /// Why.
+    pub obstacle: UndoObstacle,
+}
 
 /// What an undo did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -26,11 +52,50 @@ pub struct UndoReport {
     pub restored: Vec<String>,
     /// Files that are gone again.
     pub removed: Vec<String>,
+    /// Files of the run that are still as they were found.
+    pub remaining: Vec<RemainingFile>,
 }
 
-/// Undoes `changes` (in the order they were made); blocks. With the same effect id it happens once.
+impl<'a> UndoRequest<'a> {
+    /// Undoes all of these changes or, where one file conflicts, none.
+    #[must_use]
+    pub fn all_or_nothing(changes: &'a [FileChange]) -> Self {
+        Self { changes, undone: BTreeSet::new(), selection: None, conflicts: UndoConflictMode::Refuse }
+    }
+}
+
+impl UndoSelection {
+    /// Reads paths as people write them.
+    ///
+    /// # Errors
+    /// When one is no path inside the workspace.
+    pub fn parse(paths: &[String], workspace: &Workspace) -> Result<Self, ToolError> {
+        paths.iter().map(|path| workspace.path(path)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The first path at and below which none of the changes are.
+    #[must_use]
+    pub fn without_changes(&self, changes: &[FileChange]) -> Option<String> {
+        let covers = |path: &WorkspacePath| changes.iter().any(|change| covers(path, &change.path));
+        self.0.iter().find(|path| !covers(path)).map(ToString::to_string)
+    }
+
+    fn contains(&self, path: &str) -> bool {
+        self.0.iter().any(|selected| covers(selected, path))
+    }
+}
+
+fn covers(selected: &WorkspacePath, path: &str) -> bool {
+    selected.is_root() || selected.to_string() == path || is_below(path, &selected.to_string())
+}
+
+fn is_below(path: &str, directory: &str) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Undoes what is asked for; blocks. With the same effect id it happens once, and reports what was done then.
 pub fn undo(
-    changes: &[FileChange],
+    request: &UndoRequest<'_>,
     workspace: &Workspace,
     artifacts: &dyn Artifacts,
     effects: &EffectStore,
@@ -38,15 +103,19 @@ pub fn undo(
 ) -> Result<UndoReport, ToolError> {
     let cancel = Cancel::never();
     let ground = Ground { workspace, artifacts, cancel: &cancel };
-    let text = serde_json::to_vec(changes).map_err(|error| ToolError::Internal(error.to_string()))?;
+    let text = serde_json::to_vec(request.changes).map_err(|error| ToolError::Internal(error.to_string()))?;
+    // Not what was asked for: an attempt that a crash cut short is finished the way it was begun.
     let fingerprint = Digest::of_parts(&[b"undo", &text]);
-    let receipt = effects.once(&ground, effect_id, fingerprint, || plan(changes, &ground))?;
+    let receipt = effects.once(&ground, effect_id, fingerprint, || plan(request, &ground))?;
     let names = |fits: fn(&FileChange) -> bool| {
         receipt.changes.iter().filter(|change| fits(change)).map(|change| change.path.clone()).collect()
     };
+    // An attempt of an earlier version, which left nothing, says nothing about it.
+    let remaining = receipt.data.get("remaining").cloned().map_or(Ok(Vec::new()), serde_json::from_value);
     Ok(UndoReport {
         restored: names(|change| change.after.is_some()),
         removed: names(|change| change.after.is_none() && change.before.is_some()),
+        remaining: remaining.map_err(|error| ToolError::Internal(error.to_string()))?,
         changes: receipt.changes,
     })
 }
@@ -62,86 +131,223 @@ struct Folded<'a> {
     attribution: ChangeAttribution,
 }
 
-fn fold(changes: &[FileChange]) -> BTreeMap<&str, Folded<'_>> {
-    let mut files: BTreeMap<&str, Folded<'_>> = BTreeMap::new();
-    for change in changes {
-        let file = files.entry(&change.path).or_insert(Folded {
-            first: change,
-            last: change,
-            unbroken: true,
-            directories: BTreeSet::new(),
-            attribution: ChangeAttribution::Written,
-        });
-        let follows = std::ptr::eq(file.last, change) || file.last.after == change.before;
-        // A program in the background reports at its end what the run's other calls changed meanwhile, from its own beginning on.
-        let repeats = file.last.after == change.after && file.first.before == change.before;
-        file.unbroken &= follows || repeats;
-        file.last = change;
-        file.directories.extend(&change.directories);
-        file.attribution = file.attribution.max(change.attribution);
-    }
-    files
+/// The changes of a run, per file.
+struct Changes<'a> {
+    files: BTreeMap<&'a str, Folded<'a>>,
+    /// Every directory that came or went with one of them.
+    directories: BTreeSet<&'a String>,
 }
 
-fn plan(changes: &[FileChange], ground: &Ground<'_>) -> Result<Plan, ToolError> {
-    let files = fold(changes);
-    let (mut conflicts, mut contested) = (Vec::new(), Vec::new());
-    let mut inverse = Vec::new();
-    let mut contents = Vec::new();
-    for (path, file) in &files {
-        if file.attribution == ChangeAttribution::Contested {
-            contested.push((*path).to_owned());
-            continue;
+/// What a file is now: its content and its mode, if it is there.
+type Present = Option<(Digest, u32)>;
+
+/// What is to become of one file.
+enum Verdict {
+    /// It is as it was before the run.
+    Unchanged,
+    /// It is to be what it was before the run, from what it is now.
+    Undo { now: Present, bytes: Option<Vec<u8>> },
+    /// It stays as it is.
+    Remain { obstacle: UndoObstacle, cause: Option<ToolError> },
+}
+
+type Verdicts<'a> = BTreeMap<&'a str, Verdict>;
+
+impl<'a> Changes<'a> {
+    fn fold(changes: &'a [FileChange]) -> Self {
+        let mut files: BTreeMap<&str, Folded<'_>> = BTreeMap::new();
+        for change in changes {
+            let file = files.entry(&change.path).or_insert(Folded {
+                first: change,
+                last: change,
+                unbroken: true,
+                directories: BTreeSet::new(),
+                attribution: ChangeAttribution::Written,
+            });
+            let follows = std::ptr::eq(file.last, change) || file.last.after == change.before;
+            // A program in the background reports at its end what the run's other calls changed meanwhile, from its own beginning on.
+            let repeats = file.last.after == change.after && file.first.before == change.before;
+            file.unbroken &= follows || repeats;
+            file.last = change;
+            file.directories.extend(&change.directories);
+            file.attribution = file.attribution.max(change.attribution);
+        }
+        Self { files, directories: changes.iter().flat_map(|change| &change.directories).collect() }
+    }
+
+    /// Whether what stands at (or above) an absent file is the run's own and goes with this undo: a directory that the run made,
+    /// or a file that it made where a directory is needed again.
+    fn make_way(&self, path: &str) -> bool {
+        let made_here = self.directories.iter().any(|directory| directory.as_str() == path);
+        made_here || above(path).any(|above| self.files.get(above).is_some_and(|file| file.first.before.is_none()))
+    }
+
+    /// The directories that go with a file. Only the first file made in a directory names it, and it goes with the last one that is undone, whichever that is.
+    fn directories_of(&self, path: &str, file: &Folded<'_>) -> Vec<String> {
+        let around = self.directories.iter().filter(|directory| is_below(path, directory));
+        around.chain(&file.directories).copied().collect::<BTreeSet<_>>().into_iter().cloned().collect()
+    }
+}
+
+impl Folded<'_> {
+    /// Whether the file is what it was before the run.
+    fn is_restored(&self, now: Present) -> bool {
+        match (now, self.first.before) {
+            (None, None) => true,
+            (Some((digest, mode)), Some(before)) => {
+                digest == before && self.first.before_mode.is_none_or(|before| before == mode)
+            }
+            _ => false,
+        }
+    }
+
+    /// Why it is not the run's alone to take back.
+    fn obstacle(&self, now: Present) -> Option<UndoObstacle> {
+        if self.attribution == ChangeAttribution::Contested || !self.unbroken {
+            return Some(UndoObstacle::ChangedByOthers);
+        }
+        (now.map(|(digest, _)| digest) != self.last.after).then_some(UndoObstacle::ChangedSince)
+    }
+}
+
+impl Verdict {
+    fn remain(obstacle: UndoObstacle) -> Self {
+        Self::Remain { obstacle, cause: None }
+    }
+
+    fn of(
+        request: &UndoRequest<'_>,
+        path: &str,
+        file: &Folded<'_>,
+        changes: &Changes<'_>,
+        ground: &Ground<'_>,
+    ) -> Result<Self, ToolError> {
+        if request.selection.as_ref().is_some_and(|selection| !selection.contains(path)) {
+            return Ok(Self::remain(UndoObstacle::NotSelected));
         }
         let now = match digest_at(ground.workspace, path) {
-            Err(error) if error.is_not_a_file() && file.last.after.is_none() && makes_way(path, &files) => None,
-            Err(error) if error.is_somebody_elses() => {
-                conflicts.push((*path).to_owned());
-                continue;
+            Err(error) if error.is_not_a_file() && file.last.after.is_none() && changes.make_way(path) => None,
+            Err(error) if error.is_somebody_elses() => return Ok(Self::remain(UndoObstacle::CannotReplace)),
+            Err(error @ ToolError::PermissionDenied { .. }) => {
+                return Ok(Self::Remain { obstacle: UndoObstacle::CannotReplace, cause: Some(error) });
             }
             other => other?,
         };
-        if !file.unbroken || now.map(|(digest, _)| digest) != file.last.after {
-            conflicts.push((*path).to_owned());
-            continue;
+        if file.is_restored(now) && (now.is_some() || file.directories.is_empty()) {
+            return Ok(Self::Unchanged);
         }
-        let mode = now.map(|(_, mode)| mode);
-        let same = file.first.before == file.last.after && file.first.before_mode == mode;
-        if same && file.directories.is_empty() {
-            continue;
+        match file.obstacle(now) {
+            Some(obstacle) if request.conflicts != UndoConflictMode::Overwrite => return Ok(Self::remain(obstacle)),
+            _ => {}
         }
-        let bytes = file.first.before.as_ref().map(|before| read_whole(ground.artifacts, before)).transpose()?;
+        match file.first.before.as_ref().map(|before| read_whole(ground.artifacts, before)).transpose() {
+            Ok(bytes) => Ok(Self::Undo { now, bytes }),
+            Err(error @ ToolError::ArtifactNotFound { .. }) => {
+                Ok(Self::Remain { obstacle: UndoObstacle::ContentMissing, cause: Some(error) })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn plan(request: &UndoRequest<'_>, ground: &Ground<'_>) -> Result<Plan, ToolError> {
+    let changes = Changes::fold(request.changes);
+    let mut verdicts = Verdicts::new();
+    for (path, file) in changes.files.iter().filter(|(path, _)| !request.undone.contains(**path)) {
+        verdicts.insert(path, Verdict::of(request, path, file, &changes, ground)?);
+    }
+    keep_blocked_files(&mut verdicts);
+    let remaining = remaining(&verdicts);
+    let possible = verdicts.values().any(|verdict| matches!(verdict, Verdict::Undo { .. }));
+    let refused = request.conflicts == UndoConflictMode::Refuse || !possible;
+    if refused && remaining.iter().any(|file| file.obstacle.is_conflict()) {
+        return Err(refusal(verdicts));
+    }
+    let (mut inverse, mut contents) = (Vec::new(), Vec::new());
+    for (path, verdict) in verdicts {
+        let (Verdict::Undo { now, bytes }, Some(file)) = (verdict, changes.files.get(path)) else { continue };
         if now.is_some() {
-            // What the run wrote is kept as well: the undo itself can be taken back.
+            // What is replaced is kept as well: the undo itself can be taken back.
             keep_present(ground, path)?;
         }
         inverse.push(FileChange {
-            path: (*path).to_owned(),
-            before: file.last.after,
+            path: path.to_owned(),
+            before: now.map(|(digest, _)| digest),
             after: file.first.before,
-            before_mode: mode,
-            directories: file.directories.iter().map(|directory| (*directory).clone()).collect(),
+            before_mode: now.map(|(_, mode)| mode),
+            directories: changes.directories_of(path, file),
             attribution: file.attribution,
         });
         contents.push(NewContent { bytes, mode: file.first.before_mode });
     }
-    if !conflicts.is_empty() || !contested.is_empty() {
-        return Err(ToolError::UndoConflict { since: conflicts, during: contested });
-    }
     let content = format!("undid the changes of {} files", inverse.len());
-    Ok(Plan { receipt: Receipt { content, data: json!({}), changes: inverse }, contents })
+    Ok(Plan { receipt: Receipt { content, data: json!({ "remaining": remaining }), changes: inverse }, contents })
 }
 
-/// Whether what stands at (or above) an absent file is the run's own and goes with this undo: a directory that the run made,
-/// or a file that it made where a directory is needed again.
-fn makes_way(path: &str, files: &BTreeMap<&str, Folded<'_>>) -> bool {
-    let made_here = files.values().any(|file| file.directories.iter().any(|directory| directory.as_str() == path));
-    let above = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
-    made_here || above.into_iter().any(|above| files.get(above).is_some_and(|file| file.first.before.is_none()))
+/// Lets a file stay that cannot come back because of another one that stays: in its place a directory is needed, or in its directory's place a file.
+fn keep_blocked_files(verdicts: &mut Verdicts<'_>) {
+    loop {
+        let staying: BTreeSet<&str> = verdicts
+            .iter()
+            .filter(|(_, verdict)| matches!(verdict, Verdict::Remain { .. }))
+            .map(|(path, _)| *path)
+            .collect();
+        if staying.is_empty() {
+            return;
+        }
+        let blocks = |path: &str| {
+            let within = format!("{path}/");
+            let below = staying.range(within.as_str()..).next().is_some_and(|found| found.starts_with(&within));
+            below || above(path).any(|above| staying.contains(above))
+        };
+        let comes_back = |verdict: &Verdict| matches!(verdict, Verdict::Undo { bytes: Some(_), .. });
+        let blocked: Vec<_> = verdicts
+            .iter()
+            .filter(|(path, verdict)| comes_back(verdict) && blocks(path))
+            .map(|(path, _)| *path)
+            .collect();
+        if blocked.is_empty() {
+            return;
+        }
+        verdicts.extend(blocked.into_iter().map(|path| (path, Verdict::remain(UndoObstacle::CannotReplace))));
+    }
+}
+
+fn remaining(verdicts: &Verdicts<'_>) -> Vec<RemainingFile> {
+    let file = |(path, verdict): (&&str, &Verdict)| match verdict {
+        Verdict::Remain { obstacle, .. } => Some(RemainingFile { path: (*path).to_owned(), obstacle: *obstacle }),
+        Verdict::Unchanged | Verdict::Undo { .. } => None,
+    };
+    verdicts.iter().filter_map(file).collect()
+}
+
+/// Why nothing is undone.
+fn refusal(verdicts: Verdicts<'_>) -> ToolError {
+    let (mut since, mut during, mut first_cause) = (Vec::new(), Vec::new(), None);
+    for (path, verdict) in verdicts {
+        let Verdict::Remain { obstacle, cause } = verdict else { continue };
+        match (obstacle, cause) {
+            (UndoObstacle::NotSelected, _) => {}
+            (_, Some(cause)) => first_cause = first_cause.or(Some(cause)),
+            (UndoObstacle::ChangedByOthers, None) => during.push(path.to_owned()),
+            (UndoObstacle::ChangedSince | UndoObstacle::CannotReplace | UndoObstacle::ContentMissing, None) => {
+                since.push(path.to_owned());
+            }
+        }
+    }
+    match first_cause {
+        Some(cause) if since.is_empty() && during.is_empty() => cause,
+        _ => ToolError::UndoConflict { since, during },
+    }
+}
+
+/// The paths of the directories above a path.
+fn above(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').filter_map(|(end, _)| path.get(..end))
 }
 
 /// What is at the path now.
-fn digest_at(workspace: &Workspace, path: &str) -> Result<Option<(Digest, u32)>, ToolError> {
+fn digest_at(workspace: &Workspace, path: &str) -> Result<Present, ToolError> {
     let path = workspace.path(path)?;
     match Place::find(workspace, &path)? {
         None => Ok(None),

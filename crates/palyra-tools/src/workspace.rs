@@ -8,7 +8,6 @@
 //! INVARIANT: devices, sockets and named pipes are never read or written. The kind is asked before opening, opening never
 //! blocks (`O_NONBLOCK`), and the kind of what was really opened is asked again.
 
-use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -23,7 +22,7 @@ use crate::cancel::Cancel;
 use crate::protected::Protected;
 use crate::registry::nearest;
 use crate::roots::{Outside, Roots, open_without_links};
-use crate::workspace_path::{escape, in_list};
+use crate::workspace_path::escape;
 use crate::{ToolError, WorkspacePath};
 
 /// How much is read at a time while streaming.
@@ -100,22 +99,11 @@ impl Workspace {
         }
     }
 
-    /// The resource of a call in one spelling: a file of the workspace has one name, whichever path, absolute or through links, leads to it; blocks.
-    #[must_use]
-    pub fn resource(&self, resource: &str) -> String {
-        let spelled = |path: &str| match self.path(path).and_then(|path| self.resolve(&path)) {
-            Ok(path) => path.to_string(),
-            // Not a file of the workspace: the call is refused, or names something else.
-            Err(_) => path.to_owned(),
-        };
-        match resource.split_once(':') {
-            Some((kind @ ("file" | "directory"), path)) => format!("{kind}:{}", spelled(path)),
-            Some(("files", paths)) => {
-                let paths: BTreeSet<String> = paths.split(',').map(|path| in_list(&spelled(path))).collect();
-                format!("files:{}", paths.into_iter().collect::<Vec<_>>().join(","))
-            }
-            _ => resource.to_owned(),
-        }
+    /// A file of the workspace under its one name, whichever path, absolute or through links, leads to it; blocks.
+    pub fn named(&self, text: &str) -> Result<WorkspacePath, ToolError> {
+        let path = self.path(text)?;
+        // A path that leads nowhere inside is judged by the name it was given; opening it fails.
+        Ok(self.resolve(&path).unwrap_or(path))
     }
 
     /// Where a directory of the workspace is on the host, without links; blocks.

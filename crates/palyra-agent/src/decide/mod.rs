@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use palyra_common::{ApprovalScope, Risk, RunId, SessionId, StableErrorEnvelope, Timestamp, ToolVerdict};
 use palyra_flow::FlowFacts;
 use palyra_policy::{PatternGrant, Signals};
-use palyra_tools::ToolDeclaration;
+use palyra_tools::{CallResource, ToolDeclaration};
 use serde_json::Value;
 
 use crate::spec::RunSpec;
@@ -27,8 +27,8 @@ pub struct Proposal<'a> {
     pub tool: &'a ToolDeclaration,
     /// The arguments, references resolved, already checked against the tool's schema.
     pub arguments: &'a Value,
-    /// The normalised thing it acts on.
-    pub resource: &'a str,
+    /// What it acts on.
+    pub resource: &'a CallResource,
     /// Where the values come from, what the planner has seen, what the run set out to do.
     pub flow: &'a FlowFacts,
     /// Signs that something the run has read tries to give orders.

@@ -17,7 +17,7 @@ use palyra_policy::{
     Envelope, Location, ObservedCall, Origin, PatternGrant, PolicyError, PolicySource, PolicyStore, Principal, Request,
     Resource, RunPrincipal, ToolFacts, pattern_policy,
 };
-use palyra_tools::ToolDeclaration;
+use palyra_tools::{CallResource, RequestTarget, ToolDeclaration, WorkspacePath};
 
 use super::{AnswerProposal, Decide, Proposal, Verdict};
 use crate::spec::MAIN_AGENT;
@@ -129,46 +129,32 @@ fn requests(proposal: &Proposal<'_>, ask_before: &BTreeSet<String>) -> Vec<Reque
         EffectScope::External => ActionKind::Execute,
     };
     let principal = principal(proposal);
-    if let Some(request) = connection(proposal, &facts, &principal) {
-        return vec![request];
-    }
-    let request = |resource: Resource| Request {
+    let request = |(resource, connection): (Resource, Option<Connection>)| Request {
         principal: principal.clone(),
-        action,
+        action: if connection.is_some() { ActionKind::Connect } else { action },
         resource,
-        context: Context::Effect(Box::new(facts.clone())),
+        context: Context::Effect(Box::new(EffectFacts { connection, ..facts.clone() })),
     };
-    resources(proposal).into_iter().map(request).collect()
+    judged(proposal.resource, proposal.flow.clearance).into_iter().map(request).collect()
 }
 
-/// A call that goes to an address is judged as a connection to its host.
-fn connection(proposal: &Proposal<'_>, facts: &EffectFacts, principal: &Principal) -> Option<Request> {
-    let mut parts = proposal.resource.strip_prefix("url:")?.splitn(4, ':');
-    let (method, scheme, port, host) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    let connection = Connection { scheme: scheme.to_owned(), port: port.parse().ok()?, method: method.to_owned() };
-    Some(Request {
-        principal: principal.clone(),
-        action: ActionKind::Connect,
-        resource: Resource::Host(Destination { name: host.to_owned(), clearance: proposal.flow.clearance }),
-        context: Context::Effect(Box::new(EffectFacts { connection: Some(connection), ..facts.clone() })),
-    })
-}
-
-/// The paths a workspace tool names; any other tool is its own resource.
-fn resources(proposal: &Proposal<'_>) -> Vec<Resource> {
-    // INVARIANT: a workspace tool never follows a path that leads out, and absolute paths that lead inside are relative by now. What is left leads out; it was
-    // refused before anything is decided, and is judged as the workspace itself all the same.
-    let inside = |name: &str| {
-        let leaves = name.starts_with('/') || name.split('/').any(|step| step == "..");
-        let name = if leaves { "." } else { name };
-        Resource::Path { name: name.to_owned(), location: Location::InsideWorkspace }
-    };
-    let touches_files = matches!(proposal.tool.scope, EffectScope::WorkspaceRead | EffectScope::WorkspaceWrite);
-    match proposal.resource.split_once(':') {
-        Some(("file" | "directory", path)) if touches_files => vec![inside(path)],
-        Some(("files", paths)) if touches_files => paths.split(',').map(inside).collect(),
-        _ => vec![Resource::Tool],
+/// What is judged of a call, one request each. A call that goes to an address is judged as a connection to its host.
+fn judged(resource: &CallResource, clearance: Confidentiality) -> Vec<(Resource, Option<Connection>)> {
+    match resource {
+        CallResource::Files(files) => files.iter().map(|path| (inside(path), None)).collect(),
+        CallResource::Directory(path) => vec![(inside(path), None)],
+        CallResource::Request(target) => {
+            let RequestTarget { method, scheme, host, port } = target.clone();
+            let host = Resource::Host(Destination { name: host, clearance });
+            vec![(host, Some(Connection { scheme, port, method }))]
+        }
+        CallResource::Tool { .. } => vec![(Resource::Tool, None)],
     }
+}
+
+/// A path of the workspace. Tools never follow one that leads out.
+fn inside(path: &WorkspacePath) -> Resource {
+    Resource::Path { name: path.to_string(), location: Location::InsideWorkspace }
 }
 
 fn principal(proposal: &Proposal<'_>) -> Principal {
@@ -228,3 +214,7 @@ fn argument(facts: &ArgumentFacts, scope: EffectScope) -> Argument {
         sentence: facts.sentence.clone(),
     }
 }
+
+#[cfg(test)]
+#[path = "policy_tests.rs"]
+mod tests;

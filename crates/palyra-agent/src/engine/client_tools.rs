@@ -121,6 +121,7 @@ impl Engine {
             execution_sha256: Digest::of_parts(&parts),
             executor: format!("client {by}"),
             tier: None,
+            fallback_reasons: Vec::new(),
             limits_used: LimitsUsed { output_bytes: Some(delivered.content.len() as u64), ..LimitsUsed::default() },
             timed_out: false,
         };

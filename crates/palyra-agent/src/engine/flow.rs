@@ -10,7 +10,7 @@ use palyra_common::{
 };
 use palyra_flow::{FlowFacts, Material, Proposed, SourceNaming, assess};
 use palyra_policy::{ObservedCall, Signals, narrowest_pattern};
-use palyra_tools::{Concurrency, Registry, Repeatability, Tool, ToolError, Workspace};
+use palyra_tools::{CallResource, Concurrency, Registry, Repeatability, Tool, ToolError, Workspace};
 use serde_json::Value;
 
 use super::{EngineOptions, client_tools};
@@ -120,7 +120,7 @@ impl Flow {
                 repeatability: declaration.repeatability,
                 risk: risk(declaration.risk, &flow, &signals),
                 summary: found.summarise(arguments),
-                resource,
+                resource: resource.to_string(),
                 evidence: evidence(&flow),
                 offer,
                 source: flow.source,
@@ -182,14 +182,14 @@ async fn validated(
     name: &str,
     arguments: &Value,
     workspace: &Arc<Workspace>,
-) -> Result<String, ToolError> {
+) -> Result<CallResource, ToolError> {
     let (registry, name) = (Arc::clone(registry), name.to_owned());
     let (tool, arguments, workspace) = (Arc::clone(tool), arguments.clone(), Arc::clone(workspace));
     // Looks at the file system, and schemas of others may take a while, too.
     let check = move || {
         registry.validate(&name, &arguments)?;
         tool.check(&arguments, &workspace)?;
-        Ok(workspace.resource(&tool.resource(&arguments)))
+        tool.resource(&arguments, &workspace)
     };
     tokio::task::spawn_blocking(check).await.unwrap_or_else(|error| Err(ToolError::Internal(error.to_string())))
 }

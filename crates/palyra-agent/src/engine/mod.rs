@@ -84,7 +84,7 @@ pub use given_history::GivenExchange;
 pub use hooks::HookDispatch;
 pub use model_tests::ModelTests;
 pub use options::{EngineOptions, RunEnded};
-pub use query::{CallNotRun, RunCost, RunDetails, Timings};
+pub use query::{CallNotRun, ReducedIsolation, RunCost, RunDetails, Timings};
 pub use recall::{RankedBy, RecallQuery, Recalled, RecalledPiece};
 pub use safety::Safety;
 pub use sessions::{

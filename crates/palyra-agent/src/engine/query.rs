@@ -1,9 +1,9 @@
 //! Looking at runs, sessions and approvals.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use palyra_budget::{Account, MicroUsd};
-use palyra_common::{ApprovalId, RunId, RunMode, StableErrorEnvelope, Timestamp};
+use palyra_common::{ApprovalId, RunId, RunMode, SandboxTier, StableErrorEnvelope, Timestamp};
 use palyra_flow::Intent;
 use palyra_journal::{Reader, StoredRecord};
 use palyra_tools::FileChange;
@@ -28,8 +28,12 @@ pub struct RunDetails {
     pub last_seq: u64,
     /// Files it changed, in order.
     pub changes: Vec<FileChange>,
+    /// Files that undoing it, as a whole or in part, has dealt with.
+    pub undone_files: BTreeSet<String>,
     /// Calls that it proposed and that were not made, in order.
     pub not_run: Vec<CallNotRun>,
+    /// Calls whose programs ran with less isolation than asked for, in order.
+    pub reduced_isolation: Vec<ReducedIsolation>,
     /// Sources of tools that offered nothing when it began or was last resumed.
     pub unavailable_tools: Vec<UnavailableSource>,
     /// Tokens read and written.
@@ -74,6 +78,21 @@ pub struct CallNotRun {
     pub arguments: Option<Value>,
     /// Why.
     pub error: StableErrorEnvelope,
+}
+
+/// A call whose program ran with less isolation than asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReducedIsolation {
+    /// The call.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Option<Value>,
+    /// The tier it ran in.
+    pub tier: SandboxTier,
+    /// Why the tier asked for was not available.
+    pub reasons: Vec<String>,
 }
 
 /// Where the time of a run went, in milliseconds.
@@ -168,7 +187,9 @@ impl Engine {
             last_seq: records.last().and_then(|record| record.run_seq).unwrap_or_default(),
             row,
             changes: Vec::new(),
+            undone_files: BTreeSet::new(),
             not_run: Vec::new(),
+            reduced_isolation: Vec::new(),
             unavailable_tools: Vec::new(),
             input_tokens: 0,
             output_tokens: 0,
@@ -241,12 +262,17 @@ impl RunDetails {
                 TapeEntry::Input(Input::ModelFailed(failure)) => {
                     self.cost.get_or_insert_default().assumed |= failure.cost.assumed;
                 }
-                TapeEntry::Input(Input::ToolFinished { result, .. }) => {
+                TapeEntry::Input(Input::ToolFinished { call_id, tool, result }) => {
                     // Outcomes are in the order of their ends, so an earlier call can only overlap at the beginning.
                     let since_last = millis(record.at, tools_busy_until);
                     self.timings.tools_ms += result.duration_ms.min(since_last);
                     tools_busy_until = tools_busy_until.max(record.at);
                     self.changes.extend(result.changes);
+                    let (tier, reasons) = (result.attestation.tier, result.attestation.fallback_reasons);
+                    if let Some(tier) = tier.filter(|_| !reasons.is_empty()) {
+                        let arguments = proposed.get(&call_id).cloned();
+                        self.reduced_isolation.push(ReducedIsolation { call_id, tool, arguments, tier, reasons });
+                    }
                 }
                 TapeEntry::Action(Action::UpdatePlan(plan)) => self.plan = Some(*plan),
                 TapeEntry::Action(Action::Decide { call_id, arguments, .. }) => {
@@ -257,6 +283,9 @@ impl RunDetails {
                     self.not_run.push(CallNotRun { call_id, tool, arguments, error: *error });
                 }
                 TapeEntry::Note(Note::ToolsUnavailable { sources }) => self.unavailable_tools = sources,
+                TapeEntry::Note(Note::Undone { changes, .. }) => {
+                    self.undone_files.extend(changes.into_iter().map(|change| change.path));
+                }
                 TapeEntry::Action(Action::RequestApproval(request)) => asked.push((request.approval_id, record.at)),
                 TapeEntry::Input(Input::ApprovalDecided { approval_id, .. }) => {
                     if let Some((_, since)) = asked.iter().find(|(id, _)| *id == approval_id) {

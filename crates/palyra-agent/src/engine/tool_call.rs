@@ -407,6 +407,7 @@ impl Execution {
             execution_sha256: Digest::of_parts(&[self.tool.as_bytes(), self.arguments.as_bytes(), content.as_bytes()]),
             executor: EXECUTOR.to_owned(),
             tier: None,
+            fallback_reasons: Vec::new(),
             limits_used: LimitsUsed {
                 wall_ms: millis(took),
                 output_bytes: Some(content.len() as u64),
@@ -436,6 +437,7 @@ fn attested(mut attestation: ToolAttestation, facts: Option<ExecutionFacts>) -> 
     if let Some(facts) = facts {
         attestation.executor = facts.executor;
         attestation.tier = facts.tier;
+        attestation.fallback_reasons = facts.fallback_reasons;
         attestation.timed_out |= facts.timed_out;
         attestation.limits_used.cpu_ms = facts.cpu_ms;
         attestation.limits_used.memory_bytes = facts.memory_bytes;

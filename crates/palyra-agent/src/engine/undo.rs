@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use palyra_common::{Digest, RunId, RunLifecyclePhase};
 use palyra_journal::NewRecord;
-use palyra_tools::{EffectId, FileChange, undo};
+use palyra_tools::{EffectId, FileChange, UndoRequest, undo};
 
 use super::Engine;
 use crate::error::AgentError;
@@ -60,11 +60,17 @@ impl Engine {
         let effect_id = EffectId::new(format!("eff-{}", digest.to_hex().get(..32).unwrap_or_default()));
         let report = tokio::task::spawn_blocking(move || {
             let workspace = shared.open_workspace(&path, &principal, authority)?;
-            Ok::<_, AgentError>(undo(&changes, &workspace, artifacts.as_ref(), &effects, &effect_id)?)
+            Ok::<_, AgentError>(undo(
+                &UndoRequest::all_or_nothing(&changes),
+                &workspace,
+                artifacts.as_ref(),
+                &effects,
+                &effect_id,
+            )?)
         })
         .await
         .map_err(|error| AgentError::Internal(error.to_string()))??;
-        let note = Note::Undone { by: by.to_owned(), changes: report.changes.clone() };
+        let note = Note::Undone { by: by.to_owned(), changes: report.changes.clone(), remaining: report.remaining };
         let entry = EntryRef::Note(&note);
         let record = NewRecord::new(entry.kind(), self.shared.options.clock.now(), entry.payload()?)
             .in_session(details.row.session_id)

@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use palyra_common::{CanvasId, Confidentiality, Integrity};
 use palyra_tools::{
-    Concurrency, EffectScope, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
+    CallResource, Concurrency, EffectScope, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName,
+    ToolOutput, Workspace,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -48,8 +49,9 @@ impl Tool for Patch {
         &self.0
     }
 
-    fn resource(&self, arguments: &Value) -> String {
-        format!("canvas:{}", arguments.get("canvas_id").and_then(Value::as_str).unwrap_or_default())
+    fn resource(&self, arguments: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
+        let canvas = arguments.get("canvas_id").and_then(Value::as_str).unwrap_or_default();
+        Ok(CallResource::tool(format!("canvas:{canvas}")))
     }
 
     async fn call(&self, _: Invocation) -> Result<ToolOutput, ToolError> {

@@ -6,7 +6,8 @@
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
 use palyra_tools::{
-    Concurrency, EffectScope, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
+    CallResource, Concurrency, EffectScope, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName,
+    ToolOutput, Workspace,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -61,8 +62,8 @@ impl Tool for Render {
         &self.0
     }
 
-    fn resource(&self, _: &Value) -> String {
-        "canvas".to_owned()
+    fn resource(&self, _: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
+        Ok(CallResource::tool("canvas"))
     }
 
     async fn call(&self, _: Invocation) -> Result<ToolOutput, ToolError> {

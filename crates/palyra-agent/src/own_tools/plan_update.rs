@@ -4,7 +4,9 @@
 
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity, Label, runtime_contract_enum};
-use palyra_tools::{EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use palyra_tools::{
+    CallResource, EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -92,8 +94,8 @@ impl Tool for PlanUpdate {
         &self.0
     }
 
-    fn resource(&self, _: &Value) -> String {
-        "plan".to_owned()
+    fn resource(&self, _: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
+        Ok(CallResource::tool("plan"))
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {

@@ -5,7 +5,9 @@
 
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
-use palyra_tools::{EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use palyra_tools::{
+    CallResource, EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -43,8 +45,8 @@ impl Tool for ToolsSearch {
         &self.0
     }
 
-    fn resource(&self, _: &Value) -> String {
-        "tools".to_owned()
+    fn resource(&self, _: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
+        Ok(CallResource::tool("tools"))
     }
 
     async fn call(&self, _: Invocation) -> Result<ToolOutput, ToolError> {

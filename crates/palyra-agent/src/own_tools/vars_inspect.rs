@@ -5,7 +5,9 @@
 
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
-use palyra_tools::{EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use palyra_tools::{
+    CallResource, EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -67,8 +69,9 @@ impl Tool for VarsInspect {
         &self.0
     }
 
-    fn resource(&self, arguments: &Value) -> String {
-        format!("variable:{}", arguments.get("variable").and_then(Value::as_str).unwrap_or_default())
+    fn resource(&self, arguments: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
+        let variable = arguments.get("variable").and_then(Value::as_str).unwrap_or_default();
+        Ok(CallResource::tool(format!("variable:{variable}")))
     }
 
     async fn call(&self, _: Invocation) -> Result<ToolOutput, ToolError> {

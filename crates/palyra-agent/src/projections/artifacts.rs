@@ -81,7 +81,7 @@ impl Projection for ArtifactOwners {
                 add(connection, &artifact, &owner, "")?;
                 keep(connection, &artifact)?;
             }
-            kind::RUN_UNDONE => {
+            kind::RUN_UNDONE | kind::RUN_PARTLY_UNDONE => {
                 let TapeEntry::Note(Note::Undone { changes, .. }) = parse(record)? else { return Ok(()) };
                 // Undoing can be taken back as well.
                 for digest in changes.iter().filter_map(|change| change.before) {

@@ -11,7 +11,7 @@ use palyra_models::{
     Message, ModelError, ModelEvent, ModelProvider, ModelRequest, ModelStream, OutputShape, ProviderInfo, Purpose,
     StopReason,
 };
-use palyra_tools::{Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use palyra_tools::{CallResource, Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -165,8 +165,8 @@ impl Tool for Outside {
     fn declaration(&self) -> &ToolDeclaration {
         &self.declaration
     }
-    fn resource(&self, arguments: &Value) -> String {
-        format!("{}{arguments}", self.declaration.name)
+    fn resource(&self, arguments: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
+        Ok(CallResource::tool(format!("{}{arguments}", self.declaration.name)))
     }
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
         if self.declaration.consequence == Consequence::Consequential {

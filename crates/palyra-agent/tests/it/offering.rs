@@ -123,8 +123,12 @@ impl Tool for Served {
     fn declaration(&self) -> &ToolDeclaration {
         &self.1
     }
-    fn resource(&self, arguments: &serde_json::Value) -> String {
-        self.0.resource(arguments)
+    fn resource(
+        &self,
+        arguments: &serde_json::Value,
+        workspace: &palyra_tools::Workspace,
+    ) -> Result<palyra_tools::CallResource, palyra_tools::ToolError> {
+        self.0.resource(arguments, workspace)
     }
     async fn call(&self, call: palyra_tools::Invocation) -> Result<palyra_tools::ToolOutput, palyra_tools::ToolError> {
         self.0.call(call).await

@@ -11,7 +11,7 @@ use palyra_models::{
     AnswerEnd, Answering, Attempt, ModelError, ModelErrorClass, ModelEvent, ModelProvider, ModelRequest, ModelStream,
     ProviderInfo, StopReason,
 };
-use palyra_tools::{Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use palyra_tools::{CallResource, Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -35,8 +35,8 @@ impl Tool for Talkative {
     fn declaration(&self) -> &ToolDeclaration {
         &self.declaration
     }
-    fn resource(&self, _: &Value) -> String {
-        "test".into()
+    fn resource(&self, _: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
+        Ok(CallResource::tool("test"))
     }
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
         for step in 0..50_000_u32 {

@@ -19,8 +19,8 @@ use palyra_models::{ModelProvider, ScriptedProvider};
 use palyra_policy::{PatternGrant, PolicySource, PolicySources, PolicyStore};
 use palyra_safety::Scanner;
 use palyra_tools::{
-    EffectScope, EffectStore, Invocation, Registry, SharedRegistry, Tool, ToolDeclaration, ToolError, ToolLimits,
-    ToolName, ToolOutput, builtin,
+    CallResource, EffectScope, EffectStore, Invocation, Registry, SharedRegistry, Tool, ToolDeclaration, ToolError,
+    ToolLimits, ToolName, ToolOutput, Workspace, builtin,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -301,8 +301,8 @@ impl Tool for TestTool {
     fn declaration(&self) -> &ToolDeclaration {
         &self.declaration
     }
-    fn resource(&self, _: &Value) -> String {
-        "test".into()
+    fn resource(&self, _: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
+        Ok(CallResource::tool("test"))
     }
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
         let calls = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
@@ -356,8 +356,8 @@ impl Tool for Gate {
     fn declaration(&self) -> &ToolDeclaration {
         &self.declaration
     }
-    fn resource(&self, _: &Value) -> String {
-        "gate".into()
+    fn resource(&self, _: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
+        Ok(CallResource::tool("gate"))
     }
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
         self.calls.send_modify(|calls| *calls += 1);

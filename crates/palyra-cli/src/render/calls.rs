@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use palyra_client::api::CallNotRunView;
-use palyra_common::{StableErrorEnvelope, ToolResult, command_line};
+use palyra_client::api::{CallNotRunView, ReducedIsolationView};
+use palyra_common::{SandboxTier, StableErrorEnvelope, ToolResult, command_line};
 use serde_json::Value;
 
 use super::text::{duration, shortened};
@@ -84,6 +84,18 @@ pub(crate) fn not_run(call: &CallNotRunView) -> String {
     let subject = call.arguments.as_ref().map(subject).filter(|subject| !subject.is_empty());
     let subject = subject.map(|subject| format!(" {subject}")).unwrap_or_default();
     format!("{}{subject} {}", shortened(&call.tool, WIDTH), why_not(&call.error))
+}
+
+/// A call whose program ran in a weaker tier, and why: `palyra.process.run make in tier B because tier C is not available: …`.
+pub(crate) fn reduced_isolation(call: &ReducedIsolationView) -> String {
+    let subject = call.arguments.as_ref().map(subject).filter(|subject| !subject.is_empty());
+    let subject = subject.map(|subject| format!(" {subject}")).unwrap_or_default();
+    format!("{}{subject} {}", shortened(&call.tool, WIDTH), in_tier(call.tier, &call.reasons))
+}
+
+/// Which tier was used instead of the one asked for.
+pub(crate) fn in_tier(tier: SandboxTier, reasons: &[String]) -> String {
+    shortened(&format!("in tier {tier} because tier C is not available: {}", reasons.join("; ")), REASON)
 }
 
 fn failure(result: &ToolResult) -> String {

@@ -248,6 +248,10 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
         lines.push("calls not made".to_owned());
         lines.extend(detail.not_run.iter().map(|call| format!("  ✗ {}", calls::not_run(call))));
     }
+    if !detail.reduced_isolation.is_empty() {
+        lines.push("less isolation than asked for".to_owned());
+        lines.extend(detail.reduced_isolation.iter().map(|call| format!("  {}", calls::reduced_isolation(call))));
+    }
     if !detail.unavailable_tools.is_empty() {
         lines.push("tools not available".to_owned());
         let lined = |missing: &UnavailableToolsView| format!("  {}: {}", missing.source, missing.reason);

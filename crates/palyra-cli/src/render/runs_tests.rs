@@ -2,12 +2,12 @@
 
 use palyra_budget::MicroUsd;
 use palyra_client::api::{
-    CallNotRunView, FileChangeKind, FileChangeView, IntentView, RunDetail, RunTimings, RunUsage, RunView,
-    UnavailableToolsView,
+    CallNotRunView, FileChangeKind, FileChangeView, IntentView, ReducedIsolationView, RunDetail, RunTimings, RunUsage,
+    RunView, UnavailableToolsView,
 };
 use palyra_common::{
-    ChangeAttribution, ErrorCategory, ExitCode, RunId, RunLifecyclePhase, RunMode, SessionId, StableErrorEnvelope,
-    StatusDetail, TerminationReason, Timestamp,
+    ChangeAttribution, ErrorCategory, ExitCode, RunId, RunLifecyclePhase, RunMode, SandboxTier, SessionId,
+    StableErrorEnvelope, StatusDetail, TerminationReason, Timestamp,
 };
 
 use super::*;
@@ -49,6 +49,7 @@ fn detail() -> RunDetail {
             attribution: ChangeAttribution::Written,
         }],
         not_run: Vec::new(),
+        reduced_isolation: Vec::new(),
         unavailable_tools: Vec::new(),
         pending_approvals: Vec::new(),
         usage: RunUsage { input_tokens: 120, output_tokens: 30, cost: Some(MicroUsd(1_250)), cost_assumed: false },
@@ -177,6 +178,21 @@ fn calls_that_were_not_made_are_on_the_page() {
     };
     let text = page(&RunDetail { not_run: vec![refused], ..detail() }).join("\n");
     assert!(text.contains("calls not made\n  ✗ palyra.fs.write notes.md refused: hook `quiet`: no writes"), "{text}");
+}
+
+#[test]
+fn programs_that_ran_with_less_isolation_than_asked_for_are_on_the_page() {
+    let weaker = ReducedIsolationView {
+        call_id: "t1c1".to_owned(),
+        tool: "palyra.process.run".to_owned(),
+        arguments: Some(serde_json::json!({ "argv": ["make", "all"] })),
+        tier: SandboxTier::B,
+        reasons: vec!["user namespaces are not available".to_owned()],
+    };
+    let text = page(&RunDetail { reduced_isolation: vec![weaker], ..detail() }).join("\n");
+    let line =
+        "palyra.process.run make all in tier B because tier C is not available: user namespaces are not available";
+    assert!(text.contains(&format!("less isolation than asked for\n  {line}")), "{text}");
 }
 
 #[test]

@@ -85,7 +85,14 @@ fn told(body: &RunStreamBody) -> Told<'_> {
         }
         RunStreamBody::ToolAttestation(attestation) => {
             let used = millis(attestation.limits_used.wall_ms);
-            Told::new("attested", format!("{} {used}, {}", attestation.call_id, attestation.execution_sha256))
+            let fallback = match attestation.tier {
+                Some(tier) if !attestation.fallback_reasons.is_empty() => {
+                    format!(", {}", calls::in_tier(tier, &attestation.fallback_reasons))
+                }
+                _ => String::new(),
+            };
+            // The digest last: it is cut off first, and programs read it from the event.
+            Told::new("attested", format!("{} {used}{fallback}, {}", attestation.call_id, attestation.execution_sha256))
         }
         RunStreamBody::A2uiUpdate(update) => {
             let field = |name: &str| update.payload.get(name).map(ToString::to_string).unwrap_or_default();
@@ -141,6 +148,23 @@ mod tests {
         assert_eq!(lines.len(), 4, "{lines:?}");
         assert!(lines[0].starts_with("   1") && lines[0].ends_with("one two"), "{lines:?}");
         assert!(lines[1].starts_with("   3") && lines[1].ends_with("three"), "{lines:?}");
+    }
+
+    #[test]
+    fn an_attestation_says_when_there_was_less_isolation_than_asked_for() {
+        let attested = |reasons: &[&str]| {
+            let digest = palyra_common::Digest::of(b"x");
+            shown(&json!({ "tool_attestation": {
+                "call_id": "t1c1", "execution_sha256": digest, "executor": "sandbox", "tier": "B", "fallback_reasons": reasons,
+                "limits_used": { "wall_ms": 7 }, "timed_out": false,
+            } }))
+        };
+        let line = attested(&["no user namespaces"]);
+        assert!(
+            line.contains("t1c1 7 ms, in tier B because tier C is not available: no user namespaces, sha256:"),
+            "{line}"
+        );
+        assert!(!attested(&[]).contains("tier"), "{}", attested(&[]));
     }
 
     #[test]

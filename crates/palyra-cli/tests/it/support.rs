@@ -425,6 +425,7 @@ fn tool_call() -> [RunStreamBody; 3] {
             execution_sha256: palyra_common::Digest::of(b"x"),
             executor: "builtin".to_owned(),
             tier: None,
+            fallback_reasons: Vec::new(),
             limits_used: LimitsUsed { wall_ms: 12, ..LimitsUsed::default() },
             timed_out: false,
         }),

@@ -76,8 +76,8 @@ pub use run_control::{
 };
 pub use runs::{
     CallNotRunView, ClientToolParams, CreateRunParams, EditEnvelopeParams, ExchangeParams, FileChangeKind,
-    FileChangeView, IntentView, ListRunsParams, ListRunsResponse, PlanStepView, RunAgentView, RunDetail,
-    RunLimitsParams, RunTapeParams, RunTimings, RunUsage, RunView, UnavailableToolsView,
+    FileChangeView, IntentView, ListRunsParams, ListRunsResponse, PlanStepView, ReducedIsolationView, RunAgentView,
+    RunDetail, RunLimitsParams, RunTapeParams, RunTimings, RunUsage, RunView, UnavailableToolsView,
 };
 pub use sessions::{
     ArchiveSessionParams, ArchivedFilter, CompactionView, ExplainSessionResponse, ExportFormat, ExportSessionParams,

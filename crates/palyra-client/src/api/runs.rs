@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use palyra_budget::MicroUsd;
 use palyra_common::{
-    ChangeAttribution, Digest, RunId, RunLifecyclePhase, RunMode, SessionId, StableErrorEnvelope, StatusDetail,
-    TerminationReason, Timestamp, runtime_contract_enum,
+    ChangeAttribution, Digest, RunId, RunLifecyclePhase, RunMode, SandboxTier, SessionId, StableErrorEnvelope,
+    StatusDetail, TerminationReason, Timestamp, runtime_contract_enum,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -198,6 +198,9 @@ pub struct RunDetail {
     /// Calls that the run proposed and that were not made: refused, given up, or impossible as they were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_run: Vec<CallNotRunView>,
+    /// Programs that ran with less isolation than asked for, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reduced_isolation: Vec<ReducedIsolationView>,
     /// Configured sources of tools that offered nothing when the run began or was resumed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unavailable_tools: Vec<UnavailableToolsView>,
@@ -225,6 +228,22 @@ pub struct UnavailableToolsView {
     pub source: String,
     /// Why it offered nothing.
     pub reason: String,
+}
+
+/// A call whose program ran with less isolation than asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReducedIsolationView {
+    /// The call.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments; absent if they could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<serde_json::Value>,
+    /// The tier it ran in.
+    pub tier: SandboxTier,
+    /// Why the tier asked for was not available.
+    pub reasons: Vec<String>,
 }
 
 /// A call that a run proposed and that was not made.

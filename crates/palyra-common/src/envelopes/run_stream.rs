@@ -258,6 +258,9 @@ pub struct ToolAttestation {
     /// The isolation it ran under; absent for code of the daemon itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<SandboxTier>,
+    /// Why it ran in a weaker tier than the one asked for; empty unless it did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback_reasons: Vec<String>,
     /// What it consumed.
     pub limits_used: LimitsUsed,
     /// Whether it was stopped by its time limit.

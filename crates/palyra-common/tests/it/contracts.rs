@@ -119,6 +119,8 @@ fn every_contract_enum_reads_all_spellings_and_writes_one() {
         TerminationReason,
         TokenScope,
         ToolVerdict,
+        UndoConflictMode,
+        UndoObstacle,
         UxOutcome,
         WorkerSupport,
     ];

@@ -111,6 +111,7 @@ fn bodies() -> Vec<(RunStreamBody, Value)> {
                 execution_sha256: digest,
                 executor: "builtin".into(),
                 tier: Some(SandboxTier::C),
+                fallback_reasons: Vec::new(),
                 limits_used: LimitsUsed { wall_ms: 3, ..LimitsUsed::default() },
                 timed_out: false,
             }),

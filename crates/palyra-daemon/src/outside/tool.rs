@@ -14,7 +14,8 @@ use palyra_common::{Consequence, Digest, Integrity, Label, StableErrorEnvelope, 
 use palyra_executors::{changes_since, checkpoint};
 use palyra_mcp::{McpCall, McpError, McpOutcome, McpProgress, McpServer, OfferedTool, TransportConfig};
 use palyra_tools::{
-    Changed, Checkpoint, CheckpointStore, Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
+    CallResource, Changed, Checkpoint, CheckpointStore, Invocation, Tool, ToolDeclaration, ToolError, ToolName,
+    ToolOutput, Workspace,
 };
 use serde_json::Value;
 
@@ -144,9 +145,9 @@ impl Tool for OutsideTool {
     }
 
     /// The call itself: nobody but the server knows what it touches.
-    fn resource(&self, arguments: &Value) -> String {
+    fn resource(&self, arguments: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
         let canonical = palyra_agent::canonical_json(arguments);
-        format!("{}#{}", self.declaration.name, Digest::of(canonical.as_bytes()))
+        Ok(CallResource::tool(format!("{}#{}", self.declaration.name, Digest::of(canonical.as_bytes()))))
     }
 
     /// The tool with its arguments; the steering ones first.

@@ -20,6 +20,11 @@ impl Confinement {
         Self { tier: plan.tier(), fell_back: plan.fell_back().to_vec(), hidden: child.hidden_sockets.clone() }
     }
 
+    /// Why it is tier B although C was asked for; empty if it is the tier that was.
+    pub(super) fn fallback_reasons(&self) -> &[String] {
+        &self.fell_back
+    }
+
     /// For the line that says how a process ended or that it was started: which tier it got instead of the one asked for. Empty if nothing fell back.
     pub(super) fn fallback(&self) -> String {
         if self.fell_back.is_empty() {

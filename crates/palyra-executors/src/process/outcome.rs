@@ -76,6 +76,7 @@ impl Ended {
             execution: Some(ExecutionFacts {
                 executor: "sandbox".to_owned(),
                 tier: Some(self.confinement.tier),
+                fallback_reasons: self.confinement.fallback_reasons().to_vec(),
                 cpu_ms: Some(millis(self.report.usage.cpu)),
                 memory_bytes: Some(self.report.usage.memory_bytes),
                 output_bytes: Some(self.stdout.total + self.stderr.total),

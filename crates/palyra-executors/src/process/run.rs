@@ -6,7 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
 use palyra_sandbox::{Child, ExitReport, Stream};
-use palyra_tools::{Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace};
+use palyra_tools::{
+    CallResource, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
+};
 use serde_json::Value;
 
 use super::capture::{Captured, drain, feed};
@@ -53,8 +55,8 @@ impl Tool for ProcessRun {
         &self.declaration
     }
 
-    fn resource(&self, arguments: &Value) -> String {
-        format!("process:{}:{}", shown_cwd(arguments), shown(arguments))
+    fn resource(&self, arguments: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
+        Ok(CallResource::tool(format!("process:{}:{}", shown_cwd(arguments), shown(arguments))))
     }
 
     fn summarise(&self, arguments: &Value) -> String {

@@ -6,7 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
 use palyra_sandbox::Stream;
-use palyra_tools::{Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace};
+use palyra_tools::{
+    CallResource, ExecutionFacts, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName,
+    ToolOutput, Workspace,
+};
 use serde_json::{Value, json};
 
 use super::background::Running;
@@ -47,8 +50,8 @@ impl Tool for ProcessStart {
         &self.declaration
     }
 
-    fn resource(&self, arguments: &Value) -> String {
-        format!("process:{}:{}", shown_cwd(arguments), shown(arguments))
+    fn resource(&self, arguments: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
+        Ok(CallResource::tool(format!("process:{}:{}", shown_cwd(arguments), shown(arguments))))
     }
 
     fn summarise(&self, arguments: &Value) -> String {
@@ -77,6 +80,17 @@ impl Tool for ProcessStart {
         );
         confinement.tell_sockets(&mut content);
         let data = json!({ "id": id, "tier": confinement.tier, "confinement": confinement.data() });
-        Ok(ToolOutput::text(content.trim_end(), label(&processes.options)).with_data(data))
+        let mut output = ToolOutput::text(content.trim_end(), label(&processes.options)).with_data(data);
+        output.execution = Some(ExecutionFacts {
+            executor: "sandbox".to_owned(),
+            tier: Some(confinement.tier),
+            fallback_reasons: confinement.fallback_reasons().to_vec(),
+            // It has only begun; what it uses is not known yet.
+            cpu_ms: None,
+            memory_bytes: None,
+            output_bytes: None,
+            timed_out: false,
+        });
+        Ok(output)
     }
 }

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity, ToStableError as _};
 use palyra_skills::{AgentSkill, ResourceKind, discover_agent_skills};
-use palyra_tools::{EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use palyra_tools::{
+    CallResource, EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -109,9 +111,9 @@ impl Tool for SkillInstructions {
         &self.declaration
     }
 
-    fn resource(&self, arguments: &Value) -> String {
+    fn resource(&self, arguments: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
         let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default();
-        format!("instructions:{name}")
+        Ok(CallResource::tool(format!("instructions:{name}")))
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {

@@ -12,7 +12,7 @@ use palyra_plugins_runtime::{
     Revocation, RuntimeLimits, ToolCall,
 };
 use palyra_skills::SchemaValidator;
-use palyra_tools::{ExecutionFacts, Invocation, Tool, ToolDeclaration, ToolError, ToolOutput};
+use palyra_tools::{CallResource, ExecutionFacts, Invocation, Tool, ToolDeclaration, ToolError, ToolOutput, Workspace};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -126,9 +126,10 @@ impl Tool for SkillTool {
     }
 
     /// The call itself, of this very module: an approval does not hold for another version of the skill.
-    fn resource(&self, arguments: &Value) -> String {
+    fn resource(&self, arguments: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
         let arguments = Digest::of(arguments.to_string().as_bytes());
-        format!("{}@{}#{arguments}", self.declaration.name, self.bound.plugin.digest())
+        let key = format!("{}@{}#{arguments}", self.declaration.name, self.bound.plugin.digest());
+        Ok(CallResource::tool(key))
     }
 
     fn summarise(&self, arguments: &Value) -> String {
@@ -168,6 +169,7 @@ impl SkillTool {
         output.execution = Some(ExecutionFacts {
             executor: format!("skill {}", self.bound.skill_id),
             tier: Some(SandboxTier::A),
+            fallback_reasons: Vec::new(),
             cpu_ms: None,
             memory_bytes: Some(usage.memory_bytes),
             output_bytes: Some(usage.output_bytes),

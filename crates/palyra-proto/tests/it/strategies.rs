@@ -123,12 +123,13 @@ fn attestation() -> impl Strategy<Value = ToolAttestation> {
             output_bytes,
         },
     );
-    (text(), any::<[u8; 32]>(), text(), option::of(contract()), limits, any::<bool>()).prop_map(
-        |(call_id, digest, executor, tier, limits_used, timed_out)| ToolAttestation {
+    (text(), any::<[u8; 32]>(), text(), option::of(contract()), vec(text(), 0..3), limits, any::<bool>()).prop_map(
+        |(call_id, digest, executor, tier, fallback_reasons, limits_used, timed_out)| ToolAttestation {
             call_id,
             execution_sha256: Digest(digest),
             executor,
             tier,
+            fallback_reasons,
             limits_used,
             timed_out,
         },

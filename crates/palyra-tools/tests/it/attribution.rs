@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use palyra_common::{ChangeAttribution, RunId};
-use palyra_tools::{Changed, Checkpoint, CheckpointLimits, CheckpointStore, EffectId, EffectStore, ToolError, undo};
+use palyra_tools::{
+    Changed, Checkpoint, CheckpointLimits, CheckpointStore, EffectId, EffectStore, ToolError, UndoRequest, undo,
+};
 use serde_json::json;
 
 use crate::support::{Bench, snapshot};
@@ -34,7 +36,14 @@ fn changes(bench: &Bench, checkpoint: &Checkpoint) -> Changed {
 
 fn take_back(bench: &Bench, changed: &Changed, id: &str) -> Result<(), ToolError> {
     let id = EffectId::new(id);
-    undo(&changed.changes, &bench.workspace, bench.artifacts.as_ref(), &bench.effects, &id).map(|_| ())
+    undo(
+        &UndoRequest::all_or_nothing(&changed.changes),
+        &bench.workspace,
+        bench.artifacts.as_ref(),
+        &bench.effects,
+        &id,
+    )
+    .map(|_| ())
 }
 
 fn attributed(changed: &Changed) -> Vec<(&str, ChangeAttribution)> {

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::{Duration, SystemTime};
 
 use palyra_common::RunId;
-use palyra_tools::{Changed, Checkpoint, CheckpointLimits, CheckpointStore, EffectId, undo};
+use palyra_tools::{Changed, Checkpoint, CheckpointLimits, CheckpointStore, EffectId, UndoRequest, undo};
 use proptest::prelude::{ProptestConfig, Strategy, proptest};
 use proptest::{prop_assert_eq, prop_oneof};
 
@@ -25,7 +25,14 @@ fn changes(bench: &Bench, checkpoint: &Checkpoint) -> Changed {
 
 fn take_back(bench: &Bench, changed: &Changed) {
     let id = EffectId::new("undo");
-    undo(&changed.changes, &bench.workspace, bench.artifacts.as_ref(), &bench.effects, &id).unwrap();
+    undo(
+        &UndoRequest::all_or_nothing(&changed.changes),
+        &bench.workspace,
+        bench.artifacts.as_ref(),
+        &bench.effects,
+        &id,
+    )
+    .unwrap();
 }
 
 #[test]
@@ -228,7 +235,13 @@ fn undo_is_a_conflict_wherever_somebody_was_since() {
         deed(&bench);
         let before = snapshot(&bench.root());
         let id = EffectId::new("undo");
-        let refused = undo(&changed.changes, &bench.workspace, bench.artifacts.as_ref(), &bench.effects, &id);
+        let refused = undo(
+            &UndoRequest::all_or_nothing(&changed.changes),
+            &bench.workspace,
+            bench.artifacts.as_ref(),
+            &bench.effects,
+            &id,
+        );
         let error = refused.expect_err(&format!("{number} {path}"));
         assert!(error.to_string().contains(path), "{number} {path}: {error}");
         assert_eq!(snapshot(&bench.root()), before, "{number} {path}: nothing is touched");

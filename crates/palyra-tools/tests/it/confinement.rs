@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use palyra_tools::{Roots, Workspace};
+use palyra_tools::{CallResource, Roots, Workspace};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
@@ -226,13 +226,12 @@ fn an_absolute_path_inside_is_accepted_however_it_gets_there_and_named_like_the_
     for path in [root.join("sub/new.txt"), link.join("sub/new.txt")] {
         let text = path.display().to_string();
         assert_eq!(bench.workspace.path(&text).unwrap().to_string(), "sub/new.txt", "{text}");
-        assert_eq!(bench.workspace.resource(&format!("file:{text}")), "file:sub/new.txt");
-        assert_eq!(bench.workspace.resource(&format!("files:a,{text}")), "files:a,sub/new.txt");
+        assert_eq!(bench.workspace.named(&text).unwrap().to_string(), "sub/new.txt");
     }
     for out in ["/etc/passwd".to_owned(), link.join("../outside").display().to_string()] {
         let error = bench.workspace.path(&out).unwrap_err();
         assert_eq!(palyra_common::ToStableError::to_stable(&error).code, "path_outside_workspace", "{out}");
-        assert_eq!(bench.workspace.resource(&format!("file:{out}")), format!("file:{out}"));
+        assert!(bench.workspace.named(&out).is_err());
     }
 }
 
@@ -247,17 +246,20 @@ fn a_file_has_one_name_whichever_link_leads_to_it() {
     symlink(bench.root().join("linked"), &far).unwrap();
     let absolute = bench.root().join("linked/a.txt").display().to_string();
     let far = far.join("a.txt").display().to_string();
-    let resource = |text: &str| bench.workspace.resource(text);
+    let named = |text: &str| bench.workspace.named(text).unwrap().to_string();
     for path in ["sub/a.txt", "./linked/../linked/a.txt", "linked/a.txt", "a-link", &absolute, &far] {
-        assert_eq!(resource(&format!("file:{path}")), "file:sub/a.txt", "{path}");
+        assert_eq!(named(path), "sub/a.txt", "{path}");
     }
-    assert_eq!(resource("file:linked/new/file"), "file:sub/new/file");
-    assert_eq!(resource("directory:linked"), "directory:sub");
-    assert_eq!(resource("files:z,linked/a.txt,a-link"), "files:sub/a.txt,z");
-    assert_eq!(resource("process:linked:ls"), "process:linked:ls", "only names of files are spelled anew");
+    assert_eq!(named("linked/new/file"), "sub/new/file");
+    assert_eq!(named("linked"), "sub");
     let patch = "*** Begin Patch\n*** Delete File: with,comma\n*** End Patch\n";
     let tool = bench.registry.get("palyra.fs.apply_patch").unwrap();
-    assert_eq!(resource(&tool.resource(&json!({ "patch": patch }))), "files:with\\x2ccomma", "one file and not two");
+    let resource = tool.resource(&json!({ "patch": patch }), &bench.workspace).unwrap();
+    let CallResource::Files(files) = &resource else { panic!("{resource:?}") };
+    assert_eq!(files.iter().map(ToString::to_string).collect::<Vec<_>>(), ["with,comma"], "one file and not two");
+    let patch = "*** Begin Patch\n*** Delete File: sub/a.txt\n*** Delete File: linked/a.txt\n*** Delete File: z\n*** End Patch\n";
+    let resource = tool.resource(&json!({ "patch": patch }), &bench.workspace).unwrap();
+    assert_eq!(resource.to_string(), "files:sub/a.txt,z", "two ways to one file");
 }
 
 #[test]

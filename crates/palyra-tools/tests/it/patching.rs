@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 use palyra_common::ToStableError;
+use palyra_tools::Tool;
 use serde_json::{Value, json};
 
 use crate::support::{Bench, snapshot};
@@ -125,9 +126,11 @@ fn resources_and_summaries_name_the_files() {
     let bench = Bench::new();
     let tool = bench.registry.get("palyra.fs.apply_patch").unwrap();
     let patch = envelope("*** Update File: ./b\n*** Move to: c\n*** Delete File: a//x");
-    assert_eq!(tool.resource(&patch), "files:a/x,b,c");
+    let resource =
+        |tool: &dyn Tool, arguments: &Value| tool.resource(arguments, &bench.workspace).map(|found| found.to_string());
+    assert_eq!(resource(tool.as_ref(), &patch).unwrap(), "files:a/x,b,c");
     assert_eq!(tool.summarise(&patch), "patch `a/x`, `b`, `c`");
-    assert!(tool.resource(&json!({"patch": "garbage"})).starts_with("patch:sha256:"));
+    assert!(resource(tool.as_ref(), &json!({"patch": "garbage"})).is_err(), "nobody can tell what it touches");
     let write = bench.registry.get("palyra.fs.write").unwrap();
-    assert_eq!(write.resource(&json!({"path": "./a/../b"})), write.resource(&json!({"path": "b"})));
+    assert_eq!(resource(write.as_ref(), &json!({"path": "./a/../b"})).unwrap(), "file:b");
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::Duration;
 
 use palyra_common::RunId;
-use palyra_tools::{Changed, Checkpoint, CheckpointLimits, CheckpointStore, EffectId, undo};
+use palyra_tools::{Changed, Checkpoint, CheckpointLimits, CheckpointStore, EffectId, UndoRequest, undo};
 
 use crate::support::{Bench, snapshot};
 
@@ -22,7 +22,14 @@ fn changes(bench: &Bench, checkpoint: &Checkpoint) -> Changed {
 
 fn take_back(bench: &Bench, changed: &Changed) {
     let id = EffectId::new("undo");
-    undo(&changed.changes, &bench.workspace, bench.artifacts.as_ref(), &bench.effects, &id).unwrap();
+    undo(
+        &UndoRequest::all_or_nothing(&changed.changes),
+        &bench.workspace,
+        bench.artifacts.as_ref(),
+        &bench.effects,
+        &id,
+    )
+    .unwrap();
 }
 
 #[test]

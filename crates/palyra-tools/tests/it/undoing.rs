@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use palyra_tools::{EffectId, FileChange, ToolError, UndoReport, undo};
+use palyra_tools::{EffectId, FileChange, ToolError, UndoReport, UndoRequest, undo};
 use proptest::prelude::{ProptestConfig, Strategy, proptest};
 use proptest::{prop_assert_eq, prop_oneof};
 use serde_json::{Value, json};
@@ -11,7 +11,13 @@ use serde_json::{Value, json};
 use crate::support::{Bench, snapshot};
 
 fn take_back(bench: &Bench, changes: &[FileChange], id: &str) -> Result<UndoReport, ToolError> {
-    undo(changes, &bench.workspace, bench.artifacts.as_ref(), &bench.effects, &EffectId::new(id))
+    undo(
+        &UndoRequest::all_or_nothing(changes),
+        &bench.workspace,
+        bench.artifacts.as_ref(),
+        &bench.effects,
+        &EffectId::new(id),
+    )
 }
 
 #[test]
@@ -93,7 +99,9 @@ fn a_missing_before_image_stops_the_undo() {
     bench.file("a", "old");
     let changes = bench.call("fs.write", json!({"path": "a", "content": "new"})).unwrap().changes;
     let empty = palyra_tools::MemoryArtifacts::default();
-    let error = undo(&changes, &bench.workspace, &empty, &bench.effects, &EffectId::new("u")).unwrap_err();
+    let error =
+        undo(&UndoRequest::all_or_nothing(&changes), &bench.workspace, &empty, &bench.effects, &EffectId::new("u"))
+            .unwrap_err();
     assert_eq!(error.code(), "artifact_not_found");
     assert_eq!(bench.text("a").unwrap(), "new");
 }

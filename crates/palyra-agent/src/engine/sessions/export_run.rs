@@ -213,7 +213,7 @@ impl RunExport {
                     });
                 }
             }
-            TapeEntry::Note(Note::Undone { by, .. }) => self.undone_by = Some(by),
+            TapeEntry::Note(Note::Undone { by, remaining, .. }) if remaining.is_empty() => self.undone_by = Some(by),
             _ => {}
         }
     }

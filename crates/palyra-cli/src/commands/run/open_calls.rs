@@ -162,6 +162,7 @@ mod tests {
                 execution_sha256: Digest::of(b""),
                 executor: "builtin".to_owned(),
                 tier: None,
+                fallback_reasons: Vec::new(),
                 limits_used: LimitsUsed { wall_ms: 7, ..LimitsUsed::default() },
                 timed_out: false,
             }),

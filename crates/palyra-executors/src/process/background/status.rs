@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, EffectScope, Integrity};
-use palyra_tools::{Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput};
+use palyra_tools::{
+    CallResource, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -56,8 +58,9 @@ impl Tool for ProcessStatus {
         &self.declaration
     }
 
-    fn resource(&self, arguments: &Value) -> String {
-        format!("process:{}", arguments.get("id").and_then(Value::as_str).unwrap_or_default())
+    fn resource(&self, arguments: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
+        let id = arguments.get("id").and_then(Value::as_str).unwrap_or_default();
+        Ok(CallResource::tool(format!("process:{id}")))
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
