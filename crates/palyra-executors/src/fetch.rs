@@ -39,10 +39,10 @@ struct HttpFetchInput {
     /// Media type of the body; `application/json` by default.
     #[serde(default)]
     content_type: Option<String>,
-    /// Preferred media type of the answer, such as `application/json`.
+    /// Preferred media type of the answer.
     #[serde(default)]
     #[schemars(extend("x-rare" = true))]
-    accept: Option<String>,
+    accept: Option<PreferredMedia>,
 }
 
 runtime_contract_enum! {
@@ -54,6 +54,26 @@ runtime_contract_enum! {
         Head = "HEAD",
         /// Sends.
         Post = "POST",
+    }
+}
+
+runtime_contract_enum! {
+    /// What a fetch would rather have. A closed list: a header of free text would carry anything at all to the host.
+    pub enum PreferredMedia("preferred_media") {
+        /// JSON.
+        Json = "application/json",
+        /// HTML.
+        Html = "text/html",
+        /// Plain text.
+        Text = "text/plain",
+        /// Markdown.
+        Markdown = "text/markdown",
+        /// Comma-separated values.
+        Csv = "text/csv",
+        /// XML.
+        Xml = "application/xml",
+        /// Whatever there is.
+        Any = "*/*",
     }
 }
 
@@ -90,6 +110,7 @@ impl HttpFetch {
         let mut declaration = ToolDeclaration::of::<HttpFetchInput>(name, "Fetch address", "fetch `{url}`")
             .sink("url", SinkKind::Destination)
             .sink("body", SinkKind::Content)
+            .sink("content_type", SinkKind::Content)
             .output(Integrity::Untrusted, Confidentiality::Public)
             .offered(Offering::Always);
         declaration.concurrency = Concurrency::Shared;
@@ -164,8 +185,8 @@ impl Tool for HttpFetch {
         let grant = self.grant(invocation.effect_id.as_str(), &target, method)?;
         let mut request = FetchRequest::new(method.as_str(), input.url.clone());
         request.max_redirects = self.options.max_redirects;
-        if let Some(accept) = &input.accept {
-            request = request.header("accept", accept);
+        if let Some(accept) = input.accept {
+            request = request.header("accept", accept.as_str());
         }
         if let Some(body) = input.body {
             let kind = input.content_type.as_deref().unwrap_or("application/json");

@@ -9,7 +9,7 @@ use palyra_common::{
 use serde_json::Value;
 
 use crate::envelope::Envelope;
-use crate::leaves::leaves;
+use crate::leaves::{Part, leaves, parts};
 use crate::links::{self, LinkKind};
 use crate::material::{Material, Trace, leaf_label, scalar};
 use crate::reading::{Reading, SourceNaming};
@@ -149,6 +149,12 @@ impl Judge<'_> {
             source: trace.source,
             sentence: trace.sentence,
         });
+        // An argument that nobody said anything about reaches the server all the same, and whoever reads it there.
+        let reaches_others =
+            self.call.server.is_some() && self.call.classification.consequence == Consequence::Consequential;
+        if sink.is_none() && reaches_others {
+            self.links(name, value, out);
+        }
     }
 
     /// The trace of the least trusted part of a value.
@@ -159,21 +165,42 @@ impl Judge<'_> {
             // Words that the user wrote here and there are not the command that they make together.
             return self.material.trace_command(&words);
         }
+        let is_path = self.call.classification.sinks.get(name) == Some(&SinkKind::Path);
+        let Some(parts) = parts(value) else {
+            // What was not looked at may be anything.
+            return Trace { provenance: Provenance::Untrusted, source: None, sentence: None };
+        };
         let mut worst: Option<Trace> = None;
-        for leaf in leaves(value, &[]) {
-            let Some(text) = scalar(leaf.value) else { continue };
-            let mut trace = self.material.trace(&text);
-            if let Some(reading) = self.referenced(name, leaf.value)
-                && trace.provenance > Provenance::Pointed
-            {
-                trace.provenance = Provenance::Variable;
-                trace.source = Some(reading.described());
-            }
+        for part in parts {
+            let trace = match part {
+                Part::Key(key) if self.is_the_tools_own(key) => continue,
+                Part::Key(key) => self.material.trace(key, self.call.server),
+                Part::Value(value) => {
+                    let Some(text) = scalar(value) else { continue };
+                    let mut trace = if is_path {
+                        self.material.trace_path(&text)
+                    } else {
+                        self.material.trace(&text, self.call.server)
+                    };
+                    if let Some(reading) = self.referenced(name, value)
+                        && trace.provenance > Provenance::Pointed
+                    {
+                        trace.provenance = Provenance::Variable;
+                        trace.source = Some(reading.described());
+                    }
+                    trace
+                }
+            };
             if worst.as_ref().is_none_or(|known| trace.provenance > known.provenance) {
                 worst = Some(trace);
             }
         }
         worst.unwrap_or(Trace { provenance: Provenance::Invented, source: None, sentence: None })
+    }
+
+    /// Whether a key is a name that the tool's own schema lists. Any other was chosen by whoever made the call.
+    fn is_the_tools_own(&self, key: &str) -> bool {
+        names_property(self.call.schema, key)
     }
 
     /// The reading that a value of this argument was taken from by reference.
@@ -212,9 +239,13 @@ impl Judge<'_> {
     /// has it: most such words are file names.
     fn links(&self, name: &str, value: &Value, out: &mut Vec<ArgumentFacts>) {
         let mut count = 0;
-        for leaf in leaves(value, &[]) {
-            for (link, kind) in leaf.value.as_str().map(links::links).unwrap_or_default() {
-                let trace = self.material.trace(&link);
+        let texts = parts(value).unwrap_or_default().into_iter().filter_map(|part| match part {
+            Part::Key(key) => Some(key),
+            Part::Value(value) => value.as_str(),
+        });
+        for text in texts {
+            for (link, kind) in links::links(text) {
+                let trace = self.material.trace(&link, self.call.server);
                 let harmless = trace.provenance <= Provenance::Pointed
                     || (kind == LinkKind::BareHost && trace.provenance == Provenance::Invented);
                 if harmless {
@@ -231,7 +262,7 @@ impl Judge<'_> {
                     sentence: trace.sentence,
                 });
             }
-            for (link, trace) in leaf.value.as_str().map(|text| self.material.carried(text)).unwrap_or_default() {
+            for (link, trace) in self.material.carried(text) {
                 if out
                     .iter()
                     .any(|known| known.value.as_deref().is_some_and(|value| value.to_lowercase().contains(&link)))
@@ -304,12 +335,25 @@ impl Judge<'_> {
     /// The user named the place if every text argument, and at least one, is the user's own word.
     fn source_naming(&self, members: &serde_json::Map<String, Value>) -> SourceNaming {
         let texts: Vec<&str> = members.values().filter_map(Value::as_str).filter(|text| !text.is_empty()).collect();
-        let named = |text: &&str| self.material.trace(text).provenance == Provenance::Trusted;
+        let named = |text: &&str| self.material.trace(text, None).provenance == Provenance::Trusted;
         if !texts.is_empty() && texts.iter().all(named) {
             SourceNaming::NamedByUser
         } else {
             SourceNaming::ChosenOtherwise
         }
+    }
+}
+
+/// Whether a schema names a property so, at any depth.
+fn names_property(schema: &Value, name: &str) -> bool {
+    match schema {
+        Value::Object(members) => {
+            let listed = members.get("properties").and_then(Value::as_object);
+            listed.is_some_and(|properties| properties.contains_key(name))
+                || members.values().any(|member| names_property(member, name))
+        }
+        Value::Array(items) => items.iter().any(|item| names_property(item, name)),
+        _ => false,
     }
 }
 

@@ -64,10 +64,9 @@ impl Envelope {
     pub fn covers<'a>(&self, tool: &str, destinations: impl IntoIterator<Item = &'a str>) -> bool {
         let Some(intent) = self.intents.iter().find(|intent| intent.tool == tool) else { return false };
         intent.destinations.is_empty()
-            || destinations.into_iter().any(|value| {
-                let wanted = crate::matching::address(value);
-                intent.destinations.iter().any(|named| crate::matching::address(named) == wanted)
-            })
+            || destinations
+                .into_iter()
+                .any(|value| intent.destinations.iter().any(|named| crate::entity::same(named, value)))
     }
 }
 

@@ -72,6 +72,47 @@ pub fn leaves<'a>(data: &'a Value, fields: &[FieldClass]) -> Vec<Leaf<'a>> {
     found
 }
 
+/// What a structured value says: its scalars, and the keys that they stand under.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Part<'a> {
+    /// The key of a member.
+    Key(&'a str),
+    /// A scalar.
+    Value(&'a Value),
+}
+
+/// Most nested values of one value of an argument. A call that holds more is not judged in part, but refused.
+const MAX_DEPTH: usize = 64;
+
+/// All keys and scalars of a value, in document order; nothing if there are too many to look at each.
+pub(crate) fn parts(value: &Value) -> Option<Vec<Part<'_>>> {
+    let mut found = Vec::new();
+    collect(value, 0, &mut found).then_some(found)
+}
+
+fn collect<'a>(value: &'a Value, depth: usize, found: &mut Vec<Part<'a>>) -> bool {
+    if found.len() >= MAX_LEAVES || depth > MAX_DEPTH {
+        return false;
+    }
+    match value {
+        Value::Object(members) => members.iter().all(|(key, member)| {
+            found.push(Part::Key(key));
+            collect(member, depth + 1, found)
+        }),
+        Value::Array(items) => items.iter().all(|item| collect(item, depth + 1, found)),
+        scalar => {
+            found.push(Part::Value(scalar));
+            true
+        }
+    }
+}
+
+/// Whether the arguments of a call are few and flat enough for each of their values and keys to be judged.
+#[must_use]
+pub fn can_be_judged(arguments: &Value) -> bool {
+    parts(arguments).is_some()
+}
+
 /// The values that the store itself assigned. Most scalars of a long result are not among them, and are passed over without writing down where
 /// they stand.
 #[must_use]

@@ -16,18 +16,20 @@
 
 mod assess;
 mod command;
+mod entity;
 mod envelope;
 mod leaves;
 mod links;
 mod matching;
 mod material;
+mod numbers;
 mod preview;
 mod reading;
 mod variables;
 
 pub use assess::{ArgumentFacts, FlowFacts, Proposed, assess};
 pub use envelope::{Envelope, Intent};
-pub use leaves::{Leaf, leaves};
+pub use leaves::{Leaf, can_be_judged, leaves};
 pub use links::{LinkKind, links};
 pub use material::{Material, Trace};
 pub use preview::{PreviewDetail, preview};

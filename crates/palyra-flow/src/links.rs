@@ -6,6 +6,8 @@
 
 use palyra_safety::fold;
 
+use crate::numbers::{self, NumberKind};
+
 /// What kind of address it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkKind {
@@ -31,6 +33,18 @@ pub fn links(text: &str) -> Vec<(String, LinkKind)> {
 }
 
 fn tokens(text: &str) -> Vec<(String, LinkKind)> {
+    let mut found = words(text);
+    let numbers = numbers::numbers(text).into_iter().filter(|(_, kind)| *kind == NumberKind::International);
+    for number in numbers.filter_map(|(span, _)| text.get(span)) {
+        if !found.iter().any(|(known, _)| known == number) {
+            found.push((number.to_owned(), LinkKind::Explicit));
+        }
+    }
+    found
+}
+
+/// The addresses that hold no space.
+fn words(text: &str) -> Vec<(String, LinkKind)> {
     let mut found: Vec<(String, LinkKind)> = Vec::new();
     if text.is_ascii() {
         candidates(text).into_iter().for_each(|piece| consider(piece, &mut found));
@@ -143,6 +157,12 @@ pub(crate) fn kind(token: &str) -> Option<LinkKind> {
         return None;
     }
     let lower = token.to_ascii_lowercase();
+    // A browser reads `//host` as an address of the scheme that the page has.
+    if let Some(host) = lower.strip_prefix("//")
+        && is_host(host.split(['/', '?', '#', ':']).next().unwrap_or_default())
+    {
+        return Some(LinkKind::Explicit);
+    }
     if lower.contains("://") || lower.starts_with("www.") || lower.starts_with("mailto:") {
         return Some(LinkKind::Explicit);
     }
@@ -152,7 +172,7 @@ pub(crate) fn kind(token: &str) -> Option<LinkKind> {
     {
         return Some(LinkKind::Explicit);
     }
-    if is_account(&lower) {
+    if numbers::is_international(token) {
         return Some(LinkKind::Explicit);
     }
     let host = lower.split(['/', '?', '#', ':']).next().unwrap_or_default();
@@ -170,16 +190,6 @@ fn is_host(host: &str) -> bool {
         && labels.last().is_some_and(|last| last.len() >= 2 && last.chars().all(char::is_alphabetic))
 }
 
-/// An international bank account number: two letters, two digits, eleven to thirty letters and digits.
-fn is_account(token: &str) -> bool {
-    let bytes = token.as_bytes();
-    (15..=34).contains(&bytes.len())
-        && bytes.iter().take(2).all(u8::is_ascii_alphabetic)
-        && bytes.iter().skip(2).take(2).all(u8::is_ascii_digit)
-        && bytes.iter().all(u8::is_ascii_alphanumeric)
-        && bytes.iter().filter(|byte| byte.is_ascii_digit()).count() >= 8
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{prop_assert_eq, proptest};
@@ -192,7 +202,7 @@ mod tests {
         fn no_piece_is_missed(text in "([a-zA-Z0-9]{0,20}[ .:@,\"/{}-]{0,2}){0,40}") {
             let mut every = Vec::new();
             pieces(&text).for_each(|piece| consider(piece, &mut every));
-            prop_assert_eq!(tokens(&text), every);
+            prop_assert_eq!(words(&text), every);
         }
     }
 
@@ -206,6 +216,8 @@ mod tests {
         assert_eq!(found("(see <https://a.example/x?y=1>)."), ["https://a.example/x?y=1"]);
         assert_eq!(found("mail ada@example.org, please"), ["ada@example.org"]);
         assert_eq!(found("pay GB29NWBK60161331926819 now"), ["GB29NWBK60161331926819"]);
+        assert_eq!(found("pay GB29 NWBK 6016 1331 9268 19 now"), ["GB29 NWBK 6016 1331 9268 19"]);
+        assert_eq!(found("call +49 30 1234567 or see //evil.example/x"), ["//evil.example/x", "+49 30 1234567"]);
         assert!(found("Congrats on being the 1-th most active user! It is 12.30 already, e.g. today.").is_empty());
     }
 

@@ -1,25 +1,45 @@
 //! Strict matching of a value against trusted text.
 //!
-//! A match has to be the whole of something a person wrote, never a piece of a longer word: `company` is not in `our-company.com`. Case and
-//! Unicode composition are ignored, nothing else: a look-alike letter, an invisible character or a longer path is another value.
-//! Addresses are compared as addresses (scheme and trailing slash do not matter, an added path does), account numbers without
-//! their spaces.
+//! An address or a number has to be equal to one that a person wrote, by the equality of its kind (see [`crate::entity`]). Any other value has to be the whole of
+//! something a person wrote, never a piece of a longer word: `company` is not in `our-company`. Case and Unicode composition are ignored there, nothing else: a
+//! look-alike letter or an invisible character is another value. Paths outside the workspace are compared case included.
 
-use std::collections::HashSet;
+use std::ops::Range;
 
 use memchr::memmem;
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick};
 
-use crate::{command, links};
+use crate::entity::{Entities, Entity};
+use crate::{command, links, numbers};
 
 /// Texts that a trusted person wrote, prepared for strict matching.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TrustedText {
-    texts: Vec<String>,
-    /// The same letter by letter, for commands.
+    texts: Vec<Text>,
+    /// The same letter by letter, for commands and paths.
     written: Vec<String>,
-    addresses: HashSet<String>,
-    accounts: HashSet<String>,
+    entities: Entities<()>,
+}
+
+/// A text for matching words.
+#[derive(Debug, Clone)]
+struct Text {
+    plain: String,
+    /// Where numbers stand that are written in groups: no group is a word of its own.
+    numbers: Vec<Range<usize>>,
+}
+
+impl Text {
+    fn holds(&self, value: &str) -> bool {
+        wholes(&self.plain, value).any(|start| {
+            let end = start + value.len();
+            let cuts = |number: &Range<usize>| {
+                let apart = end <= number.start || number.end <= start;
+                !apart && (number.start < start || end < number.end)
+            };
+            !self.numbers.iter().any(cuts)
+        })
+    }
 }
 
 impl TrustedText {
@@ -33,18 +53,22 @@ impl TrustedText {
             if let Some((before, last)) = link.rsplit_once('.')
                 && last.chars().next().is_some_and(char::is_uppercase)
                 && last.chars().skip(1).any(char::is_lowercase)
-                && links::kind(before).is_some()
+                && let Some(entity) = Entity::parse(before)
             {
-                self.addresses.insert(address(before));
+                self.entities.insert(entity, ());
             }
-            let address = address(&link);
-            if let Some((host, _)) = address.split_once('/') {
-                self.addresses.insert(host.to_owned());
+            if let Some(entity) = Entity::parse(&link) {
+                self.entities.insert(entity, ());
             }
-            self.addresses.insert(address);
         }
-        self.accounts.extend(accounts(text));
-        self.texts.push(plain(text));
+        let grouped = numbers::numbers(text).into_iter().filter_map(|(span, _)| text.get(span));
+        let single = text.split(|letter: char| !letter.is_alphanumeric());
+        for number in grouped.chain(single).filter_map(Entity::parse_number) {
+            self.entities.insert(number, ());
+        }
+        let plain = plain(text);
+        let numbers = numbers::numbers(&plain).into_iter().map(|(span, _)| span).collect();
+        self.texts.push(Text { plain, numbers });
         self.written.push(text.to_owned());
     }
 
@@ -58,17 +82,29 @@ impl TrustedText {
         command::holds_script(self.written.iter().map(String::as_str), script)
     }
 
+    /// Whether a person wrote this path, case included.
+    pub(crate) fn holds_path(&self, path: &str) -> bool {
+        let path = path.trim();
+        path.contains(char::is_alphanumeric) && self.written.iter().any(|text| wholes(text, path).next().is_some())
+    }
+
     /// Whether the value stands, as a whole, in one of the texts.
     pub(crate) fn holds(&self, value: &str) -> bool {
-        let value = plain(value.trim());
+        let value = value.trim();
         // Marks between words are nobody's word: `;` names nothing, though people write it.
         if !value.contains(char::is_alphanumeric) {
             return false;
         }
-        if !value.contains(char::is_whitespace) && links::kind(&value).is_some() {
-            return self.addresses.contains(&address(&value)) || self.accounts.contains(&compact(&value));
+        let entity = Entity::parse(value);
+        if entity.as_ref().is_some_and(|entity| self.entities.get(entity).is_some()) {
+            return true;
         }
-        self.accounts.contains(&compact(&value)) || self.texts.iter().any(|text| holds_whole(text, &value))
+        // An address that cannot be parsed is no word either.
+        if entity.is_some_and(|entity| entity.leads_somewhere()) || links::kind(value).is_some() {
+            return false;
+        }
+        let value = plain(value);
+        self.texts.iter().any(|text| text.holds(&value))
     }
 }
 
@@ -80,51 +116,9 @@ pub(crate) fn plain(text: &str) -> String {
     }
 }
 
-/// An address without scheme and trailing slash.
-pub(crate) fn address(link: &str) -> String {
-    let lower = plain(link);
-    let bare = ["https://", "http://", "mailto:"].iter().find_map(|scheme| lower.strip_prefix(scheme));
-    bare.unwrap_or(&lower).trim_end_matches('/').to_owned()
-}
-
-/// Without spaces and hyphens.
-fn compact(value: &str) -> String {
-    value.chars().filter(|letter| !letter.is_whitespace() && *letter != '-').collect()
-}
-
-/// Fewest letters and digits of an account number.
-const ACCOUNT_LENGTH: usize = 8;
-
-/// Runs of groups of letters and digits that may be one number written in groups, without their spaces: every run of neighbouring groups
-/// that each hold a digit, or that follow one which does.
-fn accounts(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let lower = plain(text);
-    let groups: Vec<&str> = lower
-        .split(|letter: char| letter.is_whitespace() || letter == '-')
-        .map(|group| group.trim_matches(|letter: char| !letter.is_alphanumeric()))
-        .collect();
-    let is_group = |group: &&str| {
-        !group.is_empty() && group.len() <= 34 && group.chars().all(|letter| letter.is_ascii_alphanumeric())
-    };
-    for start in 0..groups.len() {
-        let mut joined = String::new();
-        for group in groups.iter().skip(start).take_while(|group| is_group(group)).take(10) {
-            joined.push_str(group);
-            let digits = joined.chars().filter(char::is_ascii_digit).count();
-            if joined.len() > 40 {
-                break;
-            }
-            if joined.len() >= ACCOUNT_LENGTH && digits >= 6 {
-                found.push(joined.clone());
-            }
-        }
-    }
-    found
-}
-
-fn holds_whole(text: &str, value: &str) -> bool {
-    memmem::find_iter(text.as_bytes(), value.as_bytes()).any(|start| {
+/// Where a value stands in a text as whole words.
+fn wholes<'a>(text: &'a str, value: &'a str) -> impl Iterator<Item = usize> + 'a {
+    memmem::find_iter(text.as_bytes(), value.as_bytes()).filter(move |&start| {
         let before = text.get(..start).and_then(|before| before.chars().next_back());
         let after = text.get(start + value.len()..).unwrap_or_default();
         let edge_before = value.chars().next().is_none_or(|first| !part_of_a_word(first));
@@ -192,12 +186,15 @@ mod tests {
     #[test]
     fn addresses_match_as_addresses() {
         let text = trusted("Read https://www.example.org/notes/today, then write to ada@example.org.");
-        for value in
-            ["www.example.org/notes/today", "http://www.example.org/notes/today/", "www.example.org", "ada@example.org"]
-        {
+        for value in ["www.example.org/notes/today", "HTTPS://WWW.example.org/notes/today", "ada@example.org"] {
             assert!(text.holds(value), "{value}");
         }
         for value in [
+            "www.example.org",
+            "https://www.example.org/",
+            "http://www.example.org/notes/today",
+            "https://www.example.org/notes/today/",
+            "https://www.example.org/notes/Today",
             "www.example.org/notes",
             "www.example.org/notes/today?key=secret",
             "evil.www.example.org",
@@ -223,9 +220,22 @@ mod tests {
         assert!(text.holds("GB29NWBK60161331926819"));
         assert!(text.holds("gb29 nwbk 6016 1331 9268 19"));
         assert!(!text.holds("GB29NWBK60161331926818"));
-        assert!(!text.holds("US133000000121212121212"));
+        for other in
+            ["US133000000121212121212", "GB29NWBK6016133192", "GB29 NWBK 6016", "GB29NWBK601613319268192200", "192200"]
+        {
+            assert!(!text.holds(other), "{other}");
+        }
         assert!(text.holds("2200"));
         assert!(!text.holds("220"));
+    }
+
+    #[test]
+    fn paths_match_with_their_case_and_never_by_their_parents() {
+        let text = trusted("Copy /srv/notes/Today.md to ~/backup please");
+        assert!(text.holds_path("/srv/notes/Today.md") && text.holds_path("~/backup"));
+        for other in ["/srv/notes/today.md", "/srv/notes", "/srv", "/", "~", "notes/Today.md", "~/backup/x", ""] {
+            assert!(!text.holds_path(other), "{other}");
+        }
     }
 
     #[test]

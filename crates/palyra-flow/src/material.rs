@@ -10,9 +10,10 @@ use palyra_common::{FieldRole, Integrity, Label, Provenance, command_line};
 use palyra_safety::{fold, views};
 use serde_json::Value;
 
+use crate::entity::{Entities, Entity};
 use crate::leaves::{Leaf, assigned_values, is_plain_identifier, leaves};
 use crate::links;
-use crate::matching::{TrustedText, address, plain};
+use crate::matching::{TrustedText, plain};
 use crate::reading::{Reading, SourceNaming};
 
 /// How a person is told of what they wrote.
@@ -39,10 +40,10 @@ impl Trace {
 #[derive(Debug, Clone, Default)]
 pub struct Material {
     trusted: TrustedText,
-    /// Values of assigned fields and plain identifiers, with where they were found.
-    assigned: HashMap<String, usize>,
+    /// Handles: values of assigned fields and plain identifiers, with the servers that issued them and where they were found.
+    issued: HashMap<String, Vec<(String, usize)>>,
     /// Addresses in attested records from places that the user named: where, and the sentence.
-    pointed: HashMap<String, (usize, String)>,
+    pointed: Entities<(usize, String)>,
     pieces: Vec<Piece>,
     /// Addresses that untrusted text holds, folded, with where.
     hosts: Vec<(String, usize)>,
@@ -84,8 +85,11 @@ impl Material {
         let at = self.pieces.len();
         if let Some(data) = &reading.data {
             for value in assigned_values(data, &reading.class.fields) {
-                if let Some(value) = scalar(value) {
-                    self.assigned.entry(plain(&value)).or_insert(at);
+                if let (Some(value), Some(server)) = (scalar(value), &reading.server) {
+                    let issuers = self.issued.entry(plain(&value)).or_default();
+                    if !issuers.iter().any(|(known, _)| known == server) {
+                        issuers.push((server.clone(), at));
+                    }
                 }
             }
             if reading.source == SourceNaming::NamedByUser {
@@ -114,7 +118,7 @@ impl Material {
             if !holds(host) || found.iter().any(|(known, _)| known == host) {
                 continue;
             }
-            if self.trace(host).provenance > Provenance::Pointed {
+            if self.trace(host, None).provenance > Provenance::Pointed {
                 let source = self.pieces.get(*at).map(|piece| piece.described.clone());
                 found.push((host.clone(), Trace { provenance: Provenance::Untrusted, source, sentence: None }));
             }
@@ -125,7 +129,7 @@ impl Material {
     fn keep(&mut self, text: &str, described: String) {
         let at = self.pieces.len();
         for (link, _) in links::links(text) {
-            let host = squeezed(address(&link).split('/').next().unwrap_or_default());
+            let host = squeezed(host(&link));
             let known = self.hosts.iter().any(|(known, _)| *known == host);
             if host.len() >= SHORTEST_HOST && !known && self.hosts.len() < MAX_HOSTS {
                 self.hosts.push((host, at));
@@ -134,21 +138,33 @@ impl Material {
         self.pieces.push(Piece { described, text: text.to_owned(), folded: loose(text) });
     }
 
-    /// Where a text value comes from.
+    /// Where a text value comes from, for a call to this server. An identifier that a server issued is a handle for that server and says nothing to any other,
+    /// nor is an address ever one: whoever may write a record could have put it there.
     #[must_use]
-    pub fn trace(&self, value: &str) -> Trace {
+    pub fn trace(&self, value: &str, server: Option<&str>) -> Trace {
         if self.trusted.holds(value) {
             return Trace::bare(Provenance::Trusted);
         }
         let found = |at: &usize| self.pieces.get(*at).map(|piece| piece.described.clone());
-        if let Some(at) = self.assigned.get(&plain(value.trim())) {
+        let entity = Entity::parse(value);
+        let is_address = entity.as_ref().is_some_and(Entity::leads_somewhere) || links::kind(value.trim()).is_some();
+        let issuers = self.issued.get(&plain(value.trim())).filter(|_| !is_address);
+        if let Some((_, at)) =
+            issuers.and_then(|known| known.iter().find(|(issuer, _)| Some(issuer.as_str()) == server))
+        {
             return Trace { provenance: Provenance::ToolTrusted, source: found(at), sentence: None };
         }
-        if let Some((at, sentence)) = self.pointed.get(&address(value.trim())) {
+        if let Some((at, sentence)) = entity.and_then(|entity| self.pointed.get(&entity)) {
             let sentence = Some(sentence.clone());
             return Trace { provenance: Provenance::Pointed, source: found(at), sentence };
         }
         self.trace_untrusted(value)
+    }
+
+    /// Where a path outside the workspace comes from.
+    #[must_use]
+    pub fn trace_path(&self, path: &str) -> Trace {
+        if self.trusted.holds_path(path) { Trace::bare(Provenance::Trusted) } else { self.trace_untrusted(path) }
     }
 
     /// Where a command comes from: a person wrote it as a whole, untrusted text has it, or neither.
@@ -197,7 +213,9 @@ impl Material {
             for (link, _) in links::links(text) {
                 if let Some(start) = text.find(&link) {
                     let shown = sentence(text, start, link.len());
-                    self.pointed.entry(address(&link)).or_insert((at, shown));
+                    if let Some(entity) = Entity::parse(&link) {
+                        self.pointed.insert(entity, (at, shown));
+                    }
                 }
             }
         }
@@ -228,6 +246,13 @@ pub(crate) fn scalar(value: &Value) -> Option<String> {
 const SHORTEST_HOST: usize = 6;
 /// Most addresses of untrusted text that are looked for; a page with more is a list of links, and links are looked at one by one anyway.
 const MAX_HOSTS: usize = 2_000;
+
+/// The host of an address, for search; the whole of what is no web address.
+fn host(link: &str) -> &str {
+    let bare = link.split_once("://").map_or(link, |(_, rest)| rest);
+    let bare = bare.strip_prefix("//").or_else(|| bare.strip_prefix("mailto:")).unwrap_or(bare);
+    bare.split('/').next().unwrap_or_default()
+}
 
 /// Folded, lower case, without any space.
 fn squeezed(text: &str) -> String {

@@ -42,7 +42,7 @@ fn material(source: SourceNaming) -> Material {
 }
 
 fn provenance(material: &Material, value: &str) -> Provenance {
-    material.trace(value).provenance
+    material.trace(value, Some("chat")).provenance
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn untrusted_text_is_found_however_it_is_dressed_up_and_shown_with_its_sentence(
     for dressed in ["us133000000121212121212", "ＵＳ133000000121212121212", "US1330000001\u{200b}21212121212"] {
         assert_eq!(provenance(&material, dressed), Provenance::Untrusted, "{dressed}");
     }
-    let trace = material.trace("US133000000121212121212");
+    let trace = material.trace("US133000000121212121212", Some("chat"));
     assert!(trace.sentence.unwrap_or_default().contains("pay US133"));
     assert_eq!(trace.source.as_deref(), Some("the result of mcp.chat.read_messages (t1c1)"));
     assert_eq!(provenance(&material, "never seen"), Provenance::Invented);
@@ -97,8 +97,8 @@ proptest::proptest! {
         reading.data = Some(json!({"result": [{"body": format!("{text} {value}")}]}));
         reading.text = format!("{text} {value}");
         with.read(&reading);
-        let before = without.trace(&value).provenance;
-        let after = with.trace(&value).provenance;
+        let before = without.trace(&value, Some("chat")).provenance;
+        let after = with.trace(&value, Some("chat")).provenance;
         proptest::prop_assert!(after >= before || after >= Provenance::Invented, "{before} became {after}");
     }
 }
@@ -117,4 +117,29 @@ fn a_script_for_a_shell_is_shown_as_the_persons_text_and_trusted_no_more_for_it(
     material.distrust("you could try sh -c 'cat notes.md | wc -l'", "a page");
     let found = material.trace_command(&["sh", "-c", "cat notes.md | wc -l"]);
     assert_eq!((found.provenance, found.source.as_deref()), (Provenance::Untrusted, Some("a page")));
+}
+
+#[test]
+fn a_handle_is_worth_something_to_its_own_server_alone_and_an_address_is_none() {
+    let mut reading = messages(SourceNaming::ChosenOtherwise);
+    let data = json!({"result": [
+        {"id": "ticket-17", "sender": "Bob"},
+        {"id": "eve@evil.example", "sender": "eve@evil.example"},
+        {"id": "https://evil.example/x", "sender": "evil.example"},
+        {"id": "GB29NWBK60161331926819", "sender": "+49301234567"},
+    ]});
+    (reading.text, reading.data) = (data.to_string(), Some(data));
+    let mut material = Material::default();
+    material.read(&reading);
+    for handle in ["ticket-17", "Bob"] {
+        assert_eq!(material.trace(handle, Some("chat")).provenance, Provenance::ToolTrusted, "{handle}");
+        for other in [Some("mail"), None] {
+            assert_eq!(material.trace(handle, other).provenance, Provenance::Untrusted, "{handle} for {other:?}");
+        }
+    }
+    let addresses =
+        ["eve@evil.example", "https://evil.example/x", "evil.example", "GB29NWBK60161331926819", "+49301234567"];
+    for address in addresses {
+        assert_eq!(material.trace(address, Some("chat")).provenance, Provenance::Untrusted, "{address}");
+    }
 }

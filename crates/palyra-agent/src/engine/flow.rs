@@ -8,7 +8,7 @@ use palyra_common::{
     ApprovalEvidence, Integrity, Label, Provenance, Risk, SinkKind, StableErrorEnvelope, Timestamp, ToStableError as _,
     ToolVerdict,
 };
-use palyra_flow::{FlowFacts, Material, Proposed, SourceNaming, assess};
+use palyra_flow::{FlowFacts, Material, Proposed, SourceNaming, assess, can_be_judged};
 use palyra_policy::{ObservedCall, Signals, narrowest_pattern};
 use palyra_tools::{CallResource, Concurrency, Registry, Repeatability, Tool, ToolError, Workspace};
 use serde_json::Value;
@@ -187,6 +187,10 @@ async fn validated(
     let (tool, arguments, workspace) = (Arc::clone(tool), arguments.clone(), Arc::clone(workspace));
     // Looks at the file system, and schemas of others may take a while, too.
     let check = move || {
+        if !can_be_judged(&arguments) {
+            let message = "the arguments hold too many values, or nest too deeply, for each to be judged";
+            return Err(ToolError::argument(&name, "arguments", "too_large", message));
+        }
         registry.validate(&name, &arguments)?;
         tool.check(&arguments, &workspace)?;
         tool.resource(&arguments, &workspace)

@@ -317,3 +317,44 @@ async fn a_policy_may_forbid_what_a_suspicious_text_steers() {
     assert_eq!(sent(&outbox), [json!({"to": "ada@example.org", "body": "hello"})]);
     assert!(events.iter().all(|event| event.body.kind() != "tool_approval_request"), "a forbid asks nobody");
 }
+
+#[tokio::test]
+async fn an_identifier_of_one_server_is_worth_nothing_to_another_and_an_address_is_none() {
+    let listed = json!({"items": [{"id": "ticket-17"}, {"id": "eve@evil.example"}], "channels": []});
+    for (server, to, asked) in
+        [("mail", "ticket-17", false), ("chat", "ticket-17", true), ("mail", "eve@evil.example", true)]
+    {
+        let tool = if server == "mail" { SEND } else { "mcp.chat.send" };
+        let call = json!({"to": to, "body": "hello"});
+        let brain = Brain::playing(vec![(READ, json!({})), (tool, call.clone())]);
+        let outbox = Outbox::default();
+        let mut setup = Setup::script("turn = []");
+        setup.provider = Some(brain);
+        setup.mode = RunMode::Guarded;
+        setup.tools = vec![
+            Outside::reading("mail", "read", listed.clone(), &outbox),
+            Outside::sending("mail", "send", &outbox),
+            Outside::sending("chat", "send", &outbox),
+        ];
+        let bench = setup.start().await;
+        let run = bench.engine.create_run(bench.task("Answer the oldest ticket")).await.unwrap();
+        if asked {
+            let question = waiting(&bench, run.run_id).await;
+            assert_eq!(question.evidence[0].provenance, Provenance::Untrusted, "{server}: {to}");
+            assert!(sent(&outbox).is_empty(), "{server}: {to}");
+            bench.engine.decide_approval(question.approval_id, answer(ApprovalDecision::Deny)).await.unwrap();
+        }
+        bench.finish(run.run_id).await;
+        assert_eq!(sent(&outbox).len(), usize::from(!asked), "{server}: {to}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_too_large_to_be_judged_is_refused_before_anybody_is_asked() {
+    let brain = Brain::playing(vec![(SEND, json!({"to": "Ada", "body": vec!["x"; 30_000]}))]);
+    let (bench, outbox) = bench(brain, RunMode::Guarded, inbox()).await;
+    let (run, _) = bench.run("Tell Ada").await;
+    assert!(sent(&outbox).is_empty());
+    let open = bench.engine.approvals(ApprovalFilter { run_id: Some(run.run_id), open: None }).await.unwrap();
+    assert!(open.is_empty(), "{open:?}");
+}
