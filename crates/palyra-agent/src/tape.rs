@@ -20,7 +20,6 @@ use crate::started_with::Actor;
 /// One record of a tape.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "entries are read one at a time and most are inputs")]
 pub enum TapeEntry {
     /// Something happened to the run.
     Input(Input),
