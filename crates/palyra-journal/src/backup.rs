@@ -22,7 +22,7 @@ use crate::lock::WriterLock;
 use crate::reader::Reader;
 use crate::restored::{self, RestoredNote};
 use crate::segments;
-use crate::verify::{VerifyOptions, verify};
+use crate::verify::{RESTORE_UNACKNOWLEDGED, VerifyOptions, verify};
 
 /// What a backup or a restore did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +51,7 @@ const NOT_LEFT_OUT: &[&str] = &[
     "artifacts",
     "journal.anchor",
     "restored.json",
+    "restore-accepted.json",
     "logs",
     "palyrad.sock",
     "palyrad.lock",
@@ -132,7 +133,7 @@ fn noted_left_out(backup: &Path) -> Vec<String> {
 /// `backup_unusable` if the backup does not verify, `would_overwrite` if `root` has a journal, `state_in_use`.
 pub fn restore(from: &Path, root: &Path, at: Timestamp) -> Result<BackupReport, JournalError> {
     let report = verify(from, VerifyOptions::default())?;
-    if let Some(problem) = report.problems.first() {
+    if let Some(problem) = report.problems.iter().find(|problem| problem.code != RESTORE_UNACKNOWLEDGED) {
         let reason = format!("{}: {}", problem.position, problem.message);
         return Err(JournalError::BadBackup { path: from.to_owned(), reason });
     }

@@ -58,6 +58,10 @@ impl Layout {
     pub(crate) fn restored_note(&self) -> PathBuf {
         self.root.join("restored.json")
     }
+    /// A person's word about restores that waits to be put on the log.
+    pub(crate) fn restore_acknowledgement(&self) -> PathBuf {
+        self.root.join("restore-accepted.json")
+    }
     pub(crate) fn keys_dir(&self) -> PathBuf {
         self.root.join("keys")
     }

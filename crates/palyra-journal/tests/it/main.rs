@@ -18,6 +18,7 @@ mod faults;
 mod kept;
 mod migrations;
 mod proofs;
+mod restores;
 mod rotation;
 mod salvage;
 mod seals;
