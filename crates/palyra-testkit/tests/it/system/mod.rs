@@ -24,6 +24,7 @@ mod outside_hostile;
 mod outside_restart;
 mod outside_restart_kinds;
 mod pipes;
+mod process_kills;
 mod processes;
 mod replay;
 mod restored;
