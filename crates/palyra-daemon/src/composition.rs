@@ -191,7 +191,7 @@ impl Composition {
         let notify = Notify::from_environment(&self.environment);
         let models = Arc::new(match self.provider {
             Some(provider) => Models::built_in(provider),
-            None => Models::by_config(&config.model, &self.environment)?,
+            None => Models::by_config(&config.model, &self.environment, root.path())?,
         });
         // Beside where palyra.toml is or would be: prices count also where nobody has written that file.
         let beside = paths::config_to_edit(&self.environment).ok();

@@ -62,6 +62,7 @@ const NOT_LEFT_OUT: &[&str] = &[
     "grpc.addr",
     "processes",
     "reserve",
+    "providers-answered.json",
 ];
 
 /// The rest of a state root, by name.

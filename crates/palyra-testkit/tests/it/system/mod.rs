@@ -26,6 +26,7 @@ mod outside_restart_kinds;
 mod pipes;
 mod process_kills;
 mod processes;
+mod provider_waits;
 mod replay;
 mod restored;
 mod resume;
