@@ -218,7 +218,12 @@ fn copy_files(from: &Layout, to: &Layout) -> Result<BackupReport, JournalError> 
         crate::layout::create_private_dir(&target).map_err(|e| JournalError::file("create", &target, e))?;
         for artifact in list(&shelf)? {
             let Some(name) = artifact.file_name().filter(|n| !n.to_string_lossy().starts_with('.')) else { continue };
-            report.bytes += copy(&artifact, &target.join(name))?;
+            match copy(&artifact, &target.join(name)) {
+                Ok(bytes) => report.bytes += bytes,
+                // Collected meanwhile, because nothing names it.
+                Err(_) if !artifact.exists() => continue,
+                Err(error) => return Err(error),
+            }
             report.artifacts += 1;
         }
         sync_dir(&target).map_err(|e| JournalError::file("sync", &target, e))?;

@@ -3,6 +3,7 @@
 //! Cheap to clone. The threads behind it end when the journal is closed or the last handle goes; either way everything
 //! that was accepted is written first.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
@@ -11,14 +12,16 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use palyra_common::{Clock, Timestamp};
+use palyra_common::{Clock, Digest, Timestamp};
 use tokio::sync::oneshot;
 
 use crate::artifacts::ArtifactStore;
 use crate::backup;
 use crate::block::block_on;
 use crate::checkpoint::SignedCheckpoint;
+use crate::collect::{Collected, collect};
 use crate::commit::Batch;
 use crate::error::JournalError;
 use crate::first_commit::FirstCommit;
@@ -258,6 +261,15 @@ impl Journal {
     #[must_use]
     pub fn artifacts(&self) -> &ArtifactStore {
         &self.inner.artifacts
+    }
+
+    /// Removes artifacts that were not stored for `age` (two hours at least) and that no record, no derived table and not `named` names. Reads the whole log if there
+    /// are any; blocks.
+    ///
+    /// # Errors
+    /// If something could not be read; then nothing was removed.
+    pub fn collect_artifacts(&self, age: Duration, named: &BTreeSet<Digest>) -> Result<Collected, JournalError> {
+        collect(&self.inner.layout, age, named)
     }
 
     /// The key that checkpoints are signed with.

@@ -9,6 +9,7 @@
 
 mod backup;
 mod battery;
+mod collect;
 mod concurrency;
 mod contract;
 mod crash;
