@@ -344,8 +344,8 @@ impl Journal {
                 code: code.to_owned(),
                 severity: if restore.replaced_key() { Severity::Critical } else { Severity::Warning },
                 message: format!("{} (record {}); nobody has acknowledged it", restore.describe(), restore.seq),
-                hint: "if you restored a backup, check what happened after it, run `palyra journal accept-restore` and restart the daemon; if nobody did, \
-                       somebody changed the state root"
+                hint: "if you restored a backup, check what happened after it, run `palyra journal accept-restore` and restart the daemon; otherwise \
+                       the state root was tampered with"
                     .to_owned(),
                 path: self.inner.layout.private_key(),
             });

@@ -69,6 +69,7 @@ pub use first_commit::FirstCommit;
 pub use health::{Finding, Severity, state_health};
 pub use journal::{Appended, Journal, PendingAppend};
 pub use keys::PublicKey;
+pub use layout::check_writable;
 pub use offline::open_read_only;
 pub use options::{FaultInjector, JournalOptions};
 pub use position::Position;

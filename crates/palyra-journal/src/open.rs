@@ -18,7 +18,7 @@ use crate::damage;
 use crate::db;
 use crate::error::JournalError;
 use crate::keys::{self, JournalKey};
-use crate::layout::Layout;
+use crate::layout::{Layout, check_writable};
 use crate::lock::WriterLock;
 use crate::options::JournalOptions;
 use crate::position::Position;
@@ -37,6 +37,7 @@ const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Opens the state for writing.
 pub(crate) fn open(options: &JournalOptions) -> Result<(Parts, Arc<JournalKey>), JournalError> {
     let layout = Layout::new(options.root.clone());
+    check_writable(&options.root)?;
     layout.create().map_err(|e| JournalError::file("create", &options.root, e))?;
     let lock = WriterLock::take(&layout)?;
     if let Some(marker) = damage::marker(&layout)? {

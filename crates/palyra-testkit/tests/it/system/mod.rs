@@ -27,6 +27,7 @@ mod pipes;
 mod process_kills;
 mod processes;
 mod provider_waits;
+mod read_only;
 mod replay;
 mod restored;
 mod resume;
