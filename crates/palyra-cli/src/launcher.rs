@@ -48,6 +48,7 @@ pub(crate) async fn ensure(context: &Context) -> Result<(Client, HealthResponse,
     }
     // The daemon would refuse the same configuration, but its answer would have to be dug out of a log.
     config::load(&context.environment)?;
+    palyra_journal::check_writable(context.state_root()?)?;
     let health = start(context, &client).await?;
     Ok((client, health, Started::Now))
 }

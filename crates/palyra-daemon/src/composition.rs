@@ -31,6 +31,7 @@ use crate::app::App;
 use crate::args::Args;
 use crate::auth::{Gate, Proxies};
 use crate::budgets::Budgets;
+use crate::collect::keep_collected;
 use crate::dispatch::{PageBudgets, Tokens};
 use crate::error::DaemonError;
 use crate::keys::Keys;
@@ -191,7 +192,7 @@ impl Composition {
         let notify = Notify::from_environment(&self.environment);
         let models = Arc::new(match self.provider {
             Some(provider) => Models::built_in(provider),
-            None => Models::by_config(&config.model, &self.environment)?,
+            None => Models::by_config(&config.model, &self.environment, root.path())?,
         });
         // Beside where palyra.toml is or would be: prices count also where nobody has written that file.
         let beside = paths::config_to_edit(&self.environment).ok();
@@ -340,6 +341,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     let files = (Arc::clone(&models), Arc::clone(&prices), Arc::clone(&budgets));
     let watched = models::Watched::new(files, journal.clone(), Arc::clone(&clock));
     let watched = Arc::new(watched);
+    let effects = Arc::clone(&engine.effects);
     let engine = Engine::start(engine).await?;
     let identity = Identity::new(root.path(), loaded.config(), journal.clone(), Arc::clone(&clock));
     let doors = Doors::open(root, loaded.config(), &identity, &mut inherited).await?;
@@ -411,6 +413,7 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     server.spawn(tokens.keep_noted(closing.clone()));
     server.spawn(heap::keep_trimmed(closing.clone()));
     server.spawn(Reserve::of(root.path()).maintain(closing.clone()));
+    server.spawn(keep_collected(journal.clone(), effects, closing.clone()));
     server.spawn(keep_audited(Arc::clone(&app), closing.clone()));
     server.spawn(keep_told(Arc::clone(&app), closing.clone()));
     tracing::info!(

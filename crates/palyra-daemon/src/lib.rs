@@ -15,6 +15,7 @@ mod app;
 mod args;
 mod auth;
 mod budgets;
+mod collect;
 mod composition;
 mod credentials;
 mod dispatch;

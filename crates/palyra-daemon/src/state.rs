@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use palyra_client::SOCKET_NAME;
 use palyra_client::quic::QUIC_ADDRESS_NAME;
+use palyra_journal::check_writable;
 
 use crate::error::DaemonError;
 use crate::reserve::Reserve;
@@ -44,6 +45,8 @@ impl StateRoot {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
         made.map_err(DaemonError::file("create", &path))?;
         check_owner(&path)?;
+        // Before anything is tried, so that it is not told as the failure of whichever file comes first.
+        check_writable(&path)?;
         let lock = take_lock(&path)?;
         // Before anything is written that a full disk would refuse.
         Reserve::of(&path).settle();

@@ -264,6 +264,7 @@ pub(crate) fn verified(report: palyra_journal::VerifyReport) -> VerifyReport {
         projections_by_digest: report.projections_by_digest,
         unverified: report.unverified,
         quarantined: report.quarantined,
+        remarks: report.remarks,
         more_problems: report.more_problems,
         problems: report.problems.into_iter().map(problem).collect(),
     }

@@ -11,6 +11,7 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use palyra_common::Digest;
 use sha2::{Digest as _, Sha256};
@@ -22,6 +23,10 @@ use crate::layout::{create_private_dir, sync_dir};
 static TEMPORARY: AtomicU64 = AtomicU64::new(0);
 /// Directories with names in them that could not be made durable. A file that lies there must not be relied on before that was made good.
 static UNSYNCED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// Held while an artifact gets its name, is found to be there already, or is removed because nothing names it.
+static NAMES: Mutex<()> = Mutex::new(());
+/// An artifact that is stored again counts as stored anew if it was stored longer ago than this; see [`crate::collect`].
+pub(crate) const REFRESH_AFTER: Duration = Duration::from_secs(3600);
 /// Where bytes lie until all of them are there.
 const INCOMING: &str = "incoming";
 /// Read buffer while an artifact is checked.
@@ -56,7 +61,7 @@ impl ArtifactStore {
     /// If the file system refuses; `disk_full` if it has no room.
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, JournalError> {
         let digest = Digest::of(bytes);
-        if self.len(&digest).is_ok_and(|len| len == bytes.len() as u64) {
+        if self.refresh(&digest, bytes.len() as u64) {
             let path = self.path(&digest);
             for dir in [Some(self.dir.as_path()), path.parent()].into_iter().flatten().filter(|dir| is_unsynced(dir)) {
                 make_names_durable(dir).map_err(|e| JournalError::file("sync", dir, e))?;
@@ -66,6 +71,38 @@ impl ArtifactStore {
         let mut incoming = self.receive()?;
         incoming.write(bytes)?;
         incoming.finish().map(|(digest, _)| digest)
+    }
+
+    /// Whether an artifact of this size is there already. It counts as stored now.
+    fn refresh(&self, digest: &Digest, size: u64) -> bool {
+        let _names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = self.path(digest);
+        let Ok(metadata) = fs::metadata(&path) else { return false };
+        if metadata.len() != size {
+            return false;
+        }
+        let age = metadata.modified().ok().and_then(|stored| SystemTime::now().duration_since(stored).ok());
+        if age.is_none_or(|age| age < REFRESH_AFTER) {
+            return true;
+        }
+        // One whose time cannot be set is written again.
+        File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now())).is_ok()
+    }
+
+    /// Removes an artifact that nothing names, unless it was stored again since `stored`; returns how many bytes it had.
+    pub(crate) fn remove_unless_stored_since(
+        &self,
+        digest: &Digest,
+        stored: SystemTime,
+    ) -> Result<Option<u64>, JournalError> {
+        let _names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = self.path(digest);
+        let Ok(metadata) = fs::metadata(&path) else { return Ok(None) };
+        if metadata.modified().ok() != Some(stored) {
+            return Ok(None);
+        }
+        fs::remove_file(&path).map_err(|e| JournalError::file("remove", &path, e))?;
+        Ok(Some(metadata.len()))
     }
 
     /// Takes bytes that arrive piece by piece.
@@ -213,7 +250,10 @@ impl Incoming {
                 make_names_durable(&self.store.dir)?;
             }
             self.file.sync_all()?;
-            fs::rename(&self.temporary.0, &path)?;
+            {
+                let _names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+                fs::rename(&self.temporary.0, &path)?;
+            }
             make_names_durable(shelf)
         })();
         placed.map_err(|e| JournalError::file("write", &path, e))?;

@@ -22,7 +22,7 @@ use crate::lock::WriterLock;
 use crate::reader::Reader;
 use crate::restored::{self, RestoredNote};
 use crate::segments;
-use crate::verify::{VerifyOptions, verify};
+use crate::verify::{RESTORE_UNACKNOWLEDGED, VerifyOptions, verify};
 
 /// What a backup or a restore did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +51,7 @@ const NOT_LEFT_OUT: &[&str] = &[
     "artifacts",
     "journal.anchor",
     "restored.json",
+    "restore-accepted.json",
     "logs",
     "palyrad.sock",
     "palyrad.lock",
@@ -61,6 +62,7 @@ const NOT_LEFT_OUT: &[&str] = &[
     "grpc.addr",
     "processes",
     "reserve",
+    "providers-answered.json",
 ];
 
 /// The rest of a state root, by name.
@@ -132,7 +134,7 @@ fn noted_left_out(backup: &Path) -> Vec<String> {
 /// `backup_unusable` if the backup does not verify, `would_overwrite` if `root` has a journal, `state_in_use`.
 pub fn restore(from: &Path, root: &Path, at: Timestamp) -> Result<BackupReport, JournalError> {
     let report = verify(from, VerifyOptions::default())?;
-    if let Some(problem) = report.problems.first() {
+    if let Some(problem) = report.problems.iter().find(|problem| problem.code != RESTORE_UNACKNOWLEDGED) {
         let reason = format!("{}: {}", problem.position, problem.message);
         return Err(JournalError::BadBackup { path: from.to_owned(), reason });
     }
@@ -216,7 +218,12 @@ fn copy_files(from: &Layout, to: &Layout) -> Result<BackupReport, JournalError> 
         crate::layout::create_private_dir(&target).map_err(|e| JournalError::file("create", &target, e))?;
         for artifact in list(&shelf)? {
             let Some(name) = artifact.file_name().filter(|n| !n.to_string_lossy().starts_with('.')) else { continue };
-            report.bytes += copy(&artifact, &target.join(name))?;
+            match copy(&artifact, &target.join(name)) {
+                Ok(bytes) => report.bytes += bytes,
+                // Collected meanwhile, because nothing names it.
+                Err(_) if !artifact.exists() => continue,
+                Err(error) => return Err(error),
+            }
             report.artifacts += 1;
         }
         sync_dir(&target).map_err(|e| JournalError::file("sync", &target, e))?;

@@ -8,6 +8,7 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 use crate::error::JournalError;
+use crate::layout::is_read_only;
 
 /// Every migration, in order; the version of a database is how many of them it has seen.
 const MIGRATIONS: &[&str] = &[
@@ -44,6 +45,9 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, JournalError> {
 
 /// A connection that cannot write, beside a running writer or without one.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, JournalError> {
+    if is_at_rest(path) {
+        return open_sealed(path);
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     harden(&connection)?;
@@ -51,6 +55,14 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, JournalError> {
     connection.pragma_update(None, "cache_size", -2_000)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
+}
+
+/// Whether nobody can write this file and all of it is in it, as a daemon leaves it that stopped in good order and whose file system is mounted read-only. SQLite would want to
+/// make files beside it even to read it.
+fn is_at_rest(path: &Path) -> bool {
+    let log = path.with_extension("db-wal");
+    let nothing_logged = std::fs::metadata(log).map_or(true, |log| log.len() == 0);
+    nothing_logged && path.parent().is_some_and(is_read_only)
 }
 
 /// A file that nobody writes any more: no locks, no log beside it.

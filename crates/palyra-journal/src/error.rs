@@ -158,6 +158,12 @@ pub enum JournalError {
         /// Which step failed.
         reason: String,
     },
+    /// The file system of the state root takes no writes.
+    #[error("the file system of the state root `{root}` is mounted read-only", root = root.display())]
+    ReadOnly {
+        /// The state root.
+        root: PathBuf,
+    },
     /// There is no restore to accept.
     #[error("the state in `{root}` has no restore that waits to be accepted", root = root.display())]
     NoRestore {
@@ -290,6 +296,11 @@ impl ToStableError for JournalError {
             Self::SchemaOlder { .. } => {
                 ("journal_schema_older", ErrorCategory::Conflict, "start the daemon once; it migrates the journal")
             }
+            Self::ReadOnly { .. } => (
+                "state_read_only",
+                ErrorCategory::Availability,
+                "remount it read-write, or point PALYRA_STATE_ROOT elsewhere; `palyra journal tail`, `export` and `verify` read it as it is",
+            ),
             Self::DiskFull { .. } => {
                 ("disk_full", ErrorCategory::Availability, "free some disk space; accepted work is not lost")
             }

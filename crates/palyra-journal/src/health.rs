@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::anchor::{self, AnchorState};
 use crate::damage;
 use crate::keys;
-use crate::layout::{Layout, free_bytes};
+use crate::layout::{Layout, check_writable, free_bytes};
 use crate::lock;
 use crate::options::JournalOptions;
 
@@ -139,6 +139,12 @@ fn key_files(layout: &Layout, findings: &mut Vec<Finding>) {
 
 fn space(layout: &Layout, findings: &mut Vec<Finding>) {
     let wanted = JournalOptions::at(&layout.root).min_free_bytes;
+    if let Err(error) = check_writable(&layout.root) {
+        let error = error.to_stable();
+        let hint = error.recovery_hint.unwrap_or_default();
+        note(findings, Severity::Critical, &error.code, &error.message, &hint, &layout.root);
+        return;
+    }
     if let Ok(free) = free_bytes(&layout.root)
         && free < wanted
     {

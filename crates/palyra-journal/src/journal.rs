@@ -3,22 +3,25 @@
 //! Cheap to clone. The threads behind it end when the journal is closed or the last handle goes; either way everything
 //! that was accepted is written first.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use palyra_common::{Clock, Timestamp};
+use palyra_common::{Clock, Digest, Timestamp};
 use tokio::sync::oneshot;
 
 use crate::artifacts::ArtifactStore;
 use crate::backup;
 use crate::block::block_on;
 use crate::checkpoint::SignedCheckpoint;
+use crate::collect::{Collected, collect};
 use crate::commit::Batch;
 use crate::error::JournalError;
 use crate::first_commit::FirstCommit;
@@ -32,6 +35,7 @@ use crate::proof::InclusionProof;
 use crate::reader::Reader;
 use crate::record::{Entry, Head, NewRecord};
 use crate::restored;
+use crate::restores::{Acknowledgement, Restore, Restores};
 use crate::shared::Shared;
 use crate::writer::{Command, Writer};
 
@@ -104,6 +108,8 @@ struct Inner {
     key: Arc<JournalKey>,
     clock: Arc<dyn Clock>,
     writer: Mutex<Option<JoinHandle<()>>>,
+    /// Restores that nobody has acknowledged; set once the journal is open.
+    unacknowledged: OnceLock<Vec<Restore>>,
 }
 
 impl Journal {
@@ -134,18 +140,42 @@ impl Journal {
             key,
             clock: options.clock,
             writer: Mutex::new(Some(thread)),
+            unacknowledged: OnceLock::new(),
         };
         let journal = Self { inner: Arc::new(inner) };
         journal.record_restore()?;
+        journal.record_acknowledgement()?;
         Ok(journal)
     }
 
     /// Puts on record that the state was restored, at the first start after it.
     fn record_restore(&self) -> Result<(), JournalError> {
         let Some(restore) = &self.inner.shared.opened.begun_restore else { return Ok(()) };
-        let record = restore.record(self.inner.clock.now())?;
-        self.append_blocking(vec![record])?;
+        if !restore.is_on_record {
+            let record = restore.record(self.inner.clock.now())?;
+            self.append_blocking(vec![record])?;
+        }
         restored::note_started(&self.inner.layout, &restore.note)
+    }
+
+    /// Puts a person's word about restores on record, and remembers those that nobody has acknowledged.
+    fn record_acknowledgement(&self) -> Result<(), JournalError> {
+        let unacknowledged = || self.read_blocking(|reader| Ok(Restores::unacknowledged(reader.connection())?));
+        let mut open = unacknowledged()?;
+        if let Some(said) = Acknowledgement::read(&self.inner.layout)? {
+            // One that came before the restore was on record is about nothing that its writer can have seen.
+            let begun = self.inner.shared.opened.begun_restore.is_some();
+            if !begun && let Some(record) = said.record(&open, self.inner.clock.now())? {
+                self.append_blocking(vec![record])?;
+                open = unacknowledged()?;
+            }
+            Acknowledgement::remove(&self.inner.layout)?;
+        }
+        for restore in &open {
+            tracing::warn!(seq = restore.seq, "{}; nobody has acknowledged it", restore.describe());
+        }
+        let _ = self.inner.unacknowledged.set(open);
+        Ok(())
     }
 
     /// Appends records together or not at all; resolves when they are durable.
@@ -233,6 +263,15 @@ impl Journal {
         &self.inner.artifacts
     }
 
+    /// Removes artifacts that were not stored for `age` (two hours at least) and that no record, no derived table and not `named` names. Reads the whole log if there
+    /// are any; blocks.
+    ///
+    /// # Errors
+    /// If something could not be read; then nothing was removed.
+    pub fn collect_artifacts(&self, age: Duration, named: &BTreeSet<Digest>) -> Result<Collected, JournalError> {
+        collect(&self.inner.layout, age, named)
+    }
+
     /// The key that checkpoints are signed with.
     #[must_use]
     pub fn public_key(&self) -> PublicKey {
@@ -295,6 +334,22 @@ impl Journal {
         let opened = &self.inner.shared.opened;
         let path = self.inner.layout.database();
         let mut findings = Vec::new();
+        // First, because some who ask show one alone: another key is how everything else could be made to look right.
+        for restore in self.inner.unacknowledged.get().into_iter().flatten() {
+            if !restore.replaced_key() && opened.restore_waits {
+                continue;
+            }
+            let code = if restore.replaced_key() { "signing_key_replaced" } else { "restore_unacknowledged" };
+            findings.push(Finding {
+                code: code.to_owned(),
+                severity: if restore.replaced_key() { Severity::Critical } else { Severity::Warning },
+                message: format!("{} (record {}); nobody has acknowledged it", restore.describe(), restore.seq),
+                hint: "if you restored a backup, check what happened after it, run `palyra journal accept-restore` and restart the daemon; otherwise \
+                       the state root was tampered with"
+                    .to_owned(),
+                path: self.inner.layout.private_key(),
+            });
+        }
         for table in &opened.changed_tables {
             findings.push(Finding {
                 code: "table_changed".to_owned(),

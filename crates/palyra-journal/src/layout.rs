@@ -7,6 +7,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use crate::error::JournalError;
+
 /// The paths of one state root.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
@@ -58,6 +60,10 @@ impl Layout {
     pub(crate) fn restored_note(&self) -> PathBuf {
         self.root.join("restored.json")
     }
+    /// A person's word about restores that waits to be put on the log.
+    pub(crate) fn restore_acknowledgement(&self) -> PathBuf {
+        self.root.join("restore-accepted.json")
+    }
     pub(crate) fn keys_dir(&self) -> PathBuf {
         self.root.join("keys")
     }
@@ -105,6 +111,19 @@ pub(crate) fn write_atomically(path: &Path, mode: u32, bytes: &[u8]) -> io::Resu
     }
     written?;
     sync_dir(parent)
+}
+
+/// Whether nobody can write below this path because of how its file system is mounted.
+pub(crate) fn is_read_only(path: &Path) -> bool {
+    rustix::fs::statvfs(path).is_ok_and(|stat| stat.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
+}
+
+/// Refuses a state root that cannot be written because of how its file system is mounted.
+///
+/// # Errors
+/// `state_read_only`.
+pub fn check_writable(root: &Path) -> Result<(), JournalError> {
+    if is_read_only(root) { Err(JournalError::ReadOnly { root: root.to_owned() }) } else { Ok(()) }
 }
 
 /// Bytes that an unprivileged process may still write on the file system of `path`.

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::sync::Arc;
 
+use palyra_common::Digest;
 use rusqlite::Connection;
 
 use crate::anchor::{self, AnchorState, Anchors};
@@ -17,13 +18,14 @@ use crate::damage;
 use crate::db;
 use crate::error::JournalError;
 use crate::keys::{self, JournalKey};
-use crate::layout::Layout;
+use crate::layout::{Layout, check_writable};
 use crate::lock::WriterLock;
 use crate::options::JournalOptions;
 use crate::position::Position;
 use crate::projection;
 use crate::reader::Reader;
 use crate::restored::{self, BegunRestore, RestoredNote};
+use crate::restores::Restores;
 use crate::segments;
 use crate::shared::{Opened, Shared};
 use crate::table_digests::{self, StoredDigests};
@@ -35,6 +37,7 @@ const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Opens the state for writing.
 pub(crate) fn open(options: &JournalOptions) -> Result<(Parts, Arc<JournalKey>), JournalError> {
     let layout = Layout::new(options.root.clone());
+    check_writable(&options.root)?;
     layout.create().map_err(|e| JournalError::file("create", &options.root, e))?;
     let lock = WriterLock::take(&layout)?;
     if let Some(marker) = damage::marker(&layout)? {
@@ -76,10 +79,10 @@ fn open_locked(
     let (key, former_key, signed_at) = match checkpoint::read_id(&connection)? {
         Some(id) => {
             let key = JournalKey::read(layout)?;
-            let newest = newest_statement(&connection, id, [&anchored, &outer])?;
-            check_key(layout, &key, newest.as_ref(), restored.as_ref())?;
+            let said = statements(&connection, id, [&anchored, &outer])?;
+            let former_key = check_key(layout, &connection, &key, &said, restored.as_ref())?;
             key.publish(layout)?;
-            (key, newest.as_ref().map(|said| said.key_id), newest.map(|said| said.at))
+            (key, former_key, said.iter().max_by_key(|said| (said.count, said.at.0)).map(|said| said.at))
         }
         None if !had_anchor && is_blank(&connection)? => (begin(options, layout, &connection)?, None, None),
         None => {
@@ -106,18 +109,29 @@ fn open_locked(
     let sealed_through = segments::sealed_through(&connection)?;
     let mut anchor = Anchors::open(layout)?;
     let key = Arc::new(key);
+    let begun_restore = match &restored {
+        Some(note) if !note.started => {
+            let recorded = Restores::unacknowledged(&connection)?.pop();
+            // Only as the newest record: an older one is of another restore, whatever the note says.
+            let is_on_record = recorded.is_some_and(|restore| {
+                (restore.seq, restore.restored_at, restore.key_id) == (chain.head.count, note.at, note.key_id)
+            });
+            Some(BegunRestore { note: note.clone(), former_key, is_on_record })
+        }
+        _ => None,
+    };
     // After an orderly stop the anchors say all there is to say, and starting costs no sync.
     let up_to_date = [&anchored, &outer].into_iter().all(|anchor| {
         matches!(anchor, AnchorState::Says(said) if said.count == chain.head.count && said.key_id == key.public().id())
     });
-    if !up_to_date {
+    // A key that takes over signs nothing before it is on record that it did: the record's own commit writes the anchors.
+    if !up_to_date && begun_restore.as_ref().is_none_or(|restore| restore.is_on_record) {
         anchor
             .write(&chain.sign(&key, options.clock.as_ref()))
             .and_then(|()| anchor.sync())
             .map_err(|e| JournalError::file("write", layout.anchor(), e))?;
     }
     let restore_waits = restored.as_ref().is_some_and(|note| !note.accepted);
-    let begun_restore = restored.filter(|note| !note.started).map(|note| BegunRestore { note, former_key });
     let opened = Opened { changed_tables, quarantined, restore_waits, last_alive_at, begun_restore };
     let shared = Arc::new(Shared::new(chain.head, opened));
     let committer = Committer::new(connection, chain, Arc::clone(&key), options.clone(), projections, digests);
@@ -156,33 +170,37 @@ fn check_file(layout: &Layout, known: bool) -> Result<(), JournalError> {
     }
 }
 
-/// The last thing that was signed about this journal.
-fn newest_statement(
+/// What is signed about the end of this journal.
+fn statements(
     connection: &Connection,
     id: JournalId,
     anchors: [&AnchorState; 2],
-) -> Result<Option<SignedCheckpoint>, JournalError> {
+) -> Result<Vec<SignedCheckpoint>, JournalError> {
     let anchored = anchors.into_iter().filter_map(|anchor| match anchor {
         AnchorState::Says(said) if said.journal_id == id => Some((**said).clone()),
         _ => None,
     });
-    Ok(anchored.chain(checkpoint::read_head(connection, id)?).max_by_key(|said| (said.count, said.at.0)))
+    Ok(anchored.chain(checkpoint::read_head(connection, id)?).collect())
 }
 
-/// A journal is continued with the key that signed it last. Only restoring a backup makes another one.
+/// A journal is continued with the key that signed it last: every statement about its end is that key's, or is older than the restore that made it the key.
+/// Only a restore that no daemon was started on yet lets another key take over. Returns the key before.
 fn check_key(
     layout: &Layout,
+    connection: &Connection,
     key: &JournalKey,
-    newest: Option<&SignedCheckpoint>,
+    said: &[SignedCheckpoint],
     restored: Option<&RestoredNote>,
-) -> Result<(), JournalError> {
+) -> Result<Option<Digest>, JournalError> {
     let own = key.public().id();
-    let replaced = newest.is_some_and(|said| said.key_id != own);
-    if replaced && restored.is_none_or(|note| note.key_id != own) {
+    let since = Restores::signs_since(connection, own)?.unwrap_or(0);
+    let newest_of = |is_own: bool| said.iter().filter(|said| (said.key_id == own) == is_own).max_by_key(|s| s.count);
+    let foreign = newest_of(false).filter(|said| said.count >= since);
+    if foreign.is_some() && restored.is_none_or(|note| note.started || note.key_id != own) {
         let reason = "it is not the key that the journal was last signed with".to_owned();
         return Err(JournalError::Key { path: layout.private_key(), reason });
     }
-    Ok(())
+    Ok(foreign.or_else(|| newest_of(true)).map(|said| said.key_id))
 }
 
 /// Whether a journal was begun here whose end nobody has accepted: its key is there, and the file that it would be in is not. A first start that was cut short

@@ -14,6 +14,7 @@ use crate::error::JournalError;
 use crate::position::Position;
 use crate::reader::Reader;
 use crate::record::{Head, StoredRecord};
+use crate::restores::Restores;
 use crate::run_heads::RunHeads;
 use crate::table_digests::{self, Sum, TableDigests};
 
@@ -82,10 +83,10 @@ const OWN_TABLES: &[&str] = &[
     "quarantined",
 ];
 
-/// The journal's own projection first, then those of the options.
+/// The journal's own projections first, then those of the options.
 pub(crate) fn with_own(projections: &[Arc<dyn Projection>]) -> Vec<Arc<dyn Projection>> {
-    let own: Arc<dyn Projection> = Arc::new(RunHeads);
-    std::iter::once(own).chain(projections.iter().cloned()).collect()
+    let own: [Arc<dyn Projection>; 2] = [Arc::new(RunHeads), Arc::new(Restores)];
+    own.into_iter().chain(projections.iter().cloned()).collect()
 }
 
 /// Refuses sets of projections that would step on each other.

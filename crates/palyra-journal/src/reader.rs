@@ -237,7 +237,7 @@ impl Reader {
     }
 
     /// The same until `each` has enough.
-    fn each_while(&self, from_seq: u64, each: &mut Each<'_>) -> Result<(), JournalError> {
+    pub(crate) fn each_while(&self, from_seq: u64, each: &mut Each<'_>) -> Result<(), JournalError> {
         let mut from = from_seq.max(1);
         while let Some(segment) = segments::holding_or_after(&self.connection, from)? {
             let connection = self.segment(&segment)?;

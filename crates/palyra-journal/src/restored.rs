@@ -7,9 +7,12 @@ use std::path::Path;
 use palyra_common::{Digest, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::anchor::{self, AnchorState};
 use crate::error::JournalError;
 use crate::layout::{Layout, write_atomically};
+use crate::offline;
 use crate::record::NewRecord;
+use crate::restores::{Acknowledgement, RESTORED_KIND, Restores};
 
 /// See the module. Lies in the state root until the restore is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,15 +29,14 @@ pub struct RestoredNote {
     pub accepted: bool,
 }
 
-/// The kind of the record that a journal was restored, appended at the first start after it.
-pub const RESTORED_KIND: &str = "journal.restored";
-
 /// A restore that no daemon was started on before.
 #[derive(Debug, Clone)]
 pub(crate) struct BegunRestore {
     pub(crate) note: RestoredNote,
     /// The key that signed last before.
     pub(crate) former_key: Option<Digest>,
+    /// Whether a start that was cut short put it on record already.
+    pub(crate) is_on_record: bool,
 }
 
 impl BegunRestore {
@@ -81,16 +83,57 @@ pub fn awaiting_acceptance(root: &Path) -> Result<Option<RestoredNote>, JournalE
     Ok(read(&Layout::new(root))?.filter(|note| !note.accepted))
 }
 
-/// Says that the work of a restored state may go on. It does at the next start.
+/// What [`accept_restore`] accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcceptedRestore {
+    /// How many records the backup had, if its work waited.
+    pub records: Option<u64>,
+    /// The key that signed before the restore, as far as that is known.
+    pub former_key_id: Option<Digest>,
+    /// The key that signs since, or will.
+    pub key_id: Digest,
+    /// Whether the restore was on the log already and is acknowledged with this. A restore that no daemon was started on is put on the log by the first start, which
+    /// warns until it is acknowledged too.
+    pub acknowledged: bool,
+}
+
+/// Says that the work of a restored state may go on, and acknowledges the restores on the log, with the signing key that they led to. Both happen at the next start.
 ///
 /// # Errors
-/// `journal_not_found` if the state was not restored or the restore was accepted before.
-pub fn accept_restore(root: &Path) -> Result<RestoredNote, JournalError> {
+/// `restore_not_found` if the state was not restored or all of that was said before.
+pub fn accept_restore(root: &Path) -> Result<AcceptedRestore, JournalError> {
     let layout = Layout::new(root);
-    let Some(note) = awaiting_acceptance(root)? else {
-        return Err(JournalError::NoRestore { root: root.to_owned() });
+    let note = read(&layout)?;
+    let waiting = note.clone().filter(|note| !note.accepted);
+    // Before its first start a restored database is as the backup had it, and what it says of restores is about earlier ones.
+    let open = match &note {
+        Some(note) if !note.started => Vec::new(),
+        _ => Restores::unacknowledged(offline::open_read_only(root)?.connection())?,
     };
-    let accepted = RestoredNote { accepted: true, ..note };
-    write(&layout, &accepted)?;
-    Ok(accepted)
+    let pending = Acknowledgement::read(&layout)?.map_or(0, |said| said.through_seq);
+    let newest = open.last().filter(|restore| restore.seq > pending).cloned();
+    if waiting.is_none() && newest.is_none() {
+        return Err(JournalError::NoRestore { root: root.to_owned() });
+    }
+    if let Some(newest) = &newest {
+        Acknowledgement { through_seq: newest.seq, key_id: newest.key_id }.write(&layout)?;
+    }
+    if let Some(note) = &waiting {
+        write(&layout, &RestoredNote { accepted: true, ..note.clone() })?;
+    }
+    let records = waiting.as_ref().map(|note| note.records);
+    let former = open.first().and_then(|restore| restore.former_key_id);
+    match (newest, waiting) {
+        (Some(newest), _) => {
+            Ok(AcceptedRestore { records, former_key_id: former, key_id: newest.key_id, acknowledged: true })
+        }
+        (None, Some(note)) => {
+            let former_key_id = match anchor::read(&layout.anchor())? {
+                AnchorState::Says(said) => Some(said.key_id),
+                AnchorState::Missing | AnchorState::Unreadable => None,
+            };
+            Ok(AcceptedRestore { records, former_key_id, key_id: note.key_id, acknowledged: false })
+        }
+        (None, None) => Err(JournalError::NoRestore { root: root.to_owned() }),
+    }
 }

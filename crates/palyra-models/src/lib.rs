@@ -82,9 +82,9 @@ pub use provider::{ModelProvider, ModelStream, ProviderInfo};
 pub use reasoning::ReasoningBlock;
 pub use request::{ModelRequest, OutputShape, Purpose, ReasoningEffort, ToolChoice};
 pub use route::{
-    AfterOutput, Chain, Explanation, Gate, GateHealth, GateState, HttpProviders, KeyStanding, Listed, Listing, Needs,
-    Pace, ProbePrompt, PromptChoice, ProviderFactory, ProviderWrapper, RoutePolicy, Router, RouterOptions, Standing,
-    Step, SystemPace, Target, TryOut, Wish, check_listed, listed, try_account, try_out,
+    AfterOutput, AnswerMemory, Chain, Explanation, Gate, GateHealth, GateState, HttpProviders, KeyStanding, Listed,
+    Listing, Needs, Pace, ProbePrompt, PromptChoice, ProviderFactory, ProviderWrapper, RoutePolicy, Router,
+    RouterOptions, Standing, Step, SystemPace, Target, TryOut, Wish, check_listed, listed, try_account, try_out,
 };
 pub use schema::{SchemaDialect, SchemaLoss, schema_losses};
 pub use scripted::{Call, Echo, ModelErrorSpec, Scene, Script, ScriptedProvider, Turn};

@@ -21,7 +21,7 @@ use crate::detect::{key_in, offers_of_environment, own_url};
 use crate::error::{ModelError, ModelErrorClass};
 use crate::offline::OfflineProvider;
 use crate::provider::ModelProvider;
-use crate::route::{ProviderFactory, Router, RouterOptions};
+use crate::route::{AnswerMemory, ProviderFactory, Router, RouterOptions};
 use crate::scripted::ScriptedProvider;
 use crate::wire::{BaseUrl, HttpProviderOptions, Timeouts};
 
@@ -41,6 +41,8 @@ pub struct SelectOptions<'a> {
     pub secrets: Arc<dyn SecretResolver>,
     /// Makes providers.
     pub factory: Arc<dyn ProviderFactory>,
+    /// Who answered before, where somebody keeps that.
+    pub memory: Option<Arc<dyn AnswerMemory>>,
 }
 
 /// The chosen provider.
@@ -251,7 +253,7 @@ fn router_options(options: &SelectOptions<'_>) -> RouterOptions {
         ..Timeouts::default()
     };
     let usual = RouterOptions::new(Arc::clone(&options.factory), Arc::clone(&options.secrets));
-    RouterOptions { timeouts, ..usual }
+    RouterOptions { timeouts, memory: options.memory.clone(), ..usual }
 }
 
 #[cfg(test)]

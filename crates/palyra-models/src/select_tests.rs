@@ -10,6 +10,7 @@ fn chosen(config: &ModelConfig, variables: &[(&str, &str)], accounts: &str) -> R
         environment: &environment,
         secrets: Arc::new(environment.clone()),
         factory: Arc::new(HttpProviders),
+        memory: None,
     })
 }
 

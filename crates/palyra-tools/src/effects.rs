@@ -120,6 +120,28 @@ impl EffectStore {
         Ok(found)
     }
 
+    /// The artifacts that effects name whose outcome may not be on the journal yet. They have to be kept until it is.
+    ///
+    /// # Errors
+    /// If an effect cannot be read: then nobody knows.
+    pub fn named_artifacts(&self) -> Result<BTreeSet<Digest>, ToolError> {
+        let mut named = BTreeSet::new();
+        for entry in fs::read_dir(&self.root).map_err(|error| failed(&self.root, error))? {
+            let path = entry.map_err(|error| failed(&self.root, error))?.path();
+            if ![PLAN, BACK, DONE].iter().any(|phase| path.extension() == Some(OsStr::new(phase))) {
+                continue;
+            }
+            let plan = match PlanFile::read(&path) {
+                Ok(plan) => plan,
+                // Its phase changed, or its outcome was recorded, while we looked: it is read under its new name or named by the journal.
+                Err(_) if !path.exists() => return self.named_artifacts(),
+                Err(error) => return Err(error),
+            };
+            named.extend(plan.receipt.changes.iter().flat_map(|change| [change.before, change.after]).flatten());
+        }
+        Ok(named)
+    }
+
     /// Carries out an effect exactly once; `make_plan` is asked only if it has not begun yet.
     pub(crate) fn once(
         &self,

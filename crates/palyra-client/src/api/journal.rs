@@ -101,6 +101,9 @@ pub struct VerifyReport {
     /// Records that a derived table is known to go on without, because it refuses them.
     #[serde(default)]
     pub quarantined: u64,
+    /// What is no problem and stays worth knowing, such as an acknowledged change of the signing key.
+    #[serde(default)]
+    pub remarks: Vec<String>,
     /// Whether there were more problems than are listed.
     #[serde(default)]
     pub more_problems: bool,

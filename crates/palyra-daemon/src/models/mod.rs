@@ -4,6 +4,7 @@
 //! used changes nothing: what was in force stays in force, and everybody who asks is told so until it is mended. What is known about providers that
 //! rest lives through a change, unless their account is what was changed.
 
+mod answered;
 mod change;
 mod watch;
 
@@ -16,11 +17,12 @@ use palyra_common::{
     ComponentHealth, Environment, ErrorCategory, HealthStatus, StableErrorEnvelope, ToStableError as _, paths,
 };
 use palyra_models::{
-    Account, Accounts, AccountsError, Explanation, GateHealth, HttpProviders, LiveProvider, ModelError, ModelProvider,
-    Needs, Router, RouterOptions, SelectOptions, Selection, Wish, discover, select, set_variables,
+    Account, Accounts, AccountsError, AnswerMemory, Explanation, GateHealth, HttpProviders, LiveProvider, ModelError,
+    ModelProvider, Needs, Router, RouterOptions, SelectOptions, Selection, Wish, discover, select, set_variables,
 };
 use palyra_secrets::DaemonSecrets;
 
+use self::answered::Answered;
 pub(crate) use self::change::Difference;
 pub(crate) use self::watch::{Watched, follow};
 use crate::error::DaemonError;
@@ -51,6 +53,8 @@ struct Source {
     file: Option<PathBuf>,
     /// The file as it was when it was first read.
     read_at: Stamp,
+    /// Who answered before the daemon started.
+    answered: Arc<Answered>,
 }
 
 /// What is in force.
@@ -83,7 +87,11 @@ impl Models {
 
     /// The provider that the configuration and `models.toml` mean. A key that is referred to and cannot be had refuses the start:
     /// going on without it would send the conversation somewhere else than the operator said.
-    pub(crate) fn by_config(config: &ModelConfig, environment: &Environment) -> Result<Self, DaemonError> {
+    pub(crate) fn by_config(
+        config: &ModelConfig,
+        environment: &Environment,
+        state_root: &Path,
+    ) -> Result<Self, DaemonError> {
         let refused = |error: StableErrorEnvelope| DaemonError::Provider(Box::new(error));
         let file = paths::models_file(environment).ok();
         let source = Source {
@@ -91,6 +99,7 @@ impl Models {
             environment: environment.clone(),
             read_at: Stamp::of(file.as_deref()),
             file,
+            answered: Arc::new(Answered::open(state_root)),
         };
         let accounts = source.accounts().map_err(|error| refused(error.to_stable()))?;
         let Selection { provider, router, reason } = source.select(&accounts).map_err(refused)?;
@@ -265,6 +274,7 @@ impl Source {
             environment: &self.environment,
             secrets: Arc::new(DaemonSecrets::new(self.environment.clone())),
             factory: Arc::new(HttpProviders),
+            memory: Some(Arc::clone(&self.answered) as Arc<dyn AnswerMemory>),
         };
         select(&options).map_err(|error| error.to_stable())
     }

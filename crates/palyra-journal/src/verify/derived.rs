@@ -225,8 +225,9 @@ pub(super) fn digests(
         report.unverified.push("digests of tables: there are none before the daemon has started once".to_owned());
         return;
     }
-    if restored::read(layout).ok().flatten().is_some_and(|note| !note.started) {
-        report.unverified.push("digests of tables: this state was restored and not started since".to_owned());
+    if let Some(note) = restored::read(layout).ok().flatten().filter(|note| !note.started) {
+        let message = "this state was restored and not started since; from its next start on it is signed by";
+        report.unverified.push(format!("digests of tables: {message} {}", note.key_id));
         return;
     }
     if stored.tampered || !stored.are_genuine(key.tables(), id, head) {

@@ -97,17 +97,26 @@ impl Expectations {
         true
     }
 
-    /// Checks all statements about this count. Without a root, earlier damage has already been reported.
-    pub(super) fn reach(&mut self, count: u64, hash: Option<Digest>, root: Option<Digest>, report: &mut VerifyReport) {
+    /// Checks all statements about this count, and returns who signed them. Without a root, earlier damage has already been reported.
+    pub(super) fn reach(
+        &mut self,
+        count: u64,
+        hash: Option<Digest>,
+        root: Option<Digest>,
+        report: &mut VerifyReport,
+    ) -> Vec<Digest> {
+        let mut signers = Vec::new();
         let mut at = 0;
         while let Some((source, checkpoint)) = self.pending.get(at).cloned() {
             if checkpoint.count == count {
                 self.pending.swap_remove(at);
                 self.compare(source, &checkpoint, hash, root, report);
+                signers.push(checkpoint.key_id);
             } else {
                 at += 1;
             }
         }
+        signers
     }
 
     /// Whether any statement speaks of this count; computing a root is not free.
@@ -115,18 +124,20 @@ impl Expectations {
         self.pending.iter().any(|(_, checkpoint)| checkpoint.count == count)
     }
 
-    /// Checks a row of the table of checkpoints.
+    /// Checks a row of the table of checkpoints; whether it is genuine.
     pub(super) fn check_row(
         &mut self,
         checkpoint: &SignedCheckpoint,
         hash: Option<Digest>,
         root: Option<Digest>,
         report: &mut VerifyReport,
-    ) {
-        if self.genuine(Statement::Checkpoint, checkpoint, report) {
+    ) -> bool {
+        let genuine = self.genuine(Statement::Checkpoint, checkpoint, report);
+        if genuine {
             self.compare(Statement::Checkpoint, checkpoint, hash, root, report);
             report.checkpoints += 1;
         }
+        genuine
     }
 
     fn compare(

@@ -8,6 +8,7 @@ mod derived;
 mod expect;
 mod files;
 mod report;
+mod restores;
 mod walk;
 
 use std::fmt;
@@ -29,6 +30,7 @@ use crate::table_digests::StoredDigests;
 
 use expect::{Expectations, Statement};
 pub use report::{Problem, VerifyProgress, VerifyReport};
+pub(crate) use restores::RESTORE_UNACKNOWLEDGED;
 use walk::Walk;
 pub(crate) use walk::resume;
 
@@ -167,7 +169,8 @@ fn inspect(
     let scratch = derived::Scratch::new(connection, version, &options.projections, report);
     let mut walk = Walk::new(layout, connection, expectations, scratch, options.progress, report);
     walk.run(version);
-    let (scratch, head) = walk.finish();
+    let (scratch, head, keys) = walk.finish();
+    keys.report(report);
     derived::compare(connection, scratch, report);
     if version >= 4 {
         derived::digests(layout, connection, head, report);

@@ -51,6 +51,9 @@ pub struct VerifyReport {
     /// Records that a projection is known to go on without.
     #[serde(default)]
     pub quarantined: u64,
+    /// What is no problem and stays worth knowing, such as an acknowledged change of the signing key.
+    #[serde(default)]
+    pub remarks: Vec<String>,
     /// Whether there were more problems than are listed.
     pub more_problems: bool,
     /// Everything that is wrong, in the order it was found.

@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use super::derived::Scratch;
 use super::expect::Expectations;
 use super::report::{VerifyProgress, VerifyReport};
+use super::restores::KeyHistory;
 use super::{ProgressCallback, files};
 use crate::artifacts::ArtifactStore;
 use crate::checkpoint::{JournalId, SignedCheckpoint};
@@ -42,6 +43,7 @@ pub(super) struct Walk<'a> {
     tree: Option<Peaks>,
     checkpoints: Vec<SignedCheckpoint>,
     checkpoints_through: Option<u64>,
+    keys: KeyHistory,
 }
 
 impl<'a> Walk<'a> {
@@ -67,6 +69,7 @@ impl<'a> Walk<'a> {
             tree: Some(Peaks::default()),
             checkpoints: Vec::new(),
             checkpoints_through: None,
+            keys: KeyHistory::default(),
         }
     }
 
@@ -81,10 +84,10 @@ impl<'a> Walk<'a> {
     }
 
     /// Gives the rebuilt projections back, and the end of the log; the former are worth comparing only if the log itself is sound.
-    pub(super) fn finish(self) -> (Scratch, Option<(JournalId, Head)>) {
+    pub(super) fn finish(self) -> (Scratch, Option<(JournalId, Head)>, KeyHistory) {
         let head = self.expectations.id().zip(self.previous);
         let count = self.expected - 1;
-        (self.scratch, head.map(|(id, hash)| (id, Head { count, hash })))
+        (self.scratch, head.map(|(id, hash)| (id, Head { count, hash })), self.keys)
     }
 
     fn segments(&mut self) {
@@ -210,7 +213,10 @@ impl<'a> Walk<'a> {
             self.report.problem(here(), code, format!("the payload of this record: {error}"));
         } else {
             match raw.complete(&self.artifacts) {
-                Ok(record) => self.scratch.apply(&record, self.report),
+                Ok(record) => {
+                    self.keys.record(&record);
+                    self.scratch.apply(&record, self.report);
+                }
                 Err(error) => self.report.problem(here(), "artifact_changed", error.to_string()),
             }
         }
@@ -249,9 +255,13 @@ impl<'a> Walk<'a> {
             return;
         }
         let root = self.tree.as_ref().map(Peaks::root);
-        self.expectations.reach(count, self.previous, root, self.report);
-        if let Some(kept) = kept {
-            self.expectations.check_row(&kept, self.previous, root, self.report);
+        for key in self.expectations.reach(count, self.previous, root, self.report) {
+            self.keys.signed(count, key);
+        }
+        if let Some(kept) = kept
+            && self.expectations.check_row(&kept, self.previous, root, self.report)
+        {
+            self.keys.signed(count, kept.key_id);
         }
     }
 

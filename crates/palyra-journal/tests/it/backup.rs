@@ -4,9 +4,9 @@ use std::fs;
 
 use palyra_common::Timestamp;
 use palyra_journal::rusqlite::Connection;
-use palyra_journal::{Journal, NewRecord, RESTORED_KIND, restore};
+use palyra_journal::{Journal, NewRecord, RESTORED_KIND, accept_restore, restore};
 
-use crate::support::{check, code, fill, note, open, options};
+use crate::support::{check, code, codes, fill, note, open, options};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_under_load_is_a_state_of_its_own() {
@@ -59,7 +59,11 @@ async fn a_backup_under_load_is_a_state_of_its_own() {
     assert_eq!(again.head().count, report.records + 11, "it is on record once");
     again.close().await.unwrap();
     let verified = check(&other);
-    assert!(verified.is_sound(), "old checkpoints keep their key: {verified:?}");
+    assert_eq!(codes(&verified), ["restore_unacknowledged"], "old checkpoints keep their key: {verified:?}");
+    accept_restore(&other).unwrap();
+    open(&other).close_blocking().unwrap();
+    let verified = check(&other);
+    assert!(verified.is_sound(), "{verified:?}");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use palyra_common::Timestamp;
 use palyra_journal::rusqlite::Connection;
-use palyra_journal::{Journal, JournalError, Severity, accept_loss, restore, state_health};
+use palyra_journal::{Journal, JournalError, Severity, accept_loss, accept_restore, restore, state_health};
 
 use crate::support::{check, code, copy_dir, fill, open, options};
 
@@ -166,6 +166,8 @@ fn a_backup_heals_a_damaged_state() {
     assert_eq!(journal.head().count, 301, "that it was restored is on record");
     fill(&journal, 5);
     journal.close_blocking().unwrap();
+    accept_restore(dir.path()).unwrap();
+    open(dir.path()).close_blocking().unwrap();
     let report = check(dir.path());
     assert!(report.is_sound(), "{report:?}");
 }

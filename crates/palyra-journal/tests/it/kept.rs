@@ -12,7 +12,7 @@ use palyra_journal::{
 use crate::support::{codes, options};
 
 /// Keeps what records of the kind `kept` name.
-struct Kept;
+pub(crate) struct Kept;
 
 impl Projection for Kept {
     fn name(&self) -> &'static str {

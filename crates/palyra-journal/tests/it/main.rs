@@ -9,6 +9,7 @@
 
 mod backup;
 mod battery;
+mod collect;
 mod concurrency;
 mod contract;
 mod crash;
@@ -18,6 +19,7 @@ mod faults;
 mod kept;
 mod migrations;
 mod proofs;
+mod restores;
 mod rotation;
 mod salvage;
 mod seals;

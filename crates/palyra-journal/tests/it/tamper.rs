@@ -106,7 +106,7 @@ fn an_untouched_copy_passes() {
     assert!(!changed && report.is_sound(), "{report:?}");
     assert_eq!((report.records, report.segments), (RECORDS, 1));
     assert!(report.checkpoints >= 14 && report.artifacts == 3, "{report:?}");
-    assert_eq!(report.projections, ["run_heads", "kinds"]);
+    assert_eq!(report.projections, ["run_heads", "restores", "kinds"]);
 }
 
 #[test]

@@ -10,8 +10,10 @@ use palyra_common::Timestamp;
 use serde::Serialize;
 
 use super::breaker::{Access, Breaker, Caller, State};
+use super::memory::AnswerMemory;
 use super::pace::Pace;
 use super::policy::{Blame, RoutePolicy, course};
+use crate::accounts::Accounts;
 use crate::error::{ModelError, ModelErrorClass};
 
 /// Something that can rest.
@@ -101,13 +103,34 @@ impl Way {
 }
 
 /// All breakers, and who has ever answered.
-#[derive(Default)]
 pub(super) struct Gates {
     breakers: Mutex<BTreeMap<Gate, Breaker>>,
     answered: Mutex<BTreeSet<String>>,
+    accounts: Mutex<Arc<Accounts>>,
+    memory: Option<Arc<dyn AnswerMemory>>,
 }
 
 impl Gates {
+    pub(super) fn new(accounts: Arc<Accounts>, memory: Option<Arc<dyn AnswerMemory>>) -> Self {
+        let gates = Self {
+            breakers: Mutex::default(),
+            answered: Mutex::default(),
+            accounts: Mutex::new(Arc::clone(&accounts)),
+            memory,
+        };
+        gates.serve(accounts);
+        gates
+    }
+
+    /// From now on these accounts are meant; those that answered before this process began are known to have.
+    pub(super) fn serve(&self, accounts: Arc<Accounts>) {
+        if let Some(memory) = &self.memory {
+            let known = accounts.providers.iter().filter(|(name, account)| memory.has_answered(name, account));
+            self.answered().extend(known.map(|(name, _)| name.clone()));
+        }
+        *self.accounts.lock().unwrap_or_else(PoisonError::into_inner) = accounts;
+    }
+
     /// Whether this way is open now, or what keeps it shut longest.
     pub(super) fn access(&self, way: &Way, now: Timestamp) -> Access {
         access(&self.locked(), way, now)
@@ -136,9 +159,17 @@ impl Gates {
     }
 
     fn note_answer(&self, provider: &str) {
-        let mut answered = self.answered();
-        if !answered.contains(provider) {
+        {
+            let mut answered = self.answered();
+            if answered.contains(provider) {
+                return;
+            }
             answered.insert(provider.to_owned());
+        }
+        let Some(memory) = &self.memory else { return };
+        let accounts = Arc::clone(&self.accounts.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(account) = accounts.providers.get(provider) {
+            memory.note_answer(provider, account);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Who is asked, with which key, and what happens when that fails.
 //!
 //! - `catalogue`: what servers say they offer; `choose`: which models a wish means, in order; `needs` and `target`: what a request needs and what a model has;
-//! - `policy`: what is done about each class of failure, as one table; `breaker` and `gates`: who rests, and for how long;
+//! - `policy`: what is done about each class of failure, as one table; `breaker` and `gates`: who rests, and for how long; `memory`: who answered before a restart;
 //! - `pool` and `factory`: providers, one for each key; `lanes`: the plan of one call; `walk`: the call itself, as a stream;
 //! - `router`: all of it as one [`crate::ModelProvider`]; `explain`: all of it for people.
 //!
@@ -17,6 +17,7 @@ mod gates;
 mod lanes;
 mod listed;
 mod listing;
+mod memory;
 mod needs;
 mod pace;
 mod policy;
@@ -35,6 +36,7 @@ pub use self::factory::{HttpProviders, ProviderFactory};
 pub use self::gates::{Gate, GateHealth, GateState};
 pub use self::listed::{Listed, listed};
 pub use self::listing::{Listing, check_listed};
+pub use self::memory::AnswerMemory;
 pub use self::needs::Needs;
 pub use self::pace::{Pace, SystemPace};
 pub use self::policy::{AfterOutput, RoutePolicy};

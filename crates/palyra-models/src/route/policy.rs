@@ -53,7 +53,8 @@ pub struct RoutePolicy {
     pub first_outage_rest: Duration,
     /// Longest rest of a provider that is away. It bounds how late a call notices that the provider is back.
     pub longest_outage_rest: Duration,
-    /// Longest time that one call waits for a provider that has answered before to come back. Whoever makes the call gives up earlier.
+    /// Longest time that one call waits for a provider that has answered before to come back. By default there is no end to it: whoever makes the call has a
+    /// deadline of their own.
     pub outage_patience: Duration,
     /// First rest of a provider whose answers come too late or make no sense; it doubles each time, up to `longest_wait`.
     pub first_rest: Duration,
@@ -78,7 +79,7 @@ impl Default for RoutePolicy {
             failures_to_rest: 5,
             first_outage_rest: Duration::from_millis(250),
             longest_outage_rest: Duration::from_secs(1),
-            outage_patience: Duration::from_secs(3600),
+            outage_patience: Duration::MAX,
             first_rest: Duration::from_secs(5),
             longest_rest: Duration::from_secs(300),
             after_output: AfterOutput::StartOver,

@@ -12,6 +12,7 @@ use super::explain::{Explanation, explain};
 use super::factory::ProviderFactory;
 use super::gates::{GateHealth, Gates};
 use super::lanes::Lanes;
+use super::memory::AnswerMemory;
 use super::needs::Needs;
 use super::pace::{Pace, SystemPace};
 use super::policy::RoutePolicy;
@@ -46,6 +47,8 @@ pub struct RouterOptions {
     pub policy: RoutePolicy,
     /// Time and chance.
     pub pace: Arc<dyn Pace>,
+    /// Who answered before, where somebody keeps that beyond the process.
+    pub memory: Option<Arc<dyn AnswerMemory>>,
 }
 
 impl RouterOptions {
@@ -58,6 +61,7 @@ impl RouterOptions {
             timeouts: Timeouts::default(),
             policy: RoutePolicy::default(),
             pace: Arc::new(SystemPace::default()),
+            memory: None,
         }
     }
 }
@@ -102,10 +106,12 @@ impl Router {
     }
 
     fn build(accounts: Accounts, naming: Naming, model: Option<String>, options: RouterOptions) -> Self {
-        let RouterOptions { factory, secrets, timeouts, policy, pace } = options;
+        let RouterOptions { factory, secrets, timeouts, policy, pace, memory } = options;
         let pool = Arc::new(Pool::new(&accounts, model, timeouts, factory, secrets));
-        let ground = Ground { pool, gates: Arc::new(Gates::default()), pace, policy: Arc::new(policy) };
-        Self { accounts: Arc::new(accounts), naming: Arc::new(naming), ground, agent: None, catalogue: Arc::default() }
+        let accounts = Arc::new(accounts);
+        let gates = Arc::new(Gates::new(Arc::clone(&accounts), memory));
+        let ground = Ground { pool, gates, pace, policy: Arc::new(policy) };
+        Self { accounts, naming: Arc::new(naming), ground, agent: None, catalogue: Arc::default() }
     }
 
     /// The same router for the calls of one agent.
@@ -123,6 +129,7 @@ impl Router {
         };
         // Calls that are under way report to the same breakers, so nothing they find out is lost.
         earlier.ground.gates.keep(same);
+        earlier.ground.gates.serve(Arc::clone(&self.accounts));
         self.ground.pool.take_over(&earlier.ground.pool);
         self.ground.gates = Arc::clone(&earlier.ground.gates);
         self

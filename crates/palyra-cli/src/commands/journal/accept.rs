@@ -17,16 +17,28 @@ pub(super) fn loss(context: &Context) -> Result<ExitCode, CliError> {
     Ok(ExitCode::Ok)
 }
 
-/// Lets the work of a restored state go on.
+/// Lets the work of a restored state go on, and acknowledges the signing key that the restore led to.
 pub(super) fn restore(context: &Context) -> Result<ExitCode, CliError> {
-    let note = palyra_journal::accept_restore(context.state_root()?)?;
-    if context.console.is_text() {
-        context.console.line(&format!("Accepted the restore of {} records", note.records))?;
-        context
-            .console
-            .remark("queued work continues when the daemon is restarted; paused runs wait for `palyra runs resume`");
+    let accepted = palyra_journal::accept_restore(context.state_root()?)?;
+    let console = &context.console;
+    if !console.is_text() {
+        console.document(&accepted)?;
+        return Ok(ExitCode::Ok);
+    }
+    match accepted.records {
+        Some(records) => console.line(&format!("Accepted the restore of {records} records"))?,
+        None => console.line("Acknowledged the restores on the journal")?,
+    }
+    let former = accepted.former_key_id.map_or_else(|| "unknown".to_owned(), |key| key.to_string());
+    console.line(&format!("Signing key before  {former}"))?;
+    console.line(&format!("Signing key now     {}", accepted.key_id))?;
+    if accepted.records.is_some() {
+        console.remark("queued work continues when the daemon is restarted; paused runs wait for `palyra runs resume`");
+    }
+    if accepted.acknowledged {
+        console.remark("the next start of the daemon puts this on the journal; if you do not know the key, restore a backup instead");
     } else {
-        context.console.document(&note)?;
+        console.remark("the first start puts the restore on the journal and warns until you run this command again");
     }
     Ok(ExitCode::Ok)
 }

@@ -42,7 +42,7 @@ pub(crate) enum JournalCommand {
     Backup(backup::BackupArguments),
     /// Restore a backup; refuses to overwrite a journal
     Restore(restore::RestoreArguments),
-    /// Let the work in progress of a restored backup continue
+    /// Let the work in progress of a restored backup continue, and acknowledge the signing key that the restore led to
     AcceptRestore,
     /// Print every record of a damaged journal that can still be read, one JSON document per line
     Salvage,

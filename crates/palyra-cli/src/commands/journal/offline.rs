@@ -30,6 +30,7 @@ pub(super) fn report_view(report: palyra_journal::VerifyReport) -> VerifyReport 
         projections_by_digest: report.projections_by_digest,
         unverified: report.unverified,
         quarantined: report.quarantined,
+        remarks: report.remarks,
         more_problems: report.more_problems,
         problems: report
             .problems

@@ -136,6 +136,9 @@ fn lines(report: &VerifyReport, console: &Console) -> Vec<String> {
             "{families} of tables compared with their digests; a running daemon also rebuilds them from the log"
         ));
     }
+    for what in &report.remarks {
+        lines.push(format!("note: {}", shortened(what, 400)));
+    }
     if report.quarantined > 0 {
         let records = counted(usize::try_from(report.quarantined).unwrap_or(usize::MAX), "record");
         lines.push(format!("{records} quarantined: derived tables go on without them"));
@@ -161,6 +164,7 @@ mod tests {
             projections_by_digest: Vec::new(),
             unverified: Vec::new(),
             quarantined: 0,
+            remarks: Vec::new(),
             more_problems: false,
             problems: Vec::new(),
         };

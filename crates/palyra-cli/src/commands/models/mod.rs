@@ -95,6 +95,7 @@ impl Files {
             environment: &context.environment,
             secrets: Arc::new(context.environment.clone()),
             factory: Arc::new(HttpProviders),
+            memory: None,
         }
     }
 }

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _};
 
-use super::support::{ONE, Reply, TWO, answer, fail, request, router};
-use crate::{GateState, ModelError, ModelErrorClass as Class, ModelEvent, ModelProvider as _, ModelRequest, Purpose};
+use super::support::{ONE, Reply, TWO, answer, fail, request, router, router_in};
+use crate::{
+    GateState, ModelError, ModelErrorClass as Class, ModelEvent, ModelProvider as _, ModelRequest, Purpose, RoutePolicy,
+};
 
 #[tokio::test]
 async fn a_provider_that_keeps_failing_rests_and_one_call_finds_out() {
@@ -62,6 +64,32 @@ async fn a_provider_that_answered_before_is_waited_for() {
     assert!(waits.iter().all(|wait| *wait <= 1000), "it is noticed within a second that it is back: {waits:?}");
     let seconds = waits.iter().sum::<u64>() / 1000;
     assert!(waiting > 1 && waiting <= 1 + seconds / 15, "it is said from time to time: {waiting} in {seconds} s");
+}
+
+#[tokio::test]
+async fn a_provider_that_answered_before_a_restart_is_waited_for_too() {
+    let (router, world) = router(ONE);
+    answer(&router, request()).await.unwrap();
+    world.asked();
+    let restarted = router_in(&world, ONE, RoutePolicy::default());
+    world.tell("a", std::iter::repeat_n(away(), 100));
+    answer(&restarted, request()).await.unwrap();
+    assert_eq!(world.asked().len(), 101);
+    // What was configured anew has to answer first, whatever its name is.
+    let moved = router_in(&world, &ONE.replace("http", "https"), RoutePolicy::default());
+    world.tell("a", std::iter::repeat_n(away(), 100));
+    answer(&moved, request()).await.unwrap_err();
+    assert_eq!(world.asked().len(), 4);
+}
+
+#[tokio::test]
+async fn the_wait_has_no_end_but_the_deadline_of_whoever_waits() {
+    let (router, world) = router(ONE);
+    answer(&router, request()).await.unwrap();
+    world.tell("a", std::iter::repeat_n(away(), 20_000));
+    answer(&router, request()).await.unwrap();
+    let hours = world.waits().iter().sum::<u64>() / 3_600_000;
+    assert!(hours >= 4, "{hours} h");
 }
 
 #[tokio::test]

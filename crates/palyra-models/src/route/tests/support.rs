@@ -11,8 +11,8 @@ use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
 use palyra_common::{Clock as _, FixedClock, RunId, SecretError, SecretRef, SecretResolver, SecretString, Timestamp};
 
-use crate::accounts::{Accounts, ProviderKind};
-use crate::route::{Pace, ProviderFactory, RoutePolicy, Router, RouterOptions};
+use crate::accounts::{Account, Accounts, ProviderKind};
+use crate::route::{AnswerMemory, Pace, ProviderFactory, RoutePolicy, Router, RouterOptions};
 use crate::wire::{HttpProviderOptions, Timeouts};
 use crate::{
     Answering, AssembledTurn, Message, ModelError, ModelErrorClass, ModelEvent, ModelProvider, ModelRequest,
@@ -86,6 +86,8 @@ pub(super) struct World {
     /// Streams that are open.
     pub(super) open: Arc<AtomicUsize>,
     missing: Mutex<Vec<String>>,
+    /// Who answered, over all routers.
+    answered: Mutex<BTreeMap<String, Account>>,
     stuck: Mutex<bool>,
 }
 
@@ -133,6 +135,16 @@ impl Pace for In {
 
     fn chance(&self) -> u32 {
         u32::MAX
+    }
+}
+
+impl AnswerMemory for In {
+    fn has_answered(&self, provider: &str, account: &Account) -> bool {
+        self.0.answered.lock().unwrap().get(provider) == Some(account)
+    }
+
+    fn note_answer(&self, provider: &str, account: &Account) {
+        self.0.answered.lock().unwrap().insert(provider.to_owned(), account.clone());
     }
 }
 
@@ -243,7 +255,8 @@ pub(super) fn router_in(world: &Arc<World>, file: &str, policy: RoutePolicy) -> 
         secrets: Arc::new(of.clone()),
         timeouts: Timeouts::default(),
         policy,
-        pace: Arc::new(of),
+        pace: Arc::new(of.clone()),
+        memory: Some(Arc::new(of)),
     };
     Router::new(accounts, options).unwrap()
 }

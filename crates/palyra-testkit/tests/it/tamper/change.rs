@@ -5,7 +5,9 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
+use palyra_common::Timestamp;
 use palyra_journal::rusqlite::Connection;
+use palyra_journal::{PublicKey, RestoredNote};
 use palyra_testkit::{Random, copy_tree};
 
 use super::subject::Subject;
@@ -70,6 +72,8 @@ kinds! {
     Rollback = "roll back to an older copy",
     ReplaceForeign = "replace by another journal",
     ReplaceKeys = "replace the keys",
+    ForgeRestore = "forge a restore with another key",
+    LaunderByRestore = "forge a restore to begin the digests anew",
 }
 
 /// Changes the copy at `root`.
@@ -134,8 +138,26 @@ pub(super) fn apply(kind: Kind, subject: &Subject, root: &Path, random: &mut Ran
             }
             noticed("the keys of another journal put in their place".to_owned())
         }
+        Kind::ForgeRestore => {
+            fs::copy(subject.foreign.join("keys/journal.key"), root.join("keys/journal.key"))?;
+            forge_restore(root, &subject.foreign)?;
+            said("the key of another journal put in place with a note of a restore".to_owned())
+        }
+        Kind::LaunderByRestore => {
+            execute(&database, "DELETE FROM checkpoints")?;
+            forge_restore(root, root)?;
+            said("the checkpoints deleted, with a note of a restore".to_owned())
+        }
         rows => change_rows(rows, &database, random),
     }
+}
+
+/// Writes the note of a restore after which the key of `signer` signs, as whoever can write to the state root could.
+fn forge_restore(root: &Path, signer: &Path) -> Result<()> {
+    let keys = fs::read_to_string(signer.join("keys/journal.pub"))?;
+    let key: PublicKey = keys.lines().next().context("a public key")?.parse().map_err(anyhow::Error::msg)?;
+    let note = RestoredNote { at: Timestamp(1), records: 1, key_id: key.id(), started: false, accepted: true };
+    Ok(fs::write(root.join("restored.json"), serde_json::to_vec(&note)?)?)
 }
 
 /// Changes rows of the live table.

@@ -94,6 +94,14 @@ fn one_trial(
         let rebuilt = verify_by_daemon(&root)?;
         ensure!(!rebuilt.detected, "{}: not rebuilt by a start: {}", change.what, rebuilt.shown);
     }
+    if matches!(kind, Kind::ForgeRestore | Kind::LaunderByRestore) {
+        ensure!(verdict.detected, "{}: not noticed before a start: {}", change.what, verdict.shown);
+        let started = verify_by_daemon(&root)?;
+        for after in [started, verify(&root)?] {
+            let named = after.detected && after.shown.contains("restore_unacknowledged") && !after.positions.is_empty();
+            ensure!(named, "{}: not noticed after a start: {}", change.what, after.shown);
+        }
+    }
     {
         let mut counts = counts.lock().unwrap();
         let count = counts.entry(kind.name()).or_default();
