@@ -6,6 +6,7 @@
 
 mod artifact_read;
 mod artifacts;
+mod attributes;
 mod begin;
 mod builtin;
 mod cancel;

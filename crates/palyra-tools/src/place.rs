@@ -2,7 +2,7 @@
 //!
 //! The directory is walked to from the workspace's handle without following any link, so what is read, replaced and removed is
 //! in the same directory, even if the path is swapped meanwhile. A replacement is written beside the file, made durable, and
-//! renamed over it; the directory is made durable after.
+//! renamed over it; the directory is made durable after. What else the file had (see `attributes`) it keeps.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
@@ -14,6 +14,7 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt}
 use palyra_common::Digest;
 use rustix::fs::{Mode, OFlags};
 
+use crate::attributes::Attributes;
 use crate::cancel::Cancel;
 use crate::{ToolError, Workspace, WorkspacePath};
 
@@ -39,6 +40,8 @@ impl<'a> Place<'a> {
             directory = match directory.open_dir_nofollow(part) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     directory.create_dir(part).map_err(refuse)?;
+                    let inherited = Attributes::inherited(&directory).map_err(refuse)?;
+                    inherited.give_to_directory(&directory, part).map_err(refuse)?;
                     sync(&directory).map_err(refuse)?;
                     directory.open_dir_nofollow(part).map_err(refuse)?
                 }
@@ -80,8 +83,19 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// What a file that is put there has besides its content and mode: that of the file which is there.
+    fn attributes(&self) -> Result<Attributes, ToolError> {
+        let found = match self.workspace.open_here(&self.directory, &self.name, self.path) {
+            Ok(present) => Attributes::of(&present.file),
+            Err(ToolError::PathNotFound { .. }) => Attributes::inherited(&self.directory),
+            Err(error) => return Err(error),
+        };
+        found.map_err(|error| self.workspace.refuse(self.path, error))
+    }
+
     /// Puts a file there atomically and durably.
     pub(crate) fn replace(&self, bytes: &[u8], mode: Option<u32>, temporary: &str) -> Result<(), ToolError> {
+        let attributes = self.attributes()?;
         self.discard(temporary)?;
         let write = || -> io::Result<()> {
             let mut options = OpenOptions::new();
@@ -89,6 +103,7 @@ impl<'a> Place<'a> {
             options.write(true).create_new(true).mode(mode.unwrap_or(0o666));
             let mut file = self.directory.open_with(temporary, &options)?;
             file.write_all(bytes)?;
+            attributes.give_to(&file)?;
             if let Some(mode) = mode {
                 file.set_permissions(Permissions::from_mode(mode))?;
             }

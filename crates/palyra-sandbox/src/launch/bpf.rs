@@ -26,6 +26,7 @@ const ALLOW: u32 = 0x7fff_0000;
 const NOT_PERMITTED: u32 = 0x0005_0000 | 1;
 const NO_SUCH_CALL: u32 = 0x0005_0000 | 38;
 const NOT_SUPPORTED: u32 = 0x0005_0000 | 95;
+const SUPERVISED: u32 = 0x7fc0_0000;
 const KILL_PROCESS: u32 = 0x8000_0000;
 
 /// Offsets in what the kernel shows to a filter.
@@ -55,8 +56,9 @@ pub(crate) fn compile(profile: FilterProfile) -> io::Result<BpfProgram> {
     for (number, _) in numbered(&filter.allowed)? {
         leaves.insert(number, Leaf::Answer(ALLOW));
     }
-    let refused = [(&filter.denied, NOT_PERMITTED), (&filter.unsupported, NOT_SUPPORTED)];
-    for (rules, refusal) in refused {
+    let special =
+        [(&filter.denied, NOT_PERMITTED), (&filter.unsupported, NOT_SUPPORTED), (&filter.supervised, SUPERVISED)];
+    for (rules, refusal) in special {
         for (number, rule) in numbered(rules)? {
             let known = leaves.remove(&number).unwrap_or(Leaf::Answer(NO_SUCH_CALL));
             let leaf = match (known, rule.when.is_empty()) {

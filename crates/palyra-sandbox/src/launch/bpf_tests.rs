@@ -2,7 +2,7 @@
 
 use super::{
     ALLOW, AND, BpfProgram, CALL_NUMBER, JUMP, JUMP_IF_AT_LEAST, JUMP_IF_EQUAL, KILL_PROCESS, LOAD_WORD, MACHINE,
-    NO_SUCH_CALL, NOT_PERMITTED, NOT_SUPPORTED, RETURN, THIS_MACHINE, compile,
+    NO_SUCH_CALL, NOT_PERMITTED, NOT_SUPPORTED, RETURN, SUPERVISED, THIS_MACHINE, compile,
 };
 use crate::plan::{CallRule, Filter, FilterProfile, Test};
 use crate::sys;
@@ -47,6 +47,8 @@ fn read(filter: &Filter, arguments: [u32; 6]) -> u32 {
         NOT_PERMITTED
     } else if filter.unsupported.iter().any(applies) {
         NOT_SUPPORTED
+    } else if filter.supervised.iter().any(applies) {
+        SUPERVISED
     } else if filter.allowed.iter().any(applies) {
         ALLOW
     } else {
@@ -59,13 +61,20 @@ fn about(filter: &Filter, number: u32) -> Filter {
     let part = |rules: &[CallRule]| {
         rules.iter().filter(|rule| sys::number(rule.call) == Some(i64::from(number))).cloned().collect()
     };
-    Filter { denied: part(&filter.denied), unsupported: part(&filter.unsupported), allowed: part(&filter.allowed) }
+    Filter {
+        denied: part(&filter.denied),
+        unsupported: part(&filter.unsupported),
+        supervised: part(&filter.supervised),
+        allowed: part(&filter.allowed),
+    }
 }
 
 /// Every value that some condition asks about, its neighbours and a few others.
 fn interesting(filter: &Filter) -> Vec<u32> {
     let mut values = vec![0, 1, 2, 3, 6, 10, 16, 17, 262, 0x8000_0000, u32::MAX];
-    for condition in filter.denied.iter().chain(&filter.unsupported).flat_map(|rule| &rule.when) {
+    for condition in
+        filter.denied.iter().chain(&filter.unsupported).chain(&filter.supervised).flat_map(|rule| &rule.when)
+    {
         let (Test::Equals(value) | Test::Differs(value) | Test::Masked { value, .. }) = condition.test;
         values.extend([value, value.wrapping_add(1), value.wrapping_sub(1), value | 0x11]);
         if let Test::Masked { mask, .. } = condition.test {
@@ -84,7 +93,8 @@ fn compiled_and_readable_agree_on_every_call() {
         let values = interesting(&filter);
         for number in (0..600).chain([0x3fff_ffff, 0x4000_0000, 0x4000_0027, u32::MAX]) {
             let about = about(&filter, number);
-            let conditional = about.denied.iter().chain(&about.unsupported).any(|rule| !rule.when.is_empty());
+            let special = about.denied.iter().chain(&about.unsupported).chain(&about.supervised);
+            let conditional = special.into_iter().any(|rule| !rule.when.is_empty());
             // Conditions look at up to two arguments at once; two values in turn through all six cover them.
             let pairs: Vec<(u32, u32)> = if conditional {
                 // All values with themselves and with a few others: the longest list of conditions on two arguments has two values each.

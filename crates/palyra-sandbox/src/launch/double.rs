@@ -18,13 +18,19 @@ pub(crate) struct Double {
     pub(crate) asked: Vec<String>,
     /// Which request fails, counted from 0.
     pub(crate) fails_at: Option<usize>,
+    /// With which error; "not permitted" if none is given.
+    pub(crate) fails_with: Option<i32>,
 }
 
 impl Double {
     fn answer(&mut self, request: String) -> io::Result<()> {
         let number = self.asked.len();
         self.asked.push(request);
-        if self.fails_at == Some(number) { Err(io::Error::from_raw_os_error(1)) } else { Ok(()) }
+        if self.fails_at == Some(number) {
+            Err(io::Error::from_raw_os_error(self.fails_with.unwrap_or(1)))
+        } else {
+            Ok(())
+        }
     }
 
     fn descriptor() -> io::Result<OwnedFd> {
@@ -119,6 +125,11 @@ impl Syscall for Double {
         self.answer(format!("cover_scratch {} {bytes} {mode:o}{owner}", path.display()))
     }
 
+    fn write_scratch(&mut self, path: &Path, content: &str, owner: Option<Owner>) -> io::Result<()> {
+        let owner = owner.map_or(String::new(), |owner| format!(" for {}", owner.uid));
+        self.answer(format!("write_scratch {} {}{owner}", path.display(), content.len()))
+    }
+
     fn cover_proc(&mut self) -> io::Result<()> {
         self.answer("cover_proc".to_owned())
     }
@@ -192,9 +203,9 @@ impl Syscall for Double {
         self.answer("close_descriptors".to_owned())
     }
 
-    fn seccomp(&mut self, program: &BpfProgram) -> io::Result<()> {
+    fn seccomp(&mut self, program: &BpfProgram, supervisor: Option<BorrowedFd<'_>>) -> io::Result<()> {
         assert!(!program.is_empty());
-        self.answer("seccomp".to_owned())
+        self.answer(if supervisor.is_some() { "seccomp supervised" } else { "seccomp" }.to_owned())
     }
 
     fn execute(&mut self, execution: &Execution<'_>) -> io::Error {

@@ -9,6 +9,7 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Pid;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::holdings::Holdings;
 use super::kernel::Kernel;
 use super::setup::{self, Context, Failure, Filters, Standards};
+use super::supervised::SupervisedCalls;
 use super::supervisor::ANNOUNCED;
 use super::syscall::Syscall as _;
 use super::tree;
@@ -102,15 +104,27 @@ pub(super) fn isolated(preparation: &Preparation, inner: &OwnedFd, mut announce:
 }
 
 /// Starts the guest and waits for its end.
-fn start(plan: &Plan, context: Context, kernel: &mut Kernel, inner: &OwnedFd, mut announce: File) -> ! {
+fn start(plan: &Plan, mut context: Context, kernel: &mut Kernel, inner: &OwnedFd, mut announce: File) -> ! {
     let owns_namespace = plan.namespaces.contains(&Namespace::Pid);
     if !owns_namespace && let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
         fail(&mut announce, &Failure::new("subreaper", "", &error.into()))
     }
     let private = (plan.identity == GuestIdentity::Private).then_some(context.host_ids);
+    let mut calls = None;
+    if plan.is_supervised() {
+        let (ours, theirs) = match wire::pair() {
+            Ok(pair) => pair,
+            Err(error) => fail(&mut announce, &Failure::new("socket", "", &error)),
+        };
+        context.supervisor = Some(theirs);
+        calls = Some(SupervisedCalls::promised(ours));
+    }
     match sys::fork(0) {
         Err(error) => fail(&mut announce, &Failure::new("fork", "", &error)),
-        Ok(Forked::Child) => guest(plan, context, &mut Kernel::new(), announce),
+        Ok(Forked::Child) => {
+            drop(calls);
+            guest(plan, context, &mut Kernel::new(), announce)
+        }
         Ok(Forked::Parent(pid)) => {
             drop((context, announce));
             // Where a namespace ends the tree, this process only waits from here on, and needs no rights for that.
@@ -123,8 +137,41 @@ fn start(plan: &Plan, context: Context, kernel: &mut Kernel, inner: &OwnedFd, mu
                 sys::exit(1)
             }
             let meter = (!plan.cgroups.limits_memory()).then(|| Holdings::of(plan));
-            attend(pid, inner, owns_namespace, private, meter)
+            let held = Held { holdings: meter, calls, next: Instant::now() };
+            attend(pid, inner, owns_namespace, private, held)
         }
+    }
+}
+
+/// What the first process does besides reaping.
+struct Held {
+    /// Counts memory, where nobody else does.
+    holdings: Option<Holdings>,
+    calls: Option<SupervisedCalls>,
+    /// When to count next; calls come in between.
+    next: Instant,
+}
+
+impl Held {
+    /// Bytes held, if it is time to look and they changed.
+    fn changed(&mut self) -> Option<u64> {
+        if Instant::now() < self.next {
+            return None;
+        }
+        let changed = self.holdings.as_mut()?.changed(self.calls.as_mut().map(|calls| &mut calls.memory_files));
+        self.next = Instant::now() + self.interval();
+        changed
+    }
+
+    fn interval(&self) -> Duration {
+        // Nothing but this bounds what a file in memory takes.
+        let files = self.calls.as_ref().is_some_and(|calls| !calls.memory_files.is_empty());
+        if files { TICK / 5 } else { TICK }
+    }
+
+    /// How long to wait for something to happen.
+    fn patience(&self) -> Option<Duration> {
+        self.holdings.as_ref().map(|_| self.next.saturating_duration_since(Instant::now()).min(self.interval()))
     }
 }
 
@@ -132,13 +179,7 @@ fn start(plan: &Plan, context: Context, kernel: &mut Kernel, inner: &OwnedFd, mu
 ///
 /// Where no process namespace ends the tree, this kills it when the supervisor is gone: descendants that lost their parent come to this process. A death signal
 /// would not do, because a guest can clear it and its children do not inherit it.
-fn attend(
-    guest: Pid,
-    inner: &OwnedFd,
-    owns_namespace: bool,
-    private: Option<Owner>,
-    mut holdings: Option<Holdings>,
-) -> ! {
+fn attend(guest: Pid, inner: &OwnedFd, owns_namespace: bool, private: Option<Owner>, mut held: Held) -> ! {
     let Ok(events) = sys::child_events() else { sys::exit(1) };
     loop {
         let mut ended = None;
@@ -151,14 +192,24 @@ fn attend(
             let _ = wire::send(inner.as_fd(), &Inner::Ended(status), &[]);
             sys::exit(0)
         }
-        if let Some(bytes) = holdings.as_mut().and_then(Holdings::changed) {
+        if let Some(bytes) = held.changed() {
             let _ = wire::send(inner.as_fd(), &Inner::Held(bytes), &[]);
         }
-        let mut polled = [PollFd::new(inner, PollFlags::IN), PollFd::new(&events, PollFlags::IN)];
-        let patience = holdings.as_ref().map(|_| timespec(TICK));
+        let mut polled = vec![PollFd::new(inner, PollFlags::IN), PollFd::new(&events, PollFlags::IN)];
+        polled.extend(
+            held.calls
+                .as_ref()
+                .and_then(SupervisedCalls::descriptor)
+                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
+        );
         // An interrupted wait is only a look ahead of time.
-        let _ = rustix::event::poll(&mut polled, patience.as_ref());
-        let [supervisor_gone, child_ended] = polled.map(|one| !one.revents().is_empty());
+        let _ = rustix::event::poll(&mut polled, held.patience().map(timespec).as_ref());
+        let ready = |at: usize| polled.get(at).map_or(PollFlags::empty(), PollFd::revents);
+        let (supervisor_gone, child_ended, called) = (!ready(0).is_empty(), !ready(1).is_empty(), ready(2));
+        drop(polled);
+        if let Some(calls) = &mut held.calls {
+            calls.serve(called);
+        }
         if supervisor_gone {
             if !owns_namespace {
                 tree::kill_below(private, None);

@@ -1,4 +1,4 @@
-//! Memory that belongs to a sandbox and to none of its processes: files in private file systems, and System V segments.
+//! Memory that belongs to a sandbox and to none of its processes: files in private file systems, files of `memfd_create`, and System V segments.
 //!
 //! Measured by the sandbox's first process, because both can be seen only from inside. A control group counts them where there is one.
 
@@ -6,6 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::memory;
+use super::memory_files::MemoryFiles;
 use crate::plan::{Namespace, Plan, Step};
 
 /// A smaller change is not worth a message.
@@ -16,6 +17,8 @@ const WORTH_TELLING: u64 = 1 << 20;
 pub(super) struct Holdings {
     scratches: Vec<PathBuf>,
     has_segments: bool,
+    /// More than this ends the sandbox.
+    limit: u64,
     told: u64,
 }
 
@@ -26,12 +29,20 @@ impl Holdings {
             Step::Scratch { path, .. } | Step::CoverScratch { path, .. } => Some(path.clone()),
             _ => None,
         });
-        Self { scratches: scratches.collect(), has_segments: plan.namespaces.contains(&Namespace::Ipc), told: 0 }
+        Self {
+            scratches: scratches.collect(),
+            has_segments: plan.namespaces.contains(&Namespace::Ipc),
+            limit: plan.limits.memory_bytes,
+            told: 0,
+        }
     }
 
     /// The bytes held now, if they differ much from what was told last.
-    pub(super) fn changed(&mut self) -> Option<u64> {
-        let now = self.measure();
+    pub(super) fn changed(&mut self, files: Option<&mut MemoryFiles>) -> Option<u64> {
+        // What cannot be measured any more is too much.
+        let files =
+            files.map_or(Some(0), MemoryFiles::bytes).unwrap_or_else(|| self.limit.saturating_add(WORTH_TELLING));
+        let now = self.measure().saturating_add(files);
         (now.abs_diff(self.told) >= WORTH_TELLING).then(|| {
             self.told = now;
             now

@@ -23,6 +23,7 @@ use super::bpf::BpfProgram;
 use super::restrict;
 use super::sockets::{self, Search};
 use super::syscall::{Execution, MountUse, Standard, Syscall};
+use super::wire;
 use crate::grant::Owner;
 use crate::plan::{InotifyLimits, LandlockRules, Resource};
 use crate::report::HiddenSockets;
@@ -245,6 +246,16 @@ impl Syscall for Kernel {
         self.attach_at(mount.as_fd(), target.as_fd())
     }
 
+    fn write_scratch(&mut self, path: &Path, content: &str, owner: Option<Owner>) -> io::Result<()> {
+        // No guest runs yet that could have put a link there.
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(CWD, path, flags, Mode::from_raw_mode(0o644))?;
+        if let Some(owner) = owner {
+            rustix::fs::fchown(&file, Some(Uid::from_raw(owner.uid)), Some(Gid::from_raw(owner.gid)))?;
+        }
+        File::from(file).write_all(content.as_bytes())
+    }
+
     fn mount_terminals(&mut self, path: &Path) -> io::Result<()> {
         let options = [("mode", "0620".to_owned()), ("ptmxmode", "0666".to_owned()), ("max", TERMINALS.to_owned())];
         // Terminals are devices.
@@ -360,8 +371,11 @@ impl Syscall for Kernel {
         sys::close_on_exec_from(3)
     }
 
-    fn seccomp(&mut self, program: &BpfProgram) -> io::Result<()> {
-        sys::seccomp(program)
+    fn seccomp(&mut self, program: &BpfProgram, supervisor: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        match supervisor {
+            None => sys::seccomp(program),
+            Some(socket) => wire::send(socket, &(), &[sys::seccomp_with_listener(program)?.as_fd()]),
+        }
     }
 
     fn execute(&mut self, execution: &Execution<'_>) -> io::Error {

@@ -2,9 +2,7 @@
 //!
 //! Reading what each page belongs to is slow, so there are two measures. The cheap one adds up what each process has resident and never says too little, because a
 //! page that several processes share is counted in each. Only when it passes the limit is the exact one taken, in which processes have their part of shared pages.
-//! What belongs to no process (private file systems, detached System V segments) is reported by the sandbox's first process as held.
-//!
-//! Files in memory (`memfd_create`) need no counting: without a control group the filter does not permit them.
+//! What belongs to no process (private file systems, files of `memfd_create`, detached System V segments) is reported by the sandbox's first process as held.
 
 use std::fs;
 use std::time::{Duration, Instant};

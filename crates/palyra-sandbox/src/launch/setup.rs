@@ -8,6 +8,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::bpf::BpfProgram;
@@ -73,6 +74,8 @@ pub(crate) struct Context {
     pub(crate) known_sockets: Vec<PathBuf>,
     /// What `hide_sockets` did.
     pub(crate) hidden: HiddenSockets,
+    /// To the process that makes supervised calls.
+    pub(crate) supervisor: Option<OwnedFd>,
 }
 
 impl Context {
@@ -88,6 +91,7 @@ impl Context {
             listeners: Vec::new(),
             known_sockets: Vec::new(),
             hidden: HiddenSockets::default(),
+            supervisor: None,
         }
     }
 }
@@ -211,6 +215,7 @@ fn one(step: &Step, identity: GuestIdentity, context: &mut Context, kernel: &mut
         Step::CoverScratch { path, bytes, mode } => {
             kernel.cover_scratch(path, *bytes, *mode, private.then_some(context.host_ids))
         }
+        Step::ScratchText { path, content } => kernel.write_scratch(path, content, private.then_some(context.host_ids)),
         Step::HideSockets { writable, read_only } => {
             let known = std::mem::take(&mut context.known_sockets);
             context.hidden = kernel.hide_sockets(Search { writable, read_only, known: &known })?;
@@ -249,9 +254,25 @@ fn one(step: &Step, identity: GuestIdentity, context: &mut Context, kernel: &mut
             if context.hidden.unix_sockets_refused && profile.sockets == Sockets::Isolated {
                 profile.sockets = Sockets::IsolatedWithoutUnix;
             }
-            let program = context.filters.get(&profile).ok_or_else(|| missing("a compiled filter"))?;
-            kernel.seccomp(program)
+            restrict_calls(profile, context, kernel)
         }
+    }
+}
+
+/// Where the kernel gives no listener, such as to a daemon whose own filter has one already, the guest goes without what would have been supervised.
+fn restrict_calls(profile: FilterProfile, context: &Context, kernel: &mut dyn Syscall) -> io::Result<()> {
+    let program = |profile| context.filters.get(&profile).ok_or_else(|| missing("a compiled filter"));
+    if !profile.is_supervised() {
+        return kernel.seccomp(program(profile)?, None);
+    }
+    let supervisor = context.supervisor.as_ref().ok_or_else(|| missing("a supervisor"))?;
+    match kernel.seccomp(program(profile)?, Some(supervisor.as_fd())) {
+        Err(error)
+            if [Errno::BUSY, Errno::INVAL].map(|known| Some(known.raw_os_error())).contains(&error.raw_os_error()) =>
+        {
+            kernel.seccomp(program(profile.unsupervised())?, None)
+        }
+        result => result,
     }
 }
 
@@ -282,6 +303,7 @@ fn subject(step: &Step) -> String {
         | Step::Cover { path, .. }
         | Step::Scratch { path, .. }
         | Step::CoverScratch { path, .. }
+        | Step::ScratchText { path, .. }
         | Step::WorkingDirectory(path) => path.display().to_string(),
         Step::Listen(port) => port.to_string(),
         Step::Limit { resource, .. } => resource.to_string(),

@@ -34,6 +34,7 @@ fn context(plan: &Plan) -> Context {
         listeners: Vec::new(),
         known_sockets: Vec::new(),
         hidden: HiddenSockets::default(),
+        supervisor: plan.is_supervised().then(null),
     }
 }
 
@@ -154,4 +155,21 @@ fn where_sockets_may_have_been_missed_the_guest_makes_none() {
         let done = carry_out(&[Step::Seccomp(wanted)], plan.identity, &mut context, &mut Double::default());
         assert_eq!(done, Ok(()), "{refused}");
     }
+}
+
+#[test]
+fn where_the_kernel_gives_no_listener_the_guest_makes_no_memory_files() {
+    const BUSY: i32 = 16;
+    let supervised = FilterProfile { sockets: Sockets::Isolated, memory_files: MemoryFiles::Counted };
+    let (_, plan) = plans().remove(3);
+    for (fails_at, expected) in [(None, vec!["seccomp supervised"]), (Some(0), vec!["seccomp supervised", "seccomp"])] {
+        let mut context = context(&plan);
+        context.supervisor = Some(std::fs::File::open("/dev/null").unwrap().into());
+        let filters = [supervised, supervised.unsupervised()];
+        context.filters = Arc::new(filters.map(|one| (one, bpf::compile(one).unwrap())).into());
+        let mut kernel = Double { fails_at, fails_with: Some(BUSY), ..Double::default() };
+        assert_eq!(carry_out(&[Step::Seccomp(supervised)], plan.identity, &mut context, &mut kernel), Ok(()));
+        assert_eq!(kernel.asked, expected);
+    }
+    assert_eq!(supervised.unsupervised().memory_files, MemoryFiles::None);
 }

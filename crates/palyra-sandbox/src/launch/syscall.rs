@@ -67,6 +67,7 @@ pub(crate) trait Syscall {
     fn mount_terminals(&mut self, path: &Path) -> io::Result<()>;
     fn mount_proc(&mut self, path: &Path) -> io::Result<()>;
     fn cover_scratch(&mut self, path: &Path, bytes: u64, mode: u32, owner: Option<Owner>) -> io::Result<()>;
+    fn write_scratch(&mut self, path: &Path, content: &str, owner: Option<Owner>) -> io::Result<()>;
     fn cover_proc(&mut self) -> io::Result<()>;
     fn hide_sockets(&mut self, search: Search<'_>) -> io::Result<HiddenSockets>;
     fn pivot(&mut self) -> io::Result<()>;
@@ -85,7 +86,8 @@ pub(crate) trait Syscall {
     fn change_directory(&mut self, path: &Path) -> io::Result<()>;
     fn landlock(&mut self, rules: &LandlockRules) -> io::Result<()>;
     fn close_descriptors(&mut self) -> io::Result<()>;
-    fn seccomp(&mut self, program: &BpfProgram) -> io::Result<()>;
+    /// With a socket, the listener for what the filter hands over is sent there.
+    fn seccomp(&mut self, program: &BpfProgram, supervisor: Option<BorrowedFd<'_>>) -> io::Result<()>;
     /// Returns only if nothing could be executed.
     fn execute(&mut self, execution: &Execution<'_>) -> io::Error;
 }

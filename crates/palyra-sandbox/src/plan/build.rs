@@ -155,6 +155,9 @@ fn restricted_room(
         steps.extend(scratch.map(|path| Step::CoverScratch { path: path.to_owned(), bytes, mode: 0o700 }));
         steps.push(Step::CoverProc);
     }
+    steps.extend(
+        scratch.map(|path| Step::ScratchText { path: path.join(".gitconfig"), content: room::GIT_IDENTITY.to_owned() }),
+    );
     steps.push(Step::Undumpable);
     (steps, 0, namespaces)
 }
@@ -210,6 +213,7 @@ fn filter_profile(grant: &Grant, host: &HostFacts, tier: SandboxTier) -> FilterP
         (_, Network::Proxy(_)) => Sockets::Tcp,
     };
     let memory_files = match (host.cgroups.limits_memory(), tier) {
+        (false, SandboxTier::C) => MemoryFiles::Counted,
         (false, _) => MemoryFiles::None,
         (true, SandboxTier::C) => MemoryFiles::Any,
         (true, _) => MemoryFiles::NotExecutable,

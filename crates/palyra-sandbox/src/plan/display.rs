@@ -88,7 +88,9 @@ impl fmt::Display for Step {
                 write!(f, " {slot} {}", path.display())
             }
             Self::Directory(path) | Self::WorkingDirectory(path) => write!(f, " {}", path.display()),
-            Self::Text { path, content } => write!(f, " {} ({} bytes)", path.display(), content.len()),
+            Self::Text { path, content } | Self::ScratchText { path, content } => {
+                write!(f, " {} ({} bytes)", path.display(), content.len())
+            }
             Self::Link { path, target } => write!(f, " {} -> {}", path.display(), target.display()),
             Self::Scratch { path, bytes, mode } | Self::CoverScratch { path, bytes, mode } => {
                 write!(f, " {} {bytes} bytes mode {mode:o}", path.display())

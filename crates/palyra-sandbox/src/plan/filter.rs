@@ -1,7 +1,8 @@
 //! Which system calls a guest may make, in a form that people can read.
 //!
-//! Three lists make a filter. The first names dangerous calls, wholly or with some arguments, each with its reason: they fail with "not
-//! permitted". The second names what programs can do without: it fails with "not supported". The third names everything a program needs: any other call fails with "no such call", which libraries know how to live
+//! Four lists make a filter. The first names dangerous calls, wholly or with some arguments, each with its reason: they fail with "not
+//! permitted". The second names what programs can do without: it fails with "not supported". The third names what the sandbox's first process does for the
+//! caller. The fourth names everything a program needs: any other call fails with "no such call", which libraries know how to live
 //! with (`clone3` is left out on purpose: its flags lie in memory where no filter can see them, and the C library then uses `clone`).
 //!
 //! INVARIANT: a filter depends on its profile alone, so the launcher compiles each profile once.
@@ -41,9 +42,12 @@ pub enum Sockets {
 pub enum MemoryFiles {
     /// Any. Tier C can execute what it writes to `/tmp` as well.
     Any,
+    /// Any, made and counted by the sandbox's first process, because no control group limits memory: one that waits in a socket's queue belongs to no process
+    /// and is seen by no sampling of processes.
+    Counted,
     /// Such that can never be executed: in tier B code always comes from a file that Landlock has seen.
     NotExecutable,
-    /// None, because no control group limits memory: one that waits in a socket's queue belongs to no process and is seen by no sampling.
+    /// None, because no control group limits memory and nobody else can count them.
     None,
 }
 
@@ -88,6 +92,8 @@ pub struct Filter {
     pub denied: Vec<CallRule>,
     /// Fail with "not supported", which libraries take as a reason to do it in another way.
     pub unsupported: Vec<CallRule>,
+    /// Made by the sandbox's first process on behalf of the caller, unless denied.
+    pub supervised: Vec<CallRule>,
     /// Go through, unless denied; everything else fails with "no such call".
     pub allowed: Vec<CallRule>,
 }
@@ -135,12 +141,28 @@ impl FilterProfile {
     /// Every profile that a plan can name.
     pub fn all() -> impl Iterator<Item = Self> {
         let isolated = [Sockets::Isolated, Sockets::IsolatedWithoutUnix].into_iter().flat_map(|sockets| {
-            [MemoryFiles::Any, MemoryFiles::None].map(|memory_files| Self { sockets, memory_files })
+            [MemoryFiles::Any, MemoryFiles::Counted, MemoryFiles::None]
+                .map(|memory_files| Self { sockets, memory_files })
         });
         let restricted = [Sockets::None, Sockets::Tcp].into_iter().flat_map(|sockets| {
             [MemoryFiles::NotExecutable, MemoryFiles::None].map(|memory_files| Self { sockets, memory_files })
         });
         isolated.chain(restricted)
+    }
+
+    /// Whether the sandbox's first process makes some calls for the guest.
+    #[must_use]
+    pub fn is_supervised(self) -> bool {
+        self.memory_files == MemoryFiles::Counted
+    }
+
+    /// The profile to fall back to where nobody can make calls for the guest: what would have been supervised is refused.
+    #[must_use]
+    pub fn unsupervised(self) -> Self {
+        match self.memory_files {
+            MemoryFiles::Counted => Self { memory_files: MemoryFiles::None, ..self },
+            MemoryFiles::Any | MemoryFiles::NotExecutable | MemoryFiles::None => self,
+        }
     }
 
     fn is_isolated(self) -> bool {
@@ -154,7 +176,7 @@ impl FilterProfile {
         denied.extend(NAMESPACE_FLAGS.map(|flag| rule("clone", [(0, bits(flag))])));
         denied.extend(TERMINAL_CONTROLS.map(|request| rule("ioctl", [(1, Test::Equals(request))])));
         denied.push(rule("personality", PERSONALITIES.map(|known| (0, Test::Differs(known)))));
-        if self.memory_files != MemoryFiles::Any {
+        if matches!(self.memory_files, MemoryFiles::NotExecutable | MemoryFiles::None) {
             denied.push(rule("execveat", [(4, bits(AT_EMPTY_PATH))]));
         }
         if self.memory_files == MemoryFiles::NotExecutable {
@@ -188,7 +210,11 @@ impl FilterProfile {
         }
         // Blocks that are allocated ahead count as written by nobody; libraries write zeros instead.
         let unsupported = vec![rule("fallocate", [(1, Test::Differs(PUNCH_HOLE))])];
-        Filter { denied, unsupported, allowed: allowed.into_iter().map(|call| rule(call, [])).collect() }
+        let mut supervised = Vec::new();
+        if self.memory_files == MemoryFiles::Counted {
+            supervised.push(rule("memfd_create", []));
+        }
+        Filter { denied, unsupported, supervised, allowed: allowed.into_iter().map(|call| rule(call, [])).collect() }
     }
 
     /// What the profile does about sockets, in a few words.
@@ -274,6 +300,9 @@ impl fmt::Display for Filter {
         }
         for rule in &self.unsupported {
             writeln!(f, "not supported: {rule}")?;
+        }
+        for rule in &self.supervised {
+            writeln!(f, "made by the first process: {rule}")?;
         }
         writeln!(f, "permitted: {}", plain(&self.allowed))?;
         f.write_str("no such call: everything else")

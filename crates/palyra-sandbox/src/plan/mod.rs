@@ -112,6 +112,11 @@ impl Plan {
         &self.guest
     }
 
+    /// Whether the sandbox's first process makes some calls for the guest.
+    pub(crate) fn is_supervised(&self) -> bool {
+        self.guest.iter().any(|step| matches!(step, Step::Seccomp(profile) if profile.is_supervised()))
+    }
+
     /// Runs the launcher's own checks instead of the program, under otherwise the same plan.
     pub(crate) fn with_checks(mut self) -> Self {
         self.program = Program::Checks;

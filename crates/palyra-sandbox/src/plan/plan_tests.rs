@@ -142,7 +142,7 @@ fn root_without_mapped_mounts_and_any_host_without_filters_is_refused() {
 }
 
 #[test]
-fn memory_files_exist_only_where_a_control_group_counts_them() {
+fn memory_files_exist_only_where_somebody_counts_them() {
     let memory_files = |tier, cgroups: Cgroups| {
         let plan = plan(&grant(tier), &HostFacts { cgroups, ..host(USER) }, &invocation()).unwrap();
         match plan.guest.last() {
@@ -151,9 +151,10 @@ fn memory_files_exist_only_where_a_control_group_counts_them() {
         }
     };
     for tier in [SandboxTier::B, SandboxTier::C] {
-        assert_eq!(memory_files(tier, Cgroups::None(String::new())), MemoryFiles::None);
+        let expected = if tier == SandboxTier::C { MemoryFiles::Counted } else { MemoryFiles::None };
+        assert_eq!(memory_files(tier, Cgroups::None(String::new())), expected);
         let uncounted = Cgroups::V2 { parent: "/g".into(), memory: false, pids: true };
-        assert_eq!(memory_files(tier, uncounted), MemoryFiles::None);
+        assert_eq!(memory_files(tier, uncounted), expected);
         let counted = Cgroups::V2 { parent: "/g".into(), memory: true, pids: true };
         let expected = if tier == SandboxTier::C { MemoryFiles::Any } else { MemoryFiles::NotExecutable };
         assert_eq!(memory_files(tier, counted), expected);

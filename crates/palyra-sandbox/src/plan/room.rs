@@ -25,6 +25,9 @@ pub(crate) const INOTIFY: InotifyLimits = InotifyLimits { instances: 16, watches
 /// The default identity of commits.
 pub(super) const GIT_CONFIG: &str = "/etc/gitconfig";
 
+/// Without an identity git refuses to commit. The configuration of a repository is stronger than this.
+pub(super) const GIT_IDENTITY: &str = "[user]\n\tname = Palyra agent\n\temail = agent@localhost\n";
+
 const HOSTNAME: &str = "sandbox";
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
@@ -39,8 +42,7 @@ const TEXTS: [(&str, &str); 6] = [
     ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n"),
     ("/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n"),
     ("/etc/hostname", "sandbox\n"),
-    // Without an identity git refuses to commit. The configuration of a repository is stronger than this.
-    (GIT_CONFIG, "[user]\n\tname = Palyra agent\n\temail = agent@localhost\n"),
+    (GIT_CONFIG, GIT_IDENTITY),
 ];
 
 const LINKS: [(&str, &str); 5] = [

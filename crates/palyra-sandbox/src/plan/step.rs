@@ -228,6 +228,13 @@ pub enum Step {
         /// Mode of its top directory.
         mode: u32,
     },
+    /// Write a file of the guest's in its private directory, when there is no new root.
+    ScratchText {
+        /// Where.
+        path: PathBuf,
+        /// What.
+        content: String,
+    },
     /// Cover the sockets of the host that lie in shared places; where there is too much to search, the guest gets no Unix sockets.
     HideSockets {
         /// Places that the guest may write to.
@@ -302,6 +309,7 @@ impl Step {
             Self::Proc => "proc",
             Self::CoverProc => "cover_proc",
             Self::CoverScratch { .. } => "cover_scratch",
+            Self::ScratchText { .. } => "scratch_text",
             Self::HideSockets { .. } => "hide_sockets",
             Self::Pivot => "pivot",
             Self::DieWithParent => "die_with_parent",

@@ -120,7 +120,7 @@ fn seccomp() -> Ability {
     in_child(0, || {
         let mut kernel = Kernel::new();
         kernel.no_new_privileges()?;
-        kernel.seccomp(&compiled)?;
+        kernel.seccomp(&compiled, None)?;
         // A call that must be refused now, to see that the filter is in force.
         match fs::File::open("/dev/null") {
             Ok(_) if rustix::system::sethostname(b"").err() == Some(rustix::io::Errno::PERM) => Ok(()),

@@ -3,6 +3,7 @@
 //! All `unsafe` of this crate is here, one block per function, each with its reason. Nothing here decides anything.
 
 mod calls;
+mod notification;
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -13,6 +14,10 @@ use std::time::Duration;
 use rustix::process::Pid;
 
 pub(crate) use calls::number;
+pub(crate) use notification::{
+    CloseOnExec, Notification, add_descriptor, answer_notification, is_the_only_opening, receive_notification,
+    seccomp_with_listener,
+};
 
 /// Which side of a fork this is.
 pub(crate) enum Forked {
@@ -136,7 +141,8 @@ pub(crate) fn wait4(child: Option<Pid>, patience: Patience) -> io::Result<Option
     Ok(Pid::from_raw(result).map(|pid| Waited { pid, status, used }))
 }
 
-/// A descriptor that becomes readable when a child has ended; the signal itself is blocked from here on.
+/// A descriptor that becomes readable when a child has ended; the signal itself is blocked from here on, and so is the one that would kill this process when
+/// somebody opens a file for which it has a lease.
 #[expect(unsafe_code, reason = "neither blocking a signal nor its descriptor has a safe form")]
 pub(crate) fn child_events() -> io::Result<OwnedFd> {
     // SAFETY: an all-zero set is valid and initialised before use, the pointers live through the calls, and the new descriptor has no other owner.
@@ -144,7 +150,9 @@ pub(crate) fn child_events() -> io::Result<OwnedFd> {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
         libc::sigaddset(&raw mut set, libc::SIGCHLD);
-        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+        let mut blocked = set;
+        libc::sigaddset(&raw mut blocked, libc::SIGIO);
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const blocked, std::ptr::null_mut());
         match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
             -1 => Err(io::Error::last_os_error()),
             descriptor => Ok(OwnedFd::from_raw_fd(descriptor)),
@@ -245,13 +253,16 @@ pub(crate) struct Instruction {
     pub(crate) value: u32,
 }
 
+fn kernel_program(program: &[Instruction]) -> Vec<libc::sock_filter> {
+    let instruction =
+        |one: &Instruction| libc::sock_filter { code: one.code, jt: one.if_true, jf: one.if_false, k: one.value };
+    program.iter().map(instruction).collect()
+}
+
 /// Restricts the system calls of this process and its descendants.
 #[expect(unsafe_code, reason = "installing a filter passes a pointer to it")]
 pub(crate) fn seccomp(program: &[Instruction]) -> io::Result<()> {
-    let mut filter: Vec<libc::sock_filter> = program
-        .iter()
-        .map(|one| libc::sock_filter { code: one.code, jt: one.if_true, jf: one.if_false, k: one.value })
-        .collect();
+    let mut filter = kernel_program(program);
     let length = u16::try_from(filter.len()).map_err(|_| io::Error::other("the filter is too long"))?;
     let program = libc::sock_fprog { len: length, filter: filter.as_mut_ptr() };
     // SAFETY: the program points to `length` instructions that live through the call; the kernel copies and checks them.

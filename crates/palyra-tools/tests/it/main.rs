@@ -9,6 +9,7 @@
     reason = "a test stops at the first surprise and reads best with values at hand"
 )]
 
+mod attributes;
 mod attribution;
 mod cancelling;
 mod checkpoints;
