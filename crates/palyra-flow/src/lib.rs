@@ -17,6 +17,7 @@
 mod assess;
 mod command;
 mod envelope;
+mod files;
 mod leaves;
 mod links;
 mod matching;
@@ -27,6 +28,7 @@ mod variables;
 
 pub use assess::{ArgumentFacts, FlowFacts, Proposed, assess};
 pub use envelope::{Envelope, Intent};
+pub use files::{Rewrite, Written, WrittenFile, is_worse_than_a_file};
 pub use leaves::{Leaf, leaves};
 pub use links::{LinkKind, links};
 pub use material::{Material, Trace};
