@@ -148,6 +148,7 @@ fn finished(turn: u32, call: u32) -> Input {
             truncated: false,
             artifact: None,
             changes: Vec::new(),
+            wrote: None,
             attestation: ToolAttestation {
                 call_id: call_id.clone(),
                 execution_sha256: Digest::of(call_id.as_bytes()),

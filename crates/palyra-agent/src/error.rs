@@ -1,6 +1,8 @@
 //! What can go wrong in the engine, and how it looks to the outside.
 
-use palyra_common::{CanvasId, ErrorCategory, RunId, RunLifecyclePhase, SessionId, StableErrorEnvelope, ToStableError};
+use palyra_common::{
+    CanvasId, Digest, ErrorCategory, RunId, RunLifecyclePhase, SessionId, StableErrorEnvelope, ToStableError,
+};
 use palyra_journal::JournalError;
 use palyra_models::UnknownModel;
 use palyra_tools::ToolError;
@@ -233,6 +235,26 @@ pub enum AgentError {
         /// Why.
         why: &'static str,
     },
+    /// A program wants to endorse a file.
+    #[error("`{by}` may not endorse a file with a credential that a program holds")]
+    EndorsementRefused {
+        /// Whose credential.
+        by: String,
+    },
+    /// The file does not hold what somebody looked at.
+    #[error("`{path}` holds something else by now: {now}")]
+    FileChanged {
+        /// The file.
+        path: String,
+        /// What it holds.
+        now: Digest,
+    },
+    /// Nothing speaks against the file.
+    #[error("`{path}` needs no endorsement: no run wrote its content from anything untrusted")]
+    FileNotLabelled {
+        /// The file.
+        path: String,
+    },
     /// The daemon is stopping.
     #[error("the daemon is stopping")]
     Stopping,
@@ -395,6 +417,16 @@ impl ToStableError for AgentError {
                 .hint("`palyra journal verify` shows what is wrong with the journal"),
             Self::CannotUndo { run_id, .. } => StableErrorEnvelope::new("cannot_undo", ErrorCategory::Conflict, message)
                 .hint(format!("`palyra runs show {run_id}` shows its state and what it changed")),
+            Self::EndorsementRefused { .. } => {
+                StableErrorEnvelope::new("endorsement_refused", ErrorCategory::Policy, message)
+                    .hint("a person endorses files, on the machine of the daemon: `palyra files endorse PATH`")
+            }
+            Self::FileChanged { .. } => StableErrorEnvelope::new("file_changed", ErrorCategory::Conflict, message)
+                .hint("look at it again: `palyra files endorse PATH`"),
+            Self::FileNotLabelled { .. } => {
+                StableErrorEnvelope::new("file_not_labelled", ErrorCategory::Conflict, message)
+                    .hint("`palyra files labels` lists the files whose content is not trusted")
+            }
             Self::Stopping => StableErrorEnvelope::new("daemon_stopping", ErrorCategory::Availability, message)
                 .hint("try again when it has restarted"),
             Self::Internal(_) => StableErrorEnvelope::new("internal", ErrorCategory::Internal, message),

@@ -11,7 +11,7 @@ use palyra_journal::StoredRecord;
 use palyra_tools::{FileChange, RemainingFile};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::UnavailableSource;
+use crate::engine::{UnavailableSource, WithheldInstructions};
 use crate::error::AgentError;
 use crate::hooks::HooksAnswered;
 use crate::machine::{Action, Input, Question};
@@ -54,6 +54,11 @@ pub enum Note {
     ToolsUnavailable {
         /// Which, and why.
         sources: Vec<UnavailableSource>,
+    },
+    /// Files of the workspace that would be instructions are not followed in this run.
+    InstructionsWithheld {
+        /// Which, and why.
+        files: Vec<WithheldInstructions>,
     },
     /// The input that follows was given with another credential than the one that started the run.
     Steered(Actor),
@@ -160,6 +165,7 @@ impl EntryRef<'_> {
                 Note::Unrecoverable { .. } => kind::RUN_UNRECOVERABLE,
                 Note::HooksAnswered(_) => kind::HOOKS_NOTED,
                 Note::ToolsUnavailable { .. } => "tools.unavailable",
+                Note::InstructionsWithheld { .. } => "instructions.withheld",
                 Note::Steered(_) => kind::RUN_STEERED,
             },
         }

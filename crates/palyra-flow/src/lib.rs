@@ -18,6 +18,7 @@ mod assess;
 mod command;
 mod entity;
 mod envelope;
+mod files;
 mod leaves;
 mod links;
 mod matching;
@@ -29,6 +30,7 @@ mod variables;
 
 pub use assess::{ArgumentFacts, FlowFacts, Proposed, assess};
 pub use envelope::{Envelope, Intent};
+pub use files::{Rewrite, Written, WrittenFile, is_worse_than_a_file};
 pub use leaves::{Leaf, can_be_judged, leaves};
 pub use links::{LinkKind, links};
 pub use material::{Material, Trace};

@@ -44,6 +44,7 @@ impl ArtifactRead {
         Self(
             ToolDeclaration::of::<ArtifactReadInput>(name, "Read artifact", "read artifact {digest}")
                 .reads(EffectScope::WorkspaceRead)
+                .labelling_results()
                 .output(Integrity::Untrusted, Confidentiality::Private)
                 .offered(Offering::OnDemand),
         )

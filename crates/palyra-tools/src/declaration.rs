@@ -100,6 +100,9 @@ pub struct ToolDeclaration {
     pub summary: String,
     /// When the model is told about it.
     pub offering: Offering,
+    /// Whether the label of a result covers every byte of it. Otherwise a result may hold whatever the call was given and whatever lies in the workspace.
+    #[serde(skip)]
+    pub labels_results: bool,
 }
 
 impl ToolDeclaration {
@@ -128,6 +131,7 @@ impl ToolDeclaration {
             timeout: DEFAULT_TIMEOUT,
             summary: summary.to_owned(),
             offering: Offering::IfRoom,
+            labels_results: false,
         }
     }
 
@@ -159,6 +163,13 @@ impl ToolDeclaration {
         self.concurrency = Concurrency::Exclusive;
         self.repeatability = Repeatability::Repeatable;
         self.risk = Risk::Medium;
+        self
+    }
+
+    /// A tool that knows the label of all that it gives: it reads files through the workspace, or only says what it did.
+    #[must_use]
+    pub fn labelling_results(mut self) -> Self {
+        self.labels_results = true;
         self
     }
 

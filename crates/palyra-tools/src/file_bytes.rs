@@ -4,6 +4,7 @@ use std::io::Read as _;
 
 use palyra_common::Label;
 
+use crate::cancel::Cancel;
 use crate::{ToolError, Workspace};
 
 /// The bytes of a file.
@@ -25,13 +26,13 @@ impl Workspace {
     pub fn read_bytes(&self, path: &str, limit: usize) -> Result<FileBytes, ToolError> {
         let path = self.path(path)?;
         let mut file = self.open_file(&path)?;
+        let label = self.examine(&path, &mut file, &Cancel::never())?.label;
         let mut bytes = Vec::new();
         (&mut file.file)
             .take(limit as u64)
             .read_to_end(&mut bytes)
             .map_err(|error| ToolError::io(&path.to_string(), error))?;
         let whole = file.size() <= bytes.len() as u64;
-        let label = self.label(&path, file.owner());
         Ok(FileBytes { bytes, whole, label })
     }
 }

@@ -49,6 +49,7 @@ impl FsApplyPatch {
                 .writes_workspace()
                 .sink("patch", SinkKind::Path)
                 .sink("patch", SinkKind::Content)
+                .labelling_results()
                 .output(Integrity::ToolTrusted, Confidentiality::Private)
                 .offered(Offering::OnDemand),
         )

@@ -56,6 +56,7 @@ impl FsEdit {
                 .writes_workspace()
                 .sink("path", SinkKind::Path)
                 .sink("new", SinkKind::Content)
+                .labelling_results()
                 .output(Integrity::ToolTrusted, Confidentiality::Private)
                 .offered(Offering::Always),
         )

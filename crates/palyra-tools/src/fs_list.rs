@@ -62,6 +62,7 @@ impl FsList {
             ToolDeclaration::of::<FsListInput>(name, "List files", "list `{path}`")
                 .reads(EffectScope::WorkspaceRead)
                 .sink("path", SinkKind::Path)
+                .labelling_results()
                 .output(Integrity::ToolTrusted, Confidentiality::Private)
                 .offered(Offering::Always),
         )
@@ -97,6 +98,9 @@ impl Tool for FsList {
         cancel::read(&token, move |cancel| {
             let listing = list(&workspace, &input, cancel)?;
             let label = label.from_source(format!("directory:{}", listing.start));
+            // Names are bytes that somebody wrote, too.
+            let names = listing.entries.iter().filter_map(|entry| workspace.label_of_name(&entry.path));
+            let label = names.fold(label, |label, name| label.join(&name));
             listing.output(label, &limits, artifacts.as_ref())
         })
         .await

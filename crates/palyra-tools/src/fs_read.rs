@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::cancel::{self, Cancel};
+use crate::file_labels::Examined;
 use crate::input::{parse, text};
 use crate::workspace::CHUNK;
 use crate::{
@@ -63,6 +64,7 @@ impl FsRead {
             ToolDeclaration::of::<FsReadInput>(name, "Read file", "read `{path}`")
                 .reads(EffectScope::WorkspaceRead)
                 .sink("path", SinkKind::Path)
+                .labelling_results()
                 .output(Integrity::ToolTrusted, Confidentiality::Private)
                 .offered(Offering::Always),
         )
@@ -110,7 +112,7 @@ impl Tool for FsRead {
 fn read(workspace: &Workspace, input: &FsReadInput, cap: usize, cancel: &Cancel) -> Result<ToolOutput, ToolError> {
     let path = workspace.path(&input.path)?;
     let mut open = workspace.open_file(&path)?;
-    let label = workspace.label(&path, open.owner());
+    let Examined { label, digest: known } = workspace.examine(&path, &mut open, cancel)?;
     let size = open.size();
     let refuse = |error| workspace.refuse(&path, error);
 
@@ -119,11 +121,13 @@ fn read(workspace: &Workspace, input: &FsReadInput, cap: usize, cancel: &Cancel)
     if head.contains(&0) {
         return Err(ToolError::BinaryFile { path: path.to_string() });
     }
-    let digest = if input.digest == Some(true) {
-        open.file.seek(SeekFrom::Start(0)).map_err(refuse)?;
-        Some(open.digest(cancel)?)
-    } else {
-        None
+    let digest = match known {
+        _ if input.digest != Some(true) => None,
+        Some(known) => Some(known),
+        None => {
+            open.file.seek(SeekFrom::Start(0)).map_err(refuse)?;
+            Some(open.digest(cancel)?)
+        }
     };
 
     let first_line = input.offset.unwrap_or(1);

@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::cancel::{self, Cancel, CancelRead};
+use crate::file_labels::Examined;
 use crate::input::{parse, text};
 use crate::search_hits::{FileHits, Hits, Report};
 use crate::walk::{Flow, Found, Include, Walk};
@@ -80,6 +81,7 @@ impl FsSearch {
             ToolDeclaration::of::<FsSearchInput>(name, "Search files", "search for `{pattern}`")
                 .reads(EffectScope::WorkspaceRead)
                 .sink("path", SinkKind::Path)
+                .labelling_results()
                 .output(Integrity::ToolTrusted, Confidentiality::Private)
                 .offered(Offering::Always),
         )
@@ -193,16 +195,28 @@ fn search_file(
     limit: usize,
     cancel: &Cancel,
 ) -> Searched {
-    let Ok(open) = workspace.open_here(&found.directory, &found.name, &found.path) else {
+    let Ok(mut open) = workspace.open_here(&found.directory, &found.name, &found.path) else {
         return Searched::Unreadable;
     };
-    let label = workspace.label(&found.path, open.owner());
     let mut hits = Hits::new(limit);
-    match searcher.search_reader(matcher, CancelRead(open.file, cancel.clone()), &mut hits) {
-        Ok(()) if hits.binary => Searched::Binary,
-        Ok(()) => Searched::Hits(hits.into_file(found.path.clone(), label)),
-        Err(_) => Searched::Unreadable,
+    match searcher.search_reader(matcher, CancelRead(&open.file, cancel.clone()), &mut hits) {
+        Ok(()) if hits.binary => return Searched::Binary,
+        Ok(()) => {}
+        Err(_) => return Searched::Unreadable,
     }
+    let mut file = hits.into_file(found.path.clone(), workspace.label(&found.path, open.owner()));
+    // A file without hits shows nothing, so most files need not be read again.
+    if file.count > 0 {
+        match workspace.examine(&found.path, &mut open, cancel) {
+            // The name is shown with what was found.
+            Ok(Examined { label, .. }) => {
+                let name = workspace.label_of_name(&found.path);
+                file.label = name.map_or(label.clone(), |name| label.join(&name));
+            }
+            Err(_) => return Searched::Unreadable,
+        }
+    }
+    Searched::Hits(file)
 }
 
 fn searcher(context: usize) -> Searcher {

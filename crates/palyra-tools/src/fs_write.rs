@@ -55,6 +55,7 @@ impl FsWrite {
                 .writes_workspace()
                 .sink("path", SinkKind::Path)
                 .sink("content", SinkKind::Content)
+                .labelling_results()
                 .output(Integrity::ToolTrusted, Confidentiality::Private)
                 .offered(Offering::Always),
         )

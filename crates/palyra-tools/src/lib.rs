@@ -16,6 +16,7 @@ mod drafts;
 mod effects;
 mod error;
 mod file_bytes;
+mod file_labels;
 mod foreign;
 mod fs_apply_patch;
 mod fs_edit;
@@ -60,6 +61,7 @@ pub use declaration::{Concurrency, DEFAULT_TIMEOUT, Offering, Repeatability, Sin
 pub use effects::EffectStore;
 pub use error::ToolError;
 pub use file_bytes::FileBytes;
+pub use file_labels::FileLabels;
 pub use name::{EffectId, ToolName};
 pub use palyra_common::{EffectScope, SinkKind};
 pub use progress::{ReportTaker, ToolProgress, ToolReport};

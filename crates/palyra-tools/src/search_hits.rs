@@ -33,7 +33,7 @@ pub(crate) struct Hits {
 /// The hits of one file.
 pub(crate) struct FileHits {
     path: WorkspacePath,
-    label: Label,
+    pub(crate) label: Label,
     lines: Vec<Line>,
     /// All matching lines, kept or not.
     pub(crate) count: usize,

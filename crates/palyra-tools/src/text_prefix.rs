@@ -4,6 +4,7 @@ use std::io::Read as _;
 
 use palyra_common::Label;
 
+use crate::cancel::Cancel;
 use crate::{ToolError, Workspace};
 
 /// The beginning of a text file.
@@ -25,6 +26,7 @@ impl Workspace {
     pub fn read_text_prefix(&self, path: &str, limit: usize) -> Result<TextPrefix, ToolError> {
         let path = self.path(path)?;
         let mut file = self.open_file(&path)?;
+        let label = self.examine(&path, &mut file, &Cancel::never())?.label;
         let mut bytes = Vec::new();
         (&mut file.file)
             .take(limit as u64)
@@ -43,7 +45,6 @@ impl Workspace {
             }
             Err(_) => return Err(ToolError::BinaryFile { path: path.to_string() }),
         };
-        let label = self.label(&path, file.owner());
         Ok(TextPrefix { text, whole, label })
     }
 }

@@ -12,6 +12,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::fs::{Dir, FileType, FileTypeExt, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
@@ -19,6 +20,7 @@ use palyra_common::{Confidentiality, Digest, Integrity, Label};
 use sha2::{Digest as _, Sha256};
 
 use crate::cancel::Cancel;
+use crate::file_labels::{FileLabels, nothing_known};
 use crate::protected::Protected;
 use crate::registry::nearest;
 use crate::roots::{Outside, Roots, open_without_links};
@@ -39,6 +41,8 @@ pub struct Workspace {
     /// Who owns the workspace directory.
     owner: u32,
     protected: Protected,
+    /// What is known about its files.
+    pub(crate) labels: Arc<dyn FileLabels>,
 }
 
 impl Workspace {
@@ -77,7 +81,7 @@ impl Workspace {
         let given = std::path::absolute(given).map_err(explain)?;
         let protected =
             Protected::below(&root, protected).ok_or_else(|| fail("belongs to Palyra itself".to_owned()))?;
-        Ok(Self { dir, root, given, owner, protected })
+        Ok(Self { dir, root, given, owner, protected, labels: nothing_known() })
     }
 
     /// Where the workspace is, without links.
@@ -224,8 +228,8 @@ impl Workspace {
         }
     }
 
-    /// How far content of a file may be trusted: a file that the user, root or the owner of the workspace owns was not
-    /// written by a stranger.
+    /// How far a file may be trusted by what the file system says: one that the user, root or the owner of the workspace owns was not
+    /// written by a stranger. What runs wrote has to be asked for as well; see [`Workspace::examine`].
     pub(crate) fn label(&self, path: &WorkspacePath, owner: u32) -> Label {
         let ours = [rustix::process::geteuid().as_raw(), self.owner, 0];
         let integrity = if ours.contains(&owner) { Integrity::ToolTrusted } else { Integrity::Untrusted };

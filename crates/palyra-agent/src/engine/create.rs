@@ -8,7 +8,7 @@ use palyra_tools::Workspace;
 
 use super::client_tools;
 use super::driver::Driver;
-use super::files::Attachment;
+use super::files::{Attachment, WithheldInstructions};
 use super::given_files::{self, GivenFile};
 use super::given_history::{self, GivenExchange};
 use super::images::{Images, Looked, Onlooker};
@@ -26,7 +26,7 @@ use crate::spec::{
     RunLimits, RunSpec, ToolSelection,
 };
 use crate::started_with::StartedWith;
-use crate::tape::EntryRef;
+use crate::tape::{EntryRef, Note};
 
 /// Characters of a task that name its session.
 const TITLE_CHARS: usize = 80;
@@ -121,9 +121,18 @@ struct Opened {
     workspace: Arc<Workspace>,
     /// Project files.
     project: Vec<ContextItem>,
+    /// Those that are not followed.
+    withheld: Vec<WithheldInstructions>,
     surroundings: ContextItem,
     /// Files that the request refers to or gives.
     found: Vec<Attachment>,
+}
+
+/// What a new run has beside its specification.
+struct Taken {
+    workspace: Arc<Workspace>,
+    images: Images,
+    withheld: Vec<WithheldInstructions>,
 }
 
 /// What the journal knows before a run is accepted.
@@ -203,7 +212,7 @@ impl Engine {
         let (mode, Working { agent, profile }) = self.settle(&mut new, session.as_ref())?;
         // The session or the agent may have named a model. One that nobody offers is refused before there is a run.
         let info = options.provider.resolve(&agent, new.model.as_deref()).await?;
-        let Opened { workspace, project, surroundings, found } = self.open_workspace(&new).await?;
+        let Opened { workspace, project, withheld, surroundings, found } = self.open_workspace(&new).await?;
         let session_id = session.as_ref().map_or(looked.session_id, |session| session.row.session_id);
         let onlooker =
             Onlooker { run_id, session_id, owner: new.owner(), agent: &agent, model: &info.model, prompt: &new.prompt };
@@ -252,7 +261,7 @@ impl Engine {
             records.push(self.session_record(kind::CREATED, spec.session_id, &created)?);
         }
         records.extend(beside);
-        self.accept(spec, workspace, images, records).await
+        self.accept(spec, Taken { workspace, images, withheld }, records).await
     }
 
     /// Has the images of a request looked at whose model does not see, before anything is locked for it. Whatever is wrong with the request is left to
@@ -330,13 +339,8 @@ impl Engine {
         Ok((least.map_or(mode, |least| mode.max(least)), Working { agent, profile }))
     }
 
-    async fn accept(
-        &self,
-        spec: RunSpec,
-        workspace: Arc<Workspace>,
-        images: Images,
-        beside: Vec<NewRecord>,
-    ) -> Result<RunRow, AgentError> {
+    async fn accept(&self, spec: RunSpec, taken: Taken, beside: Vec<NewRecord>) -> Result<RunRow, AgentError> {
+        let Taken { workspace, images, withheld } = taken;
         let shared = &self.shared;
         let at = shared.options.clock.now();
         let run_id = spec.run_id;
@@ -345,6 +349,9 @@ impl Engine {
         let mut driver = Driver::new(Arc::clone(shared), machine, workspace, 0).with_images(images);
         driver.stage(EntryRef::Input(&accepted), at)?;
         driver.note_unavailable_sources(at)?;
+        if !withheld.is_empty() {
+            driver.stage(EntryRef::Note(&Note::InstructionsWithheld { files: withheld }), at)?;
+        }
         // A free slot lets the run begin in the same commit in which it is accepted.
         let slot = Arc::clone(&shared.slots).try_acquire_owned().ok();
         let actions = match slot {
@@ -409,11 +416,11 @@ impl Engine {
         let at = self.shared.options.clock.now();
         tokio::task::spawn_blocking(move || {
             let workspace = shared.open_workspace(&path, &owner, authority)?;
-            let project = files::project_files(&workspace, &names);
+            let (project, withheld) = files::project_files(&workspace, &names);
             let surroundings = surroundings::describe(&workspace, at);
             let mut found = files::references(&workspace, &prompt)?;
-            given_files::add(&artifacts, given, &mut found)?;
-            Ok(Opened { workspace, project, surroundings, found })
+            given_files::add(&artifacts, shared.file_labels.as_ref(), given, &mut found)?;
+            Ok(Opened { workspace, project, withheld, surroundings, found })
         })
         .await
         .map_err(|error| AgentError::Internal(error.to_string()))?

@@ -68,6 +68,8 @@ pub(super) struct Driver {
     next_seq: u64,
     pub(super) staged: Vec<NewRecord>,
     staged_events: Vec<Weighed>,
+    /// Whether what is staged labels files.
+    labels_staged: bool,
     model: Option<ModelCall>,
     tools: ToolCalls,
     hooks: HookCalls,
@@ -110,6 +112,7 @@ impl Driver {
             next_seq: last_seq + 1,
             staged: Vec::new(),
             staged_events: Vec::new(),
+            labels_staged: false,
             model: None,
             hooks: HookCalls::default(),
             hooks_told: None,
@@ -429,7 +432,9 @@ impl Driver {
         }
         let mut to_do = Vec::new();
         let mut refused = None;
-        while let Some(input) = queue.pop_front() {
+        while let Some(mut input) = queue.pop_front() {
+            self.shared.label_written(&self.machine, &mut input);
+            self.labels_staged |= matches!(&input, Input::ToolFinished { result, .. } if result.wrote.is_some());
             let staged = self.render(EntryRef::Input(&input), at)?;
             let actions = match self.machine.step(input, at) {
                 Ok(actions) => actions,
@@ -501,15 +506,7 @@ impl Driver {
                     self.tools.draw(&self.shared, &self.machine, call_id, effect_id, tool, arguments);
                 }
                 Action::Execute { call_id, effect_id, tool, arguments } => {
-                    self.tools.begin(
-                        &self.shared,
-                        self.machine.spec(),
-                        &self.workspace,
-                        call_id,
-                        effect_id,
-                        tool,
-                        arguments,
-                    );
+                    self.tools.begin(&self.shared, &self.machine, &self.workspace, call_id, effect_id, tool, arguments);
                 }
                 Action::StopTool { call_id } => self.tools.stop(&call_id),
                 Action::Compact { replaces, .. } => {
@@ -599,9 +596,25 @@ impl Driver {
                 Err(error) => return Err(error.into()),
             }
         }
+        if std::mem::take(&mut self.labels_staged) {
+            // Before anything of this run goes on: what it reads next has to have its label.
+            self.note_file_labels().await?;
+        }
         self.tools.outcomes_are_durable(&self.shared.options.effects);
         self.tape.publish(std::mem::take(&mut self.staged_events));
         Ok(())
+    }
+
+    async fn note_file_labels(&mut self) -> Result<(), AgentError> {
+        let engine = Engine { shared: Arc::clone(&self.shared) };
+        loop {
+            match engine.note_file_labels().await {
+                Err(error) if is_unavailable(&error) => {
+                    wait_for_journal(self.machine.spec().run_id, &error).await;
+                }
+                noted => return noted,
+            }
+        }
     }
 
     /// Tells the machine of a rebuilt run why it is at work again; the caller carries out what follows.

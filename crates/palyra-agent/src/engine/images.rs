@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use palyra_common::{AuxiliaryTaskId, AuxiliaryTaskKind, Digest, Label, RunId, SessionId, ToStableError as _};
+use palyra_common::{
+    AuxiliaryTaskId, AuxiliaryTaskKind, Digest, Integrity, Label, RunId, SessionId, ToStableError as _,
+};
 use palyra_journal::ArtifactStore;
 use palyra_models::{Message, Part};
 
@@ -98,6 +100,11 @@ impl Engine {
         let taken = found.into_iter().map(|attachment| async move {
             match attachment {
                 Attachment::Text(item) => Ok((item, None)),
+                // A model that sees reads what is written in it, and there is no frame around an image.
+                Attachment::Image(image) if sees && image.label.integrity == Integrity::Untrusted => Err(refused(
+                    &image.source,
+                    "its content is not trusted; `palyra files endorse` shows it".to_owned(),
+                )),
                 Attachment::Image(image) if sees => self.keep(image).await.map(|(item, part)| (item, Some(part))),
                 Attachment::Image(image) => match looked.at(&image) {
                     Some(item) => Ok((item, None)),

@@ -23,6 +23,7 @@ mod create;
 mod discovery;
 mod driver;
 pub(crate) mod embeddings;
+mod file_labels;
 mod files;
 mod flow;
 mod follow;
@@ -78,6 +79,8 @@ pub use context_view::{ContextSegment, ContextView, OfferedTool, SegmentKind};
 pub use control::Resumption;
 pub use create::NewRun;
 pub use discovery::{NoDiscovery, ToolDiscovery, UnavailableSource};
+pub use file_labels::Endorsement;
+pub use files::WithheldInstructions;
 pub use follow::{Attention, Followed, TapeFollower};
 pub use given_files::GivenFile;
 pub use given_history::GivenExchange;
@@ -100,6 +103,7 @@ pub use workspaces::WorkspaceRoots;
 use self::agents::AgentBook;
 use self::canvases::CanvasBell;
 use self::driver::Command;
+use self::file_labels::FileLabelBook;
 use self::hooks::HookBook;
 use self::live_tape::LiveTape;
 use self::locks::Locks;
@@ -130,6 +134,8 @@ struct Shared {
     canvas_bell: CanvasBell,
     /// Which agents there are.
     agents: AgentBook,
+    /// Which contents of files have a label.
+    file_labels: Arc<FileLabelBook>,
     /// Where auxiliary tasks wait.
     auxiliary: Arc<auxiliary::Line>,
     /// Sessions in which something may wait for its turn, so that the end of an ordinary run costs no look at the journal.
@@ -169,6 +175,7 @@ impl Engine {
             locks: Locks::default(),
             hooks: HookBook::default(),
             agents: AgentBook::default(),
+            file_labels: Arc::default(),
             waiting: Mutex::default(),
             held_queues,
             looking: Mutex::default(),
@@ -182,6 +189,7 @@ impl Engine {
         engine.put_patterns_in_force().await?;
         engine.open_hook_book().await?;
         engine.open_agent_book().await?;
+        engine.open_file_labels().await?;
         engine.record_down_time().await?;
         engine.watch_clock();
         // Before anything is driven: whoever ends from now on tells its hooks itself.

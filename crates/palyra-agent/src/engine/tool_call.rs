@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use palyra_common::{
-    Digest, ErrorCategory, Label, LimitsUsed, OutputClass, StableErrorEnvelope, ToStableError as _, ToolAttestation,
+    Digest, ErrorCategory, Integrity, Label, LimitsUsed, OutputClass, StableErrorEnvelope, ToStableError as _,
+    ToolAttestation,
 };
 use palyra_tools::{
     BeginReport, Begun, DEFAULT_TIMEOUT, EffectId, EffectStore, ExecutionFacts, Invocation, Tool, ToolError,
@@ -24,6 +25,7 @@ use tracing::{Instrument as _, Span};
 use super::Shared;
 use super::artifacts::RunArtifacts;
 use super::canvases::{Drawing, Drawn};
+use super::file_labels::revealable;
 use super::flow::registry_with;
 use super::inspect_call::{self, Inspected};
 use super::model_call::CONTENT;
@@ -33,7 +35,6 @@ use super::tool_search::{self, FoundTools};
 use crate::canonical::canonical_json;
 use crate::machine::{CallResult, Input, Machine};
 use crate::own_tools::{INSPECT, SEARCH};
-use crate::spec::RunSpec;
 
 /// How long a stopped tool may take to report. Cancellation is felt within 100 ms, so this is less.
 const GRACE: Duration = Duration::from_millis(60);
@@ -81,7 +82,7 @@ impl ToolCalls {
     pub(super) fn begin(
         &mut self,
         shared: &Arc<Shared>,
-        spec: &RunSpec,
+        machine: &Machine,
         workspace: &Arc<Workspace>,
         call_id: String,
         effect_id: String,
@@ -89,6 +90,7 @@ impl ToolCalls {
         arguments: Value,
     ) {
         let cancel = CancellationToken::new();
+        let (spec, given) = (machine.spec(), machine.given_to(&call_id));
         let options = &shared.options;
         let execution =
             Execution::new(call_id.clone(), tool.clone(), canonical_json(&arguments)).scanned(&options.safety);
@@ -128,7 +130,11 @@ impl ToolCalls {
                 Ok(found) => {
                     let limit = time_limit(found.declaration().timeout, shared.options.tool_timeout);
                     let invocation = Invocation { time_limit: limit, ..invocation };
-                    run(Arc::clone(found), invocation, execution.of(found), limit).await
+                    let execution = execution.of(found);
+                    match revealed_by(found, given, &invocation.workspace).await {
+                        Ok(revealed) => run(Arc::clone(found), invocation, execution.revealing(revealed), limit).await,
+                        Err(error) => execution.over(Err(error), Duration::ZERO, Stop::None),
+                    }
                 }
                 Err(error) => execution.over(Err(error), Duration::ZERO, Stop::None),
             }
@@ -298,6 +304,18 @@ enum Stop {
     TimedOut,
 }
 
+/// What the call may reveal beside what its result's label says; looked at before the call, because a program may remove what it read.
+async fn revealed_by(
+    tool: &Arc<dyn Tool>,
+    given: Label,
+    workspace: &Arc<Workspace>,
+) -> Result<Option<Label>, ToolError> {
+    let (tool, workspace) = (Arc::clone(tool), Arc::clone(workspace));
+    tokio::task::spawn_blocking(move || revealable(&given, tool.declaration(), &workspace))
+        .await
+        .map_err(|error| ToolError::Internal(error.to_string()))
+}
+
 async fn run(tool: Arc<dyn Tool>, invocation: Invocation, execution: Execution, limit: Duration) -> Input {
     let began = Instant::now();
     let cancel = invocation.cancel.clone();
@@ -323,13 +341,15 @@ struct Execution {
     /// How the tool's results are classified, if it says more than a label.
     class: Option<OutputClass>,
     server: Option<String>,
+    /// What a result may hold beside what its own label says.
+    revealed: Option<Label>,
     /// Absent only where a call never ran.
     safety: Option<Safety>,
 }
 
 impl Execution {
     fn new(call_id: String, tool: String, arguments: String) -> Self {
-        Self { call_id, tool, arguments, class: None, server: None, safety: None }
+        Self { call_id, tool, arguments, class: None, server: None, revealed: None, safety: None }
     }
 
     fn scanned(mut self, safety: &Safety) -> Self {
@@ -342,6 +362,18 @@ impl Execution {
         self.server.clone_from(&declaration.server);
         self.class = (!declaration.fields.is_empty()).then(|| declaration.classification().output);
         self
+    }
+
+    fn revealing(self, revealed: Option<Label>) -> Self {
+        Self { revealed, ..self }
+    }
+
+    /// The label of a result. What Palyra itself says about a call reveals nothing.
+    fn label(&self, own: Label) -> Label {
+        match &self.revealed {
+            Some(revealed) if own.integrity > Integrity::Operator => own.join(revealed),
+            _ => own,
+        }
     }
 
     fn drawn(self, drawn: Drawn, took: Duration) -> Input {
@@ -366,6 +398,7 @@ impl Execution {
         match result {
             Ok(output) => {
                 let attestation = attested(self.attest(&output.content, took, stop), output.execution);
+                let label = self.label(output.label);
                 let result = CallResult {
                     // What built-in tools tell programs repeats their text; only classified data is kept.
                     data: self.server.as_ref().and(output.data),
@@ -376,7 +409,7 @@ impl Execution {
                     truncated: output.truncated,
                     artifact: output.artifact.map(|artifact| artifact.digest),
                     changes: output.changes,
-                    ..CallResult::of_text(output.content, output.label, attestation)
+                    ..CallResult::of_text(output.content, label, attestation)
                 };
                 self.finish(result)
             }

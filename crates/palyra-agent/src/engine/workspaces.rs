@@ -25,7 +25,9 @@ impl Shared {
         authority: WorkspaceAuthority,
     ) -> Result<Arc<Workspace>, AgentError> {
         let roots = self.options.workspaces.roots(principal, authority);
-        Ok(Arc::new(Workspace::open(path, &roots, &self.options.protected)?))
+        let workspace = Workspace::open(path, &roots, &self.options.protected)?;
+        let labels = Arc::clone(&self.file_labels);
+        Ok(Arc::new(workspace.with_labels(labels)))
     }
 }
 

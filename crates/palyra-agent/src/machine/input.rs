@@ -5,7 +5,7 @@ use palyra_common::{
     ApprovalDecision, ApprovalEvidence, ApprovalId, ApprovalScope, AuxiliaryTaskId, Digest, InputMode, Label,
     OutputClass, Risk, StableErrorEnvelope, Timestamp, ToolAttestation, ToolVerdict, runtime_contract_enum,
 };
-use palyra_flow::{Intent, SourceNaming};
+use palyra_flow::{Intent, SourceNaming, Written};
 use palyra_models::{Answering, Attempt, ReasoningBlock, StopReason, ToolCallRequest, Usage};
 use palyra_policy::Signals;
 use palyra_tools::{Concurrency, FileChange, Repeatability};
@@ -430,6 +430,9 @@ pub struct CallResult {
     /// Files it changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
+    /// The labels of what it wrote, if any file is worth less than other files of the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wrote: Option<Box<Written>>,
     /// What executed it, under which limits.
     pub attestation: ToolAttestation,
     /// How long it took.
@@ -464,6 +467,7 @@ impl CallResult {
             truncated: false,
             artifact: None,
             changes: Vec::new(),
+            wrote: None,
             duration_ms: attestation.limits_used.wall_ms,
             attestation,
         }

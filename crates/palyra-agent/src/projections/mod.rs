@@ -7,6 +7,7 @@ mod approvals;
 mod artifacts;
 mod auxiliary;
 mod canvases;
+mod file_labels;
 mod hooks;
 mod inputs;
 mod past;
@@ -25,6 +26,7 @@ use serde::de::DeserializeOwned;
 pub use approvals::{ApprovalFilter, ApprovalPage, ApprovalRow};
 pub use auxiliary::{AuxiliaryFilter, AuxiliaryRow};
 pub use canvases::{CanvasFilter, CanvasRow};
+pub use file_labels::LabelledFile;
 pub use hooks::HookBindingRow;
 pub use inputs::QueuedInput;
 pub use past::Said;
@@ -38,6 +40,7 @@ pub(crate) use approvals::{approval, approvals, approved_calls};
 pub(crate) use artifacts::artifact_is_of;
 pub(crate) use auxiliary::{auxiliary_task, auxiliary_tasks, unfinished_auxiliary};
 pub(crate) use canvases::{canvas, canvas_changes, canvas_effect, canvases, open_canvases};
+pub(crate) use file_labels::{FileEndorsed, kind as file_kind, labelled_files};
 pub(crate) use hooks::{
     BindingRemoved, BindingSet, BindingSwitched, hook_binding, hook_bindings, hooks_due, kind as hook_kind,
 };
@@ -68,6 +71,7 @@ pub fn projections() -> Vec<Arc<dyn Projection>> {
         Arc::new(canvases::Canvases),
         Arc::new(agents::Agents),
         Arc::new(artifacts::ArtifactOwners),
+        Arc::new(file_labels::FileLabelTables),
     ]
 }
 

@@ -20,6 +20,7 @@ mod client_tools;
 mod clock;
 mod context;
 mod durability;
+mod file_labels;
 mod flow;
 mod forks;
 mod hook_events;

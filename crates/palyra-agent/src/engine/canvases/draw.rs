@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use palyra_a2ui::Document;
 use palyra_common::{CanvasId, Label, RunId, SessionId, ToStableError as _};
-use palyra_flow::Variables;
 use palyra_tools::ToolError;
 use serde_json::Value;
 
@@ -72,12 +71,7 @@ impl Drawing {
             let PatchInput { canvas_id, base_version, patch } = serde_json::from_value(arguments).map_err(wrong)?;
             Wanted::Change { canvas_id, base_version, patch: Value::Array(patch) }
         };
-        let readings = Variables(machine.readings());
-        let references = machine.call(call_id).map(|call| call.references.as_slice()).unwrap_or_default();
-        let label = references
-            .iter()
-            .filter_map(|reference| readings.reading(reference.variable))
-            .fold(machine.seen(), |joined, reading| joined.join(&reading.label));
+        let label = machine.given_to(call_id);
         let spec = machine.spec();
         Ok(Self { session_id: spec.session_id, run_id: spec.run_id, effect_id, label, wanted })
     }
