@@ -3,6 +3,8 @@
 //! Programs give typed JSON, browsers give texts; both become the same values here. A value that stands there as the document proposed it is told
 //! apart: whoever drew the form wrote it, not the person.
 
+use std::collections::BTreeMap;
+
 use palyra_common::FieldError;
 use serde_json::{Map, Value};
 
@@ -18,6 +20,9 @@ pub struct CheckedValues {
     pub values: Map<String, Value>,
     /// Fields whose text or number the person left as the document proposed it; they are in `values` too.
     pub unchanged: Vec<String>,
+    /// Fields in which the person chose an option that is shown under another text than its value, with the option's position from 1 on. What the person saw and
+    /// what the document made of it are two things.
+    pub relabelled: BTreeMap<String, usize>,
 }
 
 /// Holds values against a form.
@@ -40,6 +45,9 @@ pub fn check_values(form: &Form, given: &Map<String, Value>) -> Result<CheckedVa
                 if is_proposed(field, &value) {
                     checked.unchanged.push(field.name.clone());
                 }
+                if let Some(position) = relabelled(field, &value) {
+                    checked.relabelled.insert(field.name.clone(), position);
+                }
                 checked.values.insert(field.name.clone(), value);
             }
             Err(wrong) => problems.push(wrong),
@@ -49,7 +57,7 @@ pub fn check_values(form: &Form, given: &Map<String, Value>) -> Result<CheckedVa
     if problems.is_empty() { Ok(checked) } else { Err(A2uiError::Values(problems)) }
 }
 
-/// Whether the document had put this very value there. Options and ticks are no words of the document's.
+/// Whether the document had put this very value there. Ticks are no words of the document's; for options see [`relabelled`].
 fn is_proposed(field: &Field, value: &Value) -> bool {
     match &field.kind {
         FieldKind::Text { value: proposed, .. } | FieldKind::Email { value: proposed } => {
@@ -58,6 +66,13 @@ fn is_proposed(field: &Field, value: &Value) -> bool {
         FieldKind::Number { value: proposed, .. } => proposed.is_some() && value.as_f64() == *proposed,
         FieldKind::Select { .. } | FieldKind::Checkbox { .. } => false,
     }
+}
+
+/// Which option was chosen, if its value is not the text that stands on it.
+fn relabelled(field: &Field, value: &Value) -> Option<usize> {
+    let FieldKind::Select { options, .. } = &field.kind else { return None };
+    let position = options.iter().position(|option| value.as_str() == Some(&option.value))?;
+    options.get(position).filter(|option| option.label != option.value).map(|_| position + 1)
 }
 
 fn value(field: &Field, given: Option<&Value>) -> Result<Option<Value>, FieldError> {

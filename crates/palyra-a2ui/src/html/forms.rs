@@ -134,7 +134,12 @@ fn input<'a>(
             for option in options {
                 let mut attributes = vec![("value", option.value.as_str())];
                 attributes.extend((chosen == Some(option.value.as_str())).then_some(("selected", "")));
-                html.open("option", &attributes).text(&option.label).close("option");
+                html.open("option", &attributes).text(&option.label);
+                // Whoever chooses sees what is chosen, and not only what the document calls it.
+                if option.label != option.value {
+                    html.text(&format!(" ({})", option.value));
+                }
+                html.close("option");
             }
             html.close("select");
         }

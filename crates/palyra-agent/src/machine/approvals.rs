@@ -127,11 +127,6 @@ impl Machine {
         let Some((index, CallState::AwaitingApproval { question, binding, facts, attempts, .. })) = found else {
             return Err(self.reject("no such approval is open"));
         };
-        let approved = match decision {
-            // A person saw exactly these values and agreed: from now on they are that person's choice.
-            ApprovalDecision::Allow => facts.evidence.iter().map(|shown| shown.value.clone()).collect(),
-            _ => Vec::new(),
-        };
         let state = match (decision, question) {
             (ApprovalDecision::Allow, Question::RunAgain) => CallState::Ready { facts, attempts },
             (ApprovalDecision::Allow, _) => self.permitted(index, facts, out),
@@ -165,7 +160,6 @@ impl Machine {
         if let Some(call) = self.round_mut().and_then(|round| round.calls.get_mut(index)) {
             call.state = state;
         }
-        self.trusted.extend(approved);
         if decision != ApprovalDecision::Allow && question == Question::MayItRun {
             if self.refused.contains(&binding) {
                 let message = match reason {

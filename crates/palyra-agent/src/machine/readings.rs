@@ -91,7 +91,7 @@ impl Machine {
         &self.envelope
     }
 
-    /// What people wrote to the run while it was at work, and the values they approved.
+    /// What people wrote to the run while it was at work. What they approved is not among it: an answer is for the call that was shown, and teaches nothing about others.
     #[must_use]
     pub fn trusted(&self) -> &[String] {
         &self.trusted

@@ -1,8 +1,9 @@
 //! What a person entered into a form becomes their next message to the session.
 //!
 //! The message names the form, its fields and options by their plain names, which cannot be sentences. A text that stood in a field as the document
-//! proposed it is not the person's: on a canvas that strangers may have had a hand in, it is named and not repeated. So whoever wrote the form cannot
-//! have a person say, with the trust that people have, what the form had put into their mouth.
+//! proposed it is not the person's: on a canvas that strangers may have had a hand in, it is named and not repeated, and of an option whose value is not the text
+//! that the person saw the position is told. So whoever wrote the form cannot have a person say, with the trust that people have, what the form had put into their
+//! mouth.
 
 use palyra_a2ui::{CheckedValues, Document, check_values};
 use palyra_common::{CanvasId, InputMode, Integrity, RequestId};
@@ -91,15 +92,19 @@ impl Engine {
 fn message(row: &CanvasRow, component_id: &str, checked: &CheckedValues) -> String {
     let foreign = row.label.integrity == Integrity::Untrusted;
     let mut values = checked.values.clone();
-    let mut left = Vec::new();
+    let (mut left, mut chosen) = (Vec::new(), Vec::new());
     if foreign {
-        values.retain(|name, _| !checked.unchanged.contains(name));
+        values.retain(|name, _| !checked.unchanged.contains(name) && !checked.relabelled.contains_key(name));
         left.clone_from(&checked.unchanged);
+        chosen.extend(checked.relabelled.iter().map(|(name, position)| format!("{name}: option {position}")));
     }
     let mut text =
         format!("I submitted the form `{component_id}` of canvas {} with:\n{}", row.canvas_id, Value::Object(values));
     if !left.is_empty() {
         text.push_str(&format!("\nLeft as the form proposed: {}", left.join(", ")));
+    }
+    if !chosen.is_empty() {
+        text.push_str(&format!("\nChosen from the form's own list: {}", chosen.join(", ")));
     }
     text
 }
@@ -137,6 +142,18 @@ mod tests {
         let foreign = message(&row(Integrity::Untrusted), "pay", &checked);
         assert!(!foreign.contains("attacker-1"), "{foreign}");
         assert!(foreign.contains("mine") && foreign.contains("Left as the form proposed: account"), "{foreign}");
+        let list = Document::parse(&json!({"root": {"type": "form", "id": "pay", "fields": [
+            {"type": "select", "name": "to", "label": "To", "options": [
+                {"value": "sister", "label": "sister"}, {"value": "attacker-1", "label": "my landlord"},
+            ]},
+        ]}}))
+        .unwrap();
+        for (option, said) in [("attacker-1", "Chosen from the form's own list: to: option 2"), ("sister", "sister")] {
+            let given = json!({"to": option});
+            let checked = check_values(list.form("pay").unwrap(), given.as_object().unwrap()).unwrap();
+            let foreign = message(&row(Integrity::Untrusted), "pay", &checked);
+            assert!(!foreign.contains("attacker-1") && foreign.contains(said), "{foreign}");
+        }
         let own = message(&row(Integrity::User), "pay", &checked);
         assert!(own.contains("attacker-1") && !own.contains("Left"), "{own}");
         assert!(!foreign.contains("anything") && !own.contains("anything"), "titles are nobody's message");
