@@ -231,7 +231,7 @@ pub enum AgentError {
         /// The run.
         run_id: RunId,
         /// Why.
-        why: &'static str,
+        why: String,
     },
     /// The daemon is stopping.
     #[error("the daemon is stopping")]

@@ -46,7 +46,7 @@ pub use engine::{
     NoDiscovery, OfferedTool, PatternFilter, RankedBy, RecallQuery, Recalled, RecalledPiece, ReducedIsolation,
     Resolved, Resumption, RunCost, RunDetails, RunEnded, RunExport, Safety, SegmentKind, SessionAccount, SessionEvent,
     SessionEventKind, SessionExport, SessionInput, Spending, Submitted, TapeFollower, Timings, ToolDiscovery,
-    UnavailableSource, UndoneRun, WireCost, WorkspaceRoots, core_prompt_tokens,
+    UnavailableSource, UndoOptions, UndoneRun, WireCost, WorkspaceRoots, core_prompt_tokens,
 };
 pub use error::AgentError;
 pub use hooks::{
