@@ -233,7 +233,7 @@ pub enum AgentError {
         /// The run.
         run_id: RunId,
         /// Why.
-        why: &'static str,
+        why: String,
     },
     /// A program wants to endorse a file.
     #[error("`{by}` may not endorse a file with a credential that a program holds")]

@@ -46,7 +46,7 @@ pub use engine::{
     NewRun, NewSession, NoDiscovery, OfferedTool, PatternFilter, RankedBy, RecallQuery, Recalled, RecalledPiece,
     ReducedIsolation, Resolved, Resumption, RunCost, RunDetails, RunEnded, RunExport, Safety, SegmentKind,
     SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput, Spending, Submitted, TapeFollower,
-    Timings, ToolDiscovery, UnavailableSource, UndoneRun, WireCost, WithheldInstructions, WorkspaceRoots,
+    Timings, ToolDiscovery, UnavailableSource, UndoOptions, UndoneRun, WireCost, WithheldInstructions, WorkspaceRoots,
     core_prompt_tokens,
 };
 pub use error::AgentError;

@@ -17,7 +17,7 @@ use crate::api::{
     ListPatternsParams, ListPatternsResponse, ListRunsParams, ListRunsResponse, ListSessionsParams,
     ListSessionsResponse, LoadSessionParams, ReplayReport, ResumeRunParams, RunContextParams, RunContextResponse,
     RunDetail, RunInputParams, RunView, SessionDetail, StopDaemonResponse, TailJournalParams, UndoResponse,
-    UsageParams, UsageResponse, VerifyLine, paths,
+    UndoRunParams, UsageParams, UsageResponse, VerifyLine, paths,
 };
 use crate::cursor::Follow;
 use crate::endpoint::Endpoint;
@@ -132,8 +132,13 @@ impl Client {
 
     /// Takes back the file changes of a run, all or none.
     pub async fn undo_run(&self, id: RunId) -> Result<UndoResponse, ClientError> {
+        self.undo_part_of_run(id, &UndoRunParams::default()).await
+    }
+
+    /// Takes back those file changes of a run that are asked for.
+    pub async fn undo_part_of_run(&self, id: RunId, params: &UndoRunParams) -> Result<UndoResponse, ClientError> {
         let path = paths::for_run(paths::RUN_UNDO, id);
-        let call = Call::post("undoing a run", path, &json!({}))?.patience(LONG_PATIENCE);
+        let call = Call::post("undoing a run", path, params)?.patience(LONG_PATIENCE);
         exchange(&self.endpoint, call).await
     }
 

@@ -9,13 +9,13 @@ use palyra_agent::{
 };
 use palyra_client::api::{
     AgentView, ApprovalAnswer, ApprovalView, CallNotRunView, FileChangeKind, FileChangeView, IntentView,
-    JournalRecordView, PatternView, PlanStepView, ProblemView, ReducedIsolationView, ReplayDifference, ReplayReport,
-    RunAgentView, RunDetail, RunTimings, RunUsage, RunView, SessionSettingsView, SessionView, UnavailableToolsView,
-    UndoAction, UndoResponse, UndoneFile, VerifyReport,
+    JournalRecordView, PatternView, PlanStepView, ProblemView, ReducedIsolationView, RemainingFileView,
+    ReplayDifference, ReplayReport, RunAgentView, RunDetail, RunTimings, RunUsage, RunView, SessionSettingsView,
+    SessionView, UnavailableToolsView, UndoAction, UndoResponse, UndoneFile, VerifyReport,
 };
 use palyra_common::ChangeAttribution;
 use palyra_journal::StoredRecord;
-use palyra_tools::FileChange;
+use palyra_tools::{FileChange, RemainingFile};
 
 /// A run; its newest position is not in its row.
 pub(crate) fn run(row: RunRow, last_seq: u64) -> RunView {
@@ -215,7 +215,11 @@ pub(crate) fn undone(run: UndoneRun) -> UndoResponse {
     };
     // A file that came and went within the run leaves nothing but the directories made for it.
     let was_there = |change: &FileChange| change.before.is_some() || change.after.is_some();
-    UndoResponse { files: run.changes.into_iter().filter(was_there).map(file).collect() }
+    let left = |file: RemainingFile| RemainingFileView { path: file.path, obstacle: file.obstacle };
+    UndoResponse {
+        files: run.changes.into_iter().filter(was_there).map(file).collect(),
+        remaining: run.remaining.into_iter().map(left).collect(),
+    }
 }
 
 /// What replaying gave.

@@ -69,7 +69,7 @@ pub use error::{Delivery, ModelError, ModelErrorClass};
 pub use event::{ModelEvent, StopReason, Usage};
 pub use gemini::Gemini;
 pub use live::LiveProvider;
-pub use message::{ATTACHMENT_MARK, Message, Role, ToolCallRequest, ToolSpec};
+pub use message::{ATTACHMENT_MARK, Message, REFUSAL_ADVICE, Role, ToolCallRequest, ToolSpec};
 pub use model_entry::{Capability, ModelEntry};
 pub use offline::{NAME as OFFLINE, OfflineProvider};
 pub use ollama::Ollama;

@@ -26,6 +26,9 @@ runtime_contract_enum! {
     }
 }
 
+/// Advice in the result of a call that was refused. It is for the model alone: people are told what was refused and why.
+pub const REFUSAL_ADVICE: &str = "do not propose it again";
+
 /// What stands before the text of a file that a context builder puts behind the person's own words in a user message, as
 /// in `\n\n[file notes.md]\n…`. The offline planner takes nothing from there on for a request.
 pub const ATTACHMENT_MARK: &str = "\n\n[file ";

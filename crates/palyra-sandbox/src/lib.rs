@@ -37,7 +37,7 @@ pub use host::{Ability, Cgroups, HostFacts, Privilege, SystemPath, SystemPathKin
 pub use later::{LaterExecuted, later_executed};
 pub use plan::{
     CallRule, Condition, Filter, FilterProfile, GuestIdentity, InotifyLimits, LandlockRules, MemoryFiles, Namespace,
-    PathRule, Plan, Program, Resource, Right, Scopes, Sockets, Step, TcpRule, Test, missing_for, plan,
+    PathRule, Plan, Program, Resource, Right, Scopes, SetGroupId, Sockets, Step, TcpRule, Test, missing_for, plan,
 };
 pub use report::{EndCause, Exit, ExitReport, HiddenSockets, Usage};
 

@@ -237,6 +237,8 @@ pub enum ToolError {
         since: Vec<String>,
         /// The files that somebody else changed while a call of the run was at work.
         during: Vec<String>,
+        /// How many files could be undone.
+        others: usize,
     },
     /// No artifact with that digest.
     #[error("there is no artifact {digest}")]
@@ -459,7 +461,7 @@ impl ToolError {
             Self::EffectMismatch { .. } => "give every effect its own id",
             Self::EffectDamaged { .. } => "compare the files with their last known state before going on",
             Self::UndoConflict { .. } => {
-                "undo restores all files of a run or none; put these back as the run left them and try again, or undo by hand"
+                "undo with `conflicts` set to `skip` to leave these files as they are, or to `overwrite` to undo them, too"
             }
             Self::ArtifactNotFound { .. } => "use a digest that an earlier result named",
             Self::PermissionDenied { .. } => "check the owner and the mode of the file",
@@ -478,6 +480,10 @@ impl ToStableError for ToolError {
         }
         let mut envelope = StableErrorEnvelope::new(self.code(), self.category(), one_line(&self.to_string()));
         envelope.recovery_hint = self.recovery_hint();
+        if let Self::UndoConflict { since, during, others } = self {
+            let details = serde_json::json!({ "changed_since": since, "changed_by_others": during, "others": others });
+            envelope = envelope.details(details);
+        }
         if let Self::InvalidArguments { errors, .. } = self {
             envelope.validation_errors.clone_from(errors);
         }

@@ -324,6 +324,7 @@ fn remaining(verdicts: &Verdicts<'_>) -> Vec<RemainingFile> {
 /// Why nothing is undone.
 fn refusal(verdicts: Verdicts<'_>) -> ToolError {
     let (mut since, mut during, mut first_cause) = (Vec::new(), Vec::new(), None);
+    let others = verdicts.values().filter(|verdict| matches!(verdict, Verdict::Undo { .. })).count();
     for (path, verdict) in verdicts {
         let Verdict::Remain { obstacle, cause } = verdict else { continue };
         match (obstacle, cause) {
@@ -337,7 +338,7 @@ fn refusal(verdicts: Verdicts<'_>) -> ToolError {
     }
     match first_cause {
         Some(cause) if since.is_empty() && during.is_empty() => cause,
-        _ => ToolError::UndoConflict { since, during },
+        _ => ToolError::UndoConflict { since, during, others },
     }
 }
 

@@ -96,7 +96,7 @@ pub use sessions::{
     SessionInput, Submitted,
 };
 pub use spending::Spending;
-pub use undo::UndoneRun;
+pub use undo::{UndoOptions, UndoneRun};
 pub use wire_cost::{WireCost, core_prompt_tokens};
 pub use workspaces::WorkspaceRoots;
 

@@ -30,6 +30,8 @@ pub struct RunDetails {
     pub changes: Vec<FileChange>,
     /// Files that undoing it, as a whole or in part, has dealt with.
     pub undone_files: BTreeSet<String>,
+    /// How often it was undone, as a whole or in part.
+    pub undos: u32,
     /// Calls that it proposed and that were not made, in order.
     pub not_run: Vec<CallNotRun>,
     /// Calls whose programs ran with less isolation than asked for, in order.
@@ -188,6 +190,7 @@ impl Engine {
             row,
             changes: Vec::new(),
             undone_files: BTreeSet::new(),
+            undos: 0,
             not_run: Vec::new(),
             reduced_isolation: Vec::new(),
             unavailable_tools: Vec::new(),
@@ -284,6 +287,7 @@ impl RunDetails {
                 }
                 TapeEntry::Note(Note::ToolsUnavailable { sources }) => self.unavailable_tools = sources,
                 TapeEntry::Note(Note::Undone { changes, .. }) => {
+                    self.undos = self.undos.saturating_add(1);
                     self.undone_files.extend(changes.into_iter().map(|change| change.path));
                 }
                 TapeEntry::Action(Action::RequestApproval(request)) => asked.push((request.approval_id, record.at)),

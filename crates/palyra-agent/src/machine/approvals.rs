@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use palyra_common::{ApprovalDecision, ApprovalId, ApprovalSubject, Digest, RunId, TerminationReason, Timestamp};
+use palyra_models::REFUSAL_ADVICE;
 
 use super::action::{Action, ApprovalRequest, Question};
 use super::input::CallFacts;
@@ -145,7 +146,7 @@ impl Machine {
             }
             (ApprovalDecision::Deny, Question::MayItRun) => {
                 let refusal = Refusal {
-                    told: format!("{}; do not propose it again", denied("this call", reason)),
+                    told: format!("{}; {REFUSAL_ADVICE}", denied("this call", reason)),
                     ..Refusal::new(NotRun::ApprovalDenied, denied("it", reason))
                 };
                 self.refuse(index, refusal, out)

@@ -7,6 +7,7 @@
 
 use palyra_common::{HookDecision, Label, OutputClass, RunLifecycleHookPhase, Timestamp, ToolVerdict};
 use palyra_flow::{Reading, SourceNaming, Variables};
+use palyra_models::REFUSAL_ADVICE;
 use serde::{Deserialize, Serialize};
 
 use super::action::{Action, Question};
@@ -183,7 +184,7 @@ impl Machine {
 
     /// The model is told who refused. Why is the hook's own text, which may quote anybody: the planner sees it as it sees untrusted results.
     fn blocked(&mut self, index: usize, ruling: &Ruling, out: &mut Vec<Action>) -> CallState {
-        let message = format!("{} refused this call; do not propose it again unchanged", ruling.deciders());
+        let message = format!("{} refused this call; {REFUSAL_ADVICE} unchanged", ruling.deciders());
         let mut refusal = Refusal::new(NotRun::HookBlocked, ruling.reasons.join("; "));
         let Some(call) = self.round().and_then(|round| round.calls.get(index)) else {
             return self.refuse(index, refusal, out);

@@ -340,7 +340,11 @@ async fn undoing_waits_until_hooks_were_told_of_the_end() {
     bench.bind(vec![slow]).await;
     let (run, _) = bench.run("write").await;
     assert!(bench.file("a.txt").exists());
-    bench.engine.undo(run.run_id, "me", palyra_agent::WorkspaceAuthority::LocalOwner).await.unwrap();
+    bench
+        .engine
+        .undo(run.run_id, palyra_agent::UndoOptions::default(), "me", palyra_agent::WorkspaceAuthority::LocalOwner)
+        .await
+        .unwrap();
     assert!(!bench.file("a.txt").exists());
     let events = bench.engine.tape(run.run_id, 1, usize::MAX).await.unwrap();
     let place = |kind: &str| {

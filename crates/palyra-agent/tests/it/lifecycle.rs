@@ -45,10 +45,18 @@ async fn undo_puts_the_files_back_once() {
     let bench = Setup::script(WRITE_THEN_READ).start().await;
     std::fs::write(bench.file("a.txt"), "zero\n").unwrap();
     let (run, _) = bench.run("do it").await;
-    bench.engine.undo(run.run_id, "me", palyra_agent::WorkspaceAuthority::LocalOwner).await.unwrap();
+    bench
+        .engine
+        .undo(run.run_id, palyra_agent::UndoOptions::default(), "me", palyra_agent::WorkspaceAuthority::LocalOwner)
+        .await
+        .unwrap();
     assert_eq!(std::fs::read_to_string(bench.file("a.txt")).unwrap(), "zero\n");
     assert!(bench.engine.run(run.run_id).await.unwrap().undone);
-    let again = bench.engine.undo(run.run_id, "me", palyra_agent::WorkspaceAuthority::LocalOwner).await.unwrap_err();
+    let again = bench
+        .engine
+        .undo(run.run_id, palyra_agent::UndoOptions::default(), "me", palyra_agent::WorkspaceAuthority::LocalOwner)
+        .await
+        .unwrap_err();
     assert_eq!(again.to_stable().code, "cannot_undo");
     assert_eq!(bench.engine.replay(run.run_id).await.unwrap().difference, None, "a note does not disturb replay");
 }
@@ -58,7 +66,13 @@ async fn undo_refuses_when_a_file_was_changed_since() {
     let bench = Setup::script(WRITE_THEN_READ).start().await;
     let (run, _) = bench.run("do it").await;
     std::fs::write(bench.file("a.txt"), "mine now\n").unwrap();
-    assert!(bench.engine.undo(run.run_id, "me", palyra_agent::WorkspaceAuthority::LocalOwner).await.is_err());
+    assert!(
+        bench
+            .engine
+            .undo(run.run_id, palyra_agent::UndoOptions::default(), "me", palyra_agent::WorkspaceAuthority::LocalOwner)
+            .await
+            .is_err()
+    );
     assert_eq!(std::fs::read_to_string(bench.file("a.txt")).unwrap(), "mine now\n");
 }
 

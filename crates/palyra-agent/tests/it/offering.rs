@@ -352,6 +352,10 @@ text = "done"
     assert_eq!(std::fs::read_to_string(bench.file("notes.md")).unwrap(), "buy bread\n");
     let details = bench.engine.run_details(run.run_id).await.unwrap();
     assert_eq!(details.changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["notes.md"]);
-    bench.engine.undo(run.run_id, "local", palyra_agent::WorkspaceAuthority::LocalOwner).await.unwrap();
+    bench
+        .engine
+        .undo(run.run_id, palyra_agent::UndoOptions::default(), "local", palyra_agent::WorkspaceAuthority::LocalOwner)
+        .await
+        .unwrap();
     assert_eq!(std::fs::read_to_string(bench.file("notes.md")).unwrap(), "buy milk\n");
 }

@@ -71,8 +71,8 @@ pub use models::{
 pub use principal::{ActiveRunView, ConsoleLoginParams, ConsoleSessionResponse, PrincipalView, ReconnectResponse};
 pub use recall::{RecallParams, RecallResponse, RecalledView};
 pub use run_control::{
-    AbortRunParams, ClientResultParams, DeliverResultsParams, ReplayDifference, ReplayReport, ResumeRunParams,
-    RunInputParams, UndoAction, UndoResponse, UndoneFile,
+    AbortRunParams, ClientResultParams, DeliverResultsParams, RemainingFileView, ReplayDifference, ReplayReport,
+    ResumeRunParams, RunInputParams, UndoAction, UndoResponse, UndoRunParams, UndoneFile,
 };
 pub use runs::{
     CallNotRunView, ClientToolParams, CreateRunParams, EditEnvelopeParams, ExchangeParams, FileChangeKind,

@@ -4,7 +4,7 @@
 //! [`RunView`](super::RunView).
 
 use palyra_budget::MicroUsd;
-use palyra_common::{ChangeAttribution, InputMode, runtime_contract_enum};
+use palyra_common::{ChangeAttribution, InputMode, UndoConflictMode, UndoObstacle, runtime_contract_enum};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,11 +70,35 @@ runtime_contract_enum! {
     }
 }
 
-/// What undoing a run did. Undo is all or nothing, so every file that the run changed is listed.
+/// Takes back file changes of a run; without parameters all of them or, where one file conflicts, none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UndoRunParams {
+    /// Files and directories of the workspace; everything that the run changed if none is named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// What happens to files that are not, or not only, what the run made of them.
+    #[serde(default)]
+    pub conflicts: UndoConflictMode,
+}
+
+/// What undoing a run did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UndoResponse {
-    /// The files, by path.
+    /// The files that it touched, by path.
     pub files: Vec<UndoneFile>,
+    /// Files of the run that are still as they were found; none if the whole run is undone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remaining: Vec<RemainingFileView>,
+}
+
+/// A file of a run that undo left as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RemainingFileView {
+    /// Path inside the workspace.
+    pub path: String,
+    /// Why.
+    pub obstacle: UndoObstacle,
 }
 
 /// One file that undo touched.

@@ -30,8 +30,8 @@ use crate::api::{
     SessionDetail, SessionInputParams, SessionInputResponse, SessionQueueResponse, SessionSettingsView, SessionView,
     SetAgentParams, SetBindingParams, SetHookParams, SetSessionModeParams, SkillDetail, SkillView, StopDaemonResponse,
     SubmitCanvasParams, SubmitCanvasResponse, TestModelsParams, TestModelsResponse, TokenSecretResponse, TokenView,
-    TrustPublisherParams, UndoResponse, UploadSkillParams, UploadSkillResponse, UsageParams, UsageResponse,
-    WithdrawInputParams, paths,
+    TrustPublisherParams, UndoResponse, UndoRunParams, UploadSkillParams, UploadSkillResponse, UsageParams,
+    UsageResponse, WithdrawInputParams, paths,
 };
 use crate::api::{AddAttachmentParams, AttachmentParams};
 use crate::api::{ImportStatementParams, ImportStatementResponse, RevokeKeyParams, RevokeKeyResponse};
@@ -73,7 +73,7 @@ catalogue! {
     RunInput [RunId] RunInputParams => RunView, Change, RunsWrite, Post paths::RUN_INPUT;
     RunDeliver [RunId] DeliverResultsParams => RunView, Change, RunsWrite, Post paths::RUN_DELIVER;
     RunEnvelopeEdit [RunId] EditEnvelopeParams => RunDetail, Change, RunsWrite, Post paths::RUN_ENVELOPE;
-    RunUndo [RunId] NoParams => UndoResponse, Change, RunsWrite, Post paths::RUN_UNDO;
+    RunUndo [RunId] UndoRunParams => UndoResponse, Change, RunsWrite, Post paths::RUN_UNDO;
     RunContext [RunId] RunContextParams => RunContextResponse, Read, RunsRead, Get paths::RUN_CONTEXT;
     RunCompactRevert [RunId] NoParams => RunView, Change, RunsWrite, Post paths::RUN_COMPACTION_REVERT;
     RunReplay [RunId] NoParams => ReplayReport, Read, RunsRead, Post paths::RUN_REPLAY;

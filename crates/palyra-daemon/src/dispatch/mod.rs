@@ -258,7 +258,7 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
         Command::RunEnvelopeEdit(about) => {
             Outcome::RunEnvelopeEdit(runs::edit_envelope(app, caller, about, version).await?.into())
         }
-        Command::RunUndo(about) => Outcome::RunUndo(runs::undo(app, caller, about.target, version).await?.into()),
+        Command::RunUndo(about) => Outcome::RunUndo(runs::undo(app, caller, about, version).await?.into()),
         Command::RunReplay(about) => Outcome::RunReplay(runs::replay(app, about.target).await?.into()),
         Command::RunCompactRevert(about) => {
             Outcome::RunCompactRevert(runs::revert_compaction(app, by, about.target, version).await?.into())

@@ -3,11 +3,12 @@
 use std::path::Path as FilePath;
 
 use palyra_agent::{
-    ClientResult, ClientTool, GivenExchange, NewRun, Objective, Resumption, RunFilter, RunRow, WorkspaceAuthority,
+    ClientResult, ClientTool, GivenExchange, NewRun, Objective, Resumption, RunFilter, RunRow, UndoOptions,
+    WorkspaceAuthority,
 };
 use palyra_client::api::{
     AbortRunParams, CreateRunParams, DeliverResultsParams, EditEnvelopeParams, ListRunsParams, ListRunsResponse,
-    ReplayReport, ResumeRunParams, RunDetail, RunInputParams, RunView, UndoResponse,
+    ReplayReport, ResumeRunParams, RunDetail, RunInputParams, RunView, UndoResponse, UndoRunParams,
 };
 use palyra_client::command::About;
 use palyra_common::{AcpCommand, ErrorCategory, RunId, StableErrorEnvelope};
@@ -269,10 +270,17 @@ pub(super) async fn edit_envelope(
     get(app, about.target).await
 }
 
-pub(super) async fn undo(app: &App, caller: &Caller, id: RunId, version: Option<u64>) -> Result<UndoResponse> {
-    check_version(app, id, version).await?;
+pub(super) async fn undo(
+    app: &App,
+    caller: &Caller,
+    about: About<RunId, UndoRunParams>,
+    version: Option<u64>,
+) -> Result<UndoResponse> {
+    check_version(app, about.target, version).await?;
     let authority = caller.started_with(app).workspace;
-    Ok(views::undone(app.engine.undo(id, caller.id(), authority).await?))
+    let UndoRunParams { paths, conflicts } = about.params;
+    let options = UndoOptions { paths, conflicts };
+    Ok(views::undone(app.engine.undo(about.target, options, caller.id(), authority).await?))
 }
 
 pub(super) async fn replay(app: &App, id: RunId) -> Result<ReplayReport> {

@@ -6,6 +6,7 @@
 mod background;
 mod capture;
 mod confinement;
+mod denials;
 mod grant;
 mod idle;
 mod input;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::capture::{Captured, Cut};
 use super::confinement::Confinement;
+use super::denials::may_be_denied;
 use super::options::ProcessOptions;
 
 /// Most lines about changed files that a model reads.
@@ -44,6 +45,7 @@ impl Ended {
         let mut content = format!("{}\n", self.how());
         let budget = options.output_bytes.min(inline_bytes) / 2;
         let mut truncated = Cut::No;
+        let mut printed = Vec::new();
         for (name, stream) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
             if stream.total == 0 {
                 continue;
@@ -54,8 +56,10 @@ impl Ended {
             }
             let end = if text.ends_with('\n') { "" } else { "\n" };
             let _ = write!(content, "--- {name} ({} bytes)\n{text}{end}", stream.total);
+            printed.push(text);
         }
-        if self.failure().is_some() {
+        let printed: Vec<_> = printed.iter().map(String::as_str).collect();
+        if self.failure().is_some() && may_be_denied(self.report.exit, &printed) {
             self.describe_confinement(options, &mut content);
         }
         self.confinement.tell_sockets(&mut content);
@@ -116,7 +120,7 @@ impl Ended {
         format!("`{}`: {ended} after {seconds:.1} s{why}{}", self.command, self.confinement.fallback())
     }
 
-    /// What the program could not reach, since many programs say only "not found" or "could not resolve host".
+    /// What the program could not reach, where it may have failed for that: many programs say only "could not resolve host".
     fn describe_confinement(&self, options: &ProcessOptions, content: &mut String) {
         let network = match options.network.as_slice() {
             [] => "no network",

@@ -3,6 +3,7 @@
 //! A tool's message is for models: it has a code and advice on the next call. A person gets the cause, and advice that a person can follow.
 
 use super::steps::Finished;
+use crate::REFUSAL_ADVICE;
 
 const OUTSIDE: &str = "it lies outside the workspace; to work there: palyra run --workspace DIR …";
 
@@ -26,6 +27,7 @@ pub(super) fn reason(path: &str, result: &Finished<'_>) -> String {
     let content = result.content.trim();
     let content = content.strip_prefix("error:").unwrap_or(content).trim();
     let line = content.lines().next().unwrap_or_default();
+    let line = line.split_once(REFUSAL_ADVICE).map_or(line, |(cause, _)| cause.trim_end_matches([';', ' ']));
     if line.contains("[path_outside_workspace]") || is_outside(path) {
         return OUTSIDE.to_owned();
     }
@@ -45,5 +47,20 @@ pub(super) fn reason(path: &str, result: &Finished<'_>) -> String {
             )
         }
         _ => cause,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_to_a_model_is_not_given_to_people() {
+        for (content, told) in [
+            ("this call was denied (wrong folder); do not propose it again", "this call was denied (wrong folder)"),
+            ("hook `h` refused this call; do not propose it again unchanged\nit is late", "hook `h` refused this call"),
+        ] {
+            assert_eq!(reason("a.txt", &Finished { content, failed: true }), told);
+        }
     }
 }

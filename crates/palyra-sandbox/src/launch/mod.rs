@@ -14,6 +14,7 @@ mod kernel;
 mod launcher;
 mod memory;
 mod memory_files;
+mod mode;
 mod namespace;
 mod restrict;
 mod sandbox;

@@ -14,7 +14,7 @@ use super::{Context, Failure, Standards, carry_out, enter};
 use crate::grant::{Network, Owner, ProxyPorts};
 use crate::host::Privilege;
 use crate::plan::invented::{USER, grant, host, invocation, with_terminal};
-use crate::plan::{FilterProfile, GuestIdentity, MemoryFiles, Plan, Sockets, Step, plan};
+use crate::plan::{FilterProfile, GuestIdentity, MemoryFiles, Plan, SetGroupId, Sockets, Step, plan};
 use crate::report::HiddenSockets;
 
 fn null() -> OwnedFd {
@@ -145,7 +145,11 @@ fn every_call_in_a_filter_has_a_number_on_x86_64() {
 
 #[test]
 fn where_sockets_may_have_been_missed_the_guest_makes_none() {
-    let wanted = FilterProfile { sockets: Sockets::Isolated, memory_files: MemoryFiles::None };
+    let wanted = FilterProfile {
+        sockets: Sockets::Isolated,
+        memory_files: MemoryFiles::None,
+        set_group_id: SetGroupId::Nothing,
+    };
     let strict = FilterProfile { sockets: Sockets::IsolatedWithoutUnix, ..wanted };
     let (_, plan) = plans().remove(3);
     for (refused, present) in [(true, strict), (false, wanted)] {
@@ -160,7 +164,11 @@ fn where_sockets_may_have_been_missed_the_guest_makes_none() {
 #[test]
 fn where_the_kernel_gives_no_listener_the_guest_makes_no_memory_files() {
     const BUSY: i32 = 16;
-    let supervised = FilterProfile { sockets: Sockets::Isolated, memory_files: MemoryFiles::Counted };
+    let supervised = FilterProfile {
+        sockets: Sockets::Isolated,
+        memory_files: MemoryFiles::Counted,
+        set_group_id: SetGroupId::Directories,
+    };
     let (_, plan) = plans().remove(3);
     for (fails_at, expected) in [(None, vec!["seccomp supervised"]), (Some(0), vec!["seccomp supervised", "seccomp"])] {
         let mut context = context(&plan);

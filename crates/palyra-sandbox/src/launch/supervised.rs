@@ -11,6 +11,7 @@ use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 
 use super::memory_files::MemoryFiles;
+use super::mode;
 use super::wire;
 use crate::sys::{self, CloseOnExec, Notification};
 
@@ -68,7 +69,7 @@ fn answer(listener: BorrowedFd<'_>, call: Notification, memory_files: &mut Memor
     let made = if sys::number("memfd_create") == Some(call.call) {
         create_memory_file(listener, call, memory_files)
     } else {
-        Err(Errno::NOSYS.into())
+        mode::change(listener, call).map(|()| 0)
     };
     let answer = made.map_err(|error| error.raw_os_error().unwrap_or(Errno::NOSYS.raw_os_error()));
     sys::answer_notification(listener, call.id, answer)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use palyra_common::SandboxTier;
 
 use super::check::{check, missing_for};
-use super::filter::{FilterProfile, MemoryFiles, Sockets};
+use super::filter::{FilterProfile, MemoryFiles, SetGroupId, Sockets};
 use super::room::{self, GUEST_HOME, Mapping};
 use super::step::{GuestIdentity, LandlockRules, Namespace, PathRule, Resource, Right, Scopes, Step, TcpRule};
 use super::{Plan, Program};
@@ -218,7 +218,12 @@ fn filter_profile(grant: &Grant, host: &HostFacts, tier: SandboxTier) -> FilterP
         (true, SandboxTier::C) => MemoryFiles::Any,
         (true, _) => MemoryFiles::NotExecutable,
     };
-    FilterProfile { sockets, memory_files }
+    // Root's guest is another user than the first process, which can then do nothing for it.
+    let set_group_id = match (tier, host.privilege) {
+        (SandboxTier::C, Privilege::Ordinary { .. }) => SetGroupId::Directories,
+        _ => SetGroupId::Nothing,
+    };
+    FilterProfile { sockets, memory_files, set_group_id }
 }
 
 fn limits(grant: &Grant, host: &HostFacts, tier: SandboxTier, identity: GuestIdentity) -> Vec<Step> {

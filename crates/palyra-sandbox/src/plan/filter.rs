@@ -20,6 +20,8 @@ pub struct FilterProfile {
     pub sockets: Sockets,
     /// Which memory files there are.
     pub memory_files: MemoryFiles,
+    /// What may get the set-group-id bit.
+    pub set_group_id: SetGroupId,
 }
 
 /// Which sockets a guest may make; also decides between tier B and tier C.
@@ -49,6 +51,17 @@ pub enum MemoryFiles {
     NotExecutable,
     /// None, because no control group limits memory and nobody else can count them.
     None,
+}
+
+/// What a guest may give the set-group-id bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SetGroupId {
+    /// Directories, in which it means that files inherit the group. The filter sees a mode but not what it is for, so the sandbox's first process looks and
+    /// does it.
+    Directories,
+    /// Nothing.
+    Nothing,
 }
 
 /// A test of one argument.
@@ -117,8 +130,12 @@ const IPPROTO_TCP: u32 = 6;
 const MSG_FASTOPEN: u32 = 0x2000_0000;
 /// A memory file that can never be executed.
 const MFD_NOEXEC_SEAL: u32 = 0x8;
-/// A file with one of these bits runs with its owner's or group's rights, which are the workspace owner's on the host, for whoever executes it there.
-const BORROWED_RIGHTS: [u32; 2] = [0o4000, 0o2000];
+/// A file with this bit runs with its group's rights, which are the workspace owner's on the host, for whoever executes it there.
+const SET_GROUP_ID: u32 = 0o2000;
+/// The same with its owner's or group's rights.
+const BORROWED_RIGHTS: [u32; 2] = [0o4000, SET_GROUP_ID];
+/// Calls that change the mode of something that exists, and which argument the mode is.
+const MODE_CALLS: [(&str, u8); 4] = [("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("fchmodat2", 2)];
 /// Flags with which opening makes a file, so that the mode counts.
 const MAKING_FLAGS: [u32; 2] = [0o100, 0o2000_0000];
 /// `execveat` on a descriptor alone, which would execute what has no path.
@@ -140,12 +157,22 @@ const PR_SET_DUMPABLE: u32 = 4;
 impl FilterProfile {
     /// Every profile that a plan can name.
     pub fn all() -> impl Iterator<Item = Self> {
-        let isolated = [Sockets::Isolated, Sockets::IsolatedWithoutUnix].into_iter().flat_map(|sockets| {
-            [MemoryFiles::Any, MemoryFiles::Counted, MemoryFiles::None]
-                .map(|memory_files| Self { sockets, memory_files })
+        let kinds = [
+            (MemoryFiles::Any, SetGroupId::Directories),
+            (MemoryFiles::Any, SetGroupId::Nothing),
+            (MemoryFiles::Counted, SetGroupId::Directories),
+            (MemoryFiles::Counted, SetGroupId::Nothing),
+            (MemoryFiles::None, SetGroupId::Nothing),
+        ];
+        let isolated = [Sockets::Isolated, Sockets::IsolatedWithoutUnix].into_iter().flat_map(move |sockets| {
+            kinds.map(|(memory_files, set_group_id)| Self { sockets, memory_files, set_group_id })
         });
         let restricted = [Sockets::None, Sockets::Tcp].into_iter().flat_map(|sockets| {
-            [MemoryFiles::NotExecutable, MemoryFiles::None].map(|memory_files| Self { sockets, memory_files })
+            [MemoryFiles::NotExecutable, MemoryFiles::None].map(|memory_files| Self {
+                sockets,
+                memory_files,
+                set_group_id: SetGroupId::Nothing,
+            })
         });
         isolated.chain(restricted)
     }
@@ -153,16 +180,17 @@ impl FilterProfile {
     /// Whether the sandbox's first process makes some calls for the guest.
     #[must_use]
     pub fn is_supervised(self) -> bool {
-        self.memory_files == MemoryFiles::Counted
+        self.memory_files == MemoryFiles::Counted || self.set_group_id == SetGroupId::Directories
     }
 
     /// The profile to fall back to where nobody can make calls for the guest: what would have been supervised is refused.
     #[must_use]
     pub fn unsupervised(self) -> Self {
-        match self.memory_files {
-            MemoryFiles::Counted => Self { memory_files: MemoryFiles::None, ..self },
-            MemoryFiles::Any | MemoryFiles::NotExecutable | MemoryFiles::None => self,
-        }
+        let memory_files = match self.memory_files {
+            MemoryFiles::Counted => MemoryFiles::None,
+            kept @ (MemoryFiles::Any | MemoryFiles::NotExecutable | MemoryFiles::None) => kept,
+        };
+        Self { memory_files, set_group_id: SetGroupId::Nothing, ..self }
     }
 
     fn is_isolated(self) -> bool {
@@ -182,7 +210,7 @@ impl FilterProfile {
         if self.memory_files == MemoryFiles::NotExecutable {
             denied.push(rule("memfd_create", [(1, Test::Masked { mask: MFD_NOEXEC_SEAL, value: 0 })]));
         }
-        borrowed_rights(&mut denied);
+        borrowed_rights(&mut denied, self.set_group_id);
         denied.push(rule("socketpair", [(0, Test::Differs(AF_UNIX))]));
         match self.sockets {
             Sockets::Isolated => isolated_sockets(&mut denied),
@@ -214,6 +242,9 @@ impl FilterProfile {
         if self.memory_files == MemoryFiles::Counted {
             supervised.push(rule("memfd_create", []));
         }
+        if self.set_group_id == SetGroupId::Directories {
+            supervised.extend(MODE_CALLS.map(|(call, argument)| rule(call, [(argument, bits(SET_GROUP_ID))])));
+        }
         Filter { denied, unsupported, supervised, allowed: allowed.into_iter().map(|call| rule(call, [])).collect() }
     }
 
@@ -230,18 +261,13 @@ impl FilterProfile {
 }
 
 /// `openat2` is not permitted at all: its mode lies in memory.
-fn borrowed_rights(denied: &mut Vec<CallRule>) {
+fn borrowed_rights(denied: &mut Vec<CallRule>, set_group_id: SetGroupId) {
     for bit in BORROWED_RIGHTS {
-        let by_mode = [
-            ("chmod", 1),
-            ("fchmod", 1),
-            ("fchmodat", 2),
-            ("fchmodat2", 2),
-            ("creat", 1),
-            ("mknod", 1),
-            ("mknodat", 2),
-        ];
-        denied.extend(by_mode.map(|(call, argument)| rule(call, [(argument, bits(bit))])));
+        if bit != SET_GROUP_ID || set_group_id == SetGroupId::Nothing {
+            denied.extend(MODE_CALLS.map(|(call, argument)| rule(call, [(argument, bits(bit))])));
+        }
+        let making = [("creat", 1), ("mknod", 1), ("mknodat", 2)];
+        denied.extend(making.map(|(call, argument)| rule(call, [(argument, bits(bit))])));
         for making in MAKING_FLAGS {
             denied.push(rule("open", [(1, bits(making)), (2, bits(bit))]));
             denied.push(rule("openat", [(2, bits(making)), (3, bits(bit))]));

@@ -23,7 +23,7 @@ use crate::host::Cgroups;
 
 pub use build::plan;
 pub use check::missing_for;
-pub use filter::{CallRule, Condition, Filter, FilterProfile, MemoryFiles, Sockets, Test};
+pub use filter::{CallRule, Condition, Filter, FilterProfile, MemoryFiles, SetGroupId, Sockets, Test};
 pub use step::{
     GuestIdentity, InotifyLimits, LandlockRules, Namespace, PathRule, Resource, Right, Scopes, Step, TcpRule,
 };

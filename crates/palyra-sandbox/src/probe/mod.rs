@@ -16,11 +16,15 @@ use rustix::pipe::PipeFlags;
 use crate::grant::{Access, Owner, PlaceKind};
 use crate::host::{Ability, HostFacts, Privilege};
 use crate::launch::{Context, Failure, Kernel, Syscall as _, carry_out, compile, linux_flag, user_namespace};
-use crate::plan::{FilterProfile, GuestIdentity, MemoryFiles, Sockets, Step};
+use crate::plan::{FilterProfile, GuestIdentity, MemoryFiles, SetGroupId, Sockets, Step};
 use crate::sys::{self, Forked, Patience};
 
 /// An id that certainly is not the caller's, to see whether ids can be mapped at will.
 const FOREIGN: Owner = Owner { uid: 0x7000_0000, gid: 0x7000_0000 };
+
+/// A filter that works by itself.
+const PLAIN: FilterProfile =
+    FilterProfile { sockets: Sockets::Isolated, memory_files: MemoryFiles::None, set_group_id: SetGroupId::Nothing };
 
 /// Probes everything.
 pub(crate) fn facts() -> io::Result<HostFacts> {
@@ -113,7 +117,7 @@ fn mapped_mounts(privilege: Privilege) -> Ability {
 }
 
 fn seccomp() -> Ability {
-    let compiled = match compile(FilterProfile { sockets: Sockets::Isolated, memory_files: MemoryFiles::None }) {
+    let compiled = match compile(PLAIN) {
         Ok(compiled) => compiled,
         Err(error) => return Ability::Fails(error.to_string()),
     };

@@ -16,7 +16,7 @@ use rustix::process::Pid;
 pub(crate) use calls::number;
 pub(crate) use notification::{
     CloseOnExec, Notification, add_descriptor, answer_notification, is_the_only_opening, receive_notification,
-    seccomp_with_listener,
+    seccomp_with_listener, still_waits,
 };
 
 /// Which side of a fork this is.

@@ -12,6 +12,8 @@ use super::{Instruction, kernel_program};
 pub(crate) struct Notification {
     /// By which the answer names it.
     pub(crate) id: u64,
+    /// The thread that made it, as the listener's process numbers it.
+    pub(crate) thread: u32,
     /// The number of the call.
     pub(crate) call: i64,
     /// Its arguments, as they are in the registers.
@@ -61,10 +63,17 @@ pub(crate) fn receive_notification(listener: BorrowedFd<'_>) -> io::Result<Optio
     };
     if result == 0 {
         let (id, call) = (received.id, i64::from(received.data.nr));
-        return Ok(Some(Notification { id, call, arguments: received.data.args }));
+        return Ok(Some(Notification { id, thread: received.pid, call, arguments: received.data.args }));
     }
     let error = io::Error::last_os_error();
     if error.raw_os_error() == Some(libc::ENOENT) { Ok(None) } else { Err(error) }
+}
+
+/// Whether the caller still waits, so that its number is still its own.
+#[expect(unsafe_code, reason = "the requests of a listener are in no library")]
+pub(crate) fn still_waits(listener: BorrowedFd<'_>, id: u64) -> bool {
+    // SAFETY: the kernel reads a live local of the size that the request names.
+    unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID as _, &raw const id) == 0 }
 }
 
 /// Lets a call return a value, or fail with an error number.

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use palyra_common::SandboxTier;
-use palyra_sandbox::{Ability, Cgroups, Grant, Place};
+use palyra_sandbox::{Ability, Cgroups, Grant, Place, Privilege};
 
 use crate::world::{Ran, World};
 
@@ -68,6 +68,34 @@ fn plain_git_commits_without_an_identity_and_prefers_the_repositorys() {
             let ran = shell(&world, &Grant { tier, ..grant(&world) }, script);
             assert_eq!(ran.stdout, "Ada <ada@example.org>\nPalyra agent <agent@localhost>\nEve\n", "{tier:?} {ran:?}");
         }
+    }
+}
+
+#[test]
+fn plain_directories_get_the_set_group_id_bit_and_files_do_not() {
+    let mut world = World::new();
+    let script = "mkdir d && touch f && ln -s f link && ln -s d way
+        for mode in g+s 2775 02750; do chmod $mode d && stat -c %a d; done
+        (cd d && chmod g-s . && chmod g+s . && mkdir inside && stat -c %a . inside | cut -c1)
+        chmod 0755 d && chmod g+s way && stat -c %a d
+        for name in f link missing; do chmod g+s $name 2>&1 | sed 's/.*: //'; done; chmod 4755 d 2>&1 | sed 's/.*: //'
+        git init -q --shared=group shared && stat -c %a shared/.git | cut -c1
+        /usr/bin/python3 -c 'import os; d = os.open(\"d\", os.O_RDONLY); os.fchmod(d, 0o2711); print(oct(os.fstat(d).st_mode), flush=True); os.fchmod(os.open(\"f\", os.O_RDONLY), 0o2711)' 2>&1 | sed 's/: .*//' | grep -v '^ '
+        stat -c %a f | cut -c1; rm -rf d f link way shared";
+    for counted in [true, false] {
+        if !counted {
+            world.host.cgroups = Cgroups::None("forbidden by the test".to_owned());
+        }
+        if world.host.privilege == Privilege::Root {
+            // There the guest has an id of its own, which the first process has no rights over.
+            let ran =
+                shell(&world, &grant(&world), "mkdir d; chmod g+s d 2>&1 | sed 's/.*: //'; stat -c %a d; rmdir d");
+            assert_eq!(ran.stdout, "Operation not permitted\n755\n", "{ran:?}");
+            continue;
+        }
+        let ran = shell(&world, &grant(&world), script);
+        let expected = "2755\n2775\n2750\n2\n2\n2755\nOperation not permitted\nOperation not permitted\nNo such file or directory\nOperation not permitted\n2\n0o42711\nTraceback (most recent call last):\nPermissionError\n6\n";
+        assert_eq!(ran.stdout, expected, "{ran:?}");
     }
 }
 

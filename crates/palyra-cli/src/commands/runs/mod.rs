@@ -29,7 +29,9 @@ Examples:
   palyra runs attach last
   palyra runs send last \"also check the tests\"
   palyra runs envelope last --allow mcp.mail.send --to ada@example.org
-  palyra runs undo last";
+  palyra runs undo last
+  palyra runs undo last src/main.rs docs
+  palyra runs undo last --conflicts skip";
 
 /// What to do with runs.
 #[derive(Debug, Subcommand)]
@@ -57,8 +59,8 @@ pub(crate) enum RunsCommand {
     Context(context::ContextArguments),
     /// Replay a run's tape and compare every action, byte for byte
     Replay(RunArgument),
-    /// Undo the file changes of a run, all or none
-    Undo(RunArgument),
+    /// Undo the file changes of a run: all of them, those at some paths, or those that nobody else has changed since
+    Undo(undo::UndoArguments),
 }
 
 /// The run that is meant.

@@ -1,30 +1,59 @@
 //! `palyra runs undo RUN`.
 
-use palyra_client::api::{FileChangeView, UndoAction};
+use clap::Args;
+use palyra_client::api::{FileChangeView, UndoAction, UndoResponse, UndoRunParams};
 use palyra_client::{Client, ClientError};
-use palyra_common::{ExitCode, RunId};
+use palyra_common::{ExitCode, RunId, StableErrorEnvelope, UndoConflictMode, UndoObstacle, command_line};
 
 use super::RunArgument;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::render::text::{counted, shortened};
 
-pub(super) async fn execute(run: &RunArgument, client: &Client, context: &Context) -> Result<ExitCode, CliError> {
-    let id = run.resolve(client).await?;
+/// What to undo.
+#[derive(Debug, Args)]
+pub(crate) struct UndoArguments {
+    #[command(flatten)]
+    run: RunArgument,
+    /// Only these files and directories of the run's workspace
+    #[arg(value_name = "PATH")]
+    paths: Vec<String>,
+    /// What happens if somebody else has changed some of the files: `refuse` undoes nothing, `skip` leaves these as they are, `overwrite` undoes these, too
+    #[arg(long, value_name = "MODE", default_value_t)]
+    conflicts: UndoConflictMode,
+}
+
+pub(super) async fn execute(
+    arguments: &UndoArguments,
+    client: &Client,
+    context: &Context,
+) -> Result<ExitCode, CliError> {
+    let id = arguments.run.resolve(client).await?;
     let console = &context.console;
-    let undone = match client.undo_run(id).await {
-        Err(ClientError::Refused(envelope)) if envelope.code == "undo_conflict" && console.is_text() => {
-            contents_before(id, client, context).await?.iter().for_each(|line| console.remark(line));
+    let params = UndoRunParams { paths: arguments.paths.clone(), conflicts: arguments.conflicts };
+    let undone = match client.undo_part_of_run(id, &params).await {
+        Err(ClientError::Refused(mut envelope)) if envelope.code == "undo_conflict" => {
+            if console.is_text() {
+                contents_before(id, client, context).await?.iter().for_each(|line| console.remark(line));
+            }
+            envelope.recovery_hint = Some(ways_out(id, &arguments.paths, &envelope));
             return Err(ClientError::Refused(envelope).into());
         }
         undone => undone?,
     };
-    if !console.is_text() {
+    if console.is_text() {
+        lines(id, &undone).iter().try_for_each(|line| console.line(line))?;
+    } else {
         console.document(&undone)?;
-        return Ok(ExitCode::Ok);
     }
+    Ok(ExitCode::Ok)
+}
+
+/// What was done, and what was not.
+fn lines(id: RunId, undone: &UndoResponse) -> Vec<String> {
+    let mut lines = Vec::new();
     if undone.files.is_empty() {
-        console.line(&format!("run {id} changed no files; nothing to undo"))?;
+        lines.push(format!("run {id}: there was nothing to undo"));
     } else {
         let removed = undone.files.iter().filter(|file| file.action == UndoAction::Removed).count();
         let counts = match (undone.files.len() - removed, removed) {
@@ -32,16 +61,47 @@ pub(super) async fn execute(run: &RunArgument, client: &Client, context: &Contex
             (restored, 0) => format!("{} restored", counted(restored, "file")),
             (restored, removed) => format!("{} restored, {removed} removed", counted(restored, "file")),
         };
-        console.line(&format!("undid run {id}: {counts}"))?;
+        let what = if undone.remaining.is_empty() { "undid" } else { "partly undid" };
+        lines.push(format!("{what} run {id}: {counts}"));
     }
     for file in &undone.files {
         let what = match file.action {
             UndoAction::Restored => "restored to what it was before the run",
             UndoAction::Removed => "removed; it was not there before the run",
         };
-        console.line(&format!("  {}: {what}", shortened(&file.path, 200)))?;
+        lines.push(format!("  {}: {what}", shortened(&file.path, 200)));
     }
-    Ok(ExitCode::Ok)
+    for file in &undone.remaining {
+        let why = match file.obstacle {
+            UndoObstacle::NotSelected => "not asked for",
+            UndoObstacle::ChangedSince => "changed since the run",
+            UndoObstacle::ChangedByOthers => "changed by someone else during a call",
+            UndoObstacle::CannotReplace => "it cannot be replaced",
+            UndoObstacle::ContentMissing => "its content from before the run is gone",
+        };
+        lines.push(format!("  {}: left as it is; {why}", shortened(&file.path, 200)));
+    }
+    lines
+}
+
+/// The commands by which somebody can go on after a conflict.
+fn ways_out(id: RunId, paths: &[String], envelope: &StableErrorEnvelope) -> String {
+    let run = id.to_string();
+    let command = |mode: UndoConflictMode| {
+        let start = ["palyra", "runs", "undo", &run, "--conflicts", mode.as_str()];
+        // A path may look like an option.
+        let separator = (!paths.is_empty()).then_some("--");
+        command_line(start.into_iter().chain(separator).chain(paths.iter().map(String::as_str)))
+    };
+    let others = envelope.details.as_ref().and_then(|details| details.get("others")?.as_u64()).unwrap_or(0);
+    let overwrite = command(UndoConflictMode::Overwrite);
+    let all = format!("`{overwrite}` undoes these files, too, and keeps what they hold as artifacts");
+    match usize::try_from(others) {
+        Ok(0) | Err(_) => all,
+        Ok(others) => {
+            format!("`{}` undoes the other {}; {all}", command(UndoConflictMode::Skip), counted(others, "file"))
+        }
+    }
 }
 
 /// Where the files of a run are kept as they were before it, for whoever restores them by hand. A daemon elsewhere keeps them out of reach.

@@ -109,6 +109,82 @@ fn undo_names_each_file_and_where_its_old_content_is() {
     context.finish().unwrap();
 }
 
+#[test]
+fn people_are_not_given_the_advice_that_is_meant_for_a_model() {
+    let context = TestContext::new().unwrap();
+    let refused = context.run(["run", "--on-approval", "deny", "run sh -c \"exit 3\""]).unwrap();
+    let shown = context.run(["runs", "show", "last"]).unwrap();
+    for told in [&refused, &shown] {
+        let text = format!("{}{}", told.stdout, told.stderr);
+        assert!(text.contains("this call was denied (`--on-approval deny`)") && !text.contains("propose"), "{told}");
+    }
+    context.finish().unwrap();
+}
+
+#[test]
+fn a_hint_names_no_option_that_the_command_does_not_have() {
+    let context = TestContext::new().unwrap();
+    let refused = context.run(["workspaces", "grant", "user:ci", "nowhere"]).unwrap();
+    assert_eq!(refused.code, 8, "{refused}");
+    assert!(
+        refused.stderr.contains("hint: name a directory that exists") && !refused.stderr.contains("--"),
+        "{refused}"
+    );
+    context.finish().unwrap();
+}
+
+/// The words of the first command that a hint names.
+fn named_command(ran: &Run) -> Vec<String> {
+    let hint = ran.stderr.lines().find_map(|line| line.strip_prefix("hint: `palyra ")).unwrap();
+    hint.split('`').next().unwrap().split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+fn a_conflict_of_an_undo_names_the_commands_that_go_on() {
+    let write = |path: &str| call("palyra.fs.write", json!({ "path": path, "content": "changed\n" }));
+    let script = json!({ "turn": [write("a.txt"), write("d/b.txt"), write("new.txt"), { "text": "all done" }] });
+    let context = TestContext::new().unwrap().scripted(&script).unwrap();
+    let file = |name: &str| context.workspace().join(name);
+    std::fs::create_dir(file("d")).unwrap();
+    for name in ["a.txt", "d/b.txt"] {
+        std::fs::write(file(name), "before\n").unwrap();
+    }
+    let text = |name: &str| std::fs::read_to_string(file(name)).ok();
+    assert_eq!(context.run(["run", "change them"]).unwrap().code, 0);
+    std::fs::write(file("a.txt"), "mine\n").unwrap();
+
+    let conflict = context.run(["runs", "undo", "last"]).unwrap();
+    assert_eq!(conflict.code, 7, "{conflict}");
+    assert!(conflict.stderr.contains("nothing was undone: changed since the run: `a.txt`"), "{conflict}");
+    assert!(conflict.stderr.contains("undoes the other 2 files"), "{conflict}");
+    assert_eq!(text("new.txt").as_deref(), Some("changed\n"));
+    let nothing = context.run(["runs", "undo", "last", "elsewhere"]).unwrap();
+    assert!(nothing.code == 7 && nothing.stderr.contains("it changed nothing at `elsewhere`"), "{nothing}");
+
+    let part = context.run(["runs", "undo", "last", "d"]).unwrap();
+    assert_eq!(part.code, 0, "{part}");
+    assert!(part.stdout.contains(": 1 file restored\n"), "{part}");
+    assert!(part.stdout.contains("\n  new.txt: left as it is; not asked for\n"), "{part}");
+    assert_eq!((text("d/b.txt").as_deref(), text("new.txt").as_deref()), (Some("before\n"), Some("changed\n")));
+
+    let conflict = context.run(["runs", "undo", "last"]).unwrap();
+    assert!(conflict.code == 7 && conflict.stderr.contains("undoes the other 1 file;"), "{conflict}");
+    let rest = context.run(named_command(&conflict)).unwrap();
+    assert_eq!(rest.code, 0, "{rest}");
+    assert!(rest.stdout.contains("\n  a.txt: left as it is; changed since the run\n"), "{rest}");
+    assert_eq!((text("a.txt").as_deref(), text("new.txt")), (Some("mine\n"), None));
+
+    let alone = context.run(["runs", "undo", "last"]).unwrap();
+    assert!(alone.code == 7 && !alone.stderr.contains("skip"), "nothing else is left: {alone}");
+    let all = context.run(named_command(&alone)).unwrap();
+    assert_eq!(all.code, 0, "{all}");
+    assert!(all.stdout.starts_with("undid run "), "{all}");
+    assert_eq!(text("a.txt").as_deref(), Some("before\n"));
+    let again = context.run(["runs", "undo", "last"]).unwrap();
+    assert!(again.code == 7 && again.stderr.contains("it was undone before"), "{again}");
+    context.finish().unwrap();
+}
+
 /// The command that a list names for its next page, as words.
 fn next(ran: &Run) -> Vec<String> {
     let line = ran.stderr.lines().find_map(|line| line.strip_prefix("next: palyra "));

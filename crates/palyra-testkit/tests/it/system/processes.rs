@@ -52,12 +52,24 @@ async fn a_command_that_the_user_wrote_runs_unasked_in_tier_c_and_everything_it_
     assert!(!names(&events).contains(&"question".to_owned()), "{:?}", names(&events));
     let [result] = results(&events).try_into().unwrap();
     assert!(!result.ok && result.error.is_none(), "the program failed, and the tool did not: {}", result.content);
-    for part in ["exit code 1", "2 notes.md", "--- stderr", "missing: No such file", "--- sandbox (tier ", "no network"]
-    {
+    for part in ["exit code 1", "2 notes.md", "--- stderr", "missing: No such file"] {
         assert!(result.content.contains(part), "{part}: {}", result.content);
     }
+    assert!(!result.content.contains("--- sandbox"), "it did not fail because of the sandbox: {}", result.content);
     let [attested] = attestations(&events).try_into().unwrap();
     assert_eq!((attested.executor.as_str(), attested.tier), ("sandbox", Some(SandboxTier::C)));
+    daemon.finish().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_the_sandbox_denies_something_is_told_of_the_sandbox() {
+    let place = workspace();
+    let script = json!({ "turn": [run(&["touch", "/usr/made"]), { "text": "done" }] });
+    let (daemon, events) = played("run `touch /usr/made` for me", place.path(), script).await;
+    let [result] = results(&events).try_into().unwrap();
+    for part in ["exit code 1", "--- sandbox (tier ", "no network; only the workspace"] {
+        assert!(result.content.contains(part), "{part}: {}", result.content);
+    }
     daemon.finish().await.unwrap();
 }
 
