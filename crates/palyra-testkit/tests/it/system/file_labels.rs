@@ -69,9 +69,9 @@ fn trust(results: &[ToolResult]) -> Vec<Integrity> {
 }
 
 fn is_withheld(events: &[RunStreamEvent]) -> bool {
-    events.iter().any(
-        |event| matches!(&event.body, RunStreamBody::JournalEvent(event) if event.kind == "instructions.withheld"),
-    )
+    events
+        .iter()
+        .any(|event| matches!(&event.body, RunStreamBody::JournalEvent(event) if event.kind == "instructions.withheld"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -113,7 +113,10 @@ async fn instructions_that_a_run_wrote_are_followed_once_a_person_has_endorsed_t
     play(&daemon, place.path(), "instruct whoever comes next").await;
     assert!(is_withheld(&play(&daemon, place.path(), "hello").await.1));
     let told = context.run(["run", "--workspace", &place.path().display().to_string(), "hello"]).unwrap();
-    assert!(told.stderr.contains("AGENTS.md is not followed: ") && told.stderr.contains("palyra files endorse AGENTS.md"), "{told}");
+    assert!(
+        told.stderr.contains("AGENTS.md is not followed: ") && told.stderr.contains("palyra files endorse AGENTS.md"),
+        "{told}"
+    );
 
     let listed = context.run(["files", "labels"]).unwrap();
     assert!(listed.stdout.contains(&file) && listed.stdout.contains("untrusted"), "{listed}");
