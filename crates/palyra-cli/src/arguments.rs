@@ -7,8 +7,8 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use palyra_common::SecretRef;
 
 use crate::commands::{
-    agents, approvals, auxiliary, canvas, completions, config, daemon, devices, journal, mcp, models, policy, run,
-    runs, sandbox, sessions, skills, tokens, usage, workspaces,
+    agents, approvals, auxiliary, canvas, completions, config, daemon, devices, files, journal, mcp, models, policy,
+    run, runs, sandbox, sessions, skills, tokens, usage, workspaces,
 };
 use crate::console::OutputFormat;
 use crate::numbers;
@@ -112,6 +112,9 @@ pub(crate) enum Command {
     /// Grant, list and revoke directories that tokens and devices may work in
     #[command(subcommand)]
     Workspaces(workspaces::WorkspacesCommand),
+    /// List files that are not trusted, and endorse what you looked at
+    #[command(subcommand)]
+    Files(files::FilesCommand),
     /// Serve the Agent Control Protocol on standard input and output, one JSON document per line
     Acp,
     /// Manage MCP servers and their tools

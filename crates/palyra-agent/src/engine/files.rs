@@ -68,7 +68,7 @@ pub(super) fn project_files(workspace: &Workspace, names: &[String]) -> (Vec<Con
     let (mut followed, mut withheld) = (Vec::new(), Vec::new());
     for item in names.iter().filter_map(|name| read(workspace, name).ok()) {
         if is_worse_than_a_file(&item.label) {
-            let why = "it was written by somebody, or made from something, that is not trusted".to_owned();
+            let why = "it was made from untrusted text, or belongs to another user".to_owned();
             withheld.push(WithheldInstructions { path: item.source, why });
         } else {
             followed.push(item);

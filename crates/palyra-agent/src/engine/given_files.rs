@@ -33,7 +33,7 @@ pub(super) fn add(
         // Nothing larger can be shown whole, and a text is cut far below.
         let bytes = artifacts.get_range(&artifact, 0, MAX_IMAGE_BYTES + 1)?;
         let source = unused(format!("attachment {name}"), found);
-        let attachment = take(source, bytes, labels.of_content(&artifact))?;
+        let attachment = take(source, bytes, labels.of_content(&artifact).as_ref())?;
         push(found, attachment)?;
     }
     Ok(())
@@ -48,10 +48,10 @@ fn unused(source: String, found: &[Attachment]) -> String {
     (2..).map(|n| format!("{source} ({n})")).find(|other| !is_used(other)).unwrap_or(source)
 }
 
-fn take(source: String, bytes: Vec<u8>, known: Option<Label>) -> Result<Attachment, AgentError> {
+fn take(source: String, bytes: Vec<u8>, known: Option<&Label>) -> Result<Attachment, AgentError> {
     // Whoever hands a file over need not have written it: it is believed as far as a file of the workspace.
     let label = Label::new(Integrity::ToolTrusted, Confidentiality::Private).from_source(source.clone());
-    let label = known.iter().fold(label, |label, known| label.join(known));
+    let label = known.map_or_else(|| label.clone(), |known| label.join(known));
     if image_media_type(&bytes).is_some() {
         return match image_part(&source, &bytes) {
             Some(part) => Ok(Attachment::Image(FoundImage { source, bytes, part, label })),

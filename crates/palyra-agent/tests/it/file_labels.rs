@@ -57,7 +57,7 @@ struct CopyInput {
 struct CopyProgram(ToolDeclaration);
 
 impl CopyProgram {
-    fn new() -> Arc<dyn Tool> {
+    fn tool() -> Arc<dyn Tool> {
         let name = ToolName::new(PROGRAM).unwrap();
         let declaration = ToolDeclaration::of::<CopyInput>(name, "copy", "copy");
         Arc::new(Self(declaration.output(Integrity::ToolTrusted, Confidentiality::Private)))
@@ -95,7 +95,8 @@ fn setup(script: &Script, mode: RunMode) -> Setup {
     let mut setup = Setup::script("turn = []");
     setup.provider = Some(script.brain());
     setup.mode = mode;
-    setup.tools = vec![Outside::reading("mail", "read", json!({"body": EVIL}), &Outbox::default()), CopyProgram::new()];
+    setup.tools =
+        vec![Outside::reading("mail", "read", json!({"body": EVIL}), &Outbox::default()), CopyProgram::tool()];
     setup
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod daemon;
 pub(crate) mod devices;
+pub(crate) mod files;
 pub(crate) mod journal;
 pub(crate) mod mcp;
 pub(crate) mod models;
@@ -44,6 +45,7 @@ pub(crate) async fn dispatch(command: Command, context: &Context) -> Result<Exit
         Command::Agents(command) => agents::execute(command, context).await,
         Command::Auxiliary(command) => auxiliary::execute(command, context).await,
         Command::Approvals(command) => approvals::execute(command, context).await,
+        Command::Files(command) => files::execute(command, context).await,
         Command::Journal(command) => journal::execute(command, context).await,
         Command::Policy(command) => policy::execute(&command, context),
         Command::Sandbox(command) => sandbox::execute(&command, context),

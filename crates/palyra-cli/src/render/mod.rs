@@ -14,3 +14,4 @@ pub(crate) mod tape;
 pub(crate) mod text;
 pub(crate) mod unavailable_tools;
 pub(crate) mod verdict;
+pub(crate) mod withheld_instructions;

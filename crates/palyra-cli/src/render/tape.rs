@@ -3,7 +3,7 @@
 use palyra_common::{RunStreamBody, RunStreamEvent};
 
 use super::text::{instant, millis, shortened};
-use super::{calls, compaction, model_call, plan, unavailable_tools, verdict};
+use super::{calls, compaction, model_call, plan, unavailable_tools, verdict, withheld_instructions};
 
 const WIDTH: usize = 120;
 
@@ -103,6 +103,7 @@ fn told(body: &RunStreamBody) -> Told<'_> {
         RunStreamBody::JournalEvent(event) => {
             let about = compaction::about(event).or_else(|| verdict::about(event)).or_else(|| model_call::about(event));
             let about = about.or_else(|| plan::about(event)).or_else(|| unavailable_tools::about(event));
+            let about = about.or_else(|| withheld_instructions::about(event));
             Told::new(&event.kind, about.unwrap_or_default())
         }
     }

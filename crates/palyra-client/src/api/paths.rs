@@ -115,6 +115,10 @@ pub const DEVICE_REVOKE: &str = "/api/v1/devices/{device_id}/revoke";
 pub const WORKSPACES: &str = "/api/v1/workspaces";
 /// Takes a granted directory back.
 pub const WORKSPACE_REVOKE: &str = "/api/v1/workspaces/revoke";
+/// Files whose content is not trusted.
+pub const FILE_LABELS: &str = "/api/v1/files/labels";
+/// A person's word for the content of a file.
+pub const FILE_ENDORSE: &str = "/api/v1/files/endorse";
 /// Which session a place outside belongs to: list and set.
 pub const BINDINGS: &str = "/api/v1/bindings";
 /// One binding.

@@ -137,6 +137,10 @@ runtime_contract_enum! {
         WorkspaceRevoke = "workspace.revoke",
         /// List below which directories principals may work.
         WorkspaceList = "workspace.list",
+        /// List files whose content is not trusted.
+        FileLabels = "file.labels",
+        /// Take a person's word for the content of a file.
+        FileEndorse = "file.endorse",
         /// List which sessions places outside belong to.
         BindingList = "binding.list",
         /// Read one binding.

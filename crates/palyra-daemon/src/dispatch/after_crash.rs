@@ -100,8 +100,10 @@ fn traces(command: &Command) -> Traces {
         | Command::PublisherImport(_)
         | Command::PublisherRevokeKey(_)
         | Command::HookRemove(_) => Traces::Journaled,
+        // What it answers about is no longer listed once it is endorsed.
+        Command::FileEndorse(_)
         // These write files, run programs, or answer a secret that is never stored.
-        Command::JournalBackup(_)
+        | Command::JournalBackup(_)
         | Command::SkillCall(_)
         | Command::TokenCreate(_)
         | Command::TokenRotate(_)
@@ -134,6 +136,7 @@ fn traces(command: &Command) -> Traces {
         | Command::TokenList(_)
         | Command::DeviceList(_)
         | Command::WorkspaceList(_)
+        | Command::FileLabels(_)
         | Command::BindingList(_)
         | Command::BindingGet(_)
         | Command::CanvasList(_)

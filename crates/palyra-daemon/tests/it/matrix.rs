@@ -120,6 +120,8 @@ fn expected(command: AcpCommand) -> [Verdict; 8] {
         | C::WorkspaceGrant
         | C::WorkspaceRevoke
         | C::WorkspaceList
+        | C::FileLabels
+        | C::FileEndorse
         | C::SkillUpload
         | C::SkillInstall
         | C::SkillRemove

@@ -91,6 +91,10 @@ impl Things {
             AcpCommand::WorkspaceGrant | AcpCommand::WorkspaceRevoke => {
                 json!({"principal": "nobody", "path": self.workspace})
             }
+            AcpCommand::FileEndorse => {
+                let digest = format!("sha256:{}", "00".repeat(32));
+                json!({"workspace": self.workspace, "path": "none", "digest": digest})
+            }
             AcpCommand::RunInput => json!({"text": "more", "mode": "follow_up"}),
             AcpCommand::RunDeliver => json!({"results": [{"call_id": "none", "content": ""}]}),
             AcpCommand::ApprovalDecide => json!({"decision": "deny", "scope": "once"}),

@@ -10,7 +10,7 @@ use crate::console::{Console, OutputFormat, Style, plain};
 use crate::error::CliError;
 use crate::render::model_call::Attempts;
 use crate::render::text::shortened;
-use crate::render::{calls, compaction, model_call, plan, unavailable_tools, verdict};
+use crate::render::{calls, compaction, model_call, plan, unavailable_tools, verdict, withheld_instructions};
 
 /// Silence after which the person is told what is being waited for.
 const QUIET: Duration = Duration::from_secs(1);
@@ -141,6 +141,7 @@ impl<'a> Live<'a> {
                     .chain(model_call::lines(record, attempts))
                     .chain(plan::changed(record))
                     .chain(unavailable_tools::lines(record))
+                    .chain(withheld_instructions::lines(record))
                 {
                     self.end_line()?;
                     self.remark(&self.console.styled(Style::Dim, &line));

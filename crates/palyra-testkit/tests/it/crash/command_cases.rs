@@ -71,6 +71,7 @@ pub(super) fn sweep_of(command: AcpCommand, waiting: &Waiting) -> Sweep {
         }
         AcpCommand::AgentSet => given(json!({ "agent_id": "helper" })),
         AcpCommand::WorkspaceGrant => given(json!({ "principal": "nobody", "path": workspace })),
+        AcpCommand::FileEndorse => Sweep::NotHere("no run wrote anything untrusted; one record is all that it leaves"),
         AcpCommand::RunUndo => Sweep::NotHere("swept by `undo`"),
         AcpCommand::RunResume => Sweep::NotHere("no run is paused; the kill battery resumes"),
         AcpCommand::RunDeliver => Sweep::NotHere("no run has tools of its client"),
@@ -88,6 +89,7 @@ pub(super) fn sweep_of(command: AcpCommand, waiting: &Waiting) -> Sweep {
         | AcpCommand::TokenList
         | AcpCommand::DeviceList
         | AcpCommand::WorkspaceList
+        | AcpCommand::FileLabels
         | AcpCommand::JournalProve
         | AcpCommand::SkillAudit => Sweep::NotHere("it asks and changes nothing"),
         AcpCommand::CanvasLink | AcpCommand::TokenCreate | AcpCommand::TokenRotate => {

@@ -12,6 +12,7 @@ mod derived_tables;
 mod devices;
 mod disk_full;
 mod fetching;
+mod file_labels;
 mod honesty;
 mod instructions;
 mod interrupt;

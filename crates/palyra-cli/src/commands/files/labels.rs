@@ -1,0 +1,52 @@
+//! `palyra files labels`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use palyra_client::Client;
+use palyra_client::api::{FileLabelView, ListFileLabelsParams, ListFileLabelsResponse};
+use palyra_client::command::Command;
+use palyra_common::ExitCode;
+
+use crate::context::Context;
+use crate::error::CliError;
+use crate::render::table;
+use crate::render::text::{instant, shortened};
+
+/// Which files.
+#[derive(Debug, Args)]
+pub(crate) struct LabelsArguments {
+    /// Only below this directory
+    #[arg(long, value_name = "DIRECTORY")]
+    workspace: Option<PathBuf>,
+}
+
+pub(super) async fn execute(
+    arguments: LabelsArguments,
+    client: &Client,
+    context: &Context,
+) -> Result<ExitCode, CliError> {
+    let params = ListFileLabelsParams { workspace: arguments.workspace.map(super::absolute) };
+    let page: ListFileLabelsResponse = client.execute(&Command::FileLabels(params)).await?;
+    let console = &context.console;
+    if !console.is_text() {
+        console.list(&page, &page.files)?;
+    } else if page.files.is_empty() {
+        console.remark("no run wrote anything that is not trusted, or all of it was endorsed");
+    } else {
+        let rows: Vec<_> = page.files.iter().map(row).collect();
+        let lines = table::lines(["FILE", "TRUST", "MADE FROM", "RUN", "WRITTEN (UTC)"], &rows);
+        lines.iter().try_for_each(|line| console.line(line))?;
+    }
+    Ok(ExitCode::Ok)
+}
+
+fn row(file: &FileLabelView) -> [String; 5] {
+    [
+        format!("{}/{}", file.workspace, file.path),
+        file.integrity.to_string(),
+        shortened(&file.sources.join(", "), 48),
+        file.run_id.map_or_else(|| "-".to_owned(), |run| run.to_string()),
+        instant(file.at),
+    ]
+}

@@ -1,0 +1,43 @@
+//! What there is to tell about files whose instructions a run does not follow.
+
+use palyra_common::JournalEvent;
+use serde_json::Value;
+
+use crate::console::one_line;
+
+const KIND: &str = "instructions.withheld";
+
+/// The lines that a person who follows a run sees.
+pub(crate) fn lines(event: &JournalEvent) -> Vec<String> {
+    let listed = event.payload.pointer("/note/instructions_withheld/files").and_then(Value::as_array);
+    let line = |file: &Value| {
+        let text = |field: &str| file.get(field).and_then(Value::as_str).map(one_line).unwrap_or_default();
+        let path = text("path");
+        format!("{path} is not followed: {}; to trust it: palyra files endorse {path}", text("why"))
+    };
+    listed.filter(|_| event.kind == KIND).into_iter().flatten().map(line).collect()
+}
+
+/// All of them in one line.
+pub(crate) fn about(event: &JournalEvent) -> Option<String> {
+    (event.kind == KIND).then(|| lines(event).join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_file_is_named_with_the_reason_and_the_way_out() {
+        let files = json!([{"path": "AGENTS.md", "why": "it is not trusted"}]);
+        let payload = json!({"note": {"instructions_withheld": {"files": files}}});
+        let event = JournalEvent { kind: KIND.into(), payload: payload.clone() };
+        let line = "AGENTS.md is not followed: it is not trusted; to trust it: palyra files endorse AGENTS.md";
+        assert_eq!(lines(&event), [line]);
+        assert_eq!(about(&event).as_deref(), Some(line));
+        let other = JournalEvent { kind: "model.call".into(), payload };
+        assert_eq!((lines(&other), about(&other)), (Vec::new(), None));
+    }
+}

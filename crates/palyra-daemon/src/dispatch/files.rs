@@ -1,0 +1,48 @@
+//! Commands about files whose content is not trusted.
+
+use palyra_agent::{Endorsement, LabelledFile};
+use palyra_client::api::{EndorseFileParams, FileLabelView, ListFileLabelsParams, ListFileLabelsResponse};
+use palyra_common::AcpCommand;
+
+use super::caller::Caller;
+use super::refusal::Result;
+use super::workspaces;
+use crate::app::App;
+
+pub(super) async fn labels(app: &App, params: ListFileLabelsParams) -> Result<ListFileLabelsResponse> {
+    let mut files = app.engine.labelled_files().await?;
+    if let Some(below) = params.workspace {
+        super::runs::check_workspace(&below)?;
+        let below = below.trim_end_matches('/').to_owned();
+        let is_below = |file: &LabelledFile| {
+            format!("{}/{}", file.workspace, file.path).strip_prefix(&below).is_some_and(|rest| rest.starts_with('/'))
+        };
+        files.retain(is_below);
+    }
+    Ok(ListFileLabelsResponse { files: files.into_iter().map(view).collect() })
+}
+
+/// Records that a person answers for the content of a file. As with approvals, what a program holds does not speak for a person.
+pub(super) async fn endorse(app: &App, caller: &Caller, params: EndorseFileParams) -> Result<FileLabelView> {
+    let EndorseFileParams { workspace, path, digest } = params;
+    let workspace = workspaces::permit(app, caller, AcpCommand::FileEndorse, &workspace).await?;
+    let (by, with) = (caller.id().to_owned(), caller.started_with(app));
+    let endorsement = Endorsement { workspace, path, digest, by, with, via: Some(caller.via()) };
+    Ok(view(app.engine.endorse_file(endorsement).await?))
+}
+
+fn view(file: LabelledFile) -> FileLabelView {
+    let LabelledFile { workspace, path, digest, label, run_id, call_id, at, seq, .. } = file;
+    FileLabelView {
+        workspace,
+        path,
+        digest,
+        integrity: label.integrity,
+        confidentiality: label.confidentiality,
+        sources: label.sources.into_iter().collect(),
+        run_id,
+        call_id,
+        at,
+        record: seq,
+    }
+}
