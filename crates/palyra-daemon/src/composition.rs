@@ -300,7 +300,7 @@ async fn serve(parts: Parts<'_>, beside: Beside) -> Result<(), DaemonError> {
     let opened = open(parts, closing.clone()).await?;
     let Opened { app, tokens, identity, .. } = opened;
     let (engine, journal, metrics) = (app.engine.clone(), app.journal.clone(), app.metrics.clone());
-    let limits = ConnectionLimits::for_open_files(open_files);
+    let limits = ConnectionLimits::for_open_files(open_files, options::idle(app.config.config()));
     let trusted: Arc<[_]> = Proxies::new(&app.config.config().http).trusted().into();
     let front = http::Front::new(Arc::clone(&app));
     let server = Server::new(front, closing.clone(), metrics.clone(), Transport::Http, limits, Arc::clone(&trusted));
