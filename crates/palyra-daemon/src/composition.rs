@@ -9,33 +9,34 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use palyra_agent::{
-    Decide, Engine, EngineOptions, HookOccurrence, PolicyDecider, RunEnded, Safety, ToolDiscovery, engine_tools,
+    Decide, EngineOptions, HookOccurrence, PolicyDecider, RunEnded, Safety, ToolDiscovery, engine_tools,
 };
 use palyra_common::config::{self, LoadedConfig};
 use palyra_common::{
     BuildInfo, Clock, Environment, HookEvent, SystemClock, ToStableError as _, env_vars, paths, raise_file_limit,
 };
 use palyra_executors::Processes;
-use palyra_identity::{RateLimiter, RateOptions};
 use palyra_journal::{FaultInjector, Journal};
 use palyra_mcp::{McpOptions, McpRegistry};
 use palyra_models::ModelProvider;
-use palyra_policy::PolicyStore;
 use palyra_telemetry::{InheritedSockets, Metrics, Notify, Transport};
 use palyra_tools::{EffectStore, Registry, SharedRegistry, Tool, builtin};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::app::App;
 use crate::args::Args;
-use crate::auth::{Gate, Proxies};
+use crate::auth::Proxies;
+use crate::bootstrap::{Opened, Parts, open};
 use crate::budgets::Budgets;
+<<<<<<< HEAD
 use crate::collect::keep_collected;
 use crate::dispatch::{PageBudgets, Tokens};
+=======
+use crate::dispatch::Tokens;
+>>>>>>> w-gateway
 use crate::error::DaemonError;
-use crate::keys::Keys;
-use crate::listen::{Doors, Tcp};
+use crate::listen::Tcp;
 use crate::models::{self, Models};
 use crate::outside::OutsideTools;
 use crate::reach::Reach;
@@ -45,7 +46,6 @@ use crate::serve::{ConnectionLimits, Server};
 use crate::skills::{SkillHooks, SkillParts, Skills, keep_audited, keep_told};
 use crate::spending::Prices;
 use crate::state::StateRoot;
-use crate::tls::Identity;
 use crate::token::Token;
 use crate::workspaces::Workspaces;
 use crate::{grpc, heap, http, options, policy_watch, quic, shutdown, startup_memory, telemetry};
@@ -174,22 +174,25 @@ impl Composition {
         for warning in loaded.warnings() {
             tracing::warn!("{warning}");
         }
-        let outcome = self.run_claimed(&root, &loaded, &runtime, Given { metrics, inherited, started, open_files });
+        let notify = Notify::from_environment(&self.environment);
+        let outcome = self.parts(&root, &loaded, metrics, inherited).and_then(|(parts, processes)| {
+            runtime.block_on(serve(parts, Beside { processes, notify, started, open_files }))
+        });
         telemetry.shutdown(EXPORT_GRACE);
         runtime.shutdown_timeout(THREAD_GRACE);
         root.release();
         outcome
     }
 
-    fn run_claimed(
+    /// Puts the parts together, and what runs processes for them.
+    pub(crate) fn parts<'a>(
         self,
-        root: &StateRoot,
+        root: &'a StateRoot,
         loaded: &LoadedConfig,
-        runtime: &Runtime,
-        given: Given,
-    ) -> Result<(), DaemonError> {
+        metrics: Metrics,
+        inherited: InheritedSockets,
+    ) -> Result<(Parts<'a>, Arc<Processes>), DaemonError> {
         let config = loaded.config();
-        let notify = Notify::from_environment(&self.environment);
         let models = Arc::new(match self.provider {
             Some(provider) => Models::built_in(provider),
             None => Models::by_config(&config.model, &self.environment, root.path())?,
@@ -260,7 +263,7 @@ impl Composition {
             hooks: Arc::new(SkillHooks(Arc::clone(&skills))),
             run_ended: Some(ended(&reach.processes)),
         };
-        runtime.block_on(serve(Parts {
+        let parts = Parts {
             root,
             loaded: loaded.clone(),
             models,
@@ -274,69 +277,30 @@ impl Composition {
             policies,
             outside,
             skills,
-            processes: reach.processes,
             clock: self.clock,
-            notify,
-            given,
-        }))
+            metrics,
+            inherited,
+        };
+        Ok((parts, reach.processes))
     }
 }
 
-/// What the process itself was given or has from its first moment.
-struct Given {
-    metrics: Metrics,
-    inherited: InheritedSockets,
+/// What is done beside serving.
+struct Beside {
+    processes: Arc<Processes>,
+    notify: Notify,
     started: Instant,
     /// Files that the process may have open.
     open_files: u64,
 }
 
-/// Everything that is there before the runtime does anything.
-struct Parts<'a> {
-    root: &'a StateRoot,
-    loaded: LoadedConfig,
-    models: Arc<Models>,
-    prices: Arc<Prices>,
-    budgets: Arc<Budgets>,
-    token: Option<Token>,
-    tokens: Arc<Tokens>,
-    journal: Journal,
-    workspaces: Arc<Workspaces>,
-    engine: EngineOptions,
-    policies: Arc<PolicyStore>,
-    outside: Arc<OutsideTools>,
-    skills: Arc<Skills>,
-    processes: Arc<Processes>,
-    clock: Arc<dyn Clock>,
-    notify: Notify,
-    given: Given,
-}
-
-async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
-    let Parts {
-        root,
-        loaded,
-        models,
-        prices,
-        budgets,
-        token,
-        tokens,
-        journal,
-        workspaces,
-        engine,
-        policies,
-        outside,
-        skills,
-        processes,
-        clock,
-        notify,
-        given,
-    } = parts;
-    let Given { metrics, mut inherited, started, open_files } = given;
+async fn serve(parts: Parts<'_>, beside: Beside) -> Result<(), DaemonError> {
+    let Beside { processes, notify, started, open_files } = beside;
     let closing = CancellationToken::new();
     shutdown::on_signals(closing.clone())?;
-    let directory = loaded.config().policy.directory.clone();
+    let directory = parts.loaded.config().policy.directory.clone();
     let watching = directory
+<<<<<<< HEAD
         .map(|directory| tokio::spawn(policy_watch::follow(Arc::clone(&policies), directory, closing.clone())));
     let files = (Arc::clone(&models), Arc::clone(&prices), Arc::clone(&budgets));
     let watched = models::Watched::new(files, journal.clone(), Arc::clone(&clock));
@@ -389,10 +353,19 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
         work: TaskTracker::new(),
         closing: closing.clone(),
     });
+=======
+        .map(|directory| tokio::spawn(policy_watch::follow(Arc::clone(&parts.policies), directory, closing.clone())));
+    let root = parts.root;
+    let opened = open(parts, closing.clone()).await?;
+    let Opened { app, tokens, identity, .. } = opened;
+    let (engine, journal, metrics) = (app.engine.clone(), app.journal.clone(), app.metrics.clone());
+    let limits = ConnectionLimits::for_open_files(open_files, options::idle(app.config.config()));
+    let trusted: Arc<[_]> = Proxies::new(&app.config.config().http).trusted().into();
+>>>>>>> w-gateway
     let front = http::Front::new(Arc::clone(&app));
     let server = Server::new(front, closing.clone(), metrics.clone(), Transport::Http, limits, Arc::clone(&trusted));
-    server.serve(doors.unix);
-    match doors.http {
+    server.serve(opened.unix);
+    match opened.http {
         Some(Tcp::Plain(listener)) => server.serve(listener),
         Some(Tcp::Tls(listener)) => server.serve(listener),
         None => {}
@@ -400,15 +373,15 @@ async fn serve(parts: Parts<'_>) -> Result<(), DaemonError> {
     // After the doors of the command line are open: it takes a moment to describe every service.
     let grpc = grpc::router(Arc::clone(&app)).await?;
     let grpc = Server::new(grpc, closing.clone(), metrics, Transport::Grpc, limits, trusted);
-    match doors.grpc {
+    match opened.grpc {
         Some(Tcp::Plain(listener)) => grpc.serve(listener),
         Some(Tcp::Tls(listener)) => grpc.serve(listener),
         None => {}
     }
-    if let Some(socket) = doors.quic {
+    if let Some(socket) = opened.quic {
         server.spawn(quic::serve(Arc::clone(&app), socket, identity.clone()));
     }
-    server.spawn(models::follow(watched, closing.clone()));
+    server.spawn(models::follow(Arc::clone(&app.watched), closing.clone()));
     server.spawn(identity.keep_fresh(closing.clone()));
     server.spawn(tokens.keep_noted(closing.clone()));
     server.spawn(heap::keep_trimmed(closing.clone()));

@@ -1,6 +1,7 @@
 //! The daemon of Palyra: it puts the parts together and opens the doors. Nothing else lives here.
 //!
 //! - [`Composition`]: which tools, decider and provider this daemon has; [`Composition::main`] is the whole of `palyrad`;
+//! - `bootstrap`: from parts to the `App` that handlers see;
 //! - `options`, `models`, `spending`: from configuration to resolved parts, the latter two while the daemon runs as well; `telemetry`: its log, numbers and traces;
 //! - `state`, `token`: the state root, who owns it, what lies in it;
 //! - `listen`, `serve`, `auth`: the Unix socket, loopback HTTP and gRPC, and who may come in;
@@ -14,6 +15,7 @@
 mod app;
 mod args;
 mod auth;
+mod bootstrap;
 mod budgets;
 mod collect;
 mod composition;

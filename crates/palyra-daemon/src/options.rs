@@ -86,6 +86,11 @@ pub(crate) fn tool_limits(config: &Config) -> ToolLimits {
     }
 }
 
+/// How long an authenticated connection is kept without a request.
+pub(crate) fn idle(config: &Config) -> Duration {
+    Duration::from_secs(config.daemon.idle_timeout_seconds)
+}
+
 /// How long a tool call may take unless its tool says otherwise.
 pub(crate) fn tool_timeout(config: &Config) -> Duration {
     Duration::from_secs(config.tool.timeout_seconds)

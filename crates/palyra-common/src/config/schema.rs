@@ -139,6 +139,9 @@ config_schema! {
             ValueType::Address, EnvNames::Standard;
         /// Whether the HTTP interface is opened at all; the Unix socket always is.
         http_enabled: bool = true, ValueType::Bool, EnvNames::Standard;
+        /// Seconds without a request after which an authenticated connection of any interface is closed. One on which nobody has authenticated is
+        /// closed after 30 seconds, or after this if it is less.
+        idle_timeout_seconds: u64 = 300, ValueType::integer(1, 86_400), EnvNames::Standard;
     }
     /// The gRPC interface.
     grpc: GrpcConfig {

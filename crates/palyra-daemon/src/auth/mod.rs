@@ -174,11 +174,12 @@ impl Gate {
     /// Lets a request in: `None` for a stranger at an open route.
     pub(crate) fn admit(&self, shown: &Shown<'_>, access: Access) -> Result<Option<Principal>, StableErrorEnvelope> {
         let admitted = self.look_at(shown, access);
-        match &admitted {
-            // From now on the connection outlasts those of strangers.
-            Ok(Some(_)) => shown.connection.into_iter().for_each(Connection::authenticated),
-            Ok(None) => {}
-            Err(refusal) => counted::refusal(&self.metrics, Credential::of(shown.headers), refusal),
+        if let Err(refusal) = &admitted {
+            counted::refusal(&self.metrics, Credential::of(shown.headers), refusal);
+        }
+        // From now on the connection outlasts those of strangers.
+        if let (Ok(Some(principal)), Some(connection)) = (&admitted, shown.connection) {
+            connection.authenticated(&principal.id)?;
         }
         admitted
     }

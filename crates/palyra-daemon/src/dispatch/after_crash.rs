@@ -252,6 +252,21 @@ async fn rebuilt(app: &App, caller: &Caller, command: &Command, effect: u64) -> 
         Command::SkillDisable(about) => Outcome::SkillDisable(skills::one(app, &about.target.0)?.into()),
         Command::SkillQuarantine(about) => Outcome::SkillQuarantine(skills::one(app, &about.target.0)?.into()),
         Command::TokenRevoke(about) => Outcome::TokenRevoke(tokens::named(app, &about.target)?.into()),
+        Command::SkillInstall(_) => match app.skills.changed_at(effect + 1).await? {
+            Some(changed) => match changed.events.iter().find_map(|event| event.skill_id()) {
+                Some(skill_id) => Outcome::SkillInstall(skills::get(app, skill_id.as_str()).await?.into()),
+                None => return Ok(None),
+            },
+            None => return Ok(None),
+        },
+        Command::PublisherImport(params) => match app.skills.changed_at(effect + 1).await? {
+            Some(changed) => Outcome::PublisherImport(publishers::imported_before(app, params, &changed)?.into()),
+            None => return Ok(None),
+        },
+        Command::PublisherRevokeKey(params) => match app.skills.changed_at(effect + 1).await? {
+            Some(changed) => Outcome::PublisherRevokeKey(publishers::key_revoked_before(params, &changed)?.into()),
+            None => return Ok(None),
+        },
         Command::PublisherTrust(params) => Outcome::PublisherTrust(publishers::named(app, &params.publisher)?.into()),
         Command::PublisherUntrust(about) => Outcome::PublisherUntrust(publishers::named(app, &about.target.0)?.into()),
         _ => return Ok(None),

@@ -46,12 +46,26 @@ pub(super) async fn import(app: &App, by: &str, params: &ImportStatementParams) 
     let name = PublisherStatement::claimed(&envelope)?.publisher().clone();
     let changed = app.skills.change(by, |index| index.plan_statement(&envelope)).await?;
     tell_hooks(app, &changed).await;
+    imported(app, &name, &changed)
+}
+
+/// What a statement came to that was taken in before; `changed` is what was committed of it.
+pub(super) fn imported_before(
+    app: &App,
+    params: &ImportStatementParams,
+    changed: &Changed,
+) -> Result<ImportStatementResponse> {
+    let envelope = Envelope::parse(params.statement.as_bytes())?;
+    imported(app, PublisherStatement::claimed(&envelope)?.publisher(), changed)
+}
+
+fn imported(app: &App, name: &PublisherName, changed: &Changed) -> Result<ImportStatementResponse> {
     let mut response = ImportStatementResponse {
-        publisher: one(app, &name)?,
+        publisher: one(app, name)?,
         new_key: None,
         revoked_keys: Vec::new(),
         revoked_archives: Vec::new(),
-        quarantined: quarantined(&changed),
+        quarantined: quarantined(changed),
     };
     for event in &changed.events {
         match event {
@@ -69,7 +83,16 @@ pub(super) async fn revoke_key(app: &App, by: &str, params: &RevokeKeyParams) ->
     let key: KeyId = params.key_id.parse()?;
     let changed = app.skills.change(by, |index| index.plan_revoke_key(&key, by, &params.reason)).await?;
     tell_hooks(app, &changed).await;
-    Ok(RevokeKeyResponse { key_id: key.to_string(), quarantined: quarantined(&changed) })
+    Ok(key_revoked(&key, &changed))
+}
+
+/// What revoking a key came to that was done before; `changed` is what was committed of it.
+pub(super) fn key_revoked_before(params: &RevokeKeyParams, changed: &Changed) -> Result<RevokeKeyResponse> {
+    Ok(key_revoked(&params.key_id.parse()?, changed))
+}
+
+fn key_revoked(key: &KeyId, changed: &Changed) -> RevokeKeyResponse {
+    RevokeKeyResponse { key_id: key.to_string(), quarantined: quarantined(changed) }
 }
 
 /// The skills that a change put into quarantine, each once.

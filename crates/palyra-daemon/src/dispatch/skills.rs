@@ -12,6 +12,7 @@ use palyra_common::{
     Clock as _, Digest, ErrorCategory, HookEvent, SecretRef, SkillStatus, StableErrorEnvelope, SystemClock,
 };
 use palyra_executors::SECRET_SETTING;
+use palyra_journal::FirstCommit;
 use palyra_skills::{
     AuditCause, Capabilities, HttpRule, InitialStatus, Origin, SecretUse, SkillEvent, SkillId, SkillIndex,
     SkillManifest, SkillRecord,
@@ -70,7 +71,8 @@ pub(super) async fn install(app: &App, by: &str, params: InstallSkillParams) -> 
     let (bytes, origin) = match (params.archive, &params.from_registry) {
         (Some(digest), None) => (uploaded(app, digest).await?, Origin::File { name: digest.to_string() }),
         (None, Some(wanted)) => {
-            let (found, changed) = app.skills.from_registry(wanted, by).await?;
+            // What a visit commits is the registry's doing and holds whether or not anything is installed; it does not count as a part of this command.
+            let (found, changed) = FirstCommit::exempt(app.skills.from_registry(wanted, by)).await?;
             // What the registry takes back is taken back, whatever becomes of what was wanted from it.
             tell_hooks(app, &changed).await;
             found?

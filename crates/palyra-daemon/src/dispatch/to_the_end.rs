@@ -16,3 +16,7 @@ pub(crate) async fn to_the_end<T: Send + 'static>(
         Err(error) => Err(Refusal::internal(format!("a command did not come to its end: {error}"))),
     }
 }
+
+#[cfg(test)]
+#[path = "to_the_end_tests.rs"]
+mod tests;

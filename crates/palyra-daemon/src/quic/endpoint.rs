@@ -10,12 +10,14 @@ use palyra_identity::Authority;
 use quinn::{Endpoint, EndpointConfig, TokioRuntime, VarInt};
 use quinn_proto::HashedConnectionIdGenerator;
 use ring::hmac;
-use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use super::{connection, settings};
 use crate::app::App;
+use crate::auth::Proxies;
 use crate::error::DaemonError;
+use crate::options;
+use crate::serve::{ConnectionLimits, Connections, Origin};
 use crate::tls::Identity;
 
 /// How long the last packets may take when the daemon stops.
@@ -63,8 +65,10 @@ async fn names(identity: &Identity) -> Result<EndpointConfig, DaemonError> {
 }
 
 async fn accept(app: &Arc<App>, endpoint: &Endpoint, authority: &Arc<Authority>) {
-    let most = app.config.config().quic.max_connections as usize;
-    let slots = Arc::new(Semaphore::new(most));
+    let config = app.config.config();
+    let slots =
+        Connections::new(ConnectionLimits::for_open(config.quic.max_connections as usize, options::idle(config)));
+    let proxies = Proxies::new(&config.http);
     let connections = TaskTracker::new();
     loop {
         let incoming = tokio::select! {
@@ -73,20 +77,18 @@ async fn accept(app: &Arc<App>, endpoint: &Endpoint, authority: &Arc<Authority>)
             incoming = endpoint.accept() => incoming,
         };
         let Some(incoming) = incoming else { break };
-        let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
-            incoming.refuse();
-            continue;
-        };
-        // When it gets crowded, a client first shows that it is where it says: one that makes addresses up cannot take the last places.
-        if slots.available_permits() < most / 2 && !incoming.remote_address_validated() && incoming.may_retry() {
+        // When it gets crowded, a client first shows that it is where it says: one that makes addresses up drives nobody out.
+        if slots.is_crowded() && !incoming.remote_address_validated() && incoming.may_retry() {
             let _ = incoming.retry();
             continue;
         }
+        let Some(slot) = slots.admit(Origin::of_address(incoming.remote_address().ip(), proxies.trusted())) else {
+            tracing::warn!("a QUIC connection was refused: all slots are taken by authenticated callers");
+            incoming.refuse();
+            continue;
+        };
         let (app, authority) = (Arc::clone(app), Arc::clone(authority));
-        connections.spawn(async move {
-            connection::serve(&app, authority, incoming).await;
-            drop(slot);
-        });
+        connections.spawn(async move { connection::serve(&app, authority, incoming, slot).await });
     }
     // Nobody new from here on; what is under way is answered first.
     endpoint.set_server_config(None);

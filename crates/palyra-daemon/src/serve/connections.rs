@@ -2,7 +2,8 @@
 //!
 //! INVARIANT: a connection on which nobody has authenticated never keeps out one on which somebody will. New connections are therefore always accepted; when a bound
 //! is reached, the unauthenticated connection that has been idle longest is closed, then an authenticated one without a request under way. Only a listener whose
-//! slots are all busy for authenticated callers refuses. Each listener has slots of its own, so the Unix socket works whatever happens over TCP.
+//! slots are all busy for authenticated callers refuses, and no principal takes them all: behind a proxy, where all callers share an address, that is what bounds one of
+//! them. Each listener has slots of its own, so the Unix socket works whatever happens over TCP and QUIC.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,15 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use palyra_identity::Source;
+use palyra_common::{ErrorCategory, StableErrorEnvelope};
+use palyra_identity::{PrincipalId, Source};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// How long a connection without a request under way is kept if nobody has authenticated on it.
 const UNAUTHENTICATED_IDLE: Duration = Duration::from_secs(30);
-/// How long one is kept if somebody has. HTTP/1 is stricter: see the time for a request's head.
-const AUTHENTICATED_IDLE: Duration = Duration::from_secs(300);
 /// Connections that were told to close and have not yet; beyond this, accepting slows down, so that file handles stay bounded.
 const MAX_CLOSING: usize = 64;
 /// How long accepting waits for one of them.
@@ -35,15 +35,34 @@ pub(crate) struct ConnectionLimits {
     pub(crate) per_source: usize,
     /// Those of one remote address on which nobody has authenticated.
     pub(crate) unauthenticated_per_source: usize,
+    /// Those on which one principal has authenticated last.
+    pub(crate) per_principal: usize,
+    /// How long a connection without a request under way is kept if somebody has authenticated on it. HTTP/1 is stricter: see the time for a request's head.
+    pub(crate) idle: Duration,
 }
 
 impl ConnectionLimits {
     /// A listener's share of the files that this process may open.
-    pub(crate) fn for_open_files(files: u64) -> Self {
+    pub(crate) fn for_open_files(files: u64, idle: Duration) -> Self {
         // Three listeners; as many files again are left to journal, tools and outgoing connections.
         let share = usize::try_from(files / 6).unwrap_or(usize::MAX);
-        let open = share.clamp(32, 2048);
-        Self { open, unauthenticated: open / 4, per_source: open / 2, unauthenticated_per_source: open / 16 }
+        Self::for_open(share.clamp(32, 2048), idle)
+    }
+
+    /// A listener with so many slots; few of them are shared less strictly, so that each share is at least one.
+    pub(crate) fn for_open(open: usize, idle: Duration) -> Self {
+        Self {
+            open,
+            unauthenticated: (open / 4).max(1),
+            per_source: (open / 2).max(1),
+            unauthenticated_per_source: (open / 16).max(1),
+            per_principal: (open - open / 4).max(1),
+            idle,
+        }
+    }
+
+    fn unauthenticated_idle(&self) -> Duration {
+        UNAUTHENTICATED_IDLE.min(self.idle)
     }
 }
 
@@ -96,6 +115,8 @@ struct Entries {
 struct Facts {
     origin: Origin,
     authenticated: AtomicBool,
+    /// Who authenticated last. A proxy's connection may carry requests of many, one after the other.
+    principal: Mutex<Option<PrincipalId>>,
     /// Requests whose answers are not yet written; an upgraded connection is one for ever.
     requests: AtomicUsize,
     /// When the last of them ended, in milliseconds of the table's clock.
@@ -104,6 +125,10 @@ struct Facts {
 }
 
 impl Facts {
+    fn is_of(&self, principal: &PrincipalId) -> bool {
+        self.principal.lock().unwrap_or_else(PoisonError::into_inner).as_ref() == Some(principal)
+    }
+
     fn is_busy(&self) -> bool {
         self.requests.load(Ordering::Relaxed) > 0
     }
@@ -162,6 +187,7 @@ impl Connections {
         let facts = Arc::new(Facts {
             origin,
             authenticated: AtomicBool::new(trusted),
+            principal: Mutex::default(),
             requests: AtomicUsize::new(0),
             idle_since: AtomicU64::new(self.0.now()),
             evicted: CancellationToken::new(),
@@ -171,6 +197,13 @@ impl Connections {
         let map = if trusted { &mut entries.authenticated } else { &mut entries.unauthenticated };
         map.insert(id, Arc::clone(&facts));
         Some(Connection(Arc::new(Slot { id, table: Arc::clone(&self.0), facts })))
+    }
+
+    /// Whether half of the slots are taken, or half of those for connections on which nobody has authenticated.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let (limits, entries) = (self.0.limits, self.0.lock());
+        let unauthenticated = entries.unauthenticated.len();
+        unauthenticated > limits.unauthenticated / 2 || unauthenticated + entries.authenticated.len() > limits.open / 2
     }
 
     /// Gives connections that were told to close a moment to let go of their files, if there are many.
@@ -217,27 +250,36 @@ impl Entries {
 }
 
 impl Connection {
-    /// Somebody proved on this connection who they are.
-    pub(crate) fn authenticated(&self) {
+    /// Somebody proved on this connection who they are. They are refused if they have their share of connections already and a request is under way on each.
+    pub(crate) fn authenticated(&self, principal: &PrincipalId) -> Result<(), TooManyConnections> {
         let Slot { id, table, facts } = &*self.0;
-        if facts.authenticated.swap(true, Ordering::Relaxed) {
-            return;
+        // The kernel lets one user in alone; there is nobody to share with.
+        if facts.origin == Origin::Trusted || facts.is_of(principal) {
+            return Ok(());
         }
         let mut entries = table.lock();
+        let theirs = |facts: &Facts| facts.is_of(principal);
+        let held = entries.authenticated.values().filter(|facts| theirs(facts)).count();
+        if held >= table.limits.per_principal && !entries.evict_authenticated(theirs) {
+            return Err(TooManyConnections { most: table.limits.per_principal });
+        }
+        *facts.principal.lock().unwrap_or_else(PoisonError::into_inner) = Some(principal.clone());
+        facts.authenticated.store(true, Ordering::Relaxed);
         // It is in neither map if it was evicted a moment ago.
         if let Some(facts) = entries.unauthenticated.remove(id) {
             entries.authenticated.insert(*id, facts);
         }
+        Ok(())
     }
 
     /// A request that is under way until the guard is dropped.
-    pub(super) fn request(&self) -> RequestGuard {
+    pub(crate) fn request(&self) -> RequestGuard {
         self.0.facts.requests.fetch_add(1, Ordering::Relaxed);
         RequestGuard(self.clone())
     }
 
     /// Waits until this connection has to give way.
-    pub(super) async fn evicted(&self) {
+    pub(crate) async fn evicted(&self) {
         self.0.facts.evicted.cancelled().await;
     }
 
@@ -246,9 +288,10 @@ impl Connection {
     }
 
     /// When it will have been idle for too long if nothing happens until then. While a request is under way that is a full period from now.
-    pub(super) fn idle_deadline(&self) -> Instant {
-        let facts = &self.0.facts;
-        let limit = if facts.authenticated.load(Ordering::Relaxed) { AUTHENTICATED_IDLE } else { UNAUTHENTICATED_IDLE };
+    pub(crate) fn idle_deadline(&self) -> Instant {
+        let (facts, limits) = (&self.0.facts, &self.0.table.limits);
+        let known = facts.authenticated.load(Ordering::Relaxed);
+        let limit = if known { limits.idle } else { limits.unauthenticated_idle() };
         if facts.is_busy() {
             return Instant::now() + limit;
         }
@@ -268,9 +311,23 @@ impl Drop for Slot {
     }
 }
 
+/// A principal has as many connections as one may have, all of them busy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooManyConnections {
+    most: usize,
+}
+
+impl From<TooManyConnections> for StableErrorEnvelope {
+    fn from(TooManyConnections { most }: TooManyConnections) -> Self {
+        let message = format!("you have {most} connections here with a request under way on each");
+        Self::new("connections_exhausted", ErrorCategory::Availability, message)
+            .hint("close some of them, or send several requests over one")
+    }
+}
+
 /// A request under way.
 #[derive(Debug)]
-pub(super) struct RequestGuard(Connection);
+pub(crate) struct RequestGuard(Connection);
 
 impl RequestGuard {
     /// The connection now belongs to another protocol, which is busy until it ends.

@@ -1,7 +1,17 @@
 use super::*;
 
-const LIMITS: ConnectionLimits =
-    ConnectionLimits { open: 4, unauthenticated: 3, per_source: 3, unauthenticated_per_source: 2 };
+const LIMITS: ConnectionLimits = ConnectionLimits {
+    open: 4,
+    unauthenticated: 3,
+    per_source: 3,
+    unauthenticated_per_source: 2,
+    per_principal: 3,
+    idle: Duration::from_secs(300),
+};
+
+fn principal(name: &str) -> PrincipalId {
+    format!("user:{name}").parse().unwrap()
+}
 
 fn remote(last: u8) -> Origin {
     Origin::of_address([192, 0, 2, last].into(), &[])
@@ -38,7 +48,7 @@ fn the_stranger_who_was_idle_longest_gives_way() {
 fn an_authenticated_connection_outlasts_every_stranger() {
     let table = Connections::new(LIMITS);
     let owner = table.admit(Origin::Shared).unwrap();
-    owner.authenticated();
+    owner.authenticated(&principal("owner")).unwrap();
     later();
     let crowd: Vec<_> = (0..50).map(|_| table.admit(Origin::Shared).unwrap()).collect();
     assert!(!is_evicted(&owner));
@@ -69,6 +79,25 @@ fn one_address_takes_its_share_and_no_more() {
 }
 
 #[test]
+fn one_principal_takes_a_share_and_leaves_the_rest_to_others_from_the_same_address() {
+    let table = Connections::new(LIMITS);
+    let (greedy, modest) = (principal("greedy"), principal("modest"));
+    let theirs: Vec<_> = (0..3).map(|_| table.admit(Origin::Shared).unwrap()).collect();
+    let mut requests: Vec<_> = theirs.iter().map(Connection::request).collect();
+    theirs.iter().for_each(|one| one.authenticated(&greedy).unwrap());
+    // The same connection again is no further one.
+    theirs[0].authenticated(&greedy).unwrap();
+    let next = table.admit(Origin::Shared).unwrap();
+    assert_eq!(next.authenticated(&greedy), Err(TooManyConnections { most: 3 }));
+    next.authenticated(&modest).unwrap();
+    assert!(!theirs.iter().any(is_evicted) && !is_evicted(&next));
+    // An idle connection of their own gives way to a new one.
+    requests.pop();
+    next.authenticated(&greedy).unwrap();
+    assert_eq!(theirs.iter().map(is_evicted).collect::<Vec<_>>(), [false, false, true]);
+}
+
+#[test]
 fn slots_come_back_and_idleness_is_counted_from_the_last_answer() {
     let table = Connections::new(LIMITS);
     let stranger = table.admit(Origin::Shared).unwrap();
@@ -79,8 +108,8 @@ fn slots_come_back_and_idleness_is_counted_from_the_last_answer() {
     drop(request);
     let answered = stranger.idle_deadline();
     assert!(!stranger.is_busy() && answered > accepted);
-    stranger.authenticated();
-    assert_eq!(stranger.idle_deadline(), answered + AUTHENTICATED_IDLE - UNAUTHENTICATED_IDLE);
+    stranger.authenticated(&principal("known")).unwrap();
+    assert_eq!(stranger.idle_deadline(), answered + LIMITS.idle - UNAUTHENTICATED_IDLE);
     stranger.request().upgraded();
     assert!(stranger.is_busy());
     drop(stranger);

@@ -87,7 +87,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_peer_that_takes_nothing_is_given_up() {
-        let connections = Connections::new(ConnectionLimits::for_open_files(1024));
+        let connections = Connections::new(ConnectionLimits::for_open_files(1024, WRITE_STALL));
         let (near, _far) = tokio::io::duplex(16);
         let mut io = ConnectionIo::new(near, connections.admit(Origin::Shared).unwrap());
         io.patience = Duration::from_millis(10);

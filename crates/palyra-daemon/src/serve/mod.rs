@@ -25,11 +25,10 @@ use tokio_util::task::TaskTracker;
 use tower::{Service, ServiceExt as _};
 
 use self::body::AnswerBody;
-use self::connections::Connections;
 use self::io::ConnectionIo;
 use crate::auth::{Peer, Tls};
 
-pub(crate) use self::connections::{Connection, ConnectionLimits, Origin};
+pub(crate) use self::connections::{Connection, ConnectionLimits, Connections, Origin};
 
 /// How long a client may take to send the head of a request, and how long an idle connection of HTTP/1 is kept.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use palyra_common::{Digest, ErrorCategory, SkillStatus, StableErrorEnvelope};
+use palyra_journal::FirstCommit;
 use palyra_plugins_runtime::{CallOptions, Plugin, PluginKind};
 use palyra_skills::{
     AuditCause, AuditVerdict, DescribedTool, Examined, InitialStatus, InstallRequest, Origin, SkillError, SkillEvent,
@@ -81,10 +82,13 @@ impl Skills {
         let manifest = archive.manifest().clone();
         let skill_id = manifest.skill_id.clone();
         let events = match self.plan_arrival(&examined, installing) {
-            // The archive had gone from the disk and is back: nothing changes but that the skill runs again.
+            // The archive had gone from the disk and is back: nothing changes but that the skill runs again. That it was looked at is on record, for whoever asks
+            // again and finds it there.
             Err(SkillError::AlreadyInstalled { .. }) if lost => {
                 self.rebind(&skill_id).await;
-                return Ok((skill_id, Vec::new()));
+                let asked = AuditCause::Asked;
+                let audited = self.with_index(|index| index.plan_audited(&skill_id, examined.report(), asked))?;
+                return Ok((skill_id, audited));
             }
             planned => planned?,
         };
@@ -187,8 +191,7 @@ impl Skills {
             return Ok(Changed { events });
         }
         let at = self.clock.now();
-        let records: std::result::Result<Vec<_>, _> = events.iter().map(|event| log::record(at, by, event)).collect();
-        let records = records.map_err(|error| Refusal::internal(error.to_string()))?;
+        let records = log::records(at, by, &events).map_err(|error| Refusal::internal(error.to_string()))?;
         self.journal.append(records).await?;
         {
             let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
@@ -277,8 +280,12 @@ impl Skills {
             return;
         }
         let at = self.clock.now();
-        let records = events.iter().filter_map(|event| log::record(at, "palyra", event).ok()).collect();
-        match self.journal.append(records).await {
+        let noted = match log::records(at, "palyra", &events) {
+            // Whichever command had it loaded: what was found is no part of that command.
+            Ok(records) => FirstCommit::exempt(self.journal.append(records)).await.map_err(Refusal::from),
+            Err(error) => Err(Refusal::internal(error.to_string())),
+        };
+        match noted {
             Ok(_) => {
                 let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
                 events.iter().for_each(|event| index.apply(event, at));
@@ -286,7 +293,9 @@ impl Skills {
                 self.found.lock().unwrap_or_else(PoisonError::into_inner).extend(events);
                 self.found_more.notify_one();
             }
-            Err(error) => tracing::error!(%error, "the result of loading a skill could not be recorded"),
+            Err(refusal) => {
+                tracing::error!(error = %refusal.envelope().message, "the result of loading a skill could not be recorded");
+            }
         }
     }
 
@@ -323,6 +332,12 @@ impl Skills {
         if let Err(refusal) = blocking(sweep).await.and_then(|swept| swept) {
             tracing::warn!(error = %refusal.envelope().message, "unused skill files could not be deleted");
         }
+    }
+
+    /// What a change came to whose first event is the record at `seq`, where the journal tells.
+    pub(crate) async fn changed_at(&self, seq: u64) -> Result<Option<Changed>> {
+        let events = self.journal.read(move |reader| log::committed_at(reader, seq)).await?;
+        Ok(events.map(|events| Changed { events }))
     }
 
     /// The archive that was handed over under a digest.

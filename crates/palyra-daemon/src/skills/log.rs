@@ -4,7 +4,7 @@
 
 use palyra_common::Timestamp;
 use palyra_journal::rusqlite::{Connection, params};
-use palyra_journal::{NewRecord, Projection, ProjectionError, StoredRecord, rusqlite};
+use palyra_journal::{JournalError, NewRecord, Projection, ProjectionError, Reader, StoredRecord, rusqlite};
 use palyra_skills::SkillEvent;
 use serde::{Deserialize, Serialize};
 
@@ -18,12 +18,38 @@ pub(crate) struct SkillChanged {
     pub(crate) by: String,
     /// What happened.
     pub(crate) event: SkillEvent,
+    /// How many more events of the same commit follow; daemons from before this field said nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) following: Option<usize>,
 }
 
-/// The record of an event.
-pub(crate) fn record(at: Timestamp, by: &str, event: &SkillEvent) -> Result<NewRecord, serde_json::Error> {
-    let changed = SkillChanged { by: by.to_owned(), event: event.clone() };
-    Ok(NewRecord::new(CHANGED, at, serde_json::to_vec(&changed)?))
+/// The records of events that are committed together.
+pub(crate) fn records(at: Timestamp, by: &str, events: &[SkillEvent]) -> Result<Vec<NewRecord>, serde_json::Error> {
+    let following = (0..events.len()).rev();
+    let records = events.iter().zip(following).map(|(event, following)| {
+        let changed = SkillChanged { by: by.to_owned(), event: event.clone(), following: Some(following) };
+        Ok(NewRecord::new(CHANGED, at, serde_json::to_vec(&changed)?))
+    });
+    records.collect()
+}
+
+/// The events of the commit whose first one is the record at `seq`; none if that is not known, because another daemon wrote it or it is no such commit.
+pub(crate) fn committed_at(reader: &Reader, seq: u64) -> Result<Option<Vec<SkillEvent>>, JournalError> {
+    let mut events = Vec::new();
+    for seq in seq.. {
+        let record = reader.record(seq)?;
+        if record.kind.as_ref() != CHANGED {
+            return Ok(None);
+        }
+        let Ok(changed) = serde_json::from_slice::<SkillChanged>(&record.payload) else { return Ok(None) };
+        events.push(changed.event);
+        match changed.following {
+            Some(0) => return Ok(Some(events)),
+            Some(_) => {}
+            None => return Ok(None),
+        }
+    }
+    Ok(None)
 }
 
 /// The table.

@@ -34,6 +34,7 @@ mod hostile_grpc;
 mod hostile_quic;
 mod hostile_slow;
 mod hostile_socket;
+mod idle;
 mod journal;
 mod matrix;
 mod mcp;

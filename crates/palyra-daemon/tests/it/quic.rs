@@ -159,11 +159,17 @@ async fn who_does_not_read_holds_up_nobody() {
 
 #[tokio::test]
 async fn there_are_as_many_connections_as_the_operator_allows() {
-    let place = Place::new().with("PALYRA_QUIC_MAX_CONNECTIONS", "2");
+    let place = asks().with("PALYRA_QUIC_MAX_CONNECTIONS", "2");
     let daemon = place.start().await;
+    let run: RunView = quic(&daemon).await.ask(&create(&daemon, "write it")).await.unwrap();
     let (one, two) = (quic(&daemon).await, quic(&daemon).await);
-    one.command(&show()).await.unwrap();
-    two.command(&show()).await.unwrap();
+    // Both follow the run. A connection on which nothing is under way would give way to a new one.
+    let mut following = Vec::new();
+    for client in [&one, &two] {
+        let mut documents = client.stream(&tape_of(run.run_id, 1)).await.unwrap();
+        in_time(documents.next()).await.unwrap().unwrap();
+        following.push(documents);
+    }
     let local = credentials(&daemon).await;
     assert_eq!(code(QuicClient::connect(quic_address(&daemon), "localhost", &local).await), "daemon_unreachable");
     one.close().await;
@@ -176,6 +182,10 @@ async fn there_are_as_many_connections_as_the_operator_allows() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     three.command(&show()).await.unwrap();
+    // Now it is idle, so whoever comes next has its place.
+    let four = quic(&daemon).await;
+    four.command(&show()).await.unwrap();
+    in_time(following[1].next()).await.unwrap();
 }
 
 #[tokio::test]

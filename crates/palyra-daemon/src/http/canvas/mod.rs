@@ -64,7 +64,9 @@ async fn admit(
 ) -> Result<(Link, Caller), Box<Response>> {
     match link_of(app, token).await {
         Ok(Some(link)) => {
-            connection.authenticated();
+            if let Err(exhausted) = connection.authenticated(&link.principal.id) {
+                return Err(Box::new(refused(&exhausted.into())));
+            }
             let caller = Caller::new(link.principal.clone(), Transport::Http);
             Ok((link, caller))
         }
