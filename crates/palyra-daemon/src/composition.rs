@@ -29,12 +29,8 @@ use crate::args::Args;
 use crate::auth::Proxies;
 use crate::bootstrap::{Opened, Parts, open};
 use crate::budgets::Budgets;
-<<<<<<< HEAD
 use crate::collect::keep_collected;
-use crate::dispatch::{PageBudgets, Tokens};
-=======
 use crate::dispatch::Tokens;
->>>>>>> w-gateway
 use crate::error::DaemonError;
 use crate::listen::Tcp;
 use crate::models::{self, Models};
@@ -300,68 +296,14 @@ async fn serve(parts: Parts<'_>, beside: Beside) -> Result<(), DaemonError> {
     shutdown::on_signals(closing.clone())?;
     let directory = parts.loaded.config().policy.directory.clone();
     let watching = directory
-<<<<<<< HEAD
-        .map(|directory| tokio::spawn(policy_watch::follow(Arc::clone(&policies), directory, closing.clone())));
-    let files = (Arc::clone(&models), Arc::clone(&prices), Arc::clone(&budgets));
-    let watched = models::Watched::new(files, journal.clone(), Arc::clone(&clock));
-    let watched = Arc::new(watched);
-    let effects = Arc::clone(&engine.effects);
-    let engine = Engine::start(engine).await?;
-    let identity = Identity::new(root.path(), loaded.config(), journal.clone(), Arc::clone(&clock));
-    let doors = Doors::open(root, loaded.config(), &identity, &mut inherited).await?;
-    for name in inherited.left() {
-        tracing::warn!(name, "the service manager passed a socket that is not used");
-    }
-    // Closed, so that nobody waits at a door that is never answered.
-    drop(inherited);
-    let http_config = loaded.config().http.clone();
-    let limits = ConnectionLimits::for_open_files(open_files);
-    let trusted: Arc<[_]> = Proxies::new(&http_config).trusted().into();
-    let rates = options::rates(loaded.config());
-    let app = Arc::new(App {
-        engine: engine.clone(),
-        policies,
-        outside,
-        skills,
-        journal: journal.clone(),
-        state_root: root.path().to_owned(),
-        workspaces,
-        config: loaded,
-        models,
-        prices,
-        budgets,
-        watched: Arc::clone(&watched),
-        http_health: doors.http_health,
-        grpc_health: doors.grpc_health,
-        quic_health: doors.quic_health,
-        gate: Gate::new(
-            token,
-            Arc::clone(&tokens),
-            identity.clone(),
-            &http_config,
-            rates,
-            Arc::clone(&clock),
-            metrics.clone(),
-        )?,
-        keys: Keys::default(),
-        event_rates: RateLimiter::new(RateOptions::default(), Arc::clone(&clock)),
-        page_budgets: PageBudgets::default(),
-        metrics: metrics.clone(),
-        recent_health: http::RecentHealth::default(),
-        recent_brief_health: http::RecentHealth::default(),
-        ready_since: Instant::now(),
-        work: TaskTracker::new(),
-        closing: closing.clone(),
-    });
-=======
         .map(|directory| tokio::spawn(policy_watch::follow(Arc::clone(&parts.policies), directory, closing.clone())));
     let root = parts.root;
+    let effects = Arc::clone(&parts.engine.effects);
     let opened = open(parts, closing.clone()).await?;
     let Opened { app, tokens, identity, .. } = opened;
     let (engine, journal, metrics) = (app.engine.clone(), app.journal.clone(), app.metrics.clone());
     let limits = ConnectionLimits::for_open_files(open_files, options::idle(app.config.config()));
     let trusted: Arc<[_]> = Proxies::new(&app.config.config().http).trusted().into();
->>>>>>> w-gateway
     let front = http::Front::new(Arc::clone(&app));
     let server = Server::new(front, closing.clone(), metrics.clone(), Transport::Http, limits, Arc::clone(&trusted));
     server.serve(opened.unix);
