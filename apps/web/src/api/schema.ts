@@ -896,6 +896,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/files/labels": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** `file.labels`; needs the scope `approvals:read`. */
+        get: operations["file.labels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/files/endorse": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** `file.endorse`; needs the scope `approvals:decide`. */
+        post: operations["file.endorse"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/bindings": {
         parameters: {
             query?: never;
@@ -2298,6 +2332,8 @@ export interface components {
             changes: components["schemas"]["FileChangeView"][];
             /** @description Calls that the run proposed and that were not made: refused, given up, or impossible as they were. */
             not_run?: components["schemas"]["CallNotRunView"][];
+            /** @description Programs that ran with less isolation than asked for, in order. */
+            reduced_isolation?: components["schemas"]["ReducedIsolationView"][];
             /** @description Configured sources of tools that offered nothing when the run began or was resumed. */
             unavailable_tools?: components["schemas"]["UnavailableToolsView"][];
             /** @description Questions that wait for a person, oldest first. */
@@ -2390,6 +2426,21 @@ export interface components {
             /** @description What is wrong, for a person. */
             message: string;
         };
+        /** @description A call whose program ran with less isolation than asked for. */
+        ReducedIsolationView: {
+            /** @description The call. */
+            call_id: string;
+            /** @description The tool. */
+            tool: string;
+            /** @description Its arguments; absent if they could not be read. */
+            arguments?: unknown;
+            /** @description The tier it ran in. */
+            tier: components["schemas"]["SandboxTier"];
+            /** @description Why the tier asked for was not available. */
+            reasons: string[];
+        };
+        /** @enum {string} */
+        SandboxTier: "A" | "B" | "C";
         /** @description A source of tools that a run had to do without. */
         UnavailableToolsView: {
             /** @description The source, such as `mcp:mail`. */
@@ -2532,10 +2583,12 @@ export interface components {
              */
             is_error: boolean;
         };
-        /** @description What undoing a run did. Undo is all or nothing, so every file that the run changed is listed. */
+        /** @description What undoing a run did. */
         UndoResponse: {
-            /** @description The files, by path. */
+            /** @description The files that it touched, by path. */
             files: components["schemas"]["UndoneFile"][];
+            /** @description Files of the run that are still as they were found; none if the whole run is undone. */
+            remaining?: components["schemas"]["RemainingFileView"][];
         };
         /** @description One file that undo touched. */
         UndoneFile: {
@@ -2551,6 +2604,17 @@ export interface components {
         };
         /** @enum {string} */
         UndoAction: "restored" | "removed";
+        /** @description A file of a run that undo left as it is. */
+        RemainingFileView: {
+            /** @description Path inside the workspace. */
+            path: string;
+            /** @description Why. */
+            obstacle: components["schemas"]["UndoObstacle"];
+        };
+        /** @enum {string} */
+        UndoObstacle: "not_selected" | "changed_since" | "changed_by_others" | "cannot_replace" | "content_missing";
+        /** @enum {string} */
+        UndoConflictMode: "refuse" | "skip" | "overwrite";
         /** @description The context of one model call, by its parts. */
         RunContextResponse: {
             /** @description The run. */
@@ -3259,6 +3323,37 @@ export interface components {
             /** @description By principal and path. */
             workspaces: components["schemas"]["WorkspaceGrantView"][];
         };
+        /** @description Contents of files that are not trusted. */
+        ListFileLabelsResponse: {
+            /** @description Where they were written, oldest first. */
+            files: components["schemas"]["FileLabelView"][];
+        };
+        /** @description A content that a run wrote and that is worth less than other files. */
+        FileLabelView: {
+            /** @description The workspace. */
+            workspace: string;
+            /** @description The path in it. */
+            path: string;
+            /** @description The content; it has the label wherever it lies. */
+            digest: components["schemas"]["Digest"];
+            /** @description How far it may be trusted. */
+            integrity: components["schemas"]["Integrity"];
+            /** @description How widely it may be shown. */
+            confidentiality: components["schemas"]["Confidentiality"];
+            /** @description What it was made from. */
+            sources: string[];
+            /** @description The run that wrote it last. */
+            run_id?: components["schemas"]["RunId"] | null;
+            /** @description The call that wrote it last. */
+            call_id: string;
+            /** @description When. */
+            at: components["schemas"]["Timestamp"];
+            /**
+             * Format: uint64
+             * @description The record of the journal that says so.
+             */
+            record: number;
+        };
         /** @description A page of bindings. */
         ListBindingsResponse: {
             /** @description In the order of their ids. */
@@ -3846,13 +3941,13 @@ export interface components {
             executor: string;
             /** @description The isolation it ran under; absent for code of the daemon itself. */
             tier?: components["schemas"]["SandboxTier"] | null;
+            /** @description Why it ran in a weaker tier than the one asked for; empty unless it did. */
+            fallback_reasons?: string[];
             /** @description What it consumed. */
             limits_used: components["schemas"]["LimitsUsed"];
             /** @description Whether it was stopped by its time limit. */
             timed_out: boolean;
         };
-        /** @enum {string} */
-        SandboxTier: "A" | "B" | "C";
         /** @description What an execution consumed, as far as its executor measures it. */
         LimitsUsed: {
             /**
@@ -4001,6 +4096,11 @@ export interface components {
              */
             quarantined: number;
             /**
+             * @description What is no problem and stays worth knowing, such as an acknowledged change of the signing key.
+             * @default []
+             */
+            remarks: string[];
+            /**
              * @description Whether there were more problems than are listed.
              * @default false
              */
@@ -4088,7 +4188,7 @@ export interface components {
         };
         RequestId: string;
         /** @enum {string} */
-        AcpCommand: "session.new" | "session.resolve" | "session.list" | "session.load" | "session.resume" | "session.rename" | "session.archive" | "session.fork" | "session.export" | "session.replay" | "session.explain" | "session.mode.set" | "session.config.set" | "session.compact.preview" | "session.compact.apply" | "session.compact.revert" | "session.recall" | "session.input" | "session.queue" | "session.input.withdraw" | "run.create" | "run.list" | "run.get" | "run.tape" | "run.abort" | "run.pause" | "run.resume" | "run.input" | "run.deliver" | "run.envelope.edit" | "run.undo" | "run.replay" | "run.context" | "run.compact.revert" | "usage.report" | "models.status" | "models.explain" | "models.offered" | "models.test" | "auxiliary.run" | "auxiliary.list" | "auxiliary.get" | "approval.list" | "approval.get" | "approval.request" | "approval.decide" | "pattern.list" | "pattern.revoke" | "tool.list" | "policy.list" | "config.get" | "journal.tail" | "journal.export" | "journal.verify" | "journal.prove" | "journal.backup" | "token.create" | "token.list" | "token.rotate" | "token.revoke" | "device.list" | "device.revoke" | "workspace.grant" | "workspace.revoke" | "workspace.list" | "binding.list" | "binding.get" | "binding.set" | "binding.remove" | "canvas.list" | "canvas.get" | "canvas.link" | "canvas.submit" | "canvas.close" | "canvas.watch" | "agent.list" | "agent.get" | "agent.set" | "agent.remove" | "event.append" | "attachment.add" | "message.route" | "skill.list" | "skill.get" | "skill.upload" | "skill.install" | "skill.remove" | "skill.enable" | "skill.disable" | "skill.quarantine" | "skill.audit" | "skill.configure" | "skill.call" | "publisher.list" | "publisher.trust" | "publisher.untrust" | "publisher.import" | "publisher.revoke_key" | "hook.list" | "hook.set" | "hook.remove" | "principal.show" | "daemon.stop" | "reconnect";
+        AcpCommand: "session.new" | "session.resolve" | "session.list" | "session.load" | "session.resume" | "session.rename" | "session.archive" | "session.fork" | "session.export" | "session.replay" | "session.explain" | "session.mode.set" | "session.config.set" | "session.compact.preview" | "session.compact.apply" | "session.compact.revert" | "session.recall" | "session.input" | "session.queue" | "session.input.withdraw" | "run.create" | "run.list" | "run.get" | "run.tape" | "run.abort" | "run.pause" | "run.resume" | "run.input" | "run.deliver" | "run.envelope.edit" | "run.undo" | "run.replay" | "run.context" | "run.compact.revert" | "usage.report" | "models.status" | "models.explain" | "models.offered" | "models.test" | "auxiliary.run" | "auxiliary.list" | "auxiliary.get" | "approval.list" | "approval.get" | "approval.request" | "approval.decide" | "pattern.list" | "pattern.revoke" | "tool.list" | "policy.list" | "config.get" | "journal.tail" | "journal.export" | "journal.verify" | "journal.prove" | "journal.backup" | "token.create" | "token.list" | "token.rotate" | "token.revoke" | "device.list" | "device.revoke" | "workspace.grant" | "workspace.revoke" | "workspace.list" | "file.labels" | "file.endorse" | "binding.list" | "binding.get" | "binding.set" | "binding.remove" | "canvas.list" | "canvas.get" | "canvas.link" | "canvas.submit" | "canvas.close" | "canvas.watch" | "agent.list" | "agent.get" | "agent.set" | "agent.remove" | "event.append" | "attachment.add" | "message.route" | "skill.list" | "skill.get" | "skill.upload" | "skill.install" | "skill.remove" | "skill.enable" | "skill.disable" | "skill.quarantine" | "skill.audit" | "skill.configure" | "skill.call" | "publisher.list" | "publisher.trust" | "publisher.untrust" | "publisher.import" | "publisher.revoke_key" | "hook.list" | "hook.set" | "hook.remove" | "principal.show" | "daemon.stop" | "reconnect";
         /** @description The answer to one [`AcpCommandEnvelope`]. */
         AcpCommandResultEnvelope: {
             request_id: components["schemas"]["RequestId"];
@@ -5498,7 +5598,15 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": {
+                    /** @description Files and directories of the workspace; everything that the run changed if none is named. */
+                    paths?: string[];
+                    /**
+                     * @description What happens to files that are not, or not only, what the run made of them.
+                     * @default refuse
+                     */
+                    conflicts?: components["schemas"]["UndoConflictMode"];
+                };
             };
         };
         responses: {
@@ -6896,6 +7004,95 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WorkspaceGrantView"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "file.labels": {
+        parameters: {
+            query?: {
+                /** @description In this workspace and below it only, an absolute path. */
+                workspace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListFileLabelsResponse"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            404: components["responses"]["Refusal"];
+            405: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            501: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    "file.endorse": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the stored answer instead of a second effect. */
+                "Idempotency-Key"?: string;
+                /** @description The request is refused if its target is no longer at this version. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The workspace, an absolute path. */
+                    workspace: string;
+                    /** @description The file, absolute or relative to the workspace. */
+                    path: string;
+                    /** @description The digest of what the person looked at; anything else is refused. */
+                    digest: components["schemas"]["Digest"];
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileLabelView"];
                 };
             };
             400: components["responses"]["Refusal"];
