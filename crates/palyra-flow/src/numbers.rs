@@ -16,6 +16,9 @@ const IBAN_GROUP: usize = 4;
 /// Digits of an international telephone number (ITU-T E.164).
 const PHONE_DIGITS: std::ops::RangeInclusive<usize> = 7..=15;
 
+/// What may stand between the digits of a telephone number.
+const SEPARATORS: [char; 8] = [' ', '-', '.', '/', '(', ')', '\u{a0}', '\u{202f}'];
+
 /// What a number in a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NumberKind {
@@ -48,7 +51,7 @@ pub(crate) fn is_international(number: &str) -> bool {
         && bytes.iter().take(2).all(u8::is_ascii_alphabetic)
         && bytes.iter().skip(2).take(2).all(u8::is_ascii_digit)
         && bytes.iter().all(u8::is_ascii_alphanumeric)
-        && bytes.iter().filter(|byte| byte.is_ascii_digit()).count() >= ACCOUNT_LENGTH.start().to_owned()
+        && bytes.iter().filter(|byte| byte.is_ascii_digit()).count() >= *ACCOUNT_LENGTH.start()
 }
 
 /// Without spaces and hyphens, in capitals.
@@ -91,9 +94,7 @@ fn phone_end(text: &str, start: usize) -> Option<usize> {
     for (at, letter) in number.char_indices() {
         if letter.is_ascii_digit() {
             (digits, end, gap) = (digits + 1, at + 1, 0);
-        } else if digits > 0 && gap < 2 && " -./()\u{a0}\u{202f}".contains(letter) {
-            gap += 1;
-        } else if letter == '(' && digits == 0 && gap == 0 {
+        } else if (digits > 0 && gap < 2 && SEPARATORS.contains(&letter)) || (letter == '(' && digits + gap == 0) {
             gap += 1;
         } else if letter.is_alphanumeric() && gap == 0 {
             return None;
