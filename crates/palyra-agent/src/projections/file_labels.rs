@@ -1,5 +1,6 @@
 //! Contents that runs wrote and that are worth less than other files, and those of them that people endorsed.
 
+use memchr::memmem;
 use palyra_common::{Confidentiality, Digest, Integrity, Label, RunId, Timestamp};
 use palyra_flow::is_worse_than_a_file;
 use palyra_journal::{Projection, ProjectionError, StoredRecord};
@@ -54,6 +55,9 @@ pub struct LabelledFile {
     pub seq: u64,
 }
 
+/// The key under which a result has the labels of what its call wrote.
+const WROTE: &[u8] = b"\"wrote\"";
+
 pub(super) struct FileLabelTables;
 
 impl Projection for FileLabelTables {
@@ -81,7 +85,8 @@ impl Projection for FileLabelTables {
     }
     fn apply(&self, connection: &Connection, record: &StoredRecord) -> Result<(), ProjectionError> {
         match record.kind.as_ref() {
-            tape_kind::TOOL_FINISHED => {
+            // Almost no call writes anything that has a label, and reading every result once more would cost as much as the rest.
+            tape_kind::TOOL_FINISHED if memmem::find(&record.payload, WROTE).is_some() => {
                 let TapeEntry::Input(Input::ToolFinished { call_id, result, .. }) = parse(record)? else {
                     return Ok(());
                 };

@@ -8,7 +8,7 @@ mod skill_cases;
 use std::path::Path;
 use std::time::Duration;
 
-use palyra_common::{AcpCommand, DeviceId};
+use palyra_common::{AcpCommand, DeviceId, Digest};
 use serde_json::{Value, json};
 
 use self::skill_cases::{Archive, PUBLISHER, key, rotation};
@@ -169,6 +169,11 @@ impl Cases {
             // Read by those who manage them alone.
             AcpCommand::TokenList | AcpCommand::DeviceList | AcpCommand::WorkspaceList => json!({}),
             AcpCommand::JournalProve => json!({ "seq": 1 }),
+            AcpCommand::FileLabels => json!({}),
+            // Nothing that was read here is untrusted, so there is nothing to endorse.
+            AcpCommand::FileEndorse => {
+                json!({ "workspace": self.workspace, "path": "none", "digest": Digest::of(b"none") })
+            }
             command => panic!("say in to_the_end_cases.rs how {command} is given"),
         }
     }

@@ -136,7 +136,7 @@ fn close(connection: &Connection, end: End) {
     let (code, reason) = match end {
         End::Stopping => (CloseCode::Stopping, "the daemon is stopping"),
         End::CertificateRefused => (CloseCode::CertificateRefused, "the certificate is no longer valid"),
-        End::Idle => (CloseCode::Done, "no command was under way for too long"),
+        End::Idle => (CloseCode::Done, "no command was in progress for too long"),
         End::Evicted => (CloseCode::Done, "there are too many connections"),
         End::TooMany => (CloseCode::Done, "there are too many connections of this principal"),
     };

@@ -319,7 +319,7 @@ pub(crate) struct TooManyConnections {
 
 impl From<TooManyConnections> for StableErrorEnvelope {
     fn from(TooManyConnections { most }: TooManyConnections) -> Self {
-        let message = format!("you have {most} connections here with a request under way on each");
+        let message = format!("you have {most} connections here with a request in progress on each");
         Self::new("connections_exhausted", ErrorCategory::Availability, message)
             .hint("close some of them, or send several requests over one")
     }

@@ -18,7 +18,7 @@ pub(crate) struct UndoArguments {
     /// Only these files and directories of the run's workspace
     #[arg(value_name = "PATH")]
     paths: Vec<String>,
-    /// What happens if somebody else has changed some of the files: `refuse` undoes nothing, `skip` leaves these as they are, `overwrite` undoes these, too
+    /// What happens if someone else has changed some of the files: `refuse` undoes nothing, `skip` leaves these as they are, `overwrite` undoes these, too
     #[arg(long, value_name = "MODE", default_value_t)]
     conflicts: UndoConflictMode,
 }

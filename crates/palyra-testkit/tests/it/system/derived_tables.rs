@@ -13,11 +13,11 @@ use palyra_common::{
 };
 use palyra_journal::rusqlite::Connection;
 use palyra_journal::{Journal, JournalOptions, NewRecord, VerifyOptions};
-use palyra_testkit::{DaemonOptions, Exit, Model, TestDaemon, copy_tree};
+use palyra_testkit::{DaemonOptions, Exit, Model, TestContext, TestDaemon, copy_tree};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{call, finish, task, wait_for_phase, workspace};
+use super::{call, file_labels, finish, task, wait_for_phase, workspace};
 
 /// Tables that a daemon empties by itself when it starts, with what it does about their rows. Only rows that are added can be tested there.
 const EMPTIED: [(&str, &str); 2] = [
@@ -101,20 +101,27 @@ async fn asked(
 }
 
 /// A state in which something of everything happened.
-async fn fixture() -> (TestDaemon, TempDir) {
+async fn fixture() -> (TestContext, TestDaemon, TempDir) {
     let workspace = workspace();
+    let context = TestContext::new().unwrap();
+    file_labels::add_mail_server(&context);
     let text = "a text that is too long to be shown whole ".repeat(4_000);
     fs::write(workspace.path().join("long.txt"), text).unwrap();
     let fields = json!([{ "type": "text", "name": "city", "label": "City", "required": true }]);
     let page = json!({ "title": "A trip", "document": { "root": { "type": "form", "id": "trip", "fields": fields } } });
     let write = call("palyra.fs.write", json!({ "path": "notes.md", "content": "other lines\n" }));
     let script = json!({ "script": [
+        { "when": "keep the mail", "turn": [
+            call("mcp.mail.read", json!({})),
+            call("palyra.fs.write", json!({ "path": "mail.txt", "content": "$v1" })),
+            { "text": "kept" },
+        ] },
         { "when": "draw it", "turn": [call("palyra.a2ui.render", page), { "text": "drawn" }] },
         { "when": "list it", "turn": [call("palyra.process.run", json!({ "argv": ["ls", "-a"] })), { "text": "listed" }] },
         { "when": "wait for me", "turn": [write.clone(), { "text": "waited" }] },
         { "turn": [call("palyra.fs.read", json!({ "path": "long.txt" })), write, { "text": "done" }] },
     ] });
-    let options = DaemonOptions::new(Model::Scripted(script));
+    let options = DaemonOptions::new(Model::Scripted(script)).state_root(&context.state_root());
     let mut daemon = options.env("PALYRA_RUN_ASK_BEFORE", "palyra.fs.write").start().await.unwrap();
     let client = daemon.client();
     let of = |prompt: &str| {
@@ -140,6 +147,18 @@ async fn fixture() -> (TestDaemon, TempDir) {
     let allowed = json!({ "approval_id": question, "decision": "allow", "scope": "session" });
     tell(&client, AcpCommand::ApprovalDecide, Keyed::Yes, allowed).await;
     finish(&client, listed.run_id).await;
+
+    let kept = client.create_run(&of("keep the mail")).await.unwrap();
+    wait_for_phase(&client, kept.run_id, RunLifecyclePhase::WaitingForApproval).await;
+    let question = client.run(kept.run_id).await.unwrap().pending_approvals[0].approval_id;
+    // The key of the other answer says nothing about this one.
+    let allowed = json!({ "approval_id": question, "decision": "allow", "scope": "once" });
+    tell(&client, AcpCommand::ApprovalDecide, Keyed::No, allowed).await;
+    finish(&client, kept.run_id).await;
+    let seen = json!({
+        "workspace": workspace.path().display().to_string(), "path": "mail.txt", "digest": Digest::of(file_labels::TEXT.as_bytes()),
+    });
+    tell(&client, AcpCommand::FileEndorse, Keyed::Yes, seen).await;
 
     let session = drawn.session_id;
     let place = json!({ "place": { "channel": "editor" }, "session_id": session });
@@ -168,7 +187,7 @@ async fn fixture() -> (TestDaemon, TempDir) {
     // The tables are built from the log by a daemon, which knows all of them.
     daemon.restart().await.unwrap();
     assert_eq!(daemon.stop().await.unwrap(), Exit::Code(0), "{}", daemon.log());
-    (daemon, workspace)
+    (context, daemon, workspace)
 }
 
 /// Puts on the log what takes a device, a plugin, a priced model or a backup to happen.
@@ -209,7 +228,7 @@ fn happen_elsewhere(root: &Path, token: &Value, canvas: &Value) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_change_to_a_row_of_a_derived_table_is_noticed_and_put_right_by_a_start() {
-    let (daemon, _workspace) = fixture().await;
+    let (_context, daemon, _workspace) = fixture().await;
     let copy = TempDir::with_prefix("palyra-tables-").unwrap();
     let root = copy.path().join("state");
     copy_tree(daemon.state_root(), &root).unwrap();
