@@ -14,8 +14,8 @@ use crate::error::CliError;
 use crate::launcher;
 
 const EXAMPLES: &str = "\
-What is endorsed is the content, not the name: a later change is not trusted, and a copy elsewhere is. Only a person does this; a token of a
-program is refused.
+What is endorsed is the content, not the name: it is trusted wherever it lies, and what a run writes to the file later is not covered. Only a
+person does this; a token of a program is refused.
 
 Examples:
   palyra files endorse AGENTS.md

@@ -26,13 +26,15 @@ pub(super) async fn execute(
     client: &Client,
     context: &Context,
 ) -> Result<ExitCode, CliError> {
-    let params = ListFileLabelsParams { workspace: arguments.workspace.map(super::absolute) };
+    let workspace = arguments.workspace.map(super::absolute);
+    let params = ListFileLabelsParams { workspace: workspace.clone() };
     let page: ListFileLabelsResponse = client.execute(&Command::FileLabels(params)).await?;
     let console = &context.console;
     if !console.is_text() {
         console.list(&page, &page.files)?;
     } else if page.files.is_empty() {
-        console.remark("no run wrote anything that is not trusted, or all of it was endorsed");
+        let below = workspace.map(|directory| format!(" below `{directory}`")).unwrap_or_default();
+        console.remark(&format!("no file{below} that a run wrote is untrusted, or each was endorsed"));
     } else {
         let rows: Vec<_> = page.files.iter().map(row).collect();
         let lines = table::lines(["FILE", "TRUST", "MADE FROM", "RUN", "WRITTEN (UTC)"], &rows);
