@@ -55,7 +55,7 @@ pub use hooks::{
     HookSwitch, HooksAnswered, NoHooks, allows as hook_event_allows,
 };
 pub use own_tools::{Plan, PlanStep, StepStatus, engine_tools};
-pub use palyra_flow::Intent;
+pub use palyra_flow::{Bound, Mandate, Standing};
 pub use projections::{
     ApprovalFilter, ApprovalPage, ApprovalRow, Archived, AuxiliaryFilter, AuxiliaryRow, CanvasFilter, CanvasRow,
     HookBindingRow, LabelledFile, PatternRow, QuarantinedUsage, QueuedInput, RunFilter, RunRow, Said, SessionFilter,

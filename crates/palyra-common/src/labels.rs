@@ -1,7 +1,7 @@
 //! Information-flow labels: how far a datum may be trusted, how widely it may be shown, and where it came from.
 //!
 //! A [`Label`] is a point in a lattice. When data combine, their labels [`join`](Label::join): the *lowest* integrity,
-//! the *highest* confidentiality, the *intersection* of readers and the *union* of sources. Nothing in this file
+//! the *highest* confidentiality, the *intersection* of readers and the *union* of sources and origins. Nothing in this file
 //! raises integrity or lowers confidentiality; that is an explicit, journaled act elsewhere.
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::runtime_contract_enum;
+use crate::{DataOrigin, runtime_contract_enum};
 
 runtime_contract_enum! {
     /// How far a datum may be trusted to steer effects. Ordered: a *greater* value is *less* trusted.
@@ -41,7 +41,7 @@ runtime_contract_enum! {
     }
 }
 
-/// Integrity, confidentiality, permitted readers and sources of one datum.
+/// Integrity, confidentiality, permitted readers, sources and origins of one datum.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Label {
     /// How far it may be trusted.
@@ -54,13 +54,17 @@ pub struct Label {
     /// Tool calls, URLs, files and senders it came from.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub sources: BTreeSet<String>,
+    /// The places whose data it holds. Data that are not public and have no origin come from [`DataOrigin::Unknown`]; see
+    /// [`Label::origins`].
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub origins: BTreeSet<DataOrigin>,
 }
 
 impl Label {
-    /// A label without readers or sources.
+    /// A label without readers, sources or origins.
     #[must_use]
     pub const fn new(integrity: Integrity, confidentiality: Confidentiality) -> Self {
-        Self { integrity, confidentiality, readers: None, sources: BTreeSet::new() }
+        Self { integrity, confidentiality, readers: None, sources: BTreeSet::new(), origins: BTreeSet::new() }
     }
 
     /// What a person typed into their own run.
@@ -82,6 +86,34 @@ impl Label {
         self
     }
 
+    /// The same label for data of this place. What is public may be anybody's and needs no origin.
+    #[must_use]
+    pub fn of_origin(mut self, origin: DataOrigin) -> Self {
+        if self.confidentiality > Confidentiality::Public {
+            self.origins.insert(origin);
+        }
+        self
+    }
+
+    /// The places whose data it holds, none of them left out: what is not public and does not say where it comes from comes from an
+    /// unknown place, unless the user, the operator or Palyra wrote it.
+    #[must_use]
+    pub fn all_origins(&self) -> BTreeSet<DataOrigin> {
+        if self.confidentiality == Confidentiality::Public {
+            return BTreeSet::new();
+        }
+        if !self.origins.is_empty() {
+            return self.origins.clone();
+        }
+        let origin = match self.integrity {
+            Integrity::System => return BTreeSet::new(),
+            Integrity::Operator => DataOrigin::Operator,
+            Integrity::User => DataOrigin::User,
+            Integrity::ToolTrusted | Integrity::Untrusted => DataOrigin::Unknown,
+        };
+        BTreeSet::from([origin])
+    }
+
     /// The label of data made from both.
     #[must_use]
     pub fn join(&self, other: &Self) -> Self {
@@ -95,7 +127,18 @@ impl Label {
             confidentiality: self.confidentiality.max(other.confidentiality),
             readers,
             sources: self.sources.union(&other.sources).cloned().collect(),
+            origins: self.joined_origins(other),
         }
+    }
+
+    /// INVARIANT: whatever either side may hold is among them. Two labels that say nothing are left as they are, so that joining a label with
+    /// itself changes nothing.
+    fn joined_origins(&self, other: &Self) -> BTreeSet<DataOrigin> {
+        let says_nothing = |label: &Self| label.origins.is_empty();
+        if says_nothing(self) && says_nothing(other) && self.all_origins() == other.all_origins() {
+            return BTreeSet::new();
+        }
+        self.all_origins().union(&other.all_origins()).cloned().collect()
     }
 }
 

@@ -15,6 +15,7 @@ mod clock_change;
 mod command_line;
 pub mod config;
 mod contract_enum;
+mod data_origin;
 mod deployment_profiles;
 mod digest;
 pub mod env_vars;
@@ -26,6 +27,7 @@ mod file_limit;
 mod health;
 mod ids;
 mod labels;
+
 pub mod paths;
 mod provenance;
 mod redaction;
@@ -43,6 +45,7 @@ pub use clock::{Clock, FixedClock, SystemClock, Timestamp};
 pub use clock_change::{CLOCK_TOLERANCE, ClockChange, ClockOffsets};
 pub use command_line::command_line;
 pub use contract_enum::{ContractEnum, UnknownContractValue};
+pub use data_origin::{DataOrigin, InvalidDataOrigin};
 pub use deployment_profiles::{
     BindingBehaviour, ConnectivityOption, DeploymentProfileSpec, DeploymentRecipe, MissingIsolation,
     SandboxRequirement, SecurityPosture, WorkerSupport,

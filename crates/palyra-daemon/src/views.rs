@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use palyra_agent::replay::Replayed;
 use palyra_agent::{
-    AgentProfile, AgentRow, ApprovalRow, CallNotRun, Intent, PatternRow, Plan, PlanStep, ReducedIsolation, RunDetails,
-    RunRow, SessionRow, SessionSettings, UnavailableSource, UndoneRun,
+    AgentProfile, AgentRow, ApprovalRow, Bound, CallNotRun, Mandate, PatternRow, Plan, PlanStep, ReducedIsolation,
+    RunDetails, RunRow, SessionRow, SessionSettings, Standing, UnavailableSource, UndoneRun,
 };
 use palyra_client::api::{
     AgentView, ApprovalAnswer, ApprovalView, CallNotRunView, FileChangeKind, FileChangeView, IntentView,
@@ -16,6 +16,7 @@ use palyra_client::api::{
 use palyra_common::ChangeAttribution;
 use palyra_journal::StoredRecord;
 use palyra_tools::{FileChange, RemainingFile};
+use serde_json::{Value, json};
 
 /// A run; its newest position is not in its row.
 pub(crate) fn run(row: RunRow, last_seq: u64) -> RunView {
@@ -71,7 +72,7 @@ pub(crate) fn run_detail(details: RunDetails) -> RunDetail {
         answer,
         mode: details.mode,
         agent: Some(RunAgentView { agent_id: details.agent, version: details.agent_version }),
-        envelope: details.envelope.into_iter().map(intent_view).collect(),
+        envelope: details.envelope.into_iter().map(mandate_view).collect(),
         plan: details.plan.map(plan).unwrap_or_default(),
         changes: net_changes(&details.changes),
         not_run: details.not_run.into_iter().map(not_run).collect(),
@@ -111,13 +112,25 @@ fn unavailable_tools(missing: UnavailableSource) -> UnavailableToolsView {
     UnavailableToolsView { source: missing.source, reason: missing.reason }
 }
 
-fn intent_view(intent: Intent) -> IntentView {
-    IntentView { tool: intent.tool, destinations: intent.destinations }
+fn mandate_view(standing: Standing) -> IntentView {
+    let Mandate { tool, destinations, arguments, times: _, from } = standing.mandate;
+    let value = |bound: Bound| match bound {
+        Bound::Each(each) => json!(each),
+        Bound::Exactly(value) => value,
+    };
+    let arguments = arguments.into_iter().map(|(name, bound)| (name, value(bound))).collect();
+    IntentView { tool, destinations, arguments, times: standing.left, from }
 }
 
-/// An intent that a person adds.
-pub(crate) fn intent(view: IntentView) -> Intent {
-    Intent { tool: view.tool, destinations: view.destinations }
+/// A mandate that a person grants.
+pub(crate) fn mandate(view: IntentView) -> Mandate {
+    let IntentView { tool, destinations, arguments, times, from } = view;
+    let bound = |value: Value| match serde_json::from_value(value.clone()) {
+        Ok(each) => Bound::Each(each),
+        Err(_) => Bound::Exactly(value),
+    };
+    let arguments = arguments.into_iter().map(|(name, value)| (name, bound(value))).collect();
+    Mandate { tool, destinations, arguments, times, from }
 }
 
 /// From before the first change of each file to after its last; a file that is as it was is left out.

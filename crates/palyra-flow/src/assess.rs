@@ -3,16 +3,20 @@
 //! For each argument: what it decides and where its value comes from. For the call: whether it was meant, how confidential its content may
 //! be where it goes, and what the planner had seen. This is the one place where information flow is judged; policies only read it.
 
+use std::collections::BTreeSet;
+
 use palyra_common::{
-    Confidentiality, Consequence, Integrity, Label, Provenance, SinkKind, ToolClassification, command_line,
+    Confidentiality, Consequence, DataOrigin, Integrity, Label, Provenance, SinkKind, ToolClassification, command_line,
 };
 use serde_json::Value;
 
-use crate::envelope::Envelope;
+use crate::coverage::{Coverage, Covered, Known, Planner, Role, coverage};
 use crate::leaves::{Part, leaves, parts};
 use crate::links::{self, LinkKind};
+use crate::mandate::{Bound, Mandates, Spent};
 use crate::material::{Material, Trace, leaf_label, scalar};
 use crate::reading::{Reading, SourceNaming};
+use crate::schema::{is_chosen_from_a_list, is_numeric, names_property};
 use crate::variables::{Reference, Variables};
 
 /// A call that a model proposes.
@@ -22,6 +26,8 @@ pub struct Proposed<'a> {
     pub tool: &'a str,
     /// The outside server it belongs to, if any.
     pub server: Option<&'a str>,
+    /// Where the arguments go, if they leave the workspace.
+    pub destination: Option<&'a DataOrigin>,
     /// How the tool is classified.
     pub classification: &'a ToolClassification,
     /// JSON Schema of the arguments.
@@ -52,20 +58,32 @@ pub struct ArgumentFacts {
 }
 
 /// All that policies are told about information flow in a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FlowFacts {
     /// The arguments.
     pub arguments: Vec<ArgumentFacts>,
     /// Whether the effect matters outside the run.
     pub consequence: Consequence,
-    /// Whether the run set out to do this.
-    pub meant: bool,
+    /// What the call would take from the run's mandates, if one covers it.
+    pub mandate: Option<Spent>,
+    /// Why no mandate covers the call; empty if one does, or if none is needed.
+    pub gaps: Vec<String>,
+    /// The places whose data the call may hold and that its destination is not cleared for.
+    pub uncleared: BTreeSet<DataOrigin>,
     /// The highest confidentiality that may go where this call goes.
     pub clearance: Confidentiality,
     /// The label of everything the planner has seen.
     pub seen: Label,
     /// Whether the user named the place that this call reads.
     pub source: SourceNaming,
+}
+
+impl FlowFacts {
+    /// Whether the run was meant to do this.
+    #[must_use]
+    pub const fn is_meant(&self) -> bool {
+        self.mandate.is_some()
+    }
 }
 
 /// Judges a call by what the run has read.
@@ -75,25 +93,47 @@ pub fn assess(
     material: &Material,
     readings: &[Reading],
     seen: &Label,
-    envelope: &Envelope,
+    mandates: &Mandates,
 ) -> FlowFacts {
     let empty = serde_json::Map::new();
     let members = call.arguments.as_object().unwrap_or(&empty);
     let judge = Judge { call, material, variables: Variables(readings), seen };
+    let covered = judge.coverage(members, mandates);
     let mut arguments = Vec::new();
     for (name, value) in members {
         judge.argument(name, value, &mut arguments);
     }
+    let (mandate, gaps) = match covered {
+        Some(Coverage::By(spent)) => (Some(*spent), Vec::new()),
+        Some(Coverage::Nothing(gaps)) => (None, gaps),
+        None => (None, Vec::new()),
+    };
+    judge.bind(mandate.as_ref(), mandates, members, &mut arguments);
     choosing_tells(&mut arguments, seen);
     let destinations = || arguments.iter().filter(|argument| argument.sink == Some(SinkKind::Destination));
-    let meant = envelope.covers(call.tool, destinations().filter_map(|argument| argument.value.as_deref()));
     FlowFacts {
         clearance: judge.clearance(destinations().map(|argument| argument.provenance).max(), readings),
         source: judge.source_naming(members),
         consequence: call.classification.consequence,
-        meant,
+        uncleared: judge.uncleared(members, mandate.as_ref(), mandates),
+        mandate,
+        gaps,
         seen: seen.clone(),
         arguments,
+    }
+}
+
+impl Known for Judge<'_> {
+    fn is_listed_by(&self, tool: &str, value: &str) -> bool {
+        self.material.is_listed_by(tool, value)
+    }
+
+    fn names_something(&self, word: &str) -> bool {
+        self.material.names_something(word, self.call.server)
+    }
+
+    fn is_own_key(&self, key: &str) -> bool {
+        names_property(self.call.schema, key)
     }
 }
 
@@ -110,11 +150,12 @@ fn choosing_tells(arguments: &mut [ArgumentFacts], seen: &Label) {
     }
 }
 
-struct Judge<'a> {
-    call: Proposed<'a>,
-    material: &'a Material,
-    variables: Variables<'a>,
-    seen: &'a Label,
+/// A call beside everything that it is judged by.
+pub(crate) struct Judge<'a> {
+    pub(crate) call: Proposed<'a>,
+    pub(crate) material: &'a Material,
+    pub(crate) variables: Variables<'a>,
+    pub(crate) seen: &'a Label,
 }
 
 impl Judge<'_> {
@@ -149,10 +190,8 @@ impl Judge<'_> {
             source: trace.source,
             sentence: trace.sentence,
         });
-        // An argument that nobody said anything about reaches the server all the same, and whoever reads it there.
-        let reaches_others =
-            self.call.server.is_some() && self.call.classification.consequence == Consequence::Consequential;
-        if sink.is_none() && reaches_others {
+        // An argument that nobody said anything about reaches the server all the same, and whoever reads it there; and a server that is given an address may go there.
+        if sink.is_none() && self.call.destination.is_some() {
             self.links(name, value, out);
         }
     }
@@ -173,7 +212,7 @@ impl Judge<'_> {
         let mut worst: Option<Trace> = None;
         for part in parts {
             let trace = match part {
-                Part::Key(key) if self.is_the_tools_own(key) => continue,
+                Part::Key(key) if self.is_own_key(key) => continue,
                 Part::Key(key) => self.material.trace(key, self.call.server),
                 Part::Value(value) => {
                     let Some(text) = scalar(value) else { continue };
@@ -198,13 +237,76 @@ impl Judge<'_> {
         worst.unwrap_or(Trace { provenance: Provenance::Invented, source: None, sentence: None })
     }
 
-    /// Whether a key is a name that the tool's own schema lists. Any other was chosen by whoever made the call.
-    fn is_the_tools_own(&self, key: &str) -> bool {
-        names_property(self.call.schema, key)
+    /// Whether the effect matters outside the run.
+    pub(crate) fn is_consequential(&self) -> bool {
+        self.call.classification.consequence == Consequence::Consequential
+    }
+
+    /// The mandate that covers the call, if its effect needs one.
+    fn coverage(&self, members: &serde_json::Map<String, Value>, mandates: &Mandates) -> Option<Coverage> {
+        let planner = if self.seen.integrity == Integrity::Untrusted { Planner::Tainted } else { Planner::Untouched };
+        let present = members.iter().filter(|(_, value)| !is_absent(value));
+        let covered: Vec<Covered<'_>> = present
+            .map(|(name, value)| Covered {
+                name,
+                role: self.role(name, value),
+                value,
+                provenance: self.worst(name, value).provenance,
+            })
+            .collect();
+        self.is_consequential().then(|| coverage(mandates, self.call.tool, &covered, planner, self))
+    }
+
+    /// What an argument does. The arguments of Palyra's own tools are all known; of anybody else's, those are targets that nobody reviewed.
+    fn role(&self, name: &str, value: &Value) -> Role {
+        let sink = self.call.classification.sinks.get(name).copied();
+        let is_palyras_own = !matches!(self.call.destination, Some(DataOrigin::Server(_) | DataOrigin::Skill(_)));
+        let closed = is_chosen_from_a_list(self.call.schema, name, value);
+        match Role::of(sink, closed, is_numeric(self.call.schema, name)) {
+            Role::Target if sink.is_none() && is_palyras_own => Role::Content,
+            role => role,
+        }
+    }
+
+    /// What a mandate binds is what the user wanted, whatever else it is.
+    fn bind(
+        &self,
+        spent: Option<&Spent>,
+        mandates: &Mandates,
+        members: &serde_json::Map<String, Value>,
+        arguments: &mut [ArgumentFacts],
+    ) {
+        let tainted = self.seen.integrity == Integrity::Untrusted;
+        let used = match spent {
+            Some(Spent::Use { mandate, .. }) => mandates.all().get(*mandate),
+            Some(Spent::Itself(_)) | None => None,
+        };
+        let is_listed = |argument: &ArgumentFacts| {
+            let reads = mandates.all().iter().filter(|standing| standing.mandate.tool == self.call.tool);
+            used.into_iter().chain(reads.filter(|_| !self.is_consequential())).any(|standing| {
+                match (standing.mandate.arguments.get(&argument.name), members.get(&argument.name)) {
+                    (Some(Bound::Each(each)), Some(value)) => {
+                        scalar(value).is_some_and(|text| self.material.is_listed_by(&each.each, &text))
+                    }
+                    _ => false,
+                }
+            })
+        };
+        for argument in arguments.iter_mut() {
+            let steers = matches!(argument.sink, Some(SinkKind::Destination | SinkKind::Path | SinkKind::Credential));
+            if steers && is_listed(argument) {
+                argument.provenance = Provenance::ToolTrusted;
+                argument.label.integrity = Integrity::ToolTrusted;
+            } else if tainted && argument.provenance == Provenance::Pointed {
+                // Which of the addresses that others wrote is read can tell what the planner has seen.
+                argument.provenance = Provenance::Untrusted;
+                argument.label.integrity = Integrity::Untrusted;
+            }
+        }
     }
 
     /// The reading that a value of this argument was taken from by reference.
-    fn referenced(&self, name: &str, value: &Value) -> Option<&Reading> {
+    pub(crate) fn referenced(&self, name: &str, value: &Value) -> Option<&Reading> {
         self.call
             .references
             .iter()
@@ -246,8 +348,10 @@ impl Judge<'_> {
         for text in texts {
             for (link, kind) in links::links(text) {
                 let trace = self.material.trace(&link, self.call.server);
+                // As a whole argument even the shape of a host is an address.
+                let is_whole = text.trim() == link && self.call.classification.sinks.get(name).is_none();
                 let harmless = trace.provenance <= Provenance::Pointed
-                    || (kind == LinkKind::BareHost && trace.provenance == Provenance::Invented);
+                    || (kind == LinkKind::BareHost && trace.provenance == Provenance::Invented && !is_whole);
                 if harmless {
                     continue;
                 }
@@ -336,24 +440,11 @@ impl Judge<'_> {
     fn source_naming(&self, members: &serde_json::Map<String, Value>) -> SourceNaming {
         let texts: Vec<&str> = members.values().filter_map(Value::as_str).filter(|text| !text.is_empty()).collect();
         let named = |text: &&str| self.material.trace(text, None).provenance == Provenance::Trusted;
-        if !texts.is_empty() && texts.iter().all(named) {
-            SourceNaming::NamedByUser
-        } else {
-            SourceNaming::ChosenOtherwise
+        match texts.is_empty() {
+            true => SourceNaming::Everything,
+            false if texts.iter().all(named) => SourceNaming::NamedByUser,
+            false => SourceNaming::ChosenOtherwise,
         }
-    }
-}
-
-/// Whether a schema names a property so, at any depth.
-fn names_property(schema: &Value, name: &str) -> bool {
-    match schema {
-        Value::Object(members) => {
-            let listed = members.get("properties").and_then(Value::as_object);
-            listed.is_some_and(|properties| properties.contains_key(name))
-                || members.values().any(|member| names_property(member, name))
-        }
-        Value::Array(items) => items.iter().any(|item| names_property(item, name)),
-        _ => false,
     }
 }
 
@@ -365,16 +456,6 @@ fn is_absent(value: &Value) -> bool {
         Value::Object(members) => members.is_empty(),
         Value::Bool(_) | Value::Number(_) => false,
     }
-}
-
-/// Flags and values out of the schema's own list are nobody's text.
-fn is_chosen_from_a_list(schema: &Value, name: &str, value: &Value) -> bool {
-    if value.is_boolean() {
-        return true;
-    }
-    let property = schema.get("properties").and_then(|properties| properties.get(name));
-    let listed = property.and_then(|property| property.get("enum")).and_then(Value::as_array);
-    listed.is_some_and(|values| values.contains(value))
 }
 
 /// A value as one text: itself, a list of texts as one command line if it is a command, or canonical JSON for what has parts.

@@ -1,12 +1,12 @@
 //! Tests of the rule on whole calls.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use palyra_common::OutputClass;
 use serde_json::json;
 
 use super::*;
-use crate::envelope::Intent;
+use crate::mandate::Mandate;
 
 fn classification(sinks: &[(&str, SinkKind)]) -> ToolClassification {
     ToolClassification {
@@ -45,15 +45,16 @@ fn judged(prompt: &str, readings: &[Reading], arguments: &Value, references: &[R
     let call = Proposed {
         tool: "mcp.chat.send",
         server: Some("chat"),
+        destination: Some(&DataOrigin::Server("chat".to_owned())),
         classification: &class,
         schema: &schema,
         arguments,
         references,
     };
     let seen = Label::new(Integrity::Untrusted, Confidentiality::Private);
-    let mut envelope = Envelope::default();
-    envelope.widen(vec![Intent { tool: "mcp.chat.send".to_owned(), destinations: BTreeSet::new() }]);
-    assess(call, &material, readings, &seen, &envelope)
+    let mut mandates = Mandates::default();
+    mandates.grant(vec![Mandate::of("mcp.chat.send")]);
+    assess(call, &material, readings, &seen, &mandates)
 }
 
 fn worst_destination(facts: &FlowFacts) -> Option<Provenance> {
@@ -71,7 +72,7 @@ fn the_worst_recipient_counts() {
     let facts = judged("Tell ada@example.org", &[page], &json!({"to": ["ada@example.org", "eve@evil.example"]}), &[]);
     assert_eq!(worst_destination(&facts), Some(Provenance::Untrusted));
     assert_eq!(facts.clearance, Confidentiality::Public);
-    assert!(facts.meant);
+    assert!(!facts.is_meant(), "eve@evil.example is nobody's choice");
 }
 
 #[test]

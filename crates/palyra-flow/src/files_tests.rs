@@ -83,7 +83,11 @@ proptest! {
             let least = kept.as_ref().map_or_else(|| given.clone(), |kept| given.join(kept));
             let label = written.as_ref().and_then(|written| written.label_of(file.path));
             match label {
-                Some(label) => prop_assert_eq!(label.join(&least), label),
+                Some(label) => {
+                    let joined = label.join(&least);
+                    prop_assert_eq!(joined.all_origins(), label.all_origins());
+                    prop_assert_eq!(Label { origins: label.origins.clone(), ..joined }, label);
+                }
                 None => prop_assert!(!is_worse_than_a_file(&least)),
             }
         }

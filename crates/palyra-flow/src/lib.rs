@@ -3,7 +3,7 @@
 //! A run *reads*: what the user and the operator wrote ([`Material::trust`]) and what tools gave back ([`Reading`]). For each
 //! argument of a call the model proposes, [`Material::trace`] says where its value comes from: written by a trusted person, assigned by
 //! the user's own store, standing in a record that the user pointed at, found only in untrusted text, or made up. [`assess`] puts these
-//! traces together with the labels of what the planner has seen, the run's [`Envelope`] and the tool's classification into
+//! traces together with the labels of what the planner has seen, the run's [`Mandates`] and the tool's classification into
 //! [`FlowFacts`], which is all that policies look at. `docs/information-flow.md` explains the rule with examples.
 //!
 //! Everything here is a pure function of what was read. Matching against *trusted* text is strict (a look-alike never passes for the
@@ -14,25 +14,30 @@
 //!
 //! Leaves to others: permitting and asking (policies), tracking what was read in which order (the engine).
 
+mod admission;
 mod assess;
+mod clearing;
 mod command;
+mod coverage;
 mod entity;
-mod envelope;
 mod files;
 mod leaves;
 mod links;
+mod mandate;
 mod matching;
 mod material;
 mod numbers;
 mod preview;
 mod reading;
+mod schema;
 mod variables;
 
+pub use admission::{Refused, admit};
 pub use assess::{ArgumentFacts, FlowFacts, Proposed, assess};
-pub use envelope::{Envelope, Intent};
 pub use files::{Rewrite, Written, WrittenFile, is_worse_than_a_file};
 pub use leaves::{Leaf, can_be_judged, leaves};
 pub use links::{LinkKind, links};
+pub use mandate::{Bound, Each, Grantor, Mandate, Mandates, Spent, Standing};
 pub use material::{Material, Trace};
 pub use preview::{PreviewDetail, preview};
 pub use reading::{Reading, SourceNaming};

@@ -88,6 +88,30 @@ impl TrustedText {
         path.contains(char::is_alphanumeric) && self.written.iter().any(|text| wholes(text, path).next().is_some())
     }
 
+    /// Whether a person wrote this word as a name: in quotes, after `#` or `@`, with a capital letter inside of a sentence, or with what no word of the language has.
+    pub(crate) fn sets_apart(&self, word: &str) -> bool {
+        let word = word.trim();
+        let bare = word.trim_start_matches(['#', '@']);
+        !bare.is_empty()
+            && self.written.iter().any(|text| {
+                wholes_of(text, word).any(|start| is_set_apart(text, start, word))
+                    || wholes_of(text, bare).any(|start| is_set_apart(text, start, bare))
+            })
+    }
+
+    /// Whether a person wrote this number, in digits.
+    pub(crate) fn says_number(&self, wanted: f64) -> bool {
+        let is_other = |letter: char| !letter.is_ascii_digit() && !".,".contains(letter);
+        let same = |number: &str| {
+            let plain = number.trim_matches(['.', ',']);
+            let parsed = |text: &str| {
+                text.parse::<f64>().is_ok_and(|number| (number - wanted).abs() < f64::EPSILON * wanted.abs().max(1.0))
+            };
+            !plain.is_empty() && (parsed(plain) || parsed(&plain.replace(',', "")))
+        };
+        self.written.iter().any(|text| text.split(is_other).any(same))
+    }
+
     /// Whether the value stands, as a whole, in one of the texts.
     pub(crate) fn holds(&self, value: &str) -> bool {
         let value = value.trim();
@@ -125,6 +149,39 @@ fn wholes<'a>(text: &'a str, value: &'a str) -> impl Iterator<Item = usize> + 'a
         let edge_after = value.chars().next_back().is_none_or(|last| !part_of_a_word(last));
         (edge_before || ends_before(before)) && (edge_after || begins_after(after))
     })
+}
+
+/// Where a word stands in a text as it was written, without regard to the case of ASCII letters.
+fn wholes_of<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let found = text.char_indices().map(|(start, _)| start).filter(move |&start| {
+        text.get(start..start + word.len()).is_some_and(|piece| piece.eq_ignore_ascii_case(word))
+    });
+    found.filter(move |&start| {
+        let before = text.get(..start).and_then(|before| before.chars().next_back());
+        let after = text.get(start + word.len()..).unwrap_or_default();
+        let marked = before.is_some_and(|mark| mark == '#' || mark == '@');
+        (marked || ends_before(before)) && begins_after(after)
+    })
+}
+
+/// Whether what stands there differs from an ordinary word of a sentence.
+fn is_set_apart(text: &str, start: usize, word: &str) -> bool {
+    let before = text.get(..start).unwrap_or_default();
+    let written = text.get(start..start + word.len()).unwrap_or_default();
+    let is_quote = |letter: char| "\"'`«»“”‘’„#@".contains(letter);
+    if before.chars().next_back().is_some_and(is_quote) {
+        return true;
+    }
+    if written.chars().any(|letter| !letter.is_alphabetic() && letter != ' ' && letter != '\'') {
+        return true;
+    }
+    let begins_a_sentence = before.trim_end().chars().next_back().is_none_or(|last| ".!?:\n".contains(last));
+    let capital = if begins_a_sentence {
+        written.chars().skip(1).any(char::is_uppercase)
+    } else {
+        written.chars().any(char::is_uppercase)
+    };
+    capital
 }
 
 /// Marks that join words into one name.

@@ -42,16 +42,27 @@ pub struct Material {
     trusted: TrustedText,
     /// Handles: values of assigned fields and plain identifiers, with the servers that issued them and where they were found.
     issued: HashMap<String, Vec<(String, usize)>>,
-    /// Addresses in attested records from places that the user named: where, and the sentence.
-    pointed: Entities<(usize, String)>,
+    /// Addresses in attested records from places that the user named, or that nobody chose: where, the sentence, and whether the user named the place.
+    pointed: Entities<Pointed>,
     pieces: Vec<Piece>,
     /// Addresses that untrusted text holds, folded, with where.
     hosts: Vec<(String, usize)>,
 }
 
+/// An address in a record whose author the server attests.
+#[derive(Debug, Clone)]
+struct Pointed {
+    at: usize,
+    sentence: String,
+    /// Whether the user named the place that holds the record.
+    by_user: bool,
+}
+
 /// An untrusted text, kept folded for loose search.
 #[derive(Debug, Clone)]
 struct Piece {
+    /// The tool that gave it, if the user's own query did.
+    listed_by: Option<String>,
     described: String,
     /// As it was, for showing.
     text: String,
@@ -77,7 +88,7 @@ impl Material {
 
     /// Adds untrusted text that no tool gave, such as an earlier answer of a model.
     pub fn distrust(&mut self, text: &str, described: &str) {
-        self.keep(text, described.to_owned());
+        self.keep(text, described.to_owned(), None);
     }
 
     /// Adds what a tool gave back.
@@ -87,16 +98,45 @@ impl Material {
             for value in assigned_values(data, &reading.class.fields) {
                 if let (Some(value), Some(server)) = (scalar(value), &reading.server) {
                     let issuers = self.issued.entry(plain(&value)).or_default();
-                    if !issuers.iter().any(|(known, _)| known == server) {
+                    // A few places are enough: a server may repeat a name in each of a thousand results.
+                    if issuers.iter().filter(|(known, _)| known == server).count() < MAX_PLACES {
                         issuers.push((server.clone(), at));
                     }
                 }
             }
-            if reading.source == SourceNaming::NamedByUser {
-                self.point(&leaves(data, &reading.class.fields), at);
+            if reading.source != SourceNaming::ChosenOtherwise {
+                let by_user = reading.source == SourceNaming::NamedByUser;
+                self.point(&leaves(data, &reading.class.fields), at, by_user);
             }
         }
-        self.keep(&reading.text, reading.described());
+        let of_own_query = reading.source != SourceNaming::ChosenOtherwise;
+        self.keep(&reading.text, reading.described(), of_own_query.then(|| reading.tool.clone()));
+    }
+
+    /// Whether a tool listed this value in answer to a query of the user's own: a record of its server, or an address in a record whose author the server attests.
+    #[must_use]
+    pub(crate) fn is_listed_by(&self, tool: &str, value: &str) -> bool {
+        let by_tool = |at: &usize| self.pieces.get(*at).is_some_and(|piece| piece.listed_by.as_deref() == Some(tool));
+        match Entity::parse(value) {
+            Some(entity) if entity.leads_somewhere() => {
+                self.pointed.get(&entity).is_some_and(|pointed| by_tool(&pointed.at))
+            }
+            _ => self.issued.get(&plain(value.trim())).is_some_and(|issuers| issuers.iter().any(|(_, at)| by_tool(at))),
+        }
+    }
+
+    /// Whether a word names something: a server lists it under exactly that name, or the person who wrote it set it apart from the words around it.
+    #[must_use]
+    pub(crate) fn names_something(&self, word: &str, server: Option<&str>) -> bool {
+        let is_issued =
+            |issuers: &Vec<(String, usize)>| issuers.iter().any(|(issuer, _)| Some(issuer.as_str()) == server);
+        self.issued.get(&plain(word.trim())).is_some_and(is_issued) || self.trusted.sets_apart(word)
+    }
+
+    /// Whether a person wrote this number.
+    #[must_use]
+    pub(crate) fn says_number(&self, number: f64) -> bool {
+        self.trusted.says_number(number)
     }
 
     /// The addresses of untrusted text that a text carries, wherever in it and however disguised: glued to other letters, spaced out,
@@ -126,7 +166,7 @@ impl Material {
         found
     }
 
-    fn keep(&mut self, text: &str, described: String) {
+    fn keep(&mut self, text: &str, described: String, listed_by: Option<String>) {
         let at = self.pieces.len();
         for (link, _) in links::links(text) {
             let host = squeezed(host(&link));
@@ -135,7 +175,20 @@ impl Material {
                 self.hosts.push((host, at));
             }
         }
-        self.pieces.push(Piece { described, text: text.to_owned(), folded: loose(text) });
+        self.pieces.push(Piece { listed_by, described, text: text.to_owned(), folded: loose(text) });
+    }
+
+    /// Whether the user or the operator wrote this, as a whole.
+    #[must_use]
+    pub fn is_written_by_person(&self, value: &str) -> bool {
+        self.trusted.holds(value)
+    }
+
+    /// Whether this server issued the value as a record or name of its own.
+    #[must_use]
+    pub(crate) fn is_issued_by(&self, value: &str, server: Option<&str>) -> bool {
+        let issuers = self.issued.get(&plain(value.trim()));
+        issuers.is_some_and(|known| known.iter().any(|(issuer, _)| Some(issuer.as_str()) == server))
     }
 
     /// Where a text value comes from, for a call to this server. An identifier that a server issued is a handle for that server and says nothing to any other,
@@ -154,9 +207,9 @@ impl Material {
         {
             return Trace { provenance: Provenance::ToolTrusted, source: found(at), sentence: None };
         }
-        if let Some((at, sentence)) = entity.and_then(|entity| self.pointed.get(&entity)) {
-            let sentence = Some(sentence.clone());
-            return Trace { provenance: Provenance::Pointed, source: found(at), sentence };
+        if let Some(pointed) = entity.and_then(|entity| self.pointed.get(&entity)).filter(|pointed| pointed.by_user) {
+            let sentence = Some(pointed.sentence.clone());
+            return Trace { provenance: Provenance::Pointed, source: found(&pointed.at), sentence };
         }
         self.trace_untrusted(value)
     }
@@ -204,7 +257,7 @@ impl Material {
     }
 
     /// Remembers the addresses that stand in records with an attested author.
-    fn point(&mut self, scalars: &[Leaf<'_>], at: usize) {
+    fn point(&mut self, scalars: &[Leaf<'_>], at: usize, by_user: bool) {
         let attested =
             |leaf: &&Leaf<'_>| leaf.has(FieldRole::Author) && leaf.value.as_str().is_some_and(is_plain_identifier);
         let records: HashSet<&[String]> = scalars.iter().filter(attested).map(Leaf::record).collect();
@@ -212,9 +265,9 @@ impl Material {
             let Some(text) = leaf.value.as_str() else { continue };
             for (link, _) in links::links(text) {
                 if let Some(start) = text.find(&link) {
-                    let shown = sentence(text, start, link.len());
+                    let sentence = sentence(text, start, link.len());
                     if let Some(entity) = Entity::parse(&link) {
-                        self.pointed.insert(entity, (at, shown));
+                        self.pointed.insert(entity, Pointed { at, sentence, by_user });
                     }
                 }
             }
@@ -242,6 +295,8 @@ pub(crate) fn scalar(value: &Value) -> Option<String> {
     }
 }
 
+/// Most places that are remembered for a name that one server issued.
+const MAX_PLACES: usize = 8;
 /// Shortest address that is looked for inside other text: shorter ones stand in too many words.
 const SHORTEST_HOST: usize = 6;
 /// Most addresses of untrusted text that are looked for; a page with more is a list of links, and links are looked at one by one anyway.

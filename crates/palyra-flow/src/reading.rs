@@ -36,6 +36,8 @@ pub struct Reading {
 pub enum SourceNaming {
     /// The user named it.
     NamedByUser,
+    /// Nobody did: the call asked for everything that there is.
+    Everything,
     /// The model, or something it read, chose it.
     #[default]
     ChosenOtherwise,

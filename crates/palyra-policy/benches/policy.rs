@@ -15,6 +15,7 @@
 
 mod bare_cedar;
 
+use std::collections::BTreeSet;
 use std::hint::black_box;
 
 use bare_cedar::Bare;
@@ -209,6 +210,7 @@ fn request() -> Request {
             asking: Asking::NotListed,
             consequence: Consequence::Consequential,
             envelope: Envelope::Inside,
+            uncleared: BTreeSet::new(),
             signals: Signals::default(),
             connection: None,
             secret_for: None,

@@ -4,7 +4,7 @@
 //! that a reason sets around them, so that a value cannot pretend to be part of the reason. No reason shows a credential or what
 //! stands around it. The model is never told sources: what an attacker wrote must not come back to it as Palyra's own words.
 
-use palyra_common::Integrity;
+use palyra_common::{DataOrigin, Integrity};
 
 use crate::context::{counted, tool_of};
 use crate::{Argument, Context, Provenance, Request, Resource, SinkKind};
@@ -38,6 +38,7 @@ enum Placeholder {
     CommandSource,
     PathSource,
     CredentialSource,
+    Uncleared,
 }
 
 impl Placeholder {
@@ -51,6 +52,7 @@ impl Placeholder {
             ("command", _) => Some(Self::Command),
             ("path", _) => Some(Self::Path),
             ("scope", _) => Some(Self::Scope),
+            ("uncleared", _) => Some(Self::Uncleared),
             ("destination_source", Reader::Person) => Some(Self::DestinationSource),
             ("command_source", Reader::Person) => Some(Self::CommandSource),
             ("path_source", Reader::Person) => Some(Self::PathSource),
@@ -80,6 +82,10 @@ impl Placeholder {
             Self::CommandSource => origins(request, SinkKind::Command),
             Self::PathSource => origins(request, SinkKind::Path),
             Self::CredentialSource => origins(request, SinkKind::Credential),
+            Self::Uncleared => match &request.context {
+                Context::Effect(facts) => joined(facts.uncleared.iter().map(place).collect(), ", "),
+                Context::Command(_) | Context::Answer(_) => "…".to_owned(),
+            },
         }
     }
 }
@@ -165,6 +171,19 @@ fn values(request: &Request, kind: SinkKind) -> String {
 fn origins(request: &Request, kind: SinkKind) -> String {
     let each = concerned(request, kind).into_iter().map(|argument| origin(argument, kind));
     joined(each.collect(), "; ")
+}
+
+/// A place in words that people know.
+fn place(origin: &DataOrigin) -> String {
+    match origin {
+        DataOrigin::User => "your request".to_owned(),
+        DataOrigin::Operator => "the operator's instructions".to_owned(),
+        DataOrigin::Workspace => "your files".to_owned(),
+        DataOrigin::Server(name) => format!("the server {}", shown(name)),
+        DataOrigin::Skill(id) => format!("the skill {}", shown(id)),
+        DataOrigin::Host(host) => shown(host),
+        DataOrigin::Unknown => "an unknown place".to_owned(),
+    }
 }
 
 fn joined(mut parts: Vec<String>, between: &str) -> String {

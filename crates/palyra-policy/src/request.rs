@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use palyra_common::{
-    ApprovalScope, Confidentiality, Consequence, Label, PrincipalRole, Risk, RunMode, Timestamp, TokenScope,
+    ApprovalScope, Confidentiality, Consequence, DataOrigin, Label, PrincipalRole, Risk, RunMode, Timestamp, TokenScope,
 };
 use serde::{Deserialize, Serialize};
 
@@ -196,6 +196,9 @@ pub struct EffectFacts {
     pub consequence: Consequence,
     /// Whether the run's stated intent covers the call.
     pub envelope: Envelope,
+    /// The places whose data the call may hold and that its destination is not cleared for.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub uncleared: BTreeSet<DataOrigin>,
     /// Signs that something the run has read tries to give orders.
     #[serde(default, skip_serializing_if = "Signals::is_empty")]
     pub signals: Signals,

@@ -1,6 +1,6 @@
 //! Labels. An absent list of readers and an empty one mean opposite things, so neither is ever read as the other.
 
-use palyra_common::Label;
+use palyra_common::{DataOrigin, InvalidDataOrigin, Label};
 
 use crate::ProtoError;
 use crate::common::v1 as wire;
@@ -13,6 +13,7 @@ impl From<Label> for wire::Label {
             confidentiality: contract_to_wire(label.confidentiality),
             readers: label.readers.map(|names| wire::Readers { names: names.into_iter().collect() }),
             sources: label.sources.into_iter().collect(),
+            origins: label.origins.into_iter().map(String::from).collect(),
         }
     }
 }
@@ -25,6 +26,11 @@ impl TryFrom<wire::Label> for Label {
             confidentiality: contract_from_wire(label.confidentiality, "confidentiality")?,
             readers: label.readers.map(|readers| readers.names.into_iter().collect()),
             sources: label.sources.into_iter().collect(),
+            origins: label.origins.into_iter().map(origin).collect::<Result<_, _>>()?,
         })
     }
+}
+
+fn origin(text: String) -> Result<DataOrigin, ProtoError> {
+    text.try_into().map_err(|error: InvalidDataOrigin| ProtoError::invalid("origins", error.to_string()))
 }

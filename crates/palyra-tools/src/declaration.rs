@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use palyra_common::{
-    Confidentiality, Consequence, EffectScope, FieldClass, Integrity, Label, OutputClass, Risk, SinkKind,
+    Confidentiality, Consequence, DataOrigin, EffectScope, FieldClass, Integrity, Label, OutputClass, Risk, SinkKind,
     ToolClassification, runtime_contract_enum,
 };
 use schemars::generate::SchemaSettings;
@@ -14,7 +14,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ToolName;
+use crate::{CallResource, ToolName};
 
 /// How long a tool may work unless it says otherwise (contracts: tool, 120 s by default).
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
@@ -171,6 +171,32 @@ impl ToolDeclaration {
     pub fn labelling_results(mut self) -> Self {
         self.labels_results = true;
         self
+    }
+
+    /// Whose data its results hold, where they are not public; nothing for a tool that reads nothing.
+    #[must_use]
+    pub fn origin(&self) -> Option<DataOrigin> {
+        match (&self.server, &self.skill, self.scope) {
+            (Some(server), ..) => Some(DataOrigin::Server(server.clone())),
+            (None, Some(skill), _) => Some(DataOrigin::Skill(skill.clone())),
+            (None, None, EffectScope::Pure) => None,
+            // Palyra's own tools read the workspace, or run programs in it; what they fetch is public.
+            (None, None, EffectScope::WorkspaceRead | EffectScope::WorkspaceWrite | EffectScope::External) => {
+                Some(DataOrigin::Workspace)
+            }
+        }
+    }
+
+    /// Where the arguments of a call go, if they leave the workspace.
+    #[must_use]
+    pub fn destination(&self, resource: &CallResource) -> Option<DataOrigin> {
+        match (&self.server, &self.skill, resource) {
+            (Some(server), ..) => Some(DataOrigin::Server(server.clone())),
+            (None, Some(skill), _) => Some(DataOrigin::Skill(skill.clone())),
+            (None, None, CallResource::Request(target)) => Some(DataOrigin::Host(target.host.clone())),
+            // What a program may send is decided by the grant that it runs under.
+            (None, None, CallResource::Files(_) | CallResource::Directory(_) | CallResource::Tool { .. }) => None,
+        }
     }
 
     /// Says when the model is told about the tool.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::fs::{Dir, FileType, FileTypeExt, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
-use palyra_common::{Confidentiality, Digest, Integrity, Label};
+use palyra_common::{Confidentiality, DataOrigin, Digest, Integrity, Label};
 use sha2::{Digest as _, Sha256};
 
 use crate::cancel::Cancel;
@@ -233,7 +233,9 @@ impl Workspace {
     pub(crate) fn label(&self, path: &WorkspacePath, owner: u32) -> Label {
         let ours = [rustix::process::geteuid().as_raw(), self.owner, 0];
         let integrity = if ours.contains(&owner) { Integrity::ToolTrusted } else { Integrity::Untrusted };
-        Label::new(integrity, Confidentiality::Private).from_source(format!("file:{path}"))
+        Label::new(integrity, Confidentiality::Private)
+            .of_origin(DataOrigin::Workspace)
+            .from_source(format!("file:{path}"))
     }
 }
 

@@ -167,6 +167,7 @@ pub(super) fn decide(
             evidence: Vec::new(),
             offer: None,
             source: SourceNaming::ChosenOtherwise,
+            mandate: None,
             seen: machine.seen(),
         },
         invalid: None,

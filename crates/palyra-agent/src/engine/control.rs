@@ -2,7 +2,7 @@
 
 use palyra_budget::MicroUsd;
 use palyra_common::{InputMode, RunId, RunLifecyclePhase};
-use palyra_flow::Intent;
+use palyra_flow::Mandate;
 use palyra_journal::{FirstCommit, NewRecord};
 use tokio::sync::oneshot;
 
@@ -84,7 +84,7 @@ impl Engine {
         &self,
         run_id: RunId,
         actor: &Actor,
-        add: Vec<Intent>,
+        add: Vec<Mandate>,
         remove: Vec<String>,
     ) -> Result<(), AgentError> {
         let edited = Input::EnvelopeEdited { by: actor.by.clone(), add, remove };

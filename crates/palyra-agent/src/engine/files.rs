@@ -2,7 +2,7 @@
 //!
 //! They are read once, when the run is accepted, and are part of its specification from then on.
 
-use palyra_common::Label;
+use palyra_common::{DataOrigin, Label};
 use palyra_flow::is_worse_than_a_file;
 use palyra_models::Part;
 use palyra_tools::{FileBytes, TextPrefix, ToolError, Workspace};
@@ -66,11 +66,13 @@ pub struct WithheldInstructions {
 /// against it: a run that has read an attacker's text could otherwise write what the next one obeys.
 pub(super) fn project_files(workspace: &Workspace, names: &[String]) -> (Vec<ContextItem>, Vec<WithheldInstructions>) {
     let (mut followed, mut withheld) = (Vec::new(), Vec::new());
-    for item in names.iter().filter_map(|name| read(workspace, name).ok()) {
+    for mut item in names.iter().filter_map(|name| read(workspace, name).ok()) {
         if is_worse_than_a_file(&item.label) {
             let why = "it was made from untrusted text, or belongs to another user".to_owned();
             withheld.push(WithheldInstructions { path: item.source, why });
         } else {
+            // What is followed is the operator's word, wherever it goes.
+            item.label.origins = [DataOrigin::Operator].into();
             followed.push(item);
         }
     }

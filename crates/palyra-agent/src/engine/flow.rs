@@ -8,7 +8,7 @@ use palyra_common::{
     ApprovalEvidence, Integrity, Label, Provenance, Risk, SinkKind, StableErrorEnvelope, Timestamp, ToStableError as _,
     ToolVerdict,
 };
-use palyra_flow::{FlowFacts, Material, Proposed, SourceNaming, assess, can_be_judged};
+use palyra_flow::{FlowFacts, Mandate, Material, Proposed, SourceNaming, admit, assess, can_be_judged};
 use palyra_policy::{ObservedCall, Signals, narrowest_pattern};
 use palyra_tools::{CallResource, Concurrency, Registry, Repeatability, Tool, ToolError, Workspace};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{EngineOptions, client_tools};
 use crate::decide::{Proposal, Verdict, observed};
 use crate::machine::{CallFacts, Decided, Machine, Offer};
-use crate::own_tools::INTENT;
+use crate::own_tools::{INTENT, IntentInput};
 use crate::projections;
 
 /// Longest value that is offered as part of a pattern, in characters.
@@ -73,15 +73,17 @@ impl Flow {
         let mut classification = declaration.classification();
         classification.consequence = found.consequence(arguments);
         let references = machine.call(call_id).map(|call| call.references.as_slice()).unwrap_or_default();
+        let destination = declaration.destination(&resource);
         let proposed = Proposed {
             tool,
             server: declaration.server.as_deref(),
+            destination: destination.as_ref(),
             classification: &classification,
             schema: &declaration.input_schema,
             arguments,
             references,
         };
-        let mut flow = assess(proposed, &self.material, machine.readings(), &seen, machine.envelope());
+        let mut flow = assess(proposed, &self.material, machine.readings(), &seen, machine.mandates());
         name_who_chose(&mut flow, machine);
         let run = machine.spec();
         let signals = Signals { at_source: comes_from_suspicious_text(&flow, machine), ..machine.signals().clone() };
@@ -95,14 +97,17 @@ impl Flow {
             signals: &signals,
             at,
         };
-        let mut verdict = if tool == INTENT && seen.integrity == Integrity::Untrusted {
-            too_late()
-        } else {
-            match options.decider.decide(proposal).await {
+        let stated = if tool == INTENT { self.stated(&registry, arguments, &seen) } else { None };
+        let mut verdict = match stated {
+            Some(refused) => refused,
+            None => match options.decider.decide(proposal).await {
                 Ok(verdict) => verdict,
                 Err(error) => refusal(error.to_string(), Vec::new()),
-            }
+            },
         };
+        if verdict.verdict == ToolVerdict::NeedsApproval {
+            verdict.reasons.extend(flow.gaps.iter().cloned());
+        }
         options.safety.before_execution(declaration, arguments, &flow, &mut verdict);
         let offer = match verdict.verdict {
             ToolVerdict::NeedsApproval => offer(options, machine, observed(&flow, declaration)).await,
@@ -124,10 +129,29 @@ impl Flow {
                 evidence: evidence(&flow),
                 offer,
                 source: flow.source,
+                mandate: flow.mandate,
                 seen,
             },
             invalid: None,
         }
+    }
+
+    /// Why the mandates that the planner states do not count, if they do not.
+    fn stated(&self, registry: &Registry, arguments: &Value, seen: &Label) -> Option<Verdict> {
+        if seen.integrity == Integrity::Untrusted {
+            return Some(too_late());
+        }
+        let input: IntentInput = serde_json::from_value(arguments.clone()).ok()?;
+        let refused: Vec<String> = input.effects.iter().filter_map(|mandate| self.refused(registry, mandate)).collect();
+        (!refused.is_empty()).then(|| refusal(refused.join("; "), vec!["engine.mandate_refused".to_owned()]))
+    }
+
+    fn refused(&self, registry: &Registry, mandate: &Mandate) -> Option<String> {
+        let found = registry.get(&mandate.tool).ok().map(|tool| tool.declaration());
+        let classification = found.map(palyra_tools::ToolDeclaration::classification);
+        let tool = found.zip(classification.as_ref());
+        let tool = tool.map(|(declaration, classification)| (classification, &*declaration.input_schema));
+        admit(mandate, tool, &self.material).map(|refused| format!("{}: {}", refused.tool, refused.reason))
     }
 
     /// Adds what the run has read since the last decision.
@@ -273,7 +297,7 @@ fn risk(declared: Risk, flow: &FlowFacts, signals: &Signals) -> Risk {
 }
 
 fn too_late() -> Verdict {
-    let told = "the intent can only be stated before untrusted text was read; go on, a person is asked where needed";
+    let told = "effects can only be stated before untrusted text was read; go on, a person is asked where needed";
     let mut verdict = refusal(
         "the run tried to widen its intent after it had read untrusted text".to_owned(),
         vec!["engine.intent_too_late".to_owned()],
@@ -320,6 +344,7 @@ fn out_of_hand(call_id: &str, reason: String, policy: String) -> Decided {
             evidence: Vec::new(),
             offer: None,
             source: SourceNaming::ChosenOtherwise,
+            mandate: None,
             seen: Label::system(),
         },
         invalid: None,

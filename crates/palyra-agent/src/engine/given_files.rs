@@ -3,7 +3,7 @@
 //! They lie in the artifact store, under their digests. As with `@file:` references a text is shown up to a limit and an image is looked at; a file that is neither
 //! refuses the run, since the model could make nothing of it.
 
-use palyra_common::{Confidentiality, Digest, Integrity, Label};
+use palyra_common::{Confidentiality, DataOrigin, Digest, Integrity, Label};
 use palyra_journal::ArtifactStore;
 use palyra_tools::{FileLabels, ToolError};
 
@@ -50,7 +50,8 @@ fn unused(source: String, found: &[Attachment]) -> String {
 
 fn take(source: String, bytes: Vec<u8>, known: Option<&Label>) -> Result<Attachment, AgentError> {
     // Whoever hands a file over need not have written it: it is believed as far as a file of the workspace.
-    let label = Label::new(Integrity::ToolTrusted, Confidentiality::Private).from_source(source.clone());
+    let label = Label::new(Integrity::ToolTrusted, Confidentiality::Private).of_origin(DataOrigin::Workspace);
+    let label = label.from_source(source.clone());
     let label = known.map_or_else(|| label.clone(), |known| label.join(known));
     if image_media_type(&bytes).is_some() {
         return match image_part(&source, &bytes) {

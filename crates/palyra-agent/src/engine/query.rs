@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use palyra_budget::{Account, MicroUsd};
 use palyra_common::{ApprovalId, RunId, RunMode, SandboxTier, StableErrorEnvelope, Timestamp};
-use palyra_flow::Intent;
+use palyra_flow::Standing;
 use palyra_journal::{Reader, StoredRecord};
 use palyra_tools::FileChange;
 use serde_json::Value;
@@ -51,7 +51,7 @@ pub struct RunDetails {
     /// How untrusted results are treated.
     pub mode: RunMode,
     /// What the run set out to do.
-    pub envelope: Vec<Intent>,
+    pub envelope: Vec<Standing>,
     /// The planner's list of steps, as it stands now.
     pub plan: Option<Plan>,
     /// The agent that carries it out, by name.
@@ -217,7 +217,7 @@ impl Engine {
         }
         // A tape of an older machine does not replay; it had no envelope either.
         if let Ok(replayed) = replay(&records) {
-            details.envelope = replayed.machine.envelope().intents().to_vec();
+            details.envelope = replayed.machine.mandates().unspent();
         }
         Ok(details)
     }

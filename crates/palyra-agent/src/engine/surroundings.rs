@@ -3,7 +3,7 @@
 //! Nothing of the workspace is executed for it: no `git` runs, so no hook, filter or file-system monitor of a repository can. The branch is read
 //! from `.git/HEAD`, through the confined workspace, and shown only if it is a plain name.
 
-use palyra_common::{Label, Timestamp};
+use palyra_common::{DataOrigin, Label, Timestamp};
 use palyra_tools::{TextPrefix, Workspace};
 
 use crate::spec::ContextItem;
@@ -37,6 +37,8 @@ pub(super) fn describe(workspace: &Workspace, at: Timestamp) -> ContextItem {
         std::env::consts::OS,
         std::env::consts::ARCH
     );
+    // What Palyra says of the place is the operator's; only who may have written the branch's name counts.
+    let label = Label { origins: [DataOrigin::Operator].into(), ..label };
     ContextItem { source: SOURCE.to_owned(), text, label, image: None }
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use palyra_common::{
-    Digest, ErrorCategory, Integrity, Label, LimitsUsed, OutputClass, StableErrorEnvelope, ToStableError as _,
-    ToolAttestation,
+    DataOrigin, Digest, ErrorCategory, Integrity, Label, LimitsUsed, OutputClass, StableErrorEnvelope,
+    ToStableError as _, ToolAttestation,
 };
 use palyra_tools::{
     BeginReport, Begun, DEFAULT_TIMEOUT, EffectId, EffectStore, ExecutionFacts, Invocation, Tool, ToolError,
@@ -341,6 +341,8 @@ struct Execution {
     /// How the tool's results are classified, if it says more than a label.
     class: Option<OutputClass>,
     server: Option<String>,
+    /// Whose data a result holds.
+    origin: Option<DataOrigin>,
     /// What a result may hold beside what its own label says.
     revealed: Option<Label>,
     /// Absent only where a call never ran.
@@ -349,7 +351,7 @@ struct Execution {
 
 impl Execution {
     fn new(call_id: String, tool: String, arguments: String) -> Self {
-        Self { call_id, tool, arguments, class: None, server: None, revealed: None, safety: None }
+        Self { call_id, tool, arguments, class: None, server: None, origin: None, revealed: None, safety: None }
     }
 
     fn scanned(mut self, safety: &Safety) -> Self {
@@ -360,6 +362,7 @@ impl Execution {
     fn of(mut self, tool: &Arc<dyn Tool>) -> Self {
         let declaration = tool.declaration();
         self.server.clone_from(&declaration.server);
+        self.origin = declaration.origin();
         self.class = (!declaration.fields.is_empty()).then(|| declaration.classification().output);
         self
     }
@@ -370,6 +373,12 @@ impl Execution {
 
     /// The label of a result. What Palyra itself says about a call reveals nothing.
     fn label(&self, own: Label) -> Label {
+        let own = match &self.origin {
+            Some(origin) if own.origins.is_empty() && own.integrity > Integrity::Operator => {
+                own.of_origin(origin.clone())
+            }
+            _ => own,
+        };
         match &self.revealed {
             Some(revealed) if own.integrity > Integrity::Operator => own.join(revealed),
             _ => own,

@@ -5,7 +5,7 @@ use palyra_common::{
     ApprovalDecision, ApprovalEvidence, ApprovalId, ApprovalScope, AuxiliaryTaskId, Digest, InputMode, Label,
     OutputClass, Risk, StableErrorEnvelope, Timestamp, ToolAttestation, ToolVerdict, runtime_contract_enum,
 };
-use palyra_flow::{Intent, SourceNaming, Written};
+use palyra_flow::{Mandate, SourceNaming, Spent, Written};
 use palyra_models::{Answering, Attempt, ReasoningBlock, StopReason, ToolCallRequest, Usage};
 use palyra_policy::Signals;
 use palyra_tools::{Concurrency, FileChange, Repeatability};
@@ -115,7 +115,7 @@ pub enum Input {
         /// Who.
         by: String,
         /// What is meant from now on as well.
-        add: Vec<Intent>,
+        add: Vec<Mandate>,
         /// Tools that are no longer meant.
         remove: Vec<String>,
     },
@@ -361,6 +361,9 @@ pub struct CallFacts {
     /// Whether the user named the place that the call reads.
     #[serde(default)]
     pub source: SourceNaming,
+    /// What it takes from the run's mandates when it is carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mandate: Option<Spent>,
     /// The arguments that steer the effect and were not chosen by a trusted person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<ApprovalEvidence>,

@@ -76,6 +76,7 @@ pub(super) fn decided(call_id: &str, verdict: ToolVerdict, concurrency: Concurre
             evidence: Vec::new(),
             offer: None,
             source: palyra_flow::SourceNaming::ChosenOtherwise,
+            mandate: None,
             seen: Label::system(),
         },
         invalid: None,

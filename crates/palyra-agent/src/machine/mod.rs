@@ -55,7 +55,7 @@ pub use state::{
 use std::time::Duration;
 
 use palyra_common::{ApprovalDecision, ApprovalScope, RunLifecyclePhase, TerminationReason, Timestamp};
-use palyra_flow::{Envelope, Reading};
+use palyra_flow::{Mandates, Reading};
 use palyra_policy::Signals;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -104,8 +104,8 @@ pub struct Machine {
     signals: Signals,
     /// What people wrote to the run while it was at work, and the values they approved.
     trusted: Vec<String>,
-    /// What the run set out to do.
-    envelope: Envelope,
+    /// What the run is meant to do.
+    mandates: Mandates,
     created_at: Timestamp,
     /// When the present phase began.
     phase_since: Timestamp,
@@ -160,7 +160,7 @@ impl Machine {
             readings: readings::of_history(&spec),
             signals: Signals::default(),
             trusted: spec.objective.iter().map(|objective| objective.text.clone()).collect(),
-            envelope: Envelope::default(),
+            mandates: Mandates::default(),
             spec,
             created_at: at,
             phase_since: at,

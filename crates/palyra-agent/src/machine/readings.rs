@@ -6,7 +6,7 @@
 
 use palyra_common::{Integrity, Label, OutputClass, RunMode};
 use palyra_flow::{
-    Envelope, Intent, PreviewDetail, Reading, Reference, SourceNaming, Variables, preview, resolve, resolve_text,
+    Mandate, Mandates, PreviewDetail, Reading, Reference, SourceNaming, Variables, preview, resolve, resolve_text,
 };
 use palyra_policy::Signals;
 use palyra_safety::{FrameNonce, frame};
@@ -19,7 +19,7 @@ use crate::agents::RunAgent;
 use crate::canonical::sorted;
 use crate::context::Item;
 use crate::own_tools::{INSPECT, INTENT, IntentInput};
-use crate::spec::{ContextItem, Exchange, RunSpec};
+use crate::spec::{ContextItem, Exchange, RunSpec, USES_MANDATES};
 
 /// What the message that a run began with is called where calls are named.
 const RECEIVED: &str = "received";
@@ -85,10 +85,10 @@ impl Machine {
         &self.signals
     }
 
-    /// What the run set out to do.
+    /// What the run is meant to do.
     #[must_use]
-    pub fn envelope(&self) -> &Envelope {
-        &self.envelope
+    pub fn mandates(&self) -> &Mandates {
+        &self.mandates
     }
 
     /// What people wrote to the run while it was at work. What they approved is not among it: an answer is for the call that was shown, and teaches nothing about others.
@@ -100,12 +100,18 @@ impl Machine {
     /// The label of everything the planner sees: the worst of it.
     #[must_use]
     pub fn seen(&self) -> Label {
-        let shown = self.spec.history.iter().filter(|_| self.spec.mode == RunMode::Open);
-        let history = shown.flat_map(|exchange| exchange.prompt_label.iter().chain([&exchange.label]));
+        let history =
+            self.spec.history.iter().flat_map(|exchange| exchange.prompt_label.iter().chain([&exchange.label]));
+        let history = history.filter(|label| self.spec.mode == RunMode::Open || self.counts_trusted_history(label));
         let project = self.spec.project.iter().chain(&self.spec.surroundings).map(|item| &item.label);
         let own = if self.spec.instructions().is_some() { RunAgent::label() } else { Label::system() };
         let before = history.chain(project).fold(own, |joined, label| joined.join(label));
         self.items.iter().fold(before, |joined, item| joined.join(&item.label()))
+    }
+
+    /// Whether an earlier half of an exchange that is not withheld belongs to what the planner sees. Older runs were decided without it.
+    fn counts_trusted_history(&self, label: &Label) -> bool {
+        self.spec.machine_version >= USES_MANDATES && label.integrity != Integrity::Untrusted
     }
 
     /// The label of everything that a call was made from: what the planner had seen, and the variables in its arguments.
@@ -214,11 +220,16 @@ impl Machine {
         (answer, label)
     }
 
-    pub(super) fn on_envelope_edited(&mut self, add: Vec<Intent>, remove: &[String]) {
+    pub(super) fn on_envelope_edited(&mut self, add: Vec<Mandate>, remove: &[String]) {
         for tool in remove {
-            self.envelope.narrow(tool);
+            self.mandates.revoke(tool);
         }
-        self.envelope.widen(add);
+        self.mandates.grant(add);
+    }
+
+    /// Takes what a permitted call uses from the mandates. Says whether it was there; two calls that were decided at once may want the same.
+    pub(super) fn spend(&mut self, facts: &CallFacts) -> bool {
+        facts.mandate.as_ref().is_none_or(|spent| self.mandates.spend(spent))
     }
 
     /// Takes in the result of a finished call and leaves in it what the planner may see.
@@ -227,7 +238,7 @@ impl Machine {
             && result.error.is_none()
             && let Ok(input) = serde_json::from_value::<IntentInput>(call.arguments.clone())
         {
-            self.envelope.declare(input.effects, self.seen().integrity);
+            self.mandates.state(input.effects, self.seen().integrity);
         }
         // What Palyra itself says about a call is no reading.
         if result.label.integrity <= Integrity::Operator {

@@ -83,6 +83,10 @@ impl Machine {
         out: &mut Vec<Action>,
     ) -> CallState {
         if verdict == ToolVerdict::Permit {
+            if !self.spend(&facts) {
+                let reason = "another call of the same turn has used up what the run said it would do".to_owned();
+                return self.ask_person(index, Question::MayItRun, vec![reason], facts, at, out);
+            }
             self.permitted(index, facts, out)
         } else {
             self.ask_person(index, Question::MayItRun, reasons, facts, at, out)

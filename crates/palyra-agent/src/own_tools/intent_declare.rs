@@ -4,7 +4,7 @@
 
 use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
-use palyra_flow::Intent;
+use palyra_flow::Mandate;
 use palyra_tools::{
     CallResource, EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
 };
@@ -21,7 +21,7 @@ pub(crate) const INTENT: &str = "palyra.intent.declare";
 #[serde(deny_unknown_fields)]
 pub(crate) struct IntentInput {
     /// Tools that will be needed.
-    pub(crate) effects: Vec<Intent>,
+    pub(crate) effects: Vec<Mandate>,
 }
 
 /// The tool.

@@ -188,12 +188,20 @@ pub(crate) fn envelope(intents: &[IntentView]) -> Vec<String> {
         .iter()
         .map(|intent| {
             let tool = shortened(&intent.tool, 100);
-            let named: Vec<String> = intent.destinations.iter().map(|named| evidence::cell(named, 200)).collect();
-            if named.is_empty() {
-                format!("declared effect: {tool} → any destination")
-            } else {
-                format!("declared effect: {tool} → {}", named.join(", "))
-            }
+            let mut named: Vec<String> = intent.destinations.iter().map(|named| evidence::cell(named, 200)).collect();
+            named.extend(intent.arguments.iter().map(|(name, value)| {
+                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                format!("{} = {}", shortened(name, 40), evidence::cell(&value, 200))
+            }));
+            let to = if named.is_empty() { "any destination".to_owned() } else { named.join(", ") };
+            let times = match intent.times {
+                None => String::new(),
+                Some(1) => ", once".to_owned(),
+                Some(times) => format!(", {times} times"),
+            };
+            let from: Vec<String> = intent.from.iter().map(ToString::to_string).collect();
+            let from = if from.is_empty() { String::new() } else { format!(", may carry data of {}", from.join(", ")) };
+            format!("declared effect: {tool} → {to}{times}{from}")
         })
         .collect()
 }

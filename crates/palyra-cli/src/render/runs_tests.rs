@@ -100,12 +100,21 @@ fn a_page_lists_declared_effects() {
     let intent = |tool: &str, destinations: &[&str]| IntentView {
         tool: tool.to_owned(),
         destinations: destinations.iter().map(|&name| name.to_owned()).collect(),
+        arguments: BTreeMap::new(),
+        times: None,
+        from: BTreeSet::new(),
     };
-    let envelope = vec![intent("mcp.bank.send_money", &["GB29", "with » and \u{200b}"]), intent("mcp.chat.post", &[])];
+    let bank = IntentView {
+        arguments: [("amount".to_owned(), json!(50))].into(),
+        times: Some(1),
+        from: [DataOrigin::Workspace].into(),
+        ..intent("mcp.bank.send_money", &["GB29", "with » and \u{200b}"])
+    };
+    let envelope = vec![bank, intent("mcp.chat.post", &[])];
     let text = page(&RunDetail { envelope, ..detail() }).join("\n");
     assert!(
         text.contains(
-            "\nmode       guarded\ndeclared effect: mcp.bank.send_money → GB29, «with › and \u{fffd}»\ndeclared effect: \
+            "\nmode       guarded\ndeclared effect: mcp.bank.send_money → GB29, «with › and \u{fffd}», amount = 50, once, may carry data of workspace\ndeclared effect: \
              mcp.chat.post → any destination\n"
         ),
         "{text}"

@@ -1,14 +1,15 @@
 //! Runs: creating, listing and looking at them, and asking for their tape.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use palyra_budget::MicroUsd;
 use palyra_common::{
-    ChangeAttribution, Digest, RunId, RunLifecyclePhase, RunMode, SandboxTier, SessionId, StableErrorEnvelope,
-    StatusDetail, TerminationReason, Timestamp, runtime_contract_enum,
+    ChangeAttribution, DataOrigin, Digest, RunId, RunLifecyclePhase, RunMode, SandboxTier, SessionId,
+    StableErrorEnvelope, StatusDetail, TerminationReason, Timestamp, runtime_contract_enum,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::approvals::ApprovalView;
 use super::attachments::AttachmentParams;
@@ -270,7 +271,7 @@ pub struct RunAgentView {
     pub version: Option<u64>,
 }
 
-/// One kind of effect that a run means to have.
+/// One effect that a run is meant to have: its mandate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IntentView {
@@ -279,6 +280,15 @@ pub struct IntentView {
     /// Where the effect goes, as far as it was named.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub destinations: BTreeSet<String>,
+    /// Values of other arguments by name; `{"each": TOOL}` stands for whatever that tool lists.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, Value>,
+    /// How often it may still be done; absent means as often as the work needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
+    /// Places whose data it may carry there, such as `workspace` or `mcp.calendar`.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub from: BTreeSet<DataOrigin>,
 }
 
 /// Changes what a run is meant to do.

@@ -264,7 +264,7 @@ pub(super) async fn edit_envelope(
     version: Option<u64>,
 ) -> Result<RunDetail> {
     check_version(app, about.target, version).await?;
-    let add = about.params.add.into_iter().map(views::intent).collect();
+    let add = about.params.add.into_iter().map(views::mandate).collect();
     in_its_workspace(app, caller, AcpCommand::RunEnvelopeEdit, about.target).await?;
     app.engine.edit_envelope(about.target, &caller.actor(app), add, about.params.remove).await?;
     get(app, about.target).await

@@ -95,7 +95,13 @@ pub(super) fn run_detail(detail: RunDetail) -> wire::GetRunResponse {
 }
 
 fn intent(intent: IntentView) -> wire::Intent {
-    wire::Intent { tool: intent.tool, destinations: intent.destinations.into_iter().collect() }
+    wire::Intent {
+        tool: intent.tool,
+        destinations: intent.destinations.into_iter().collect(),
+        arguments: intent.arguments.into_iter().map(|(name, value)| (name, value.to_string())).collect(),
+        times: intent.times,
+        from: intent.from.into_iter().map(String::from).collect(),
+    }
 }
 
 fn change(change: FileChangeView) -> wire::FileChange {

@@ -1,7 +1,9 @@
 //! What holds for any request.
 
+use std::collections::BTreeSet;
+
 use cedar_policy::Effect;
-use palyra_common::{Confidentiality, Integrity, Label, ToolVerdict};
+use palyra_common::{Confidentiality, DataOrigin, Integrity, Label, ToolVerdict};
 use palyra_policy::{
     ActionKind, Argument, Asking, Consequence, Destination, EffectScope, Envelope, Location, PolicySet, Provenance,
     Request, Resource, SinkKind,
@@ -52,6 +54,7 @@ prop_compose! {
         listed in any::<bool>(),
         consequential in any::<bool>(),
         inside in any::<bool>(),
+        cleared in any::<bool>(),
         read in select(Integrity::ALL),
     ) -> Request {
         let mut request = call(action, resource, scope);
@@ -60,6 +63,7 @@ prop_compose! {
         facts.asking = if listed { Asking::AskBefore } else { Asking::NotListed };
         facts.consequence = if consequential { Consequence::Consequential } else { Consequence::Contained };
         facts.envelope = if inside { Envelope::Inside } else { Envelope::Outside };
+        facts.uncleared = if cleared { BTreeSet::new() } else { [DataOrigin::Workspace].into() };
         facts.labels = Label::new(read, Confidentiality::Private);
         request
     }

@@ -1,5 +1,7 @@
 //! Requests and sets that the tests vary.
 
+use std::collections::BTreeSet;
+
 use palyra_common::{Confidentiality, Integrity, Label, Risk, RunMode, Timestamp};
 use palyra_policy::{
     ActionKind, Argument, Asking, Connection, Consequence, Context, Destination, EffectFacts, EffectScope, Envelope,
@@ -46,6 +48,7 @@ pub(crate) fn call(action: ActionKind, resource: Resource, scope: EffectScope) -
             asking: Asking::NotListed,
             consequence: Consequence::Contained,
             envelope: Envelope::Inside,
+            uncleared: BTreeSet::new(),
             signals: Signals::default(),
             connection,
             secret_for,

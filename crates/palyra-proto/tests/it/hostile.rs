@@ -133,7 +133,7 @@ fn what_is_missing_or_wrong_is_named() {
 /// A label with nobody to read it is not a label for everybody, and the other way round.
 #[test]
 fn no_readers_and_any_readers_stay_apart() {
-    let base = wire::Label { integrity: 3, confidentiality: 3, readers: None, sources: vec![] };
+    let base = wire::Label { integrity: 3, confidentiality: 3, readers: None, sources: vec![], origins: vec![] };
     assert_eq!(Label::try_from(base.clone()).unwrap().readers, None);
     let nobody = wire::Label { readers: Some(wire::Readers::default()), ..base };
     assert_eq!(Label::try_from(nobody).unwrap().readers, Some(std::collections::BTreeSet::new()));

@@ -1,8 +1,8 @@
 //! Arbitrary values of the shared vocabulary.
 
 use palyra_common::{
-    A2uiUpdate, AcpCommand, AcpCommandEnvelope, ApprovalEvidence, ApprovalId, CallProgress, ContractEnum, Digest,
-    FieldError, JournalEvent, Label, LimitsUsed, ModelToken, RequestId, RunId, RunStatus, RunStreamBody,
+    A2uiUpdate, AcpCommand, AcpCommandEnvelope, ApprovalEvidence, ApprovalId, CallProgress, ContractEnum, DataOrigin,
+    Digest, FieldError, JournalEvent, Label, LimitsUsed, ModelToken, RequestId, RunId, RunStatus, RunStreamBody,
     RunStreamEvent, StableErrorEnvelope, StatusDetail, Timestamp, ToolApprovalRequest, ToolApprovalResponse,
     ToolAttestation, ToolDecision, ToolProposal, ToolResult,
 };
@@ -40,7 +40,13 @@ pub(crate) fn json_value() -> impl Strategy<Value = Value> {
 
 pub(crate) fn label() -> impl Strategy<Value = Label> {
     (contract(), contract(), option::of(btree_set(text(), 0..3)), btree_set(text(), 0..3)).prop_map(
-        |(integrity, confidentiality, readers, sources)| Label { integrity, confidentiality, readers, sources },
+        |(integrity, confidentiality, readers, sources)| Label {
+            integrity,
+            confidentiality,
+            readers,
+            sources,
+            origins: [DataOrigin::Server("mail".to_owned())].into(),
+        },
     )
 }
 

@@ -1,11 +1,11 @@
 //! `palyra runs envelope RUN`: what a run is meant to do, shown and changed by a person.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use palyra_client::Client;
 use palyra_client::api::{EditEnvelopeParams, IntentView};
-use palyra_common::ExitCode;
+use palyra_common::{DataOrigin, ExitCode};
 use serde::Serialize;
 
 use super::RunArgument;
@@ -14,11 +14,11 @@ use crate::error::CliError;
 use crate::render;
 
 const EXAMPLES: &str = "\
-Before it reads anything that others wrote, a run declares which effects outside its workspace the
-task needs, and their destinations as far as you named them: its envelope. From then on anything
-outside the envelope is asked about first, however plausible it looks. Only a person widens it: with
-this command, or by naming more in another message (`palyra runs send`). A tool without --to may use
-any destination; where untrusted text chose the destination you are asked all the same.
+Before it reads anything that others wrote, a run states which effects outside its workspace the
+task needs: the tool, the values that you named, how often, and whose data may go there. These are its
+mandates. Anything else is asked about first, however plausible it looks. Only a person widens them:
+with this command. A tool without --to may use any destination; where untrusted text chose the
+destination you are asked all the same.
 
 Examples:
   palyra runs envelope last                                              show it
@@ -38,6 +38,12 @@ pub(crate) struct EnvelopeArguments {
     #[arg(long, value_name = "DEST", requires = "allow")]
     #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     to: Vec<String>,
+    /// How often; as often as the work needs by default
+    #[arg(long, value_name = "N", requires = "allow", value_parser = clap::value_parser!(u32).range(1..))]
+    times: Option<u32>,
+    /// A place whose data it may carry there: workspace, mcp.SERVER, skill.ID (repeatable)
+    #[arg(long, value_name = "PLACE", requires = "allow")]
+    from: Vec<DataOrigin>,
     /// Remove a tool (repeatable)
     #[arg(long, value_name = "TOOL", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     remove: Vec<String>,
@@ -58,7 +64,9 @@ pub(super) async fn execute(
 ) -> Result<ExitCode, CliError> {
     let id = arguments.run.resolve(client).await?;
     let destinations: BTreeSet<String> = arguments.to.into_iter().collect();
-    let add: Vec<IntentView> = arguments.allow.map(|tool| IntentView { tool, destinations }).into_iter().collect();
+    let from = arguments.from.into_iter().collect();
+    let granted = |tool| IntentView { tool, destinations, arguments: BTreeMap::new(), times: arguments.times, from };
+    let add: Vec<IntentView> = arguments.allow.map(granted).into_iter().collect();
     let edit = EditEnvelopeParams { add, remove: arguments.remove };
     let detail = if edit == EditEnvelopeParams::default() {
         client.run(id).await?

@@ -1,0 +1,100 @@
+//! Clearance: which places' data a call may hold, and whether its destination may receive them.
+//!
+//! A destination may always receive what it issued, what is public, and the user's own words. Everything else needs a mandate that says so, whether the tool acts or only reads:
+//! a query is a message. What the planner words itself can hold anything that it was shown.
+
+use std::collections::BTreeSet;
+
+use palyra_common::DataOrigin;
+use serde_json::Value;
+
+use crate::assess::Judge;
+use crate::coverage::Known as _;
+use crate::leaves::{Part, parts};
+use crate::mandate::{Mandates, Spent};
+use crate::material::scalar;
+use crate::schema::is_chosen_from_a_list;
+
+/// Most words of the user in one call that are taken for such: which of them were chosen, and in which order, can spell what the planner has seen.
+const MAX_OWN_WORDS: usize = 16;
+
+impl Judge<'_> {
+    /// The places whose data the call may hold and that its destination is not cleared for.
+    pub(crate) fn uncleared(
+        &self,
+        members: &serde_json::Map<String, Value>,
+        spent: Option<&Spent>,
+        mandates: &Mandates,
+    ) -> BTreeSet<DataOrigin> {
+        let Some(destination) = self.call.destination else { return BTreeSet::new() };
+        let mut held = BTreeSet::new();
+        let mut own_words = 0;
+        for (name, value) in members {
+            match parts(value) {
+                Some(parts) => parts.iter().for_each(|part| self.hold(name, *part, &mut own_words, &mut held)),
+                None => held.extend(self.seen.all_origins()),
+            }
+        }
+        if own_words > MAX_OWN_WORDS {
+            held.extend(self.seen.all_origins());
+        }
+        let stated: BTreeSet<&DataOrigin> = match spent {
+            Some(Spent::Use { mandate, .. }) => {
+                mandates.all().get(*mandate).into_iter().flat_map(|standing| &standing.mandate.from).collect()
+            }
+            Some(Spent::Itself(_)) => BTreeSet::new(),
+            // A tool that only reads takes nothing from a mandate, but one may say what its queries are made of.
+            None if !self.is_consequential() => {
+                let of_tool = mandates.all().iter().filter(|standing| standing.mandate.tool == self.call.tool);
+                of_tool.flat_map(|standing| &standing.mandate.from).collect()
+            }
+            None => BTreeSet::new(),
+        };
+        let is_cleared = |origin: &DataOrigin| match origin {
+            DataOrigin::User | DataOrigin::Operator => true,
+            DataOrigin::Workspace | DataOrigin::Server(_) | DataOrigin::Skill(_) | DataOrigin::Host(_) => {
+                origin == destination || stated.contains(origin)
+            }
+            DataOrigin::Unknown => false,
+        };
+        held.retain(|origin| !is_cleared(origin));
+        held
+    }
+
+    /// Adds the places whose data one value or key may hold.
+    fn hold(&self, name: &str, part: Part<'_>, own_words: &mut usize, held: &mut BTreeSet<DataOrigin>) {
+        let text = match part {
+            Part::Key(key) if self.is_own_key(key) => return,
+            Part::Key(key) => key.to_owned(),
+            Part::Value(value) => {
+                if is_chosen_from_a_list(self.call.schema, name, value) {
+                    return;
+                }
+                if let Some(reading) = self.referenced(name, value) {
+                    held.extend(reading.label.all_origins());
+                    return;
+                }
+                let Some(text) = scalar(value) else { return };
+                if text.is_empty() {
+                    return;
+                }
+                text
+            }
+        };
+        if self.material.is_issued_by(&text, self.call.server) {
+            return;
+        }
+        let is_own = self.material.is_written_by_person(&text)
+            || text.parse().is_ok_and(|number: f64| self.material.says_number(number));
+        if is_own {
+            *own_words += 1;
+            return;
+        }
+        held.extend(self.seen.all_origins());
+        // Content may hold variables in its midst.
+        let taken = self.call.references.iter().filter(|reference| reference.argument == name);
+        for reading in taken.filter_map(|reference| self.variables.reading(reference.variable)) {
+            held.extend(reading.label.all_origins());
+        }
+    }
+}

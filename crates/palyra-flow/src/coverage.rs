@@ -1,0 +1,324 @@
+//! Whether a mandate covers a call: role by role, value by value, with the equality of each value's kind.
+//!
+//! Before anything untrusted was read the planner may leave targets open, because it is still honest or bounded by what the user can see. Afterwards every target and limit has to be
+//! bound, and something has to be: content alone never makes a call the one that was meant.
+
+use std::collections::BTreeSet;
+
+use palyra_common::{Provenance, SinkKind};
+use serde_json::Value;
+
+use crate::entity;
+use crate::leaves::{Part, parts};
+use crate::mandate::{Bound, Grantor, Mandate, Mandates, Spent, Standing};
+use crate::material::scalar;
+
+/// What an argument does in its call. Whatever nobody reviewed is a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Chooses who or what is affected, or who receives.
+    Target,
+    /// How much, how many, how long.
+    Limit,
+    /// A flag, or a member of a list that the schema closes.
+    Choice,
+    /// A command line, which is one value however many words it has.
+    Command,
+    /// What is written or sent.
+    Content,
+}
+
+impl Role {
+    /// The role of an argument that a classification gives this sink, or none. `closed` and `numeric` tell what its schema allows.
+    pub(crate) fn of(sink: Option<SinkKind>, closed: bool, numeric: bool) -> Self {
+        match sink {
+            Some(SinkKind::Content) => Self::Content,
+            Some(SinkKind::Amount) => Self::Limit,
+            Some(SinkKind::Command) => Self::Command,
+            Some(SinkKind::Destination | SinkKind::Path | SinkKind::Credential) => Self::Target,
+            None if closed => Self::Choice,
+            None if numeric => Self::Limit,
+            None => Self::Target,
+        }
+    }
+}
+
+/// One argument of a call that is to be covered.
+pub(crate) struct Covered<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) role: Role,
+    pub(crate) value: &'a Value,
+    /// Where the value comes from; the worst of its parts.
+    pub(crate) provenance: Provenance,
+}
+
+/// What a run knows that decides whether a mandate covers a call.
+pub(crate) trait Known {
+    /// Whether the tool listed this value in answer to the user's own query.
+    fn is_listed_by(&self, tool: &str, value: &str) -> bool;
+
+    /// Whether a plain word names something rather than being a word of the language.
+    fn names_something(&self, word: &str) -> bool;
+
+    /// Whether a key is one that the tool's own schema lists.
+    fn is_own_key(&self, key: &str) -> bool;
+}
+
+/// How far the planner may be relied on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Planner {
+    /// Nothing untrusted was shown to it.
+    Untouched,
+    /// Anybody may be speaking through it.
+    Tainted,
+}
+
+/// What a call is covered by, or why nothing covers it.
+pub(crate) enum Coverage {
+    /// A mandate, of which this would be spent.
+    By(Box<Spent>),
+    /// Nothing, for these reasons.
+    Nothing(Vec<String>),
+}
+
+/// Looks for a mandate that covers a call.
+pub(crate) fn coverage(
+    mandates: &Mandates,
+    tool: &str,
+    arguments: &[Covered<'_>],
+    planner: Planner,
+    known: &dyn Known,
+) -> Coverage {
+    let of_tool = || {
+        mandates
+            .all()
+            .iter()
+            .enumerate()
+            .filter(|(_, standing)| standing.mandate.tool == tool && standing.grantor != Grantor::Call)
+    };
+    let mut gaps = Vec::new();
+    for (place, standing) in of_tool() {
+        match covers(standing, arguments, planner, known) {
+            Ok(members) => return Coverage::By(Box::new(Spent::Use { mandate: place, members })),
+            Err(reasons) if gaps.is_empty() => gaps = reasons,
+            Err(_) => {}
+        }
+    }
+    if of_tool().next().is_none() {
+        match (planner, stated_by_itself(tool, arguments, known)) {
+            (Planner::Untouched, Some(mandate)) => {
+                if !mandates.all().iter().any(|standing| standing.mandate.binds_the_same(&mandate)) {
+                    return Coverage::By(Box::new(Spent::Itself(mandate)));
+                }
+                gaps.push("the run has done so once, and did not say that it would again".to_owned());
+            }
+            (Planner::Untouched, None) => {
+                gaps.push("the run did not state this effect, and the request does not name its target".to_owned());
+            }
+            (Planner::Tainted, _) => {
+                gaps.push("the run did not state this effect before it read untrusted text".to_owned())
+            }
+        }
+    }
+    Coverage::Nothing(gaps)
+}
+
+/// The mandate that a call states by being made: all of its targets, and at least one, are the user's own words.
+fn stated_by_itself(tool: &str, arguments: &[Covered<'_>], known: &dyn Known) -> Option<Mandate> {
+    let mut mandate = Mandate::of(tool);
+    for argument in arguments {
+        match argument.role {
+            Role::Target | Role::Command if argument.provenance != Provenance::Trusted => return None,
+            Role::Command => {
+                mandate.arguments.insert(argument.name.to_owned(), Bound::Exactly(argument.value.clone()));
+            }
+            Role::Target => {
+                let texts = texts(argument.value, known)?;
+                if !texts.iter().all(|text| is_nameable(text, known)) {
+                    return None;
+                }
+                mandate.destinations.extend(texts);
+            }
+            Role::Limit | Role::Choice | Role::Content => {}
+        }
+    }
+    mandate.times = Some(1);
+    (!mandate.destinations.is_empty() || !mandate.arguments.is_empty()).then_some(mandate)
+}
+
+/// The members of a listing that the call acts on, if the mandate covers it; otherwise what is missing.
+fn covers(
+    standing: &Standing,
+    arguments: &[Covered<'_>],
+    planner: Planner,
+    known: &dyn Known,
+) -> Result<BTreeSet<String>, Vec<String>> {
+    let mut check = Check { standing, planner, known, members: BTreeSet::new(), gaps: Vec::new(), is_bound: false };
+    if standing.left == Some(0) {
+        check.gaps.push(format!("`{}` was done as often as the run said it would", standing.mandate.tool));
+    }
+    for argument in arguments {
+        check.argument(argument);
+    }
+    for name in standing.mandate.arguments.keys() {
+        if !arguments.iter().any(|argument| argument.name == name) {
+            check.gaps.push(format!("`{name}` is missing"));
+        }
+    }
+    if planner == Planner::Tainted && standing.grantor != Grantor::Person && !check.is_bound {
+        check.gaps.push("the run did not say what it would be done to".to_owned());
+    }
+    if check.gaps.is_empty() { Ok(check.members) } else { Err(check.gaps) }
+}
+
+struct Check<'a> {
+    standing: &'a Standing,
+    planner: Planner,
+    known: &'a dyn Known,
+    members: BTreeSet<String>,
+    gaps: Vec<String>,
+    /// Whether a value of the call is one that the mandate binds.
+    is_bound: bool,
+}
+
+impl Check<'_> {
+    fn argument(&mut self, argument: &Covered<'_>) {
+        let mandate = &self.standing.mandate;
+        match (mandate.arguments.get(argument.name), argument.role) {
+            (Some(Bound::Each(each)), _) => self.member(argument, &each.each),
+            (Some(Bound::Exactly(bound)), Role::Limit) => self.limit(argument, bound),
+            (Some(Bound::Exactly(bound)), Role::Content | Role::Command) => self.content(argument, bound),
+            (Some(Bound::Exactly(bound)), Role::Target | Role::Choice) => self.one_of(argument, &[bound]),
+            (None, Role::Target) if !mandate.destinations.is_empty() => {
+                let named: Vec<Value> = mandate.destinations.iter().cloned().map(Value::String).collect();
+                self.one_of(argument, &named.iter().collect::<Vec<_>>());
+            }
+            (None, Role::Target | Role::Command) => self.open_target(argument),
+            (None, Role::Limit) => self.open_limit(argument),
+            (None, Role::Content | Role::Choice) => {}
+        }
+    }
+
+    /// Every text of the argument has to be one of these.
+    fn one_of(&mut self, argument: &Covered<'_>, bound: &[&Value]) {
+        let named: Vec<String> = bound.iter().filter_map(|bound| texts(bound, self.known)).flatten().collect();
+        let is_named =
+            |text: &String| named.iter().any(|named| entity::same(named, text)) && is_nameable(text, self.known);
+        match texts(argument.value, self.known) {
+            Some(texts) if !texts.is_empty() && texts.iter().all(is_named) => self.is_bound = true,
+            _ => self.gaps.push(format!("`{}` is not what the run said it would be", argument.name)),
+        }
+    }
+
+    fn member(&mut self, argument: &Covered<'_>, tool: &str) {
+        let texts = texts(argument.value, self.known).unwrap_or_default();
+        let unspent = |text: &String| {
+            self.known.is_listed_by(tool, text)
+                && !self.standing.acted_on.contains(text)
+                // Which of them was chosen is as good as whoever chose it, unless all may be acted on.
+                && (self.planner == Planner::Untouched || self.standing.left.is_none())
+        };
+        if !texts.is_empty() && texts.iter().all(unspent) {
+            self.is_bound = true;
+            self.members.extend(texts);
+        } else {
+            self.gaps.push(format!(
+                "`{}` is not one of those that `{tool}` lists, or was chosen among them after untrusted text was read",
+                argument.name
+            ));
+        }
+    }
+
+    fn limit(&mut self, argument: &Covered<'_>, cap: &Value) {
+        let (Some(value), Some(cap)) = (number(argument.value), number(cap)) else {
+            return self.one_of(argument, &[cap]);
+        };
+        if (0.0..=cap).contains(&value) {
+            self.is_bound = true;
+        } else {
+            self.gaps.push(format!("`{}` is more than the run said it would be", argument.name));
+        }
+    }
+
+    fn content(&mut self, argument: &Covered<'_>, dictated: &Value) {
+        let fits = match (argument.value, dictated) {
+            (Value::String(text), Value::String(template)) => fits(template, text),
+            (value, dictated) => value == dictated,
+        };
+        if fits {
+            self.is_bound = true;
+        } else {
+            self.gaps.push(format!("`{}` is not the text that the run said it would be", argument.name));
+        }
+    }
+
+    fn open_target(&mut self, argument: &Covered<'_>) {
+        let chosen_well = argument.provenance <= Provenance::ToolTrusted;
+        if !chosen_well {
+            self.gaps.push(format!("`{}` is neither in the request nor a record of the server", argument.name));
+        } else if self.planner == Planner::Tainted && self.standing.grantor != Grantor::Person {
+            self.gaps
+                .push(format!("the run did not say what `{}` would be before it read untrusted text", argument.name));
+        }
+    }
+
+    fn open_limit(&mut self, argument: &Covered<'_>) {
+        let is_open = self.planner == Planner::Tainted && self.standing.grantor != Grantor::Person;
+        if is_open {
+            self.gaps.push(format!(
+                "the run did not say how much `{}` would be before it read untrusted text",
+                argument.name
+            ));
+        }
+    }
+}
+
+/// The texts and numbers of a value, and the keys that its tool does not list. Nothing if there are too many to look at.
+fn texts(value: &Value, known: &dyn Known) -> Option<Vec<String>> {
+    let texts = parts(value)?.into_iter().filter_map(|part| match part {
+        Part::Key(key) => (!known.is_own_key(key)).then(|| key.to_owned()),
+        Part::Value(value) => scalar(value),
+    });
+    Some(texts.collect())
+}
+
+/// An address, a number, or a word that names something.
+fn is_nameable(text: &str, known: &dyn Known) -> bool {
+    entity::Entity::parse(text).is_some() || text.parse::<f64>().is_ok() || known.names_something(text)
+}
+
+/// A number as such, or written as a text.
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
+        _ => None,
+    }
+}
+
+/// Longest text that fills a hole of a template, in characters.
+const LONGEST_FILLING: usize = 100;
+
+/// Whether a text is the template with each `{}` filled by something short on one line.
+fn fits(template: &str, text: &str) -> bool {
+    let mut fixed = template.split("{}");
+    let Some(mut rest) = fixed.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    let mut fixed = fixed.peekable();
+    while let Some(next) = fixed.next() {
+        let end = if fixed.peek().is_none() {
+            rest.len().checked_sub(next.len()).filter(|_| rest.ends_with(next))
+        } else {
+            rest.find(next)
+        };
+        let Some(filling) = end.and_then(|end| rest.get(..end)) else { return false };
+        if filling.contains('\n') || filling.chars().count() > LONGEST_FILLING {
+            return false;
+        }
+        rest = rest.get(filling.len() + next.len()..).unwrap_or_default();
+    }
+    rest.is_empty()
+}
+
+#[cfg(test)]
+#[path = "coverage_tests.rs"]
+mod tests;

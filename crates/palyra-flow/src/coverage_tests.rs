@@ -1,0 +1,266 @@
+//! The rule on consequential calls: the examples of the design, each permitted or asked about.
+
+use palyra_common::{
+    Confidentiality, Consequence, DataOrigin, FieldClass, FieldRole, Integrity, Label, OutputClass, ToolClassification,
+};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{Each, FlowFacts, Material, Proposed, Reading, SourceNaming, admit, assess};
+
+/// A server of tickets, mail and money, with one tool for each role of an argument.
+fn classification() -> ToolClassification {
+    let sinks = [
+        ("to", SinkKind::Destination),
+        ("id", SinkKind::Destination),
+        ("title", SinkKind::Content),
+        ("body", SinkKind::Content),
+        ("due", SinkKind::Content),
+        ("amount", SinkKind::Amount),
+    ];
+    ToolClassification {
+        consequence: Consequence::Consequential,
+        output: OutputClass::whole(&Label::new(Integrity::Untrusted, Confidentiality::Private)),
+        sinks: sinks.map(|(name, kind)| (name.to_owned(), kind)).into(),
+        repeatable: false,
+    }
+}
+
+struct World {
+    material: Material,
+    readings: Vec<Reading>,
+    mandates: Mandates,
+}
+
+impl World {
+    fn asked(text: &str) -> Self {
+        let mut material = Material::default();
+        material.trust(text);
+        Self { material, readings: Vec::new(), mandates: Mandates::default() }
+    }
+
+    /// States a mandate; it has to be admitted.
+    fn stating(mut self, mandate: Value) -> Self {
+        let mandate: Mandate = serde_json::from_value(mandate).unwrap();
+        assert_eq!(admit(&mandate, Some((&classification(), &json!({}))), &self.material), None);
+        self.mandates.state(vec![mandate], Integrity::User);
+        self
+    }
+
+    /// Reads a listing whose ids the server assigned.
+    fn reading(mut self, tool: &str, data: Value) -> Self {
+        let label = Label::new(Integrity::Untrusted, Confidentiality::Private);
+        let mut class = OutputClass::whole(&label);
+        class.fields = vec![FieldClass { field: "*.id".to_owned(), role: FieldRole::Assigned }];
+        let reading = Reading {
+            call_id: "t1c1".to_owned(),
+            tool: tool.to_owned(),
+            server: Some("desk".to_owned()),
+            label: label.of_origin(DataOrigin::Server("desk".to_owned())),
+            class,
+            source: SourceNaming::Everything,
+            text: data.to_string(),
+            data: Some(data),
+            suspicions: Vec::new(),
+            variable: Some(1),
+        };
+        self.material.read(&reading);
+        self.readings.push(reading);
+        self
+    }
+
+    fn judge(&self, tool: &str, arguments: &Value, seen: &Label) -> FlowFacts {
+        let call = Proposed {
+            tool,
+            server: Some("desk"),
+            destination: Some(&DataOrigin::Server("desk".to_owned())),
+            classification: &classification(),
+            schema: &json!({"properties": {"urgent": {"type": "boolean"}, "to": {}, "id": {}}}),
+            arguments,
+            references: &[],
+        };
+        assess(call, &self.material, &self.readings, seen, &self.mandates)
+    }
+
+    fn permits(&self, tool: &str, arguments: Value) -> bool {
+        self.judge(tool, &arguments, &untouched()).is_meant()
+    }
+
+    fn permits_when_tainted(&self, tool: &str, arguments: Value) -> bool {
+        self.judge(tool, &arguments, &tainted()).is_meant()
+    }
+}
+
+fn untouched() -> Label {
+    Label::user().join(
+        &Label::new(Integrity::ToolTrusted, Confidentiality::Private).of_origin(DataOrigin::Server("desk".to_owned())),
+    )
+}
+
+fn tainted() -> Label {
+    untouched().join(
+        &Label::new(Integrity::Untrusted, Confidentiality::Private).of_origin(DataOrigin::Server("desk".to_owned())),
+    )
+}
+
+#[test]
+fn dictated_content_has_to_fit_its_template() {
+    let world = World::asked("Open a ticket 'Upgrade {package}' due 3 March for the most outdated one")
+        .stating(json!({"tool": "open", "arguments": {"title": "Upgrade {}", "due": "3 March"}}));
+    assert!(world.permits_when_tainted("open", json!({"title": "Upgrade serde", "due": "3 March"})));
+    for other in [
+        json!({"title": "Disable two-factor login", "due": "3 March"}),
+        json!({"title": "Upgrade serde", "due": "today"}),
+        json!({"title": "Upgrade a\nb", "due": "3 March"}),
+        json!({"title": "Upgrade serde"}),
+    ] {
+        assert!(!world.permits_when_tainted("open", other.clone()), "{other}");
+    }
+}
+
+#[test]
+fn a_record_is_chosen_freely_only_before_untrusted_text_was_read() {
+    let world = World::asked("Close the oldest open ticket")
+        .stating(json!({"tool": "close", "arguments": {"id": {"each": "list"}}, "times": 1}))
+        .reading("list", json!([{"id": 7, "text": "x"}, {"id": 8, "text": "y"}]));
+    assert!(world.permits("close", json!({"id": 7})));
+    assert!(!world.permits_when_tainted("close", json!({"id": 7})));
+    assert!(!world.permits("close", json!({"id": 9})), "no such record");
+    let all = World::asked("Close every ticket")
+        .stating(json!({"tool": "close", "arguments": {"id": {"each": "list"}}}))
+        .reading("list", json!([{"id": 7, "text": "x"}, {"id": 8, "text": "y"}]));
+    assert!(all.permits_when_tainted("close", json!({"id": 8})));
+    assert!(!all.permits_when_tainted("close", json!({"id": 9})));
+}
+
+#[test]
+fn mentioning_is_no_mandate_once_untrusted_text_was_read() {
+    let world = World::asked("Never write to eve@evil.example; tell ada@example.org")
+        .stating(json!({"tool": "send", "destinations": ["ada@example.org"]}));
+    assert!(world.permits_when_tainted("send", json!({"to": "ada@example.org", "body": "hello"})));
+    assert!(!world.permits_when_tainted("send", json!({"to": "eve@evil.example", "body": "hello"})));
+    assert!(!world.permits("send", json!({"to": "eve@evil.example", "body": "hello"})));
+    assert!(!world.permits_when_tainted("delete", json!({"to": "ada@example.org"})), "another tool");
+}
+
+#[test]
+fn a_run_that_only_asks_a_question_does_nothing_unasked() {
+    let world = World::asked("Which tickets are mine?").reading("list", json!([{"id": 7, "text": "x"}]));
+    assert!(!world.permits("close", json!({"id": 7})));
+    assert!(!world.permits("open", json!({"title": "made up"})));
+}
+
+#[test]
+fn a_call_before_anything_untrusted_states_its_own_mandate_once() {
+    let mut world = World::asked("Tell ada@example.org that lunch is at noon");
+    let call = json!({"to": "ada@example.org", "body": "lunch is at noon"});
+    let facts = world.judge("send", &call, &untouched());
+    assert!(world.mandates.spend(&facts.mandate.unwrap()));
+    assert!(!world.permits("send", call), "a second one was not asked for");
+    assert!(!world.permits("send", json!({"to": ["ada@example.org", "eve@evil.example"], "body": "x"})));
+}
+
+#[test]
+fn limits_are_caps() {
+    let world = World::asked("Pay 50 to GB29NWBK60161331926819")
+        .stating(json!({"tool": "pay", "destinations": ["GB29NWBK60161331926819"], "arguments": {"amount": 50}}));
+    let pay = |amount: Value| json!({"to": "GB29 NWBK 6016 1331 9268 19", "amount": amount});
+    assert!(world.permits_when_tainted("pay", pay(json!(50))));
+    assert!(world.permits_when_tainted("pay", pay(json!(20.5))));
+    for amount in [json!(50.01), json!(9000), json!(-50), json!("1e9"), json!([50, 9000])] {
+        assert!(!world.permits_when_tainted("pay", pay(amount.clone())), "{amount}");
+    }
+    let open = World::asked("Pay GB29NWBK60161331926819 what I owe")
+        .stating(json!({"tool": "pay", "destinations": ["GB29NWBK60161331926819"]}));
+    assert!(!open.permits_when_tainted("pay", pay(json!(50))), "an amount that nobody bound");
+}
+
+#[test]
+fn an_argument_that_nobody_reviewed_is_a_target() {
+    let world =
+        World::asked("Tell ada@example.org").stating(json!({"tool": "send", "destinations": ["ada@example.org"]}));
+    let with = |name: &str, value: Value| json!({"to": "ada@example.org", "body": "x", name: value});
+    assert!(world.permits_when_tainted("send", with("urgent", json!(true))));
+    assert!(!world.permits_when_tainted("send", with("copy", json!("eve@evil.example"))));
+    assert!(!world.permits_when_tainted("send", with("count", json!(1000))));
+    assert!(!world.permits_when_tainted("send", json!({"to": {"eve@evil.example": true}, "body": "x"})), "a key");
+}
+
+#[test]
+fn content_alone_never_makes_a_call_the_one_that_was_meant() {
+    let world = World::asked("Note what the mail says").stating(json!({"tool": "open"}));
+    assert!(world.permits("open", json!({"title": "written before anything was read"})));
+    assert!(!world.permits_when_tainted("open", json!({"title": "anything at all"})));
+}
+
+#[test]
+fn ordinary_words_are_names_only_where_a_server_lists_them() {
+    let stating = |world: World| world.stating(json!({"tool": "send", "destinations": ["general"]}));
+    let call = json!({"to": "general", "body": "x"});
+    assert!(!stating(World::asked("Say in general terms what happened")).permits_when_tainted("send", call.clone()));
+    assert!(stating(World::asked("Post it to #general")).permits_when_tainted("send", call.clone()));
+    assert!(stating(World::asked("Post it to 'general'")).permits_when_tainted("send", call.clone()));
+    let listed = stating(World::asked("Post it to general")).reading("list", json!([{"id": "general", "text": ""}]));
+    assert!(listed.permits_when_tainted("send", call));
+}
+
+#[test]
+fn what_is_bound_has_to_be_the_users() {
+    let material = World::asked("Tell ada@example.org 2 things").material;
+    let refused = |mandate: Value| {
+        let mandate: Mandate = serde_json::from_value(mandate).unwrap();
+        admit(&mandate, Some((&classification(), &json!({}))), &material).is_some()
+    };
+    assert!(refused(json!({"tool": "send", "destinations": ["eve@evil.example"]})));
+    assert!(refused(json!({"tool": "send", "arguments": {"to": "eve@evil.example"}})));
+    assert!(refused(json!({"tool": "pay", "arguments": {"amount": 9000}})));
+    assert!(refused(json!({"tool": "send", "destinations": ["ada@example.org"], "times": 1000})));
+    assert!(refused(json!({"tool": "send", "from": ["unknown"]})));
+    assert!(!refused(json!({"tool": "send", "destinations": ["ada@example.org"], "times": 2, "from": ["workspace"]})));
+    assert!(!refused(json!({"tool": "send", "arguments": {"body": "a text of the planner's own"}})));
+    let nothing: Mandate = Mandate::of("nothing");
+    assert!(admit(&nothing, None, &material).is_some());
+}
+
+/// A tool that only reads is no way out: what its server did not issue goes there by a mandate alone.
+#[test]
+fn data_of_one_place_goes_to_another_only_by_mandate() {
+    let files = Label::user()
+        .join(&Label::new(Integrity::ToolTrusted, Confidentiality::Private).of_origin(DataOrigin::Workspace));
+    let mut looks = classification();
+    looks.consequence = Consequence::Contained;
+    looks.sinks.clear();
+    let mut world = World::asked("What is the weather in Berlin?");
+    let uncleared = |world: &World, arguments: Value| {
+        let call = Proposed {
+            tool: "forecast",
+            server: Some("desk"),
+            destination: Some(&DataOrigin::Server("desk".to_owned())),
+            classification: &looks,
+            schema: &json!({"properties": {"city": {}, "unit": {"enum": ["C", "F"]}}}),
+            arguments: &arguments,
+            references: &[],
+        };
+        assess(call, &world.material, &world.readings, &files, &world.mandates).uncleared
+    };
+    assert!(uncleared(&world, json!({"city": "Berlin", "unit": "C"})).is_empty(), "the user's own word");
+    for leaking in [json!({"city": "the key is 12"}), json!({"city": 4711}), json!({"city": {"the key": "Berlin"}})] {
+        assert_eq!(uncleared(&world, leaking.clone()), [DataOrigin::Workspace].into(), "{leaking}");
+    }
+    world.mandates.state(
+        vec![serde_json::from_value(json!({"tool": "forecast", "from": ["workspace"]})).unwrap()],
+        Integrity::User,
+    );
+    assert!(uncleared(&world, json!({"city": "Potsdam"})).is_empty());
+}
+
+#[test]
+fn an_unknown_origin_is_cleared_for_nothing() {
+    let world =
+        World::asked("Tell ada@example.org").stating(json!({"tool": "send", "destinations": ["ada@example.org"]}));
+    let seen = Label::new(Integrity::ToolTrusted, Confidentiality::Private);
+    let facts = world.judge("send", &json!({"to": "ada@example.org", "body": "x y"}), &seen);
+    assert_eq!(facts.uncleared, [DataOrigin::Unknown].into());
+    let each = Each { each: "list".to_owned() };
+    assert_eq!(serde_json::to_value(each).unwrap(), json!({"each": "list"}));
+}

@@ -1,0 +1,68 @@
+//! Tests of what is left of mandates.
+
+use super::*;
+
+fn to(tool: &str, destinations: &[&str]) -> Mandate {
+    Mandate { destinations: destinations.iter().map(|&name| name.to_owned()).collect(), ..Mandate::of(tool) }
+}
+
+fn use_of(mandate: usize) -> Spent {
+    Spent::Use { mandate, members: BTreeSet::new() }
+}
+
+#[test]
+fn nothing_is_stated_after_untrusted_text_was_read() {
+    let mut mandates = Mandates::default();
+    assert!(!mandates.state(vec![Mandate::of("mail.send")], Integrity::Untrusted));
+    assert!(mandates.all().is_empty());
+    assert!(mandates.state(vec![Mandate::of("mail.send")], Integrity::ToolTrusted));
+}
+
+#[test]
+fn a_mandate_is_used_up() {
+    let mut mandates = Mandates::default();
+    mandates.state(vec![to("mail.send", &["a@x.org", "b@x.org"]), Mandate::of("chat.post")], Integrity::User);
+    assert!(mandates.spend(&use_of(0)) && mandates.spend(&use_of(0)) && !mandates.spend(&use_of(0)));
+    assert!(mandates.spend(&use_of(1)) && !mandates.spend(&use_of(1)));
+    assert!(!mandates.spend(&use_of(7)));
+    assert!(mandates.unspent().is_empty());
+}
+
+#[test]
+fn stating_the_same_again_gives_no_further_use() {
+    let mut mandates = Mandates::default();
+    mandates.state(vec![to("mail.send", &["a@x.org"]), to("mail.send", &["a@x.org"])], Integrity::User);
+    assert!(mandates.spend(&use_of(0)));
+    mandates.state(vec![to("mail.send", &["a@x.org"])], Integrity::User);
+    assert_eq!(mandates.all().len(), 1);
+}
+
+#[test]
+fn each_member_of_a_listing_is_acted_on_once() {
+    let mut mandates = Mandates::default();
+    let each = Bound::Each(Each { each: "tickets.list".to_owned() });
+    let close = Mandate { arguments: [("id".to_owned(), each)].into(), ..Mandate::of("tickets.close") };
+    mandates.state(vec![close], Integrity::User);
+    let member = |id: &str| Spent::Use { mandate: 0, members: [id.to_owned()].into() };
+    assert!(mandates.spend(&member("7")) && mandates.spend(&member("8")) && !mandates.spend(&member("7")));
+}
+
+#[test]
+fn a_person_grants_without_a_limit_and_takes_back() {
+    let mut mandates = Mandates::default();
+    mandates.grant(vec![Mandate::of("mail.send")]);
+    assert!(mandates.spend(&use_of(0)) && mandates.spend(&use_of(0)));
+    mandates.revoke("mail.send");
+    assert!(!mandates.spend(&use_of(0)));
+}
+
+#[test]
+fn bound_values_are_read_as_models_write_them() {
+    let text = r#"{"tool": "t", "destinations": ["a"], "arguments": {"n": 5, "id": {"each": "l"}}, "times": 2, "from": ["workspace", "mcp.mail"]}"#;
+    let mandate: Mandate = serde_json::from_str(text).unwrap();
+    assert_eq!(mandate.arguments.get("n"), Some(&Bound::Exactly(serde_json::json!(5))));
+    assert_eq!(mandate.arguments.get("id"), Some(&Bound::Each(Each { each: "l".to_owned() })));
+    assert_eq!(mandate.from, [DataOrigin::Workspace, DataOrigin::Server("mail".to_owned())].into());
+    assert!(serde_json::from_str::<Mandate>(r#"{"tool": "t", "from": ["elsewhere"]}"#).is_err());
+    assert!(serde_json::from_str::<Mandate>(r#"{"tool": "t", "to": "x"}"#).is_err());
+}

@@ -1,0 +1,33 @@
+//! What the schema of a tool's arguments says about one of them.
+
+use serde_json::Value;
+
+/// Whether a schema names a property so, at any depth.
+pub(crate) fn names_property(schema: &Value, name: &str) -> bool {
+    match schema {
+        Value::Object(members) => {
+            let listed = members.get("properties").and_then(Value::as_object);
+            listed.is_some_and(|properties| properties.contains_key(name))
+                || members.values().any(|member| names_property(member, name))
+        }
+        Value::Array(items) => items.iter().any(|item| names_property(item, name)),
+        _ => false,
+    }
+}
+
+/// Flags and values out of the schema's own list are nobody's text.
+pub(crate) fn is_chosen_from_a_list(schema: &Value, name: &str, value: &Value) -> bool {
+    if value.is_boolean() {
+        return true;
+    }
+    let property = schema.get("properties").and_then(|properties| properties.get(name));
+    let listed = property.and_then(|property| property.get("enum")).and_then(Value::as_array);
+    listed.is_some_and(|values| values.contains(value))
+}
+
+/// Whether an argument is a number by its schema.
+pub(crate) fn is_numeric(schema: &Value, name: &str) -> bool {
+    let kind =
+        schema.get("properties").and_then(|properties| properties.get(name)).and_then(|property| property.get("type"));
+    matches!(kind.and_then(Value::as_str), Some("integer" | "number"))
+}
