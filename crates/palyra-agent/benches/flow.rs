@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use palyra_common::{Integrity, Label, RunLifecyclePhase, RunMode};
 use palyra_figures::{Aim, Report, Samples};
-use palyra_flow::{Envelope, Intent, Material, PreviewDetail, Proposed, Reading, SourceNaming, assess, preview};
+use palyra_flow::{Mandate, Mandates, Material, PreviewDetail, Proposed, Reading, SourceNaming, assess, preview};
 use palyra_tools::Tool;
 use serde_json::{Value, json};
 
@@ -28,6 +28,7 @@ use crate::support::Setup;
 const READS: usize = 4;
 const SENDS: usize = 8;
 const ROUNDS: usize = 21;
+const TASK: &str = "Tell Ada what is new, in 8 messages";
 
 /// About 50 KB of records as a chat or mail server gives them.
 fn page() -> Value {
@@ -36,6 +37,12 @@ fn page() -> Value {
             .repeat(2);
     let items: Vec<Value> = (0..230).map(|id| json!({"id": id, "from": "bob", "body": text})).collect();
     json!({"items": items})
+}
+
+/// What the run is meant to do.
+fn mandate(tool: &str) -> Mandate {
+    let times = u32::try_from(SENDS).ok();
+    Mandate { destinations: BTreeSet::from(["Ada".to_owned()]), times, ..Mandate::of(tool) }
 }
 
 fn call(number: usize) -> Value {
@@ -71,7 +78,7 @@ async fn whole_runs() -> Samples {
     let mut samples: Vec<f64> = Vec::new();
     let outbox = Outbox::default();
     let mut calls: Vec<(&'static str, Value)> =
-        vec![("palyra.intent.declare", json!({"effects": [{"tool": "mcp.mail.send"}]}))];
+        vec![("palyra.intent.declare", json!({"effects": [mandate("mcp.mail.send")]}))];
     calls.extend((0..READS).map(|page| ("mcp.mail.read", json!({"page": page}))));
     calls.extend((0..SENDS).map(|number| ("mcp.mail.send", call(number))));
     let mut setup = Setup::script("turn = []");
@@ -81,7 +88,7 @@ async fn whole_runs() -> Samples {
     let bench = setup.start().await;
     for _ in 0..ROUNDS {
         let began = Instant::now();
-        let run = bench.engine.create_run(bench.task("Tell Ada what is new")).await.expect("it is accepted");
+        let run = bench.engine.create_run(bench.task(TASK)).await.expect("it is accepted");
         let mut follower = bench.engine.follow(run.run_id, 1).await.expect("it can be followed");
         while let Some(events) = follower.next().await.expect("it goes on") {
             if events.iter().any(|event| event.is_terminal()) {
@@ -122,10 +129,9 @@ fn rule() -> Samples {
             .collect();
         let began = Instant::now();
         let mut material = Material::default();
-        material.trust("Tell Ada what is new");
-        let mut envelope = Envelope::default();
-        envelope
-            .declare(vec![Intent { tool: sender.name.to_string(), destinations: BTreeSet::new() }], Integrity::User);
+        material.trust(TASK);
+        let mut mandates = Mandates::default();
+        mandates.state(vec![mandate(sender.name.as_str())], Integrity::User);
         let seen = Label::user();
         for (number, reading) in (1..).zip(made) {
             std::hint::black_box(preview(&reading, number, PreviewDetail::Lengths));
@@ -133,17 +139,19 @@ fn rule() -> Samples {
             readings.push(reading);
         }
         let classification = sender.classification();
+        let destination = sender.origin();
         for number in 0..SENDS {
             let arguments = call(number);
             let proposed = Proposed {
                 tool: sender.name.as_str(),
                 server: sender.server.as_deref(),
+                destination: destination.as_ref(),
                 classification: &classification,
                 schema: &sender.input_schema,
                 arguments: &arguments,
                 references: &[],
             };
-            std::hint::black_box(assess(proposed, &material, &readings, &seen, &envelope));
+            std::hint::black_box(assess(proposed, &material, &readings, &seen, &mandates));
         }
         samples.push(began.elapsed().as_secs_f64());
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::assess::Judge;
 use crate::coverage::Known as _;
 use crate::leaves::{Part, parts};
-use crate::mandate::{Mandates, Spent};
+use crate::mandate::{Bound, Mandates, Spent};
 use crate::material::scalar;
 use crate::schema::is_chosen_from_a_list;
 
@@ -30,6 +30,9 @@ impl Judge<'_> {
         let mut held = BTreeSet::new();
         let mut own_words = 0;
         for (name, value) in members {
+            if self.is_dictated(name, spent, mandates) {
+                continue;
+            }
             match parts(value) {
                 Some(parts) => parts.iter().for_each(|part| self.hold(name, *part, &mut own_words, &mut held)),
                 None => held.extend(self.seen.all_origins()),
@@ -59,6 +62,18 @@ impl Judge<'_> {
         };
         held.retain(|origin| !is_cleared(origin));
         held
+    }
+
+    /// Whether the mandate that covers the call holds this very value: then it was written before anything untrusted was read, for everybody to see.
+    fn is_dictated(&self, name: &str, spent: Option<&Spent>, mandates: &Mandates) -> bool {
+        let Some(Spent::Use { mandate, .. }) = spent else { return false };
+        let standing = mandates.all().get(*mandate);
+        match standing.and_then(|standing| standing.mandate.arguments.get(name)) {
+            Some(Bound::Exactly(Value::String(text))) => !text.contains("{}"),
+            // A number is a cap: anything below it fits, too.
+            Some(Bound::Exactly(value)) => !value.is_number(),
+            Some(Bound::Each(_)) | None => false,
+        }
     }
 
     /// Adds the places whose data one value or key may hold.

@@ -90,11 +90,9 @@ pub(crate) fn coverage(
     known: &dyn Known,
 ) -> Coverage {
     let of_tool = || {
-        mandates
-            .all()
-            .iter()
-            .enumerate()
-            .filter(|(_, standing)| standing.mandate.tool == tool && standing.grantor != Grantor::Call)
+        mandates.all().iter().enumerate().filter(|(_, standing)| {
+            standing.mandate.tool == tool && standing.grantor != Grantor::Call && !standing.revoked
+        })
     };
     let mut gaps = Vec::new();
     for (place, standing) in of_tool() {

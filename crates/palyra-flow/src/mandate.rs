@@ -98,6 +98,9 @@ pub struct Standing {
     /// How often it may still be used; nothing means without limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<u32>,
+    /// Whether a person took it back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub revoked: bool,
     /// The members of its listing that were acted on.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub acted_on: BTreeSet<String>,
@@ -133,7 +136,7 @@ impl Mandates {
         }
         for mandate in mandates {
             let left = uses(&mandate);
-            self.add(Standing { mandate, grantor: Grantor::Planner, left, acted_on: BTreeSet::new() });
+            self.add(Standing { mandate, grantor: Grantor::Planner, left, revoked: false, acted_on: BTreeSet::new() });
         }
         true
     }
@@ -142,13 +145,15 @@ impl Mandates {
     pub fn grant(&mut self, mandates: Vec<Mandate>) {
         for mandate in mandates {
             let left = mandate.times;
-            self.add(Standing { mandate, grantor: Grantor::Person, left, acted_on: BTreeSet::new() });
+            self.add(Standing { mandate, grantor: Grantor::Person, left, revoked: false, acted_on: BTreeSet::new() });
         }
     }
 
     /// The same mandate stated twice is one.
     fn add(&mut self, new: Standing) {
-        let same = |known: &&mut Standing| known.grantor == new.grantor && known.mandate.binds_the_same(&new.mandate);
+        let same = |known: &&mut Standing| {
+            known.grantor == new.grantor && !known.revoked && known.mandate.binds_the_same(&new.mandate)
+        };
         match self.standing.iter_mut().find(same) {
             Some(known) => {
                 known.mandate.from.extend(new.mandate.from);
@@ -165,18 +170,12 @@ impl Mandates {
     pub fn revoke(&mut self, tool: &str) {
         for standing in self.standing.iter_mut().filter(|standing| standing.mandate.tool == tool) {
             // Places in the list are referred to, so it never gets shorter.
+            standing.revoked = true;
             standing.left = Some(0);
         }
     }
 
-    /// The mandates that can still be used, in the order in which they were stated.
-    #[must_use]
-    pub fn unspent(&self) -> Vec<Standing> {
-        let open = |standing: &&Standing| standing.left != Some(0) && standing.grantor != Grantor::Call;
-        self.standing.iter().filter(open).cloned().collect()
-    }
-
-    /// All mandates, spent ones included.
+    /// All mandates, spent and revoked ones included.
     #[must_use]
     pub fn all(&self) -> &[Standing] {
         &self.standing
@@ -194,6 +193,7 @@ impl Mandates {
                     mandate: mandate.clone(),
                     grantor: Grantor::Call,
                     left: Some(0),
+                    revoked: false,
                     acted_on: BTreeSet::new(),
                 };
                 self.standing.push(call);

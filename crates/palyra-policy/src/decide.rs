@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::one_line;
 use crate::names::Names;
 use crate::reasons::{Reader, fill, nothing_permits};
-use crate::{PolicyError, PolicySet, Request, Role, context, entities};
+use crate::{PolicyEntry, PolicyError, PolicySet, Request, Role, context, entities};
 
 /// What was decided, by which policies, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,7 +152,12 @@ impl PolicySet {
             (!asks, entry.id.as_str())
         });
         let (mut person, mut model) = (Vec::new(), Vec::new());
-        for entry in &determining {
+        // Why the call would be permitted otherwise only distracts from why a person is asked.
+        let says_why = |entry: &&&PolicyEntry| {
+            verdict != ToolVerdict::NeedsApproval
+                || matches!(entry.annotations.role, Role::Guard | Role::PermitIfApproved)
+        };
+        for entry in determining.iter().filter(says_why) {
             let otherwise = || format!("decided by policy `{}`", entry.id);
             let filled = |reason: &Option<String>, reader| {
                 reason.as_ref().map_or_else(otherwise, |text| fill(text, request, reader))

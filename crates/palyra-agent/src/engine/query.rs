@@ -217,7 +217,8 @@ impl Engine {
         }
         // A tape of an older machine does not replay; it had no envelope either.
         if let Ok(replayed) = replay(&records) {
-            details.envelope = replayed.machine.mandates().unspent();
+            details.envelope =
+                replayed.machine.mandates().all().iter().filter(|standing| !standing.revoked).cloned().collect();
         }
         Ok(details)
     }

@@ -16,7 +16,7 @@ use serde_json::Value;
 pub(crate) const INTENT: &str = "palyra.intent.declare";
 
 /// Declares the effects outside the workspace that the task asks for, such as sending a message. Call it before reading anything that
-/// others wrote; effects not declared by then need a person's approval.
+/// others wrote; effects not declared by then, or to other targets, need a person's approval.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IntentInput {
@@ -52,7 +52,7 @@ impl Tool for IntentDeclare {
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
         let input: IntentInput = serde_json::from_value(invocation.arguments)
             .map_err(|error| ToolError::argument(INTENT, "effects", "invalid_intent", error.to_string()))?;
-        let tools: Vec<&str> = input.effects.iter().map(|intent| intent.tool.as_str()).collect();
+        let tools: Vec<&str> = input.effects.iter().map(|mandate| mandate.tool.as_str()).collect();
         let noted = if tools.is_empty() { "nothing".to_owned() } else { tools.join(", ") };
         Ok(ToolOutput::text(format!("noted: {noted}"), self.0.output.clone()))
     }

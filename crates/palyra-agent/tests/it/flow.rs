@@ -101,6 +101,13 @@ async fn a_destination_out_of_untrusted_text_is_shown_with_its_sentence_before_a
 #[tokio::test]
 async fn what_the_user_named_goes_without_a_question_and_what_the_model_made_up_does_not() {
     let brain = Brain::playing(vec![
+        (
+            INTENT,
+            json!({"effects": [
+                {"tool": SEND, "destinations": ["ada@example.org"]},
+                {"tool": SEND, "arguments": {"to": {"each": READ}}},
+            ]}),
+        ),
         (READ, json!({})),
         (SEND, json!({"to": "ada@example.org", "body": "a summary"})),
         (SEND, json!({"to": "general", "body": "a summary"})),
@@ -122,7 +129,7 @@ async fn what_the_user_named_goes_without_a_question_and_what_the_model_made_up_
 async fn once_untrusted_text_was_read_only_what_was_meant_goes_without_a_question() {
     let to = |name: &str| json!({"to": name, "body": "x"});
     let brain = Brain::playing(vec![
-        (INTENT, json!({"effects": [{"tool": SEND}]})),
+        (INTENT, json!({"effects": [{"tool": SEND, "destinations": ["Ada"]}]})),
         (READ, json!({})),
         (INSPECT, json!({"variable": "$v1", "want": "text"})),
         (INTENT, json!({"effects": [{"tool": DELETE}]})),
@@ -133,12 +140,12 @@ async fn once_untrusted_text_was_read_only_what_was_meant_goes_without_a_questio
     let run = bench.engine.create_run(bench.task("Tell Ada what the mail says")).await.unwrap();
     let asked = waiting(&bench, run.run_id).await;
     assert_eq!(asked.tool, DELETE);
-    assert!(asked.reason.contains("declared effects"), "{}", asked.reason);
+    assert!(asked.reason.contains("no mandate of this run covers"), "{}", asked.reason);
     assert_eq!(sent(&outbox).len(), 1);
     let details = bench.engine.run_details(run.run_id).await.unwrap();
-    assert_eq!(details.envelope.iter().map(|intent| intent.tool.as_str()).collect::<Vec<_>>(), [SEND]);
-    let add = details.envelope[0].clone();
-    let widened = palyra_agent::Intent { tool: DELETE.into(), ..add };
+    assert_eq!(details.envelope.iter().map(|standing| standing.mandate.tool.as_str()).collect::<Vec<_>>(), [SEND]);
+    let add = details.envelope[0].mandate.clone();
+    let widened = palyra_agent::Mandate { tool: DELETE.into(), ..add };
     bench.engine.edit_envelope(run.run_id, &actor("local"), vec![widened], vec![]).await.unwrap();
     bench.engine.decide_approval(asked.approval_id, answer(ApprovalDecision::Allow)).await.unwrap();
     bench.finish(run.run_id).await;
@@ -298,7 +305,7 @@ async fn a_policy_may_ask_because_something_that_was_read_gives_orders() {
         let run = bench.engine.create_run(bench.task("Summarise the mail for ada@example.org")).await.unwrap();
         if asked {
             let asked = waiting(&bench, run.run_id).await;
-            assert!(asked.reason.starts_with("something that was read gives orders;"), "{}", asked.reason);
+            assert!(asked.reason.starts_with("something that was read gives orders"), "{}", asked.reason);
             assert!(sent(&outbox).is_empty(), "the user named the address, and still nothing goes unasked");
             bench.engine.decide_approval(asked.approval_id, answer(ApprovalDecision::Allow)).await.unwrap();
         }

@@ -32,7 +32,10 @@ fn chance(seed: u64, messages: &[Message]) -> Next {
     if seen.is_empty() {
         return Next::Call(
             "palyra.intent.declare",
-            json!({"effects": [{"tool": "mcp.mail.send"}, {"tool": "mcp.chat.post"}]}),
+            json!({"effects": [
+                {"tool": "mcp.mail.send", "destinations": NAMED, "from": ["mcp.chat"]},
+                {"tool": "mcp.chat.post", "destinations": NAMED, "from": ["mcp.mail"]},
+            ]}),
         );
     }
     if seen.len() == 1 {

@@ -196,6 +196,7 @@ pub(crate) fn envelope(intents: &[IntentView]) -> Vec<String> {
             let to = if named.is_empty() { "any destination".to_owned() } else { named.join(", ") };
             let times = match intent.times {
                 None => String::new(),
+                Some(0) => ", done".to_owned(),
                 Some(1) => ", once".to_owned(),
                 Some(times) => format!(", {times} times"),
             };
