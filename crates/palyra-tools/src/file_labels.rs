@@ -3,11 +3,12 @@
 //! Whoever opens a [`Workspace`] for a run hands it a [`FileLabels`]. Every reading of a file goes through [`Workspace::examine`], so no tool and no reference can
 //! forget to ask.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{Seek as _, SeekFrom};
 use std::sync::Arc;
 
-use palyra_common::{Digest, Label};
+use palyra_common::{Confidentiality, Digest, Integrity, Label};
 
 use crate::cancel::Cancel;
 use crate::workspace::OpenFile;
@@ -20,6 +21,12 @@ pub trait FileLabels: fmt::Debug + Send + Sync {
 
     /// The label of a content, wherever it lies.
     fn of_content(&self, content: &Digest) -> Option<Label>;
+
+    /// Whether a person may have endorsed a content of so many bytes; almost every other need not be looked up.
+    fn may_be_endorsed(&self, bytes: u64) -> bool;
+
+    /// Whether a person endorsed a content.
+    fn is_endorsed(&self, content: &Digest) -> bool;
 
     /// The label of a name, by absolute path in its escaped text form: whoever made a file chose what it is called.
     fn of_name(&self, path: &str) -> Option<Label>;
@@ -38,6 +45,12 @@ impl FileLabels for NothingKnown {
     }
     fn of_content(&self, _: &Digest) -> Option<Label> {
         None
+    }
+    fn may_be_endorsed(&self, _: u64) -> bool {
+        false
+    }
+    fn is_endorsed(&self, _: &Digest) -> bool {
+        false
     }
     fn of_name(&self, _: &str) -> Option<Label> {
         None
@@ -75,8 +88,9 @@ impl Workspace {
         open: &mut OpenFile,
         cancel: &Cancel,
     ) -> Result<Examined, ToolError> {
-        let label = self.label(path, open.owner());
-        if self.labels.is_empty() {
+        let mut label = self.label(path, open);
+        let is_foreign = label.integrity == Integrity::Untrusted;
+        if self.labels.is_empty() && !(is_foreign && self.labels.may_be_endorsed(open.size())) {
             return Ok(Examined { label, digest: None });
         }
         let rewind = |open: &mut OpenFile| {
@@ -85,16 +99,51 @@ impl Workspace {
         rewind(open)?;
         let digest = open.digest(cancel)?;
         rewind(open)?;
+        if is_foreign && self.labels.is_endorsed(&digest) {
+            label.integrity = Integrity::ToolTrusted;
+        }
         let known = self.labels.of_content(&digest);
         Ok(Examined { label: known.map_or(label.clone(), |known| label.join(&known)), digest: Some(digest) })
     }
 
-    /// The label of a name in the workspace, if it says anything against it.
-    pub(crate) fn label_of_name(&self, path: &WorkspacePath) -> Option<Label> {
+    /// The labels of names in the workspace, as far as they say anything against them: a run made the file, or it lies among somebody else's.
+    pub(crate) fn label_of_names<'a>(&self, paths: impl Iterator<Item = &'a WorkspacePath>) -> Option<Label> {
+        let mut directories = BTreeMap::new();
+        let mut joined: Option<Label> = None;
+        for path in paths {
+            let directory = path.parent().unwrap_or_else(WorkspacePath::root);
+            let is_foreign = *directories
+                .entry(directory.clone())
+                .or_insert_with(|| self.whose_directory(&directory).is_some());
+            let foreign = is_foreign.then(|| foreign(format!("directory:{directory}")));
+            let found = foreign.into_iter().chain(self.label_of_written_name(path));
+            joined = joined.into_iter().chain(found).reduce(|one, other| one.join(&other));
+        }
+        joined
+    }
+
+    /// The label of a name that a run chose.
+    pub(crate) fn label_of_written_name(&self, path: &WorkspacePath) -> Option<Label> {
         if self.labels.is_empty() {
             return None;
         }
         self.labels.of_name(&format!("{}/{path}", self.root().display()))
+    }
+
+    /// The label of a place, by the facts about its directory alone, if it says anything against what lies or lay there.
+    #[must_use]
+    pub fn label_of_place(&self, path: &str) -> Option<Label> {
+        let path = self.path(path).ok()?;
+        let real = self.resolve(&path).unwrap_or_else(|_| path.clone());
+        let directory = real.parent().unwrap_or_else(WorkspacePath::root);
+        self.whose_directory(&directory).map(|_| foreign(format!("file:{path}")))
+    }
+
+    /// Whether a person endorsed what a file holds now; blocks.
+    pub(crate) fn is_endorsed_at(&self, path: &WorkspacePath) -> bool {
+        let Ok(mut open) = self.open_file(path) else { return false };
+        self.labels.may_be_endorsed(open.size())
+            && open.digest(&Cancel::never()).is_ok_and(|digest| self.labels.is_endorsed(&digest))
     }
 
     /// The labels of what lies in the workspace now, of which a program may read everything; blocks.
@@ -111,7 +160,8 @@ impl Workspace {
             };
             joined = joined.into_iter().chain(found).reduce(|one, other| one.join(&other));
         }
-        joined
+        let foreign = self.foreign_within().map(|_| foreign(format!("directory:{}", WorkspacePath::root())));
+        joined.into_iter().chain(foreign).reduce(|one, other| one.join(&other))
     }
 
     /// A file under its one name, with the digest of what it holds; blocks.
@@ -127,7 +177,12 @@ impl Workspace {
     fn label_at(&self, place: &str) -> Result<Option<Label>, ToolError> {
         let path = self.path(place)?;
         let digest = self.open_file(&path)?.digest(&Cancel::never())?;
-        let found = self.labels.of_content(&digest).into_iter().chain(self.label_of_name(&path));
+        let found = self.labels.of_content(&digest).into_iter().chain(self.label_of_written_name(&path));
         Ok(found.reduce(|one, other| one.join(&other)))
     }
+}
+
+/// The label of what somebody else wrote.
+fn foreign(source: String) -> Label {
+    Label::new(Integrity::Untrusted, Confidentiality::Private).from_source(source)
 }
