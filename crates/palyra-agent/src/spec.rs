@@ -14,7 +14,7 @@ use crate::started_with::StartedWith;
 
 /// Raised whenever the same inputs would give other actions. A machine acts by the version that its run was accepted under, so that older runs can be resumed: whatever
 /// differs asks for the version.
-pub const MACHINE_VERSION: u32 = 5;
+pub const MACHINE_VERSION: u32 = 6;
 /// The oldest version that this machine still acts by.
 pub(crate) const OLDEST_MACHINE_VERSION: u32 = 3;
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{Seek as _, SeekFrom};
+use std::path::Path;
 use std::sync::Arc;
 
 use palyra_common::{Confidentiality, Digest, Integrity, Label};
@@ -112,9 +113,8 @@ impl Workspace {
         let mut joined: Option<Label> = None;
         for path in paths {
             let directory = path.parent().unwrap_or_else(WorkspacePath::root);
-            let is_foreign = *directories
-                .entry(directory.clone())
-                .or_insert_with(|| self.whose_directory(&directory).is_some());
+            let is_foreign =
+                *directories.entry(directory.clone()).or_insert_with(|| self.whose_directory(&directory).is_some());
             let foreign = is_foreign.then(|| foreign(format!("directory:{directory}")));
             let found = foreign.into_iter().chain(self.label_of_written_name(path));
             joined = joined.into_iter().chain(found).reduce(|one, other| one.join(&other));
@@ -130,13 +130,40 @@ impl Workspace {
         self.labels.of_name(&format!("{}/{path}", self.root().display()))
     }
 
-    /// The label of a place, by the facts about its directory alone, if it says anything against what lies or lay there.
+    /// The labels of places, by the facts about their directories alone, where those say anything against what lies or lay there; blocks.
     #[must_use]
-    pub fn label_of_place(&self, path: &str) -> Option<Label> {
-        let path = self.path(path).ok()?;
-        let real = self.resolve(&path).unwrap_or_else(|_| path.clone());
-        let directory = real.parent().unwrap_or_else(WorkspacePath::root);
-        self.whose_directory(&directory).map(|_| foreign(format!("file:{path}")))
+    pub fn labels_of_places<'a>(&self, paths: impl Iterator<Item = &'a str>) -> BTreeMap<String, Label> {
+        let mut directories = BTreeMap::new();
+        let mut labels = BTreeMap::new();
+        for text in paths {
+            let Ok(path) = self.path(text) else { continue };
+            let given = path.parent().unwrap_or_else(WorkspacePath::root);
+            let is_foreign = *directories.entry(given.clone()).or_insert_with(|| {
+                let directory = self.resolve(&given).unwrap_or_else(|_| given.clone());
+                self.whose_directory(&directory).is_some()
+            });
+            if is_foreign {
+                labels.insert(text.to_owned(), foreign(format!("file:{path}")));
+            }
+        }
+        labels
+    }
+
+    /// The label of a content by what runs wrote.
+    pub(crate) fn label_of_known(&self, content: &Digest) -> Option<Label> {
+        self.labels.of_content(content)
+    }
+
+    /// The label of instructions that an absolute path leads to, if it says anything against following them. In the workspace, where runs and whoever made its files can
+    /// write, only a person's endorsement speaks for them; elsewhere they are the operator's unless a run made them from something worse.
+    #[must_use]
+    pub fn label_of_instructions(&self, path: &Path, bytes: &[u8]) -> Option<Label> {
+        let digest = Digest::of(bytes);
+        let known = self.labels.of_content(&digest);
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let unendorsed = real.starts_with(self.root()) && !self.labels.is_endorsed(&digest);
+        let foreign = unendorsed.then(|| foreign(format!("file:{}", path.display())));
+        known.into_iter().chain(foreign).reduce(|one, other| one.join(&other))
     }
 
     /// Whether a person endorsed what a file holds now; blocks.
@@ -164,14 +191,15 @@ impl Workspace {
         joined.into_iter().chain(foreign).reduce(|one, other| one.join(&other))
     }
 
-    /// A file under its one name, with the digest of what it holds; blocks.
+    /// A file under its one name, with the digest of what it holds and how many bytes that is; blocks.
     ///
     /// # Errors
     /// When there is no such file in the workspace.
-    pub fn content_of(&self, path: &str) -> Result<(WorkspacePath, Digest), ToolError> {
+    pub fn content_of(&self, path: &str) -> Result<(WorkspacePath, Digest, u64), ToolError> {
         let path = self.resolve(&self.path(path)?)?;
-        let digest = self.open_file(&path)?.digest(&Cancel::never())?;
-        Ok((path, digest))
+        let mut open = self.open_file(&path)?;
+        let digest = open.digest(&Cancel::never())?;
+        Ok((path, digest, open.size()))
     }
 
     fn label_at(&self, place: &str) -> Result<Option<Label>, ToolError> {

@@ -152,9 +152,15 @@ fn config_of(git: &Path) -> Option<PathBuf> {
 }
 
 fn read_origin(config: &Path, directory: &Path, left: usize) -> RepositoryOrigin {
-    let Some(remotes) = small_text(config).ok().as_deref().and_then(git_config::remotes) else {
-        return RepositoryOrigin::Unknown;
+    let text = match small_text(config) {
+        // Git does without one; a repository that is not there at all is another matter.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && config.parent().is_some_and(Path::is_dir) => {
+            String::new()
+        }
+        Err(_) => return RepositoryOrigin::Unknown,
+        Ok(text) => text,
     };
+    let Some(remotes) = git_config::remotes(&text) else { return RepositoryOrigin::Unknown };
     // Old versions of git kept remotes in files of their own.
     let kept_apart = ["remotes", "branches"].iter().any(|name| {
         let entries = config.parent().map(|git| git.join(name)).and_then(|path| path.read_dir().ok());

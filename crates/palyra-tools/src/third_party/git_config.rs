@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_understood_says_nothing() {
-        for text in ["[remote \"x", "[include]\n\tpath = other", "[remote \"x\"]\nurl = https://\\\n", "[remote \"x\"]\nurl"]
+        for text in
+            ["[remote \"x", "[include]\n\tpath = other", "[remote \"x\"]\nurl = https://\\\n", "[remote \"x\"]\nurl"]
         {
             assert_eq!(shown(text), None, "{text}");
         }

@@ -16,8 +16,13 @@ fn repository(directory: &str, nested: bool, remotes: &[&str]) -> Repository {
 
 /// The reason for a file in `/w`, in a word.
 fn reason(path: &str, repositories: &[Repository], entries: &[&str]) -> &'static str {
-    let facts =
-        Facts { root: Path::new("/w"), directory: Path::new(path).parent().unwrap(), is_ours: true, is_marked: false, repositories };
+    let facts = Facts {
+        root: Path::new("/w"),
+        directory: Path::new(path).parent().unwrap(),
+        is_ours: true,
+        is_marked: false,
+        repositories,
+    };
     match judge(&facts, &trusted(entries)) {
         None => "own",
         Some(ThirdParty::OtherUser) => "user",
@@ -34,8 +39,13 @@ fn a_file_is_the_users_own_unless_a_fact_says_otherwise() {
     assert_eq!(reason("/w/src/a.rs", &[], &[]), "own");
     let own = [repository("/w", false, &[])];
     assert_eq!(reason("/w/src/a.rs", &own, &[]), "own");
-    let facts = Facts { root: "/w".as_ref(), directory: "/w".as_ref(), is_ours: true, is_marked: true, repositories: &[] };
-    assert_eq!(judge(&facts, &trusted(&["/w"])), Some(ThirdParty::Download), "only an endorsement speaks for a download");
+    let facts =
+        Facts { root: "/w".as_ref(), directory: "/w".as_ref(), is_ours: true, is_marked: true, repositories: &[] };
+    assert_eq!(
+        judge(&facts, &trusted(&["/w"])),
+        Some(ThirdParty::Download),
+        "only an endorsement speaks for a download"
+    );
     let facts = Facts { is_ours: false, is_marked: false, ..facts };
     assert_eq!(judge(&facts, &trusted(&["/w"])), Some(ThirdParty::OtherUser));
 }
