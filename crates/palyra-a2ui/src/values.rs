@@ -72,7 +72,10 @@ fn is_proposed(field: &Field, value: &Value) -> bool {
 fn relabelled(field: &Field, value: &Value) -> Option<usize> {
     let FieldKind::Select { options, .. } = &field.kind else { return None };
     let position = options.iter().position(|option| value.as_str() == Some(&option.value))?;
-    options.get(position).filter(|option| option.label != option.value).map(|_| position + 1)
+    options
+        .get(position)
+        .filter(|option| !option.label.trim().eq_ignore_ascii_case(option.value.trim()))
+        .map(|_| position + 1)
 }
 
 fn value(field: &Field, given: Option<&Value>) -> Result<Option<Value>, FieldError> {

@@ -134,7 +134,7 @@ fn rule() -> Samples {
         mandates.state(vec![mandate(sender.name.as_str())], Integrity::User);
         let seen = Label::user();
         for (number, reading) in (1..).zip(made) {
-            std::hint::black_box(preview(&reading, number, PreviewDetail::Lengths));
+            std::hint::black_box(preview(&reading, number, PreviewDetail::Values));
             material.read(&reading);
             readings.push(reading);
         }

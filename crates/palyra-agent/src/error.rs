@@ -249,8 +249,8 @@ pub enum AgentError {
         /// What it holds.
         now: Digest,
     },
-    /// Nothing speaks against the file.
-    #[error("`{path}` needs no endorsement: no run wrote its content from anything untrusted")]
+    /// A person has answered for its content already.
+    #[error("`{path}` needs no endorsement: somebody has endorsed this content before")]
     FileNotLabelled {
         /// The file.
         path: String,

@@ -43,11 +43,11 @@ pub use engine::{
     CanvasFollower, CanvasNews, CanvasSubmission, ClientCall, ClientResult, ClockStepped, CompactionPlan,
     CompactionReverted, ContextSegment, ContextView, Endorsement, Engine, EngineOptions, ExchangeExport,
     ExchangeOutline, Followed, GivenExchange, GivenFile, HookDispatch, InputWhereabouts, ModelTests, NewAuxiliaryTask,
-    NewRun, NewSession, NoDiscovery, OfferedTool, PatternFilter, RankedBy, RecallQuery, Recalled, RecalledPiece,
-    ReducedIsolation, Resolved, Resumption, RunCost, RunDetails, RunEnded, RunExport, Safety, SegmentKind,
-    SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput, Spending, Submitted, TapeFollower,
-    Timings, ToolDiscovery, UnavailableSource, UndoOptions, UndoneRun, WireCost, WithheldInstructions, WorkspaceRoots,
-    core_prompt_tokens,
+    NewRun, NewSession, NoDiscovery, OfferedTool, PatternFilter, ProjectFile, RankedBy, RecallQuery, Recalled,
+    RecalledPiece, ReducedIsolation, Resolved, Resumption, RunCost, RunDetails, RunEnded, RunExport, Safety,
+    SegmentKind, SessionAccount, SessionEvent, SessionEventKind, SessionExport, SessionInput, Spending, Submitted,
+    TapeFollower, Timings, ToolDiscovery, UnavailableSource, UndoOptions, UndoneRun, WireCost, WithheldInstructions,
+    WorkspaceRoots, core_prompt_tokens,
 };
 pub use error::AgentError;
 pub use hooks::{
@@ -58,8 +58,8 @@ pub use own_tools::{Plan, PlanStep, StepStatus, engine_tools};
 pub use palyra_flow::{Bound, Mandate, Standing};
 pub use projections::{
     ApprovalFilter, ApprovalPage, ApprovalRow, Archived, AuxiliaryFilter, AuxiliaryRow, CanvasFilter, CanvasRow,
-    HookBindingRow, LabelledFile, PatternRow, QuarantinedUsage, QueuedInput, RunFilter, RunRow, Said, SessionFilter,
-    SessionRow, projections,
+    EndorsedFile, HookBindingRow, LabelledFile, PatternRow, QuarantinedUsage, QueuedInput, RunFilter, RunRow, Said,
+    SessionFilter, SessionRow, projections,
 };
 pub use session::{ArchiveState, Compaction, ForkPoint, ForkedFrom, SessionSettings, Taken};
 pub use spec::{

@@ -60,6 +60,11 @@ pub enum Note {
         /// Which, and why.
         files: Vec<WithheldInstructions>,
     },
+    /// All files of the workspace are taken for somebody else's, so that reading one of them taints the run.
+    WorkspaceForeign {
+        /// Why, to follow the word "it".
+        why: String,
+    },
     /// The input that follows was given with another credential than the one that started the run.
     Steered(Actor),
 }
@@ -166,6 +171,7 @@ impl EntryRef<'_> {
                 Note::HooksAnswered(_) => kind::HOOKS_NOTED,
                 Note::ToolsUnavailable { .. } => "tools.unavailable",
                 Note::InstructionsWithheld { .. } => "instructions.withheld",
+                Note::WorkspaceForeign { .. } => "workspace.foreign",
                 Note::Steered(_) => kind::RUN_STEERED,
             },
         }

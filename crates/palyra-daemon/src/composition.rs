@@ -43,7 +43,7 @@ use crate::skills::{SkillHooks, SkillParts, Skills, keep_audited, keep_told};
 use crate::spending::Prices;
 use crate::state::StateRoot;
 use crate::token::Token;
-use crate::workspaces::Workspaces;
+use crate::workspaces::{self, Workspaces};
 use crate::{grpc, heap, http, options, policy_watch, quic, shutdown, startup_memory, telemetry};
 
 /// How long the daemon takes to end, all together: service managers and people wait no longer.
@@ -256,6 +256,8 @@ impl Composition {
             protected,
             workspaces: Arc::<Workspaces>::clone(&workspaces),
             project_files: config.context.project_files.clone(),
+            trusted: workspaces::trusted(&config.workspaces.trusted, home.as_deref())?,
+            programs_read: reach.processes.reads_outside().to_vec(),
             hooks: Arc::new(SkillHooks(Arc::clone(&skills))),
             run_ended: Some(ended(&reach.processes)),
         };

@@ -349,7 +349,7 @@ impl Judge<'_> {
             for (link, kind) in links::links(text) {
                 let trace = self.material.trace(&link, self.call.server);
                 // As a whole argument even the shape of a host is an address.
-                let is_whole = text.trim() == link && self.call.classification.sinks.get(name).is_none();
+                let is_whole = text.trim() == link && !self.call.classification.sinks.contains_key(name);
                 let harmless = trace.provenance <= Provenance::Pointed
                     || (kind == LinkKind::BareHost && trace.provenance == Provenance::Invented && !is_whole);
                 if harmless {

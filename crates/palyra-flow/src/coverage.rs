@@ -114,7 +114,7 @@ pub(crate) fn coverage(
                 gaps.push("the run did not state this effect, and the request does not name its target".to_owned());
             }
             (Planner::Tainted, _) => {
-                gaps.push("the run did not state this effect before it read untrusted text".to_owned())
+                gaps.push("the run did not state this effect before it read untrusted text".to_owned());
             }
         }
     }

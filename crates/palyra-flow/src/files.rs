@@ -17,7 +17,7 @@ pub fn is_worse_than_a_file(label: &Label) -> bool {
 }
 
 /// One file that a call changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WrittenFile<'a> {
     /// Its path in the workspace.
     pub path: &'a str,
@@ -25,6 +25,8 @@ pub struct WrittenFile<'a> {
     pub before: Option<Digest>,
     /// What it holds now; `None` if there is no file.
     pub after: Option<Digest>,
+    /// The label of what it held before by the place where it lies, if that says anything against it.
+    pub place: Option<&'a Label>,
 }
 
 impl WrittenFile<'_> {
@@ -67,13 +69,14 @@ impl Written {
         let mut kept = BTreeMap::new();
         if rewrite == Rewrite::MayKeep {
             // A file that was moved and edited at once is a removal and a new file.
-            let gone = files.iter().filter(|file| file.is_gone()).filter_map(|file| known(&file.before?));
+            let was = |file: &WrittenFile<'_>| {
+                let by_content = file.before.as_ref().and_then(&known);
+                by_content.into_iter().chain(file.place.cloned()).reduce(|one, other| one.join(&other))
+            };
+            let gone = files.iter().filter(|file| file.is_gone()).filter_map(was);
             let gone = gone.reduce(|one, other| one.join(&other));
             for file in files.iter().filter(|file| !file.is_gone()) {
-                let before = match &file.before {
-                    Some(before) => known(before),
-                    None => gone.clone(),
-                };
+                let before = if file.before.is_some() { was(file) } else { gone.clone() };
                 kept.extend(before.map(|label| (file.path.to_owned(), label)));
             }
         }

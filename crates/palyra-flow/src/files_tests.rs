@@ -17,7 +17,7 @@ fn file() -> Label {
 }
 
 fn changed<'a>(path: &'a str, before: Option<&str>, after: Option<&str>) -> WrittenFile<'a> {
-    WrittenFile { path, before: before.map(digest), after: after.map(digest) }
+    WrittenFile { path, before: before.map(digest), after: after.map(digest), place: None }
 }
 
 fn nothing_known(_: &Digest) -> Option<Label> {
@@ -35,6 +35,18 @@ fn what_was_made_from_untrusted_text_is_recorded_and_ordinary_work_is_not() {
     assert!(Written::of("/w", secret, &files, Rewrite::Whole, nothing_known).is_some());
     let removed = [changed("a", Some("x"), None)];
     assert_eq!(Written::of("/w", untrusted("mail"), &removed, Rewrite::MayKeep, nothing_known), None);
+}
+
+#[test]
+fn what_lay_among_somebody_elses_files_keeps_that_when_it_is_moved_or_edited() {
+    let place = untrusted("file:vendor/a");
+    let gone = WrittenFile { place: Some(&place), ..changed("vendor/a", Some("x"), None) };
+    let moved = [gone, changed("b", None, Some("x and more"))];
+    let written = Written::of("/w", file(), &moved, Rewrite::MayKeep, nothing_known).unwrap();
+    assert_eq!(written.label_of("b").unwrap().integrity, Integrity::Untrusted);
+    let edited = [WrittenFile { place: Some(&place), ..changed("vendor/a", Some("x"), Some("y")) }];
+    assert!(Written::of("/w", file(), &edited, Rewrite::MayKeep, nothing_known).is_some());
+    assert_eq!(Written::of("/w", file(), &edited, Rewrite::Whole, nothing_known), None);
 }
 
 #[test]
@@ -74,7 +86,7 @@ proptest! {
         let files: Vec<WrittenFile<'_>> = names
             .iter()
             .zip(&files)
-            .map(|(path, (before, after))| WrittenFile { path, before: before.map(content), after: after.map(content) })
+            .map(|(path, (before, after))| WrittenFile { path, before: before.map(content), after: after.map(content), place: None })
             .collect();
         let known = |content: &Digest| (*content == digest("0")).then(|| before.clone());
         let written = Written::of("/w", given.clone(), &files, Rewrite::MayKeep, known);

@@ -41,4 +41,4 @@ pub use mandate::{Bound, Each, Grantor, Mandate, Mandates, Spent, Standing};
 pub use material::{Material, Trace};
 pub use preview::{PreviewDetail, preview};
 pub use reading::{Reading, SourceNaming};
-pub use variables::{Reference, Resolved, Variables, resolve, resolve_text};
+pub use variables::{Reference, Resolved, Variables, resolve, resolve_blind, resolve_text};

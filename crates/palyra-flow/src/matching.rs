@@ -176,12 +176,11 @@ fn is_set_apart(text: &str, start: usize, word: &str) -> bool {
         return true;
     }
     let begins_a_sentence = before.trim_end().chars().next_back().is_none_or(|last| ".!?:\n".contains(last));
-    let capital = if begins_a_sentence {
+    if begins_a_sentence {
         written.chars().skip(1).any(char::is_uppercase)
     } else {
         written.chars().any(char::is_uppercase)
-    };
-    capital
+    }
 }
 
 /// Marks that join words into one name.

@@ -64,7 +64,24 @@ impl<'a> Variables<'a> {
 /// Resolves the references in the arguments of a call.
 #[must_use]
 pub fn resolve(arguments: Value, variables: Variables<'_>) -> Resolved {
-    let mut resolver = Resolver { variables, references: Vec::new(), missing: Vec::new() };
+    resolve_with(arguments, variables, Missing::IsAnError)
+}
+
+/// The same for runs in which nothing may depend on what a variable holds: a path that leads nowhere inside of a variable that there is leads to nothing.
+#[must_use]
+pub fn resolve_blind(arguments: Value, variables: Variables<'_>) -> Resolved {
+    resolve_with(arguments, variables, Missing::IsNothing)
+}
+
+/// What a path is that leads nowhere inside of a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    IsAnError,
+    IsNothing,
+}
+
+fn resolve_with(arguments: Value, variables: Variables<'_>, missing_path: Missing) -> Resolved {
+    let mut resolver = Resolver { variables, missing_path, references: Vec::new(), missing: Vec::new() };
     let arguments = match arguments {
         Value::Object(members) => Value::Object(
             members.into_iter().map(|(name, value)| (name.clone(), resolver.value(&name, value))).collect(),
@@ -77,21 +94,31 @@ pub fn resolve(arguments: Value, variables: Variables<'_>) -> Resolved {
 /// Resolves the references in a text that is shown to the person, such as an answer. Those that lead nowhere stay as they are.
 #[must_use]
 pub fn resolve_text(text: &str, variables: Variables<'_>) -> String {
-    let mut resolver = Resolver { variables, references: Vec::new(), missing: Vec::new() };
+    let missing_path = Missing::IsAnError;
+    let mut resolver = Resolver { variables, missing_path, references: Vec::new(), missing: Vec::new() };
     resolver.text("", text)
 }
 
 struct Resolver<'a> {
     variables: Variables<'a>,
+    missing_path: Missing,
     references: Vec<Reference>,
     missing: Vec<String>,
 }
 
 impl Resolver<'_> {
+    fn find(&self, variable: u32, path: &[String]) -> Option<Value> {
+        let found = self.variables.value(variable, path);
+        match self.missing_path {
+            Missing::IsAnError => found,
+            Missing::IsNothing => found.or_else(|| self.variables.reading(variable).map(|_| Value::Null)),
+        }
+    }
+
     fn value(&mut self, argument: &str, value: Value) -> Value {
         match value {
             Value::String(text) => match parse(&text) {
-                Some((variable, path)) => match self.variables.value(variable, &path) {
+                Some((variable, path)) => match self.find(variable, &path) {
                     Some(found) => {
                         self.references.push(Reference { argument: argument.to_owned(), variable, path });
                         found
@@ -121,7 +148,7 @@ impl Resolver<'_> {
             let reference = inner.and_then(|(inner, _)| parse(&format!("$v{inner}")));
             match (inner, reference) {
                 (Some((inner, tail)), Some((variable, path))) => {
-                    match self.variables.value(variable, &path) {
+                    match self.find(variable, &path) {
                         Some(found) => {
                             out.push_str(&scalar(&found).unwrap_or_else(|| found.to_string()));
                             self.references.push(Reference { argument: argument.to_owned(), variable, path });
@@ -204,6 +231,20 @@ mod tests {
         names.sort_unstable();
         assert_eq!(names, ["all", "count", "text"]);
         assert!(resolved.missing.is_empty());
+    }
+
+    #[test]
+    fn what_a_variable_holds_does_not_show_in_what_a_blind_reference_leads_to() {
+        let readings = readings();
+        let given = json!({"a": "$v1.nothing.0", "b": "x ${v1.nothing} y"});
+        let resolved = resolve_blind(given.clone(), Variables(&readings));
+        assert!(resolved.missing.is_empty());
+        assert_eq!((resolved.arguments["a"].clone(), resolved.references.len()), (Value::Null, 2));
+        assert_eq!(
+            resolve_blind(json!({"a": "$v9"}), Variables(&readings)).missing,
+            ["$v9"],
+            "there is no such variable"
+        );
     }
 
     #[test]

@@ -66,6 +66,8 @@ impl Tool for ArtifactRead {
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
         let input: ArtifactReadInput = parse(&self.0.name, invocation.arguments)?;
         let label = self.0.output.clone().from_source(format!("artifact:{}", input.digest));
+        let label =
+            invocation.workspace.label_of_known(&input.digest).map_or(label.clone(), |known| label.join(&known));
         let artifacts = invocation.artifacts;
         let cap = invocation.limits.inline_bytes.saturating_sub(NOTE);
         let limit =

@@ -103,6 +103,9 @@ pub struct ToolDeclaration {
     /// Whether the label of a result covers every byte of it. Otherwise a result may hold whatever the call was given and whatever lies in the workspace.
     #[serde(skip)]
     pub labels_results: bool,
+    /// Whether a guarded run shows untrusted results to its planner, in a frame, instead of holding them in a variable. Nobody could work on a clone otherwise.
+    #[serde(skip)]
+    pub shown_inline: bool,
 }
 
 impl ToolDeclaration {
@@ -132,6 +135,7 @@ impl ToolDeclaration {
             summary: summary.to_owned(),
             offering: Offering::IfRoom,
             labels_results: false,
+            shown_inline: false,
         }
     }
 
@@ -197,6 +201,13 @@ impl ToolDeclaration {
             // What a program may send is decided by the grant that it runs under.
             (None, None, CallResource::Files(_) | CallResource::Directory(_) | CallResource::Tool { .. }) => None,
         }
+    }
+
+    /// A tool that gives what lies in the workspace or what programs made of it: the planner reads it and is tainted by it.
+    #[must_use]
+    pub fn showing_inline(mut self) -> Self {
+        self.shown_inline = true;
+        self
     }
 
     /// Says when the model is told about the tool.

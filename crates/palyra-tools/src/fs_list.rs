@@ -63,6 +63,7 @@ impl FsList {
                 .reads(EffectScope::WorkspaceRead)
                 .sink("path", SinkKind::Path)
                 .labelling_results()
+                .showing_inline()
                 .output(Integrity::ToolTrusted, Confidentiality::Private)
                 .offered(Offering::Always),
         )
@@ -99,8 +100,8 @@ impl Tool for FsList {
             let listing = list(&workspace, &input, cancel)?;
             let label = label.from_source(format!("directory:{}", listing.start));
             // Names are bytes that somebody wrote, too.
-            let names = listing.entries.iter().filter_map(|entry| workspace.label_of_name(&entry.path));
-            let label = names.fold(label, |label, name| label.join(&name));
+            let names = workspace.label_of_names(listing.entries.iter().map(|entry| &entry.path));
+            let label = names.map_or(label.clone(), |names| label.join(&names));
             listing.output(label, &limits, artifacts.as_ref())
         })
         .await

@@ -65,6 +65,7 @@ impl FsRead {
                 .reads(EffectScope::WorkspaceRead)
                 .sink("path", SinkKind::Path)
                 .labelling_results()
+                .showing_inline()
                 .output(Integrity::ToolTrusted, Confidentiality::Private)
                 .offered(Offering::Always),
         )

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
-use palyra_common::{Confidentiality, Integrity};
+use palyra_common::{Confidentiality, Integrity, Label};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -82,6 +82,7 @@ impl FsSearch {
                 .reads(EffectScope::WorkspaceRead)
                 .sink("path", SinkKind::Path)
                 .labelling_results()
+                .showing_inline()
                 .output(Integrity::ToolTrusted, Confidentiality::Private)
                 .offered(Offering::Always),
         )
@@ -204,19 +205,24 @@ fn search_file(
         Ok(()) => {}
         Err(_) => return Searched::Unreadable,
     }
-    let mut file = hits.into_file(found.path.clone(), workspace.label(&found.path, open.owner()));
+    let mut file = hits.into_file(found.path.clone(), nothing_shown(&found.path));
     // A file without hits shows nothing, so most files need not be read again.
     if file.count > 0 {
         match workspace.examine(&found.path, &mut open, cancel) {
             // The name is shown with what was found.
             Ok(Examined { label, .. }) => {
-                let name = workspace.label_of_name(&found.path);
+                let name = workspace.label_of_written_name(&found.path);
                 file.label = name.map_or(label.clone(), |name| label.join(&name));
             }
             Err(_) => return Searched::Unreadable,
         }
     }
     Searched::Hits(file)
+}
+
+/// The label of what a file without hits shows.
+fn nothing_shown(path: &WorkspacePath) -> Label {
+    Label::new(Integrity::ToolTrusted, Confidentiality::Private).from_source(format!("file:{path}"))
 }
 
 fn searcher(context: usize) -> Searcher {

@@ -24,6 +24,7 @@ use crate::file_labels::{FileLabels, nothing_known};
 use crate::protected::Protected;
 use crate::registry::nearest;
 use crate::roots::{Outside, Roots, open_without_links};
+use crate::third_party::{Tree, is_marked};
 use crate::workspace_path::escape;
 use crate::{ToolError, WorkspacePath};
 
@@ -43,6 +44,8 @@ pub struct Workspace {
     protected: Protected,
     /// What is known about its files.
     pub(crate) labels: Arc<dyn FileLabels>,
+    /// What tells somebody else's files from the user's.
+    pub(crate) tree: Tree,
 }
 
 impl Workspace {
@@ -81,7 +84,7 @@ impl Workspace {
         let given = std::path::absolute(given).map_err(explain)?;
         let protected =
             Protected::below(&root, protected).ok_or_else(|| fail("belongs to Palyra itself".to_owned()))?;
-        Ok(Self { dir, root, given, owner, protected, labels: nothing_known() })
+        Ok(Self { dir, root, given, owner, protected, labels: nothing_known(), tree: Tree::default() })
     }
 
     /// Where the workspace is, without links.
@@ -147,6 +150,10 @@ impl Workspace {
         /// Enough to find a misspelt name, small enough not to matter in a huge directory.
         const LOOKED_AT: usize = 1_000;
         let parent = path.parent()?;
+        // A suggestion is Palyra's word, and a name in there is not.
+        if self.whose_directory(&parent).is_some() {
+            return None;
+        }
         let wanted = escape(path.file_name()?);
         let entries = self.dir.read_dir(parent.as_path()).ok()?;
         let names: Vec<_> = entries.take(LOOKED_AT).filter_map(|entry| Some(entry.ok()?.file_name())).collect();
@@ -228,11 +235,19 @@ impl Workspace {
         }
     }
 
-    /// How far a file may be trusted by what the file system says: one that the user, root or the owner of the workspace owns was not
-    /// written by a stranger. What runs wrote has to be asked for as well; see [`Workspace::examine`].
-    pub(crate) fn label(&self, path: &WorkspacePath, owner: u32) -> Label {
-        let ours = [rustix::process::geteuid().as_raw(), self.owner, 0];
-        let integrity = if ours.contains(&owner) { Integrity::ToolTrusted } else { Integrity::Untrusted };
+    /// Whether a user is this one, root, or the owner of the workspace.
+    pub(crate) fn is_ours(&self, owner: u32) -> bool {
+        [rustix::process::geteuid().as_raw(), self.owner, 0].contains(&owner)
+    }
+
+    /// How far an open file may be trusted by the facts about where it lies and whose it is; see [`crate::third_party`]. What runs wrote, and what people endorsed,
+    /// has to be asked for as well; see [`Workspace::examine`].
+    pub(crate) fn label(&self, path: &WorkspacePath, open: &OpenFile) -> Label {
+        // Links lead to where a file really is. One that is gone meanwhile is judged by the name it had.
+        let real = self.resolve(path).unwrap_or_else(|_| path.clone());
+        let directory = real.parent().unwrap_or_else(WorkspacePath::root);
+        let whose = self.whose(&directory, self.is_ours(open.owner()), is_marked(&open.file));
+        let integrity = if whose.is_none() { Integrity::ToolTrusted } else { Integrity::Untrusted };
         Label::new(integrity, Confidentiality::Private)
             .of_origin(DataOrigin::Workspace)
             .from_source(format!("file:{path}"))

@@ -8,10 +8,11 @@ use palyra_tools::Workspace;
 
 use super::client_tools;
 use super::driver::Driver;
-use super::files::{Attachment, WithheldInstructions};
+use super::files::Attachment;
 use super::given_files::{self, GivenFile};
 use super::given_history::{self, GivenExchange};
 use super::images::{Images, Looked, Onlooker};
+use super::instructions::{WithheldInstructions, project_files};
 use super::locks::Held;
 use super::sessions::{self, Known};
 use super::{Engine, Shared, files, request_size, surroundings};
@@ -123,6 +124,8 @@ struct Opened {
     project: Vec<ContextItem>,
     /// Those that are not followed.
     withheld: Vec<WithheldInstructions>,
+    /// Why everything in it is taken for somebody else's, if it is.
+    foreign: Option<String>,
     surroundings: ContextItem,
     /// Files that the request refers to or gives.
     found: Vec<Attachment>,
@@ -133,6 +136,8 @@ struct Taken {
     workspace: Arc<Workspace>,
     images: Images,
     withheld: Vec<WithheldInstructions>,
+    /// Why everything in the workspace is taken for somebody else's, if it is.
+    foreign: Option<String>,
 }
 
 /// What the journal knows before a run is accepted.
@@ -212,7 +217,7 @@ impl Engine {
         let (mode, Working { agent, profile }) = self.settle(&mut new, session.as_ref())?;
         // The session or the agent may have named a model. One that nobody offers is refused before there is a run.
         let info = options.provider.resolve(&agent, new.model.as_deref()).await?;
-        let Opened { workspace, project, withheld, surroundings, found } = self.open_workspace(&new).await?;
+        let Opened { workspace, project, withheld, foreign, surroundings, found } = self.open_workspace(&new).await?;
         let session_id = session.as_ref().map_or(looked.session_id, |session| session.row.session_id);
         let onlooker =
             Onlooker { run_id, session_id, owner: new.owner(), agent: &agent, model: &info.model, prompt: &new.prompt };
@@ -261,7 +266,7 @@ impl Engine {
             records.push(self.session_record(kind::CREATED, spec.session_id, &created)?);
         }
         records.extend(beside);
-        self.accept(spec, Taken { workspace, images, withheld }, records).await
+        self.accept(spec, Taken { workspace, images, withheld, foreign }, records).await
     }
 
     /// Has the images of a request looked at whose model does not see, before anything is locked for it. Whatever is wrong with the request is left to
@@ -340,7 +345,7 @@ impl Engine {
     }
 
     async fn accept(&self, spec: RunSpec, taken: Taken, beside: Vec<NewRecord>) -> Result<RunRow, AgentError> {
-        let Taken { workspace, images, withheld } = taken;
+        let Taken { workspace, images, withheld, foreign } = taken;
         let shared = &self.shared;
         let at = shared.options.clock.now();
         let run_id = spec.run_id;
@@ -351,6 +356,9 @@ impl Engine {
         driver.note_unavailable_sources(at)?;
         if !withheld.is_empty() {
             driver.stage(EntryRef::Note(&Note::InstructionsWithheld { files: withheld }), at)?;
+        }
+        if let Some(why) = foreign {
+            driver.stage(EntryRef::Note(&Note::WorkspaceForeign { why }), at)?;
         }
         // A free slot lets the run begin in the same commit in which it is accepted.
         let slot = Arc::clone(&shared.slots).try_acquire_owned().ok();
@@ -416,11 +424,16 @@ impl Engine {
         let at = self.shared.options.clock.now();
         tokio::task::spawn_blocking(move || {
             let workspace = shared.open_workspace(&path, &owner, authority)?;
-            let (project, withheld) = files::project_files(&workspace, &names);
+            let (mut project, mut withheld) = (Vec::new(), Vec::new());
+            for (file, followed) in project_files(&workspace, &shared.file_labels, &names) {
+                project.extend(followed);
+                withheld.extend(file.withheld.map(|why| WithheldInstructions { path: file.path, why }));
+            }
+            let foreign = workspace.foreign_root().map(|why| why.to_string());
             let surroundings = surroundings::describe(&workspace, at);
             let mut found = files::references(&workspace, &prompt)?;
             given_files::add(&artifacts, shared.file_labels.as_ref(), given, &mut found)?;
-            Ok(Opened { workspace, project, withheld, surroundings, found })
+            Ok(Opened { workspace, project, withheld, foreign, surroundings, found })
         })
         .await
         .map_err(|error| AgentError::Internal(error.to_string()))?

@@ -433,7 +433,7 @@ impl Driver {
         let mut to_do = Vec::new();
         let mut refused = None;
         while let Some(mut input) = queue.pop_front() {
-            self.shared.label_written(&self.machine, &mut input);
+            self.shared.label_written(&self.machine, &self.workspace, &mut input);
             self.labels_staged |= matches!(&input, Input::ToolFinished { result, .. } if result.wrote.is_some());
             let staged = self.render(EntryRef::Input(&input), at)?;
             let actions = match self.machine.step(input, at) {

@@ -3,18 +3,19 @@
 //! The record of a finished call carries the labels of its files; the projection keeps them, and [`FileLabelBook`] is what the projection says. It is read at the start, grows
 //! with each commit that labels something, and is read again after an endorsement.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use palyra_common::{Digest, Integrity, Label};
+use palyra_common::{Confidentiality, Digest, Integrity, Label};
 use palyra_flow::{Rewrite, Written, WrittenFile, is_worse_than_a_file};
 use palyra_journal::NewRecord;
-use palyra_tools::{EffectScope, FileLabels, ToolDeclaration, Workspace};
+use palyra_tools::{EffectScope, FileLabels, ToolDeclaration, TreeBook, Workspace};
 
 use super::{Engine, Shared};
 use crate::error::AgentError;
 use crate::machine::{CallResult, Input, Machine};
-use crate::projections::{self, FileEndorsed, LabelledFile, file_kind};
+use crate::projections::{self, EndorsedFile, FileEndorsed, LabelledFile, file_kind};
 use crate::started_with::StartedWith;
 
 /// The one tool that says everything its file holds afterwards. Of any other tool, what a file held before may still be in it.
@@ -35,8 +36,29 @@ struct Known {
     names: BTreeMap<String, Label>,
     /// By absolute path: everything that was written there.
     places: BTreeMap<String, Label>,
+    endorsed: Endorsed,
     /// Up to which record of the journal.
     seq: u64,
+}
+
+/// What people answer for.
+#[derive(Debug, Default)]
+struct Endorsed {
+    contents: BTreeSet<Digest>,
+    /// How large those are; nothing if one of them is of a size that nobody noted.
+    sizes: Option<BTreeSet<u64>>,
+    /// Where they lay, by absolute path.
+    places: BTreeSet<String>,
+}
+
+impl Endorsed {
+    fn of(files: Vec<EndorsedFile>) -> Self {
+        Self {
+            contents: files.iter().map(|file| file.digest).collect(),
+            sizes: files.iter().map(|file| file.bytes).collect(),
+            places: files.into_iter().map(|file| format!("{}/{}", file.workspace, file.path)).collect(),
+        }
+    }
 }
 
 impl Known {
@@ -69,10 +91,15 @@ impl FileLabelBook {
         files.into_iter().for_each(|file| known.add(file));
     }
 
-    fn replace(&self, files: Vec<LabelledFile>) {
-        let mut known = Known::default();
+    fn replace(&self, files: Vec<LabelledFile>, endorsed: Vec<EndorsedFile>) {
+        let mut known = Known { endorsed: Endorsed::of(endorsed), ..Known::default() };
         files.into_iter().for_each(|file| known.add(file));
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
+    }
+
+    /// Whether a person endorsed some content of a file, by absolute path.
+    pub(super) fn was_endorsed(&self, place: &str) -> bool {
+        self.known().endorsed.places.contains(place)
     }
 }
 
@@ -83,6 +110,14 @@ impl FileLabels for FileLabelBook {
 
     fn of_content(&self, content: &Digest) -> Option<Label> {
         self.known().contents.get(content).cloned()
+    }
+
+    fn may_be_endorsed(&self, bytes: u64) -> bool {
+        self.known().endorsed.sizes.as_ref().is_none_or(|sizes| sizes.contains(&bytes))
+    }
+
+    fn is_endorsed(&self, content: &Digest) -> bool {
+        self.known().endorsed.contents.contains(content)
     }
 
     fn of_name(&self, path: &str) -> Option<Label> {
@@ -99,35 +134,64 @@ impl FileLabels for FileLabelBook {
 
 impl Shared {
     /// Puts into the result of a finished call the labels of the files that it wrote.
-    pub(super) fn label_written(&self, machine: &Machine, input: &mut Input) {
+    pub(super) fn label_written(&self, machine: &Machine, workspace: &Workspace, input: &mut Input) {
         let Input::ToolFinished { call_id, tool, result } = input else { return };
         if !result.changes.is_empty() {
-            result.wrote = self.written(machine, call_id, tool, result).map(Box::new);
+            result.wrote = self.written(machine, workspace, call_id, tool, result).map(Box::new);
         }
     }
 
-    fn written(&self, machine: &Machine, call_id: &str, tool: &str, result: &CallResult) -> Option<Written> {
+    fn written(
+        &self,
+        machine: &Machine,
+        workspace: &Workspace,
+        call_id: &str,
+        tool: &str,
+        result: &CallResult,
+    ) -> Option<Written> {
+        // A program writes what it was given and what it could read, and its result has the label of both.
+        let given = machine.given_to(call_id).join(&result.label);
+        let paths = result.changes.iter().filter(|change| change.before.is_some()).map(|change| change.path.as_str());
+        // What is untrusted anyway need not be looked up.
+        let foreign =
+            if given.integrity == Integrity::Untrusted { BTreeMap::new() } else { workspace.labels_of_places(paths) };
         let files: Vec<WrittenFile<'_>> = result
             .changes
             .iter()
-            .map(|change| WrittenFile { path: &change.path, before: change.before, after: change.after })
+            .map(|change| WrittenFile {
+                path: &change.path,
+                before: change.before,
+                after: change.after,
+                place: foreign
+                    .get(&change.path)
+                    .filter(|_| !change.before.is_some_and(|before| self.file_labels.is_endorsed(&before))),
+            })
             .collect();
         let rewrite = if tool == WRITES_WHOLE_FILES { Rewrite::Whole } else { Rewrite::MayKeep };
-        // A program writes what it was given and what it could read, and its result has the label of both.
-        let given = machine.given_to(call_id).join(&result.label);
         Written::of(&machine.spec().workspace, given, &files, rewrite, |content| self.file_labels.of_content(content))
     }
 }
 
-/// What a result of a tool may hold besides what its label says: what the call was given, and what lies in the workspace. Blocks.
-pub(super) fn revealable(given: &Label, tool: &ToolDeclaration, workspace: &Workspace) -> Option<Label> {
+/// What a result of a tool may hold besides what its label says: what the call was given, and what lies in the workspace and wherever else programs read. Blocks.
+pub(super) fn revealable(
+    given: &Label,
+    tool: &ToolDeclaration,
+    workspace: &Workspace,
+    trees: &TreeBook,
+    programs_read: &[PathBuf],
+) -> Option<Label> {
     // What a server's results are worth is what a person reviewed; a pure tool reads nothing.
     let is_told_apart = tool.labels_results || tool.server.is_some() || tool.scope == EffectScope::Pure;
     if is_told_apart {
         return None;
     }
     let given = is_worse_than_a_file(given).then(|| given.clone());
-    given.into_iter().chain(workspace.labels_within()).reduce(|one, other| one.join(&other))
+    let foreign = trees.foreign_among(programs_read).map(|directory| {
+        Label::new(Integrity::Untrusted, Confidentiality::Private)
+            .from_source(format!("directory:{}", directory.display()))
+    });
+    let within = workspace.labels_within();
+    given.into_iter().chain(within).chain(foreign).reduce(|one, other| one.join(&other))
 }
 
 /// What somebody endorses: bytes that they looked at.
@@ -148,15 +212,15 @@ pub struct Endorsement {
 }
 
 impl Engine {
-    /// Takes a person's word for the content of a file: from now on it is as good as any file, wherever it lies.
+    /// Takes a person's word for the content of a file: from now on it is as good as any file of theirs, wherever it lies, and its instructions are followed.
     ///
     /// # Errors
-    /// When a program asks for it, they may not work there, the file holds something else by now, or nothing speaks against it.
-    pub async fn endorse_file(&self, endorsement: Endorsement) -> Result<LabelledFile, AgentError> {
+    /// When a program asks for it, they may not work there, the file holds something else by now, or it was endorsed already and nothing speaks against it.
+    pub async fn endorse_file(&self, endorsement: Endorsement) -> Result<EndorsedFile, AgentError> {
         self.to_the_end(|engine| async move { engine.endorse(endorsement).await }).await
     }
 
-    async fn endorse(&self, endorsement: Endorsement) -> Result<LabelledFile, AgentError> {
+    async fn endorse(&self, endorsement: Endorsement) -> Result<EndorsedFile, AgentError> {
         let Endorsement { workspace, path, digest, by, with, via } = endorsement;
         // A program that steers runs could otherwise clear what it had them write.
         if with.program.is_some() {
@@ -165,25 +229,24 @@ impl Engine {
         let (shared, principal, given) = (Arc::clone(&self.shared), by.clone(), path.clone());
         let looking = move || {
             let opened = shared.open_workspace(&workspace, &principal, with.workspace)?;
-            let (path, now) = opened.content_of(&given)?;
-            Ok::<_, AgentError>((opened.root().display().to_string(), path.to_string(), now))
+            let (path, now, bytes) = opened.content_of(&given)?;
+            Ok::<_, AgentError>((opened.root().display().to_string(), path.to_string(), now, bytes))
         };
-        let (workspace, path, now) =
+        let (workspace, path, now, bytes) =
             tokio::task::spawn_blocking(looking).await.map_err(|error| AgentError::Internal(error.to_string()))??;
         if now != digest {
             return Err(AgentError::FileChanged { path, now });
         }
-        let mut labelled = self.labelled_files().await?;
-        labelled.retain(|file| file.digest == digest && file.label.integrity == Integrity::Untrusted);
-        let Some(newest) = labelled.pop() else { return Err(AgentError::FileNotLabelled { path }) };
-        let file = labelled
-            .into_iter()
-            .find(|file| file.workspace == workspace && file.path == path)
-            .unwrap_or(LabelledFile { workspace: workspace.clone(), path: path.clone(), ..newest });
-        let endorsed = FileEndorsed { workspace, path, digest, by, via };
+        // Raised already, and no run has written it from anything untrusted since.
+        if self.shared.file_labels.is_endorsed(&digest) {
+            return Err(AgentError::FileNotLabelled { path });
+        }
+        let at = self.shared.options.clock.now();
+        let file = EndorsedFile { workspace, path, digest, bytes: Some(bytes), by, at };
+        let EndorsedFile { workspace, path, by, .. } = file.clone();
+        let endorsed = FileEndorsed { workspace, path, digest, bytes: Some(bytes), by, via };
         let payload = serde_json::to_vec(&endorsed).map_err(|error| AgentError::Internal(error.to_string()))?;
-        let record = NewRecord::new(file_kind::ENDORSED, self.shared.options.clock.now(), payload);
-        self.shared.options.journal.append(vec![record]).await?;
+        self.shared.options.journal.append(vec![NewRecord::new(file_kind::ENDORSED, at, payload)]).await?;
         self.open_file_labels().await?;
         Ok(file)
     }
@@ -191,8 +254,13 @@ impl Engine {
     /// Reads what has a label from the journal.
     pub(super) async fn open_file_labels(&self) -> Result<(), AgentError> {
         let _reading = self.shared.file_labels.reading.lock().await;
-        let files = self.labelled_files().await?;
-        self.shared.file_labels.replace(files);
+        let (files, endorsed) = self
+            .query(|reader| {
+                let connection = reader.connection();
+                Ok((projections::labelled_files(connection, 0)?, projections::endorsed_files(connection)?))
+            })
+            .await?;
+        self.shared.file_labels.replace(files, endorsed);
         Ok(())
     }
 

@@ -1,12 +1,10 @@
-//! Files that enter a context: project files and `@file:` references.
+//! Files that enter a context because a message refers to them. Project files are in `instructions.rs`.
 //!
 //! They are read once, when the run is accepted, and are part of its specification from then on.
 
-use palyra_common::{DataOrigin, Label};
-use palyra_flow::is_worse_than_a_file;
+use palyra_common::Label;
 use palyra_models::Part;
 use palyra_tools::{FileBytes, TextPrefix, ToolError, Workspace};
-use serde::{Deserialize, Serialize};
 
 use super::images;
 use crate::auxiliary::{MAX_IMAGE_BYTES, image_media_type, image_part};
@@ -51,32 +49,6 @@ impl Attachment {
 /// Whether a message may refer to files at all.
 pub(super) fn has_references(text: &str) -> bool {
     text.contains(MARK)
-}
-
-/// A project file that is not followed, because something speaks against it. It can be read like any other file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WithheldInstructions {
-    /// Its path in the workspace.
-    pub path: String,
-    /// Why, in a few words of Palyra's own.
-    pub why: String,
-}
-
-/// Project files that exist, in the configured order, and those of them that are not followed. What they say counts as instructions only while no label speaks
-/// against it: a run that has read an attacker's text could otherwise write what the next one obeys.
-pub(super) fn project_files(workspace: &Workspace, names: &[String]) -> (Vec<ContextItem>, Vec<WithheldInstructions>) {
-    let (mut followed, mut withheld) = (Vec::new(), Vec::new());
-    for mut item in names.iter().filter_map(|name| read(workspace, name).ok()) {
-        if is_worse_than_a_file(&item.label) {
-            let why = "it was made from untrusted text, or belongs to another user".to_owned();
-            withheld.push(WithheldInstructions { path: item.source, why });
-        } else {
-            // What is followed is the operator's word, wherever it goes.
-            item.label.origins = [DataOrigin::Operator].into();
-            followed.push(item);
-        }
-    }
-    (followed, withheld)
 }
 
 /// The files a message refers to, in order, each once.

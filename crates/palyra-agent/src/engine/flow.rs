@@ -13,7 +13,7 @@ use palyra_policy::{ObservedCall, Signals, narrowest_pattern};
 use palyra_tools::{CallResource, Concurrency, Registry, Repeatability, Tool, ToolError, Workspace};
 use serde_json::Value;
 
-use super::{EngineOptions, client_tools};
+use super::{EngineOptions, client_tools, strict};
 use crate::decide::{Proposal, Verdict, observed};
 use crate::machine::{CallFacts, Decided, Machine, Offer};
 use crate::own_tools::{INTENT, IntentInput};
@@ -51,7 +51,7 @@ impl Flow {
         }
         if let Some(client) = machine.spec().client_tool(tool) {
             let errors = palyra_tools::check_schema(&client.input_schema, arguments);
-            if !errors.is_empty() {
+            if !errors.is_empty() && machine.blind_arguments(call_id).is_none() {
                 let error = ToolError::InvalidArguments { tool: tool.to_owned(), errors };
                 return denied(call_id, &error.to_stable());
             }
@@ -62,17 +62,27 @@ impl Flow {
             Ok(found) => found,
             Err(error) => return denied(call_id, &error.to_stable()),
         };
-        // INVARIANT: nobody is asked about a call that could not be made anyway.
-        let resource = match validated(&registry, found, tool, arguments, &self.workspace).await {
+        let declaration = found.declaration();
+        let references = machine.call(call_id).map(|call| call.references.as_slice()).unwrap_or_default();
+        // In a strict run nothing is decided by what variables hold.
+        let given = arguments;
+        let blind = machine.blind_arguments(call_id);
+        if blind.is_some()
+            && let Some(argument) = strict::steered_blindly(declaration, references)
+        {
+            return blindly_steered(call_id, argument);
+        }
+        let arguments = blind.as_ref().unwrap_or(arguments);
+        let schema = if blind.is_some() { Schema::Unchecked } else { Schema::Checked };
+        // INVARIANT: nobody is asked about a call that could not be made anyway, as far as the planner could know that.
+        let resource = match validated(&registry, found, tool, arguments, schema, &self.workspace).await {
             Ok(resource) => resource,
             Err(error) => return denied(call_id, &error.to_stable()),
         };
-        let declaration = found.declaration();
         self.absorb(machine);
         let seen = machine.seen();
         let mut classification = declaration.classification();
         classification.consequence = found.consequence(arguments);
-        let references = machine.call(call_id).map(|call| call.references.as_slice()).unwrap_or_default();
         let destination = declaration.destination(&resource);
         let proposed = Proposed {
             tool,
@@ -85,6 +95,18 @@ impl Flow {
         };
         let mut flow = assess(proposed, &self.material, machine.readings(), &seen, machine.mandates());
         name_who_chose(&mut flow, machine);
+        // A person sees what was really given, and decides about that.
+        let mut shown = Vec::new();
+        if blind.is_some() {
+            shown = evidence(&assess(
+                Proposed { arguments: given, ..proposed },
+                &self.material,
+                machine.readings(),
+                &seen,
+                machine.mandates(),
+            ));
+            strict::may_hold_anything(&mut flow, machine, references);
+        }
         let run = machine.spec();
         let signals = Signals { at_source: comes_from_suspicious_text(&flow, machine), ..machine.signals().clone() };
         let proposal = Proposal {
@@ -110,9 +132,12 @@ impl Flow {
         }
         options.safety.before_execution(declaration, arguments, &flow, &mut verdict);
         let offer = match verdict.verdict {
-            ToolVerdict::NeedsApproval => offer(options, machine, observed(&flow, declaration)).await,
-            ToolVerdict::Permit | ToolVerdict::Deny => None,
+            ToolVerdict::NeedsApproval if blind.is_none() => {
+                offer(options, machine, observed(&flow, declaration)).await
+            }
+            ToolVerdict::NeedsApproval | ToolVerdict::Permit | ToolVerdict::Deny => None,
         };
+        shown.extend(evidence(&flow));
         Decided {
             call_id: call_id.to_owned(),
             verdict: verdict.verdict,
@@ -124,9 +149,9 @@ impl Flow {
                 concurrency: declaration.concurrency,
                 repeatability: declaration.repeatability,
                 risk: risk(declaration.risk, &flow, &signals),
-                summary: found.summarise(arguments),
+                summary: found.summarise(given),
                 resource: resource.to_string(),
-                evidence: evidence(&flow),
+                evidence: shown,
                 offer,
                 source: flow.source,
                 mandate: flow.mandate,
@@ -198,6 +223,13 @@ pub(super) async fn registry_with(options: &EngineOptions, tool: &str) -> Arc<Re
     options.registry.current()
 }
 
+/// Whether arguments have to have the shape that their tool declares. References that stand in the place of values do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Schema {
+    Checked,
+    Unchecked,
+}
+
 /// Whether a call could be made at all: there is such a tool, its arguments have the shape that it declares, and the tool itself sees nothing wrong with them.
 /// Gives the resource that it would touch.
 async fn validated(
@@ -205,6 +237,7 @@ async fn validated(
     tool: &Arc<dyn Tool>,
     name: &str,
     arguments: &Value,
+    schema: Schema,
     workspace: &Arc<Workspace>,
 ) -> Result<CallResource, ToolError> {
     let (registry, name) = (Arc::clone(registry), name.to_owned());
@@ -215,7 +248,9 @@ async fn validated(
             let message = "the arguments hold too many values, or nest too deeply, for each to be judged";
             return Err(ToolError::argument(&name, "arguments", "too_large", message));
         }
-        registry.validate(&name, &arguments)?;
+        if schema == Schema::Checked {
+            registry.validate(&name, &arguments)?;
+        }
         tool.check(&arguments, &workspace)?;
         tool.resource(&arguments, &workspace)
     };
@@ -315,6 +350,18 @@ fn beyond_the_agent(call_id: &str, agent: &str, tool: &str) -> Decided {
     Decided {
         told: vec![format!("this agent does not have {tool}; do with the tools you were given")],
         ..out_of_hand(call_id, format!("the agent `{agent}` does not have {tool}"), "engine.agent_tools".to_owned())
+    }
+}
+
+/// A proposal of a strict run in which an untrusted text would choose what a tool touches.
+fn blindly_steered(call_id: &str, argument: &str) -> Decided {
+    Decided {
+        told: vec![strict::told(argument)],
+        ..out_of_hand(
+            call_id,
+            format!("`{argument}` was taken from a variable in a strict run"),
+            "engine.strict_reference".to_owned(),
+        )
     }
 }
 

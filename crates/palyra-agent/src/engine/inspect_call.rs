@@ -45,6 +45,7 @@ pub(super) fn begin(
     arguments: Value,
 ) -> impl Future<Output = Result<Inspected, ToolError>> + Send + use<> {
     let prepared = prepare(machine, arguments);
+    let is_strict = machine.spec().mode == RunMode::Strict;
     let shared = Arc::clone(shared);
     async move {
         let Inspection { label, server, asked } = prepared?;
@@ -52,7 +53,20 @@ pub(super) fn begin(
             Asked::Text(content) => Ok(Inspected { content, data: None, label, server, showing: Showing::Revealed }),
             Asked::Task(task) => {
                 let wanted = task.input.clone();
-                let done = carry_out(&shared, *task).await.map_err(failed)?;
+                let done = match carry_out(&shared, *task).await.map_err(failed) {
+                    Ok(done) => done,
+                    // Whether a text has what was looked for is for the variable to know.
+                    Err(error) if is_strict && !matches!(error, ToolError::Cancelled) => {
+                        return Ok(Inspected {
+                            content: error.to_string(),
+                            data: None,
+                            label,
+                            server,
+                            showing: Showing::ByMode,
+                        });
+                    }
+                    Err(error) => return Err(error),
+                };
                 let data = done.output.to_value();
                 let values = shown(&data, &wanted).to_string();
                 Ok(Inspected {
@@ -75,18 +89,27 @@ fn prepare(machine: &Machine, arguments: Value) -> Result<Inspection, ToolError>
     let variables = Variables(machine.readings());
     let missing = || wrong("variable", format!("there is no variable `{}`", input.variable));
     let reading = variables.reading(reference.variable).ok_or_else(missing)?;
-    let value = variables.value(reference.variable, &reference.path).ok_or_else(missing)?;
     let spec = machine.spec();
+    let value = match variables.value(reference.variable, &reference.path) {
+        Some(value) => value,
+        // What a variable holds must not show by what can be asked about it.
+        None if spec.mode == RunMode::Strict => Value::Null,
+        None => return Err(missing()),
+    };
     if input.want == Want::Text && spec.mode == RunMode::Strict {
         return Err(wrong(
             "want",
             "this run is strict: untrusted text is never shown; use `fields` or `label`".to_owned(),
         ));
     }
-    let text = bounded(match value {
+    let mut text = bounded(match value {
         Value::String(text) => text,
         other => other.to_string(),
     });
+    if text.trim().is_empty() && spec.mode == RunMode::Strict {
+        // An empty text would be refused, and that it is empty would show.
+        text = "(nothing)".to_owned();
+    }
     let label = reading.label.clone().from_source(reading.described());
     let InspectInput { want, schema, labels, question, .. } = input;
     let task = |input: AuxiliaryInput| {

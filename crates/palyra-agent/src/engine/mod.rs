@@ -33,6 +33,7 @@ mod given_history;
 mod hooks;
 mod images;
 mod inspect_call;
+mod instructions;
 mod judging;
 mod live_tape;
 mod locks;
@@ -49,6 +50,7 @@ mod request_size;
 mod safety;
 mod sessions;
 pub(crate) mod spending;
+mod strict;
 mod summaries;
 mod supervise;
 mod surroundings;
@@ -65,6 +67,7 @@ use std::time::Duration;
 
 use palyra_common::{RunId, SessionId};
 use palyra_journal::{FirstCommit, Reader};
+use palyra_tools::TreeBook;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -80,11 +83,11 @@ pub use control::Resumption;
 pub use create::NewRun;
 pub use discovery::{NoDiscovery, ToolDiscovery, UnavailableSource};
 pub use file_labels::Endorsement;
-pub use files::WithheldInstructions;
 pub use follow::{Attention, Followed, TapeFollower};
 pub use given_files::GivenFile;
 pub use given_history::GivenExchange;
 pub use hooks::HookDispatch;
+pub use instructions::{ProjectFile, WithheldInstructions};
 pub use model_tests::ModelTests;
 pub use options::{EngineOptions, RunEnded};
 pub use query::{CallNotRun, ReducedIsolation, RunCost, RunDetails, Timings};
@@ -136,6 +139,8 @@ struct Shared {
     agents: AgentBook,
     /// Which contents of files have a label.
     file_labels: Arc<FileLabelBook>,
+    /// Which files are somebody else's.
+    trees: Arc<TreeBook>,
     /// Where auxiliary tasks wait.
     auxiliary: Arc<auxiliary::Line>,
     /// Sessions in which something may wait for its turn, so that the end of an ordinary run costs no look at the journal.
@@ -176,6 +181,7 @@ impl Engine {
             hooks: HookBook::default(),
             agents: AgentBook::default(),
             file_labels: Arc::default(),
+            trees: Arc::new(TreeBook::new(options.trusted.clone())),
             waiting: Mutex::default(),
             held_queues,
             looking: Mutex::default(),

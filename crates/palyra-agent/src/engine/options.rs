@@ -7,7 +7,7 @@ use std::time::Duration;
 use palyra_common::{Clock, RunId, RunMode};
 use palyra_journal::Journal;
 use palyra_models::ModelProvider;
-use palyra_tools::{EffectStore, SharedRegistry, ToolLimits};
+use palyra_tools::{EffectStore, SharedRegistry, ToolLimits, TrustedTrees};
 
 use super::discovery::ToolDiscovery;
 use super::safety::Safety;
@@ -56,8 +56,12 @@ pub struct EngineOptions {
     pub protected: Vec<PathBuf>,
     /// Where each principal's workspaces may lie.
     pub workspaces: Arc<dyn WorkspaceRoots>,
-    /// Files of the workspace whose text goes into every context.
+    /// Files of the workspace whose text goes into every context, once a person has endorsed it.
     pub project_files: Vec<String>,
+    /// Directories and remotes whose files are the user's own, as the operator says.
+    pub trusted: TrustedTrees,
+    /// Directories outside of the workspace that programs may read.
+    pub programs_read: Vec<PathBuf>,
     /// What runs hooks; [`NoHooks`](crate::NoHooks) where there are no plugins.
     pub hooks: Arc<dyn HookRunner>,
     /// Told when a run is over or given up by this process, so that what runs beside it can end. Must not block.

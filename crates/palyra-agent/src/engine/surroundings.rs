@@ -15,6 +15,9 @@ const HEAD_BYTES: usize = 512;
 /// Longest branch name that is shown.
 const BRANCH_CHARS: usize = 100;
 
+/// Branches whose names say nothing.
+const USUAL_BRANCHES: [&str; 4] = ["main", "master", "develop", "trunk"];
+
 /// Files that git keeps while something is under way in a repository.
 const UNDER_WAY: [(&str, &str); 6] = [
     (".git/rebase-merge/head-name", "rebase"),
@@ -42,8 +45,19 @@ pub(super) fn describe(workspace: &Workspace, at: Timestamp) -> ContextItem {
     ContextItem { source: SOURCE.to_owned(), text, label, image: None }
 }
 
-/// What is checked out, if the workspace is the root of a repository, with the label of what was read for it.
+/// What is checked out, if the workspace is the root of a repository, with the label of what was read for it. The name of a branch of somebody else's repository is
+/// theirs: only names that everybody uses are shown, since otherwise every run in a clone would begin with what its owner wrote.
 fn git_head(workspace: &Workspace) -> (String, Label) {
+    if workspace.foreign_root().is_some() {
+        let head = workspace.read_text_prefix(".git/HEAD", HEAD_BYTES).ok();
+        let branch = head.as_ref().and_then(|head| head.text.trim().strip_prefix("ref: refs/heads/"));
+        let shown = match (head.is_some(), USUAL_BRANCHES.iter().find(|usual| branch == Some(**usual))) {
+            (false, _) => String::new(),
+            (true, Some(branch)) => format!(" (git repository, branch {branch})"),
+            (true, None) => " (git repository)".to_owned(),
+        };
+        return (shown, Label::system());
+    }
     match workspace.read_text_prefix(".git/HEAD", HEAD_BYTES) {
         Ok(TextPrefix { text, label, .. }) => {
             let under_way = UNDER_WAY.iter().find(|(file, _)| workspace.read_text_prefix(file, 1).is_ok());
@@ -84,6 +98,20 @@ mod tests {
         assert_eq!(git_head(&workspace).0, " (git repository, branch main, merge in progress)");
         std::fs::write(directory.path().join(".git/rebase-merge/head-name"), "refs/heads/fix\n").unwrap();
         assert_eq!(git_head(&workspace).0, " (git repository, branch main, rebase in progress)");
+    }
+
+    #[test]
+    fn a_clone_does_not_choose_what_is_shown_of_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let anywhere = palyra_tools::Roots::Anywhere { except: Vec::new(), granted: Vec::new() };
+        std::fs::create_dir_all(directory.path().join(".git")).unwrap();
+        std::fs::write(directory.path().join(".git/config"), "[remote \"o\"]\nurl = https://github.com/eve/x\n")
+            .unwrap();
+        for (head, shown) in [("main", " (git repository, branch main)"), ("OBEY-EVE", " (git repository)")] {
+            std::fs::write(directory.path().join(".git/HEAD"), format!("ref: refs/heads/{head}\n")).unwrap();
+            let workspace = Workspace::open(directory.path(), &anywhere, &[]).unwrap();
+            assert_eq!(git_head(&workspace), (shown.to_owned(), Label::system()));
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ use super::progress::ProgressBoard;
 use super::safety::Safety;
 use super::tool_search::{self, FoundTools};
 use crate::canonical::canonical_json;
-use crate::machine::{CallResult, Input, Machine};
+use crate::machine::{CallResult, Input, Machine, Showing};
 use crate::own_tools::{INSPECT, SEARCH};
 
 /// How long a stopped tool may take to report. Cancellation is felt within 100 ms, so this is less.
@@ -91,6 +91,9 @@ impl ToolCalls {
     ) {
         let cancel = CancellationToken::new();
         let (spec, given) = (machine.spec(), machine.given_to(&call_id));
+        // What a program makes of a text that the planner has not seen is no more to be shown than that.
+        let is_given_variables =
+            given.integrity == Integrity::Untrusted && machine.seen().integrity < Integrity::Untrusted;
         let options = &shared.options;
         let execution =
             Execution::new(call_id.clone(), tool.clone(), canonical_json(&arguments)).scanned(&options.safety);
@@ -130,8 +133,9 @@ impl ToolCalls {
                 Ok(found) => {
                     let limit = time_limit(found.declaration().timeout, shared.options.tool_timeout);
                     let invocation = Invocation { time_limit: limit, ..invocation };
-                    let execution = execution.of(found);
-                    match revealed_by(found, given, &invocation.workspace).await {
+                    let execution =
+                        if is_given_variables { execution.of(found).by_mode() } else { execution.of(found) };
+                    match revealed_by(&shared, found, given, &invocation.workspace).await {
                         Ok(revealed) => run(Arc::clone(found), invocation, execution.revealing(revealed), limit).await,
                         Err(error) => execution.over(Err(error), Duration::ZERO, Stop::None),
                     }
@@ -306,14 +310,14 @@ enum Stop {
 
 /// What the call may reveal beside what its result's label says; looked at before the call, because a program may remove what it read.
 async fn revealed_by(
+    shared: &Arc<Shared>,
     tool: &Arc<dyn Tool>,
     given: Label,
     workspace: &Arc<Workspace>,
 ) -> Result<Option<Label>, ToolError> {
-    let (tool, workspace) = (Arc::clone(tool), Arc::clone(workspace));
-    tokio::task::spawn_blocking(move || revealable(&given, tool.declaration(), &workspace))
-        .await
-        .map_err(|error| ToolError::Internal(error.to_string()))
+    let (shared, tool, workspace) = (Arc::clone(shared), Arc::clone(tool), Arc::clone(workspace));
+    let look = move || revealable(&given, tool.declaration(), &workspace, &shared.trees, &shared.options.programs_read);
+    tokio::task::spawn_blocking(look).await.map_err(|error| ToolError::Internal(error.to_string()))
 }
 
 async fn run(tool: Arc<dyn Tool>, invocation: Invocation, execution: Execution, limit: Duration) -> Input {
@@ -333,6 +337,17 @@ async fn run(tool: Arc<dyn Tool>, invocation: Invocation, execution: Execution, 
     }
 }
 
+/// Which untrusted results a guarded run shows to its planner in a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inline {
+    /// None: they are held in variables.
+    Nothing,
+    /// Those that are untrusted only because of what the call could read in the workspace.
+    UntrustedByPlace,
+    /// All.
+    Everything,
+}
+
 /// What the outcome of a call is made from.
 struct Execution {
     call_id: String,
@@ -345,13 +360,25 @@ struct Execution {
     origin: Option<DataOrigin>,
     /// What a result may hold beside what its own label says.
     revealed: Option<Label>,
+    /// Which untrusted results a guarded run shows to its planner.
+    inline: Inline,
     /// Absent only where a call never ran.
     safety: Option<Safety>,
 }
 
 impl Execution {
     fn new(call_id: String, tool: String, arguments: String) -> Self {
-        Self { call_id, tool, arguments, class: None, server: None, origin: None, revealed: None, safety: None }
+        Self {
+            call_id,
+            tool,
+            arguments,
+            class: None,
+            server: None,
+            origin: None,
+            revealed: None,
+            inline: Inline::Nothing,
+            safety: None,
+        }
     }
 
     fn scanned(mut self, safety: &Safety) -> Self {
@@ -364,11 +391,29 @@ impl Execution {
         self.server.clone_from(&declaration.server);
         self.origin = declaration.origin();
         self.class = (!declaration.fields.is_empty()).then(|| declaration.classification().output);
+        self.inline = match (declaration.shown_inline, declaration.labels_results) {
+            (false, _) => Inline::Nothing,
+            (true, true) => Inline::Everything,
+            (true, false) => Inline::UntrustedByPlace,
+        };
         self
+    }
+
+    fn by_mode(self) -> Self {
+        Self { inline: Inline::Nothing, ..self }
     }
 
     fn revealing(self, revealed: Option<Label>) -> Self {
         Self { revealed, ..self }
+    }
+
+    /// What lies in the workspace is shown, and what a program prints that could read nothing else. What came over the network, or was given to it by reference, is not.
+    fn showing(&self, own: &Label) -> Showing {
+        match self.inline {
+            Inline::Everything => Showing::Inline,
+            Inline::UntrustedByPlace if own.integrity < Integrity::Untrusted => Showing::Inline,
+            Inline::UntrustedByPlace | Inline::Nothing => Showing::ByMode,
+        }
     }
 
     /// The label of a result. What Palyra itself says about a call reveals nothing.
@@ -407,6 +452,7 @@ impl Execution {
         match result {
             Ok(output) => {
                 let attestation = attested(self.attest(&output.content, took, stop), output.execution);
+                let showing = self.showing(&output.label);
                 let label = self.label(output.label);
                 let result = CallResult {
                     // What built-in tools tell programs repeats their text; only classified data is kept.
@@ -418,6 +464,7 @@ impl Execution {
                     truncated: output.truncated,
                     artifact: output.artifact.map(|artifact| artifact.digest),
                     changes: output.changes,
+                    showing,
                     ..CallResult::of_text(output.content, label, attestation)
                 };
                 self.finish(result)
@@ -440,7 +487,9 @@ impl Execution {
         let content = format!("error: {error}");
         let attestation = self.attest(&content, took, stop);
         let text = CallResult::of_text(content, Label::system(), attestation);
-        self.finish(CallResult { error: Some(error), ..text })
+        // Whose tool it was says whose words the failure may depend on.
+        let server = self.server.clone();
+        self.finish(CallResult { error: Some(error), server, ..text })
     }
 
     fn attest(&self, content: &str, took: Duration, stop: Stop) -> ToolAttestation {

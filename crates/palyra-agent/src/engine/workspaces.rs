@@ -6,6 +6,7 @@ use palyra_common::SessionId;
 use palyra_tools::{Roots, Workspace};
 
 use super::create::NewRun;
+use super::instructions::{ProjectFile, project_files};
 use super::{Engine, Shared};
 use crate::error::AgentError;
 use crate::started_with::WorkspaceAuthority;
@@ -27,7 +28,7 @@ impl Shared {
         let roots = self.options.workspaces.roots(principal, authority);
         let workspace = Workspace::open(path, &roots, &self.options.protected)?;
         let labels = Arc::clone(&self.file_labels);
-        Ok(Arc::new(workspace.with_labels(labels)))
+        Ok(Arc::new(workspace.with_labels(labels).with_trees(&self.trees)))
     }
 }
 
@@ -47,6 +48,27 @@ impl Engine {
         let workspace =
             tokio::task::spawn_blocking(opening).await.map_err(|error| AgentError::Internal(error.to_string()))??;
         Ok(workspace.root().display().to_string())
+    }
+
+    /// The project files of a workspace that a principal may work in, as a run that began now would treat them, and why everything there is taken for somebody
+    /// else's, if it is.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or may not be.
+    pub async fn project_files(
+        &self,
+        path: &str,
+        principal: &str,
+        authority: WorkspaceAuthority,
+    ) -> Result<(Vec<ProjectFile>, Option<String>), AgentError> {
+        let (path, principal, shared) = (path.to_owned(), principal.to_owned(), Arc::clone(&self.shared));
+        let looking = move || {
+            let workspace = shared.open_workspace(&path, &principal, authority)?;
+            let files = project_files(&workspace, &shared.file_labels, &shared.options.project_files);
+            let foreign = workspace.foreign_root().map(|why| why.to_string());
+            Ok((files.into_iter().map(|(file, _)| file).collect(), foreign))
+        };
+        tokio::task::spawn_blocking(looking).await.map_err(|error| AgentError::Internal(error.to_string()))?
     }
 
     /// The directory that a run would work in: the one it names, of its session or of its agent.

@@ -484,6 +484,8 @@ pub enum Showing {
     /// As the run's mode says: as it is, or held in a variable with a preview.
     #[default]
     ByMode,
+    /// In a frame unless the run is strict, because it lies in the workspace or is the output of a program: whoever works on a clone has to read it.
+    Inline,
     /// As it is, because the planner asked to read a variable.
     Revealed,
     /// These values, which are numbers, flags or out of a closed list and no text; the rest is held in a variable.

@@ -33,6 +33,7 @@ mod restored;
 mod round;
 mod screening;
 mod state;
+mod strict;
 mod summaries;
 mod turns;
 

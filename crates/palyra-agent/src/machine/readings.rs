@@ -6,7 +6,8 @@
 
 use palyra_common::{Integrity, Label, OutputClass, RunMode};
 use palyra_flow::{
-    Mandate, Mandates, PreviewDetail, Reading, Reference, SourceNaming, Variables, preview, resolve, resolve_text,
+    Mandate, Mandates, PreviewDetail, Reading, Reference, SourceNaming, Variables, preview, resolve, resolve_blind,
+    resolve_text,
 };
 use palyra_policy::Signals;
 use palyra_safety::{FrameNonce, frame};
@@ -15,6 +16,7 @@ use serde_json::Value;
 use super::Machine;
 use super::input::{CallFacts, CallResult, Showing};
 use super::state::Call;
+use super::strict::is_blind;
 use crate::agents::RunAgent;
 use crate::canonical::sorted;
 use crate::context::Item;
@@ -199,7 +201,9 @@ impl Machine {
         if tool == INSPECT {
             return Ok((arguments, Vec::new()));
         }
-        let resolved = resolve(arguments, Variables(&self.readings));
+        let variables = Variables(&self.readings);
+        let resolved =
+            if is_blind(&self.spec) { resolve_blind(arguments, variables) } else { resolve(arguments, variables) };
         match resolved.missing.first() {
             None => Ok((sorted(resolved.arguments), resolved.references)),
             Some(missing) => Err(format!("there is no variable `{missing}`")),
@@ -240,11 +244,19 @@ impl Machine {
         {
             self.mandates.state(input.effects, self.seen().integrity);
         }
+        let held = self.depends_on_untrusted(call, result);
         // What Palyra itself says about a call is no reading.
-        if result.label.integrity <= Integrity::Operator {
+        if result.label.integrity <= Integrity::Operator && !held {
             return;
         }
-        self.signals.join(&result.signals);
+        if held {
+            result.label = result.label.join(&self.given_to(&call.call_id));
+            result.label.integrity = Integrity::Untrusted;
+            // Whether it worked is one of the things that must not show.
+            (result.error, result.failure, result.truncated) = (None, None, false);
+        } else {
+            self.signals.join(&result.signals);
+        }
         let data = result.data.take().map(sorted);
         let (call_id, tool) = self.origin(call);
         let mut reading = Reading {
@@ -282,9 +294,12 @@ impl Machine {
     /// What the planner sees of an untrusted text, and how far that may be trusted. What it does not see is held in a variable.
     pub(super) fn presented(&self, reading: &mut Reading, showing: &Showing, call_id: &str) -> (String, Integrity) {
         let withheld = match (showing, self.spec.mode) {
-            (Showing::Revealed, _) | (Showing::ByMode, RunMode::Open) => None,
+            (Showing::Revealed, _)
+            | (Showing::ByMode, RunMode::Open)
+            | (Showing::Inline, RunMode::Open | RunMode::Guarded) => None,
+            (Showing::Values(_), RunMode::Strict) if is_blind(&self.spec) => Some(None),
             (Showing::Values(values), _) => Some(Some(values.clone())),
-            (Showing::ByMode, RunMode::Guarded | RunMode::Strict) => Some(None),
+            (Showing::ByMode, RunMode::Guarded | RunMode::Strict) | (Showing::Inline, RunMode::Strict) => Some(None),
         };
         let Some(values) = withheld else {
             let framed = frame(&reading.text, &reading.described(), nonce(&self.spec, call_id));
@@ -293,7 +308,9 @@ impl Machine {
         let variable = self.readings.iter().filter_map(|known| known.variable).max().unwrap_or(0) + 1;
         reading.variable = Some(variable);
         let detail = match self.spec.mode {
+            RunMode::Strict if is_blind(&self.spec) => PreviewDetail::Nothing,
             RunMode::Strict => PreviewDetail::Shape,
+            RunMode::Open | RunMode::Guarded if self.spec.machine_version >= USES_MANDATES => PreviewDetail::Values,
             RunMode::Open | RunMode::Guarded => PreviewDetail::Lengths,
         };
         let shown = match values {

@@ -42,7 +42,7 @@ impl Machine {
         }
         // A call that can never be made and is proposed again and again is a circle like any other.
         if let Some(message) = over
-            && self.goes_in_circles(index, &message, Concurrency::Shared, at, out)
+            && self.goes_in_circles(index, &message, false, Concurrency::Shared, at, out)
         {
             return Ok(());
         }
@@ -78,14 +78,16 @@ impl Machine {
         &mut self,
         index: usize,
         content: &str,
+        held: bool,
         concurrency: Concurrency,
         at: Timestamp,
         out: &mut Vec<Action>,
     ) -> bool {
         let Some(call) = self.round().and_then(|round| round.calls.get(index)) else { return false };
-        let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
+        let tool = call.tool.clone();
+        let (arguments, content) = self.repeated(&call.call_id, call.arguments.clone(), content, held);
         let workspace = self.spec.workspace.as_str();
-        let call = FinishedCall { tool: &tool, arguments: &arguments, content, concurrency, workspace };
+        let call = FinishedCall { tool: &tool, arguments: &arguments, content: &content, concurrency, workspace };
         let repeats = looping::note(&mut self.seen, &call, self.spec.machine_version);
         if repeats < self.spec.limits.loop_repeats || self.is_stopping() {
             return false;
@@ -145,6 +147,7 @@ impl Machine {
             result.canvas.map(|drawn| Action::DrawCanvas(Box::new(CanvasUpdate::of_call(drawn, &call.arguments)))),
         );
         let (content, label) = (result.content.clone(), result.label.clone());
+        let held = self.depends_on_untrusted(&call, &result);
         if let Some(attempts) = self.is_of_unknown_outcome(&call, &result) {
             let state = self.ask_whether_to_repeat(&call, Loss::Executor, facts, attempts, at, out);
             if let Some(call) = self.round_mut().and_then(|round| round.call_mut(call_id)) {
@@ -153,12 +156,15 @@ impl Machine {
             self.advance(at, out);
             return Ok(());
         }
-        self.note_offering(&call, &result, out);
+        // Which tools a search finds would tell what it looked for.
+        if !held {
+            self.note_offering(&call, &result, out);
+        }
         self.absorb(&call, &facts, &mut result);
         if let Some(call) = self.round_mut().and_then(|round| round.call_mut(call_id)) {
             call.state = CallState::Done(CallOutcome::Finished(result));
         }
-        if self.goes_in_circles(index, &content, facts.concurrency, at, out) {
+        if self.goes_in_circles(index, &content, held, facts.concurrency, at, out) {
             return Ok(());
         }
         // A run that is ending waits for nobody but its calls.

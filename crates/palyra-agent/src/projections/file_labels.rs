@@ -25,11 +25,31 @@ pub(crate) struct FileEndorsed {
     pub(crate) path: String,
     /// What it held.
     pub(crate) digest: Digest,
+    /// How many bytes that is, so that files of another size need not be hashed to be told from it; older records do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes: Option<u64>,
     /// Who.
     pub(crate) by: String,
     /// Where, such as `unix`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) via: Option<String>,
+}
+
+/// A content that a person answers for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndorsedFile {
+    /// The workspace in which they looked.
+    pub workspace: String,
+    /// The file that they looked at.
+    pub path: String,
+    /// What it held.
+    pub digest: Digest,
+    /// How many bytes that is, if it is known.
+    pub bytes: Option<u64>,
+    /// Who.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// A labelled content, at one of the places where it was written.
@@ -65,7 +85,7 @@ impl Projection for FileLabelTables {
         "file_labels"
     }
     fn version(&self) -> u32 {
-        1
+        2
     }
     fn tables(&self) -> &'static [&'static str] {
         &["file_labels", "endorsed_contents"]
@@ -79,7 +99,7 @@ impl Projection for FileLabelTables {
             ) STRICT, WITHOUT ROWID;
             CREATE INDEX file_labels_by_age ON file_labels (seq);
             CREATE TABLE endorsed_contents (
-                digest TEXT PRIMARY KEY NOT NULL, by TEXT NOT NULL, at INTEGER NOT NULL
+                digest TEXT PRIMARY KEY NOT NULL, workspace TEXT NOT NULL, path TEXT NOT NULL, bytes INTEGER, by TEXT NOT NULL, at INTEGER NOT NULL
             ) STRICT, WITHOUT ROWID",
         )
     }
@@ -108,10 +128,11 @@ impl Projection for FileLabelTables {
                 }
             }
             kind::ENDORSED => {
-                let FileEndorsed { digest, by, .. } = parse(record)?;
+                let FileEndorsed { workspace, path, digest, bytes, by, .. } = parse(record)?;
+                let bytes = bytes.and_then(|bytes| i64::try_from(bytes).ok());
                 connection
-                    .prepare_cached("INSERT OR REPLACE INTO endorsed_contents VALUES (?1, ?2, ?3)")?
-                    .execute(params![digest.to_string(), by, record.at.0])?;
+                    .prepare_cached("INSERT OR REPLACE INTO endorsed_contents VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+                    .execute(params![digest.to_string(), workspace, path, bytes, by, record.at.0])?;
             }
             _ => {}
         }
@@ -156,6 +177,23 @@ pub(crate) fn labelled_files(connection: &Connection, after: u64) -> rusqlite::R
         .query_map([i64::try_from(after).unwrap_or(i64::MAX)], read)?
         .collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(rows.into_iter().filter(|file| is_worse_than_a_file(&file.label)).collect())
+}
+
+/// Everything that people endorsed, oldest first.
+pub(crate) fn endorsed_files(connection: &Connection) -> rusqlite::Result<Vec<EndorsedFile>> {
+    connection
+        .prepare_cached("SELECT digest, workspace, path, bytes, by, at FROM endorsed_contents ORDER BY at, digest")?
+        .query_map([], |row| {
+            Ok(EndorsedFile {
+                digest: typed(row, 0)?,
+                workspace: row.get(1)?,
+                path: row.get(2)?,
+                bytes: row.get::<_, Option<i64>>(3)?.and_then(|bytes| u64::try_from(bytes).ok()),
+                by: row.get(4)?,
+                at: Timestamp(row.get(5)?),
+            })
+        })?
+        .collect()
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<LabelledFile> {

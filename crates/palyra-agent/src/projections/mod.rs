@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 pub use approvals::{ApprovalFilter, ApprovalPage, ApprovalRow};
 pub use auxiliary::{AuxiliaryFilter, AuxiliaryRow};
 pub use canvases::{CanvasFilter, CanvasRow};
-pub use file_labels::LabelledFile;
+pub use file_labels::{EndorsedFile, LabelledFile};
 pub use hooks::HookBindingRow;
 pub use inputs::QueuedInput;
 pub use past::Said;
@@ -40,7 +40,7 @@ pub(crate) use approvals::{approval, approvals, approved_calls};
 pub(crate) use artifacts::artifact_is_of;
 pub(crate) use auxiliary::{auxiliary_task, auxiliary_tasks, unfinished_auxiliary};
 pub(crate) use canvases::{canvas, canvas_changes, canvas_effect, canvases, open_canvases};
-pub(crate) use file_labels::{FileEndorsed, kind as file_kind, labelled_files};
+pub(crate) use file_labels::{FileEndorsed, endorsed_files, kind as file_kind, labelled_files};
 pub(crate) use hooks::{
     BindingRemoved, BindingSet, BindingSwitched, hook_binding, hook_bindings, hooks_due, kind as hook_kind,
 };

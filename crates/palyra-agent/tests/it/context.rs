@@ -14,7 +14,7 @@ use crate::support::{Setup, tool_result};
 #[tokio::test]
 async fn referenced_and_project_files_are_part_of_the_run() {
     let bench = Setup::script("[[turn]]\necho = \"user\"").start().await;
-    std::fs::write(bench.file("PALYRA.md"), "Always be brief.").unwrap();
+    bench.endorsed("PALYRA.md", "Always be brief.").await;
     std::fs::write(bench.file("notes.md"), "remember the milk").unwrap();
     let (run, _) = bench.run("what is in @file:notes.md?").await;
     assert!(run.answer.unwrap().contains("remember the milk"));

@@ -143,18 +143,22 @@ async fn what_a_run_wrote_from_untrusted_text_is_untrusted_when_it_is_read_again
 }
 
 #[tokio::test]
-async fn the_planner_sees_a_preview_of_a_labelled_file_and_the_whole_of_any_other() {
-    let (bench, script) = bench(RunMode::Guarded).await;
-    play(&bench, &script, launder(RunMode::Guarded, "notes.txt")).await;
-    std::fs::write(bench.file("plain.txt"), "written by the person").unwrap();
-    script.set(vec![(READ, json!({"path": "notes.txt"})), (READ, json!({"path": "plain.txt"}))]);
-    let run = bench.engine.create_run(bench.task("Read both")).await.unwrap();
-    bench.finish(run.run_id).await;
-    let replayed = bench.engine.replay(run.run_id).await.unwrap();
-    let readings = replayed.machine.readings().iter();
-    let seen: Vec<_> = readings.map(|reading| (reading.variable, reading.label.integrity)).collect();
-    assert_eq!(seen, [(Some(1), Integrity::Untrusted), (None, Integrity::ToolTrusted)]);
-    assert!(replayed.machine.seen().integrity < Integrity::Untrusted, "nothing of it reached the planner");
+async fn a_guarded_planner_reads_an_untrusted_file_in_a_frame_and_a_strict_one_does_not() {
+    for (mode, variable, seen) in
+        [(RunMode::Guarded, None, Integrity::Untrusted), (RunMode::Strict, Some(1), Integrity::ToolTrusted)]
+    {
+        let (bench, script) = bench(mode).await;
+        play(&bench, &script, launder(mode, "notes.txt")).await;
+        std::fs::write(bench.file("plain.txt"), "written by the person").unwrap();
+        script.set(vec![(READ, json!({"path": "notes.txt"})), (READ, json!({"path": "plain.txt"}))]);
+        let run = bench.engine.create_run(bench.task("Read both")).await.unwrap();
+        bench.finish(run.run_id).await;
+        let replayed = bench.engine.replay(run.run_id).await.unwrap();
+        let readings = replayed.machine.readings().iter();
+        let read: Vec<_> = readings.map(|reading| (reading.variable, reading.label.integrity)).collect();
+        assert_eq!(read, [(variable, Integrity::Untrusted), (None, Integrity::ToolTrusted)], "{mode:?}");
+        assert_eq!(replayed.machine.seen().integrity, seen, "{mode:?}");
+    }
 }
 
 #[tokio::test]
@@ -187,15 +191,15 @@ async fn an_edit_of_a_labelled_file_keeps_the_label_and_a_new_content_does_not_h
     let edit = json!({"path": "a.txt", "old": "today", "new": "tomorrow"});
     play(&bench, &script, vec![("palyra.fs.edit", edit)]).await;
     assert!(std::fs::read_to_string(bench.file("a.txt")).unwrap().contains("tomorrow"));
+    let (_, events) = play(&bench, &script, vec![(READ, json!({"path": "a.txt"}))]).await;
+    is_untrusted(RunMode::Guarded, &events, "t1c1");
     let calls = vec![
-        (READ, json!({"path": "a.txt"})),
         (WRITE, json!({"path": "a.txt", "content": "new"})),
         (READ, json!({"path": "a.txt"})),
         (READ, json!({"path": "c.txt"})),
     ];
     let (_, events) = play(&bench, &script, calls).await;
-    is_untrusted(RunMode::Guarded, &events, "t1c1");
-    for call in ["t3c1", "t4c1"] {
+    for call in ["t2c1", "t3c1"] {
         assert_eq!(tool_result(&events, call).label.integrity, Integrity::ToolTrusted, "{call}");
     }
 }
@@ -261,7 +265,7 @@ fn withheld(events: &[RunStreamEvent]) -> Vec<String> {
 #[tokio::test]
 async fn instructions_are_followed_only_while_no_label_speaks_against_them() {
     let (bench, script) = bench(RunMode::Guarded).await;
-    std::fs::write(bench.file("PALYRA.md"), "Be kind.").unwrap();
+    bench.endorsed("PALYRA.md", "Be kind.").await;
     let (run, events) = play(&bench, &script, Vec::new()).await;
     assert!(withheld(&events).is_empty());
     assert_eq!(bench.engine.replay(run.run_id).await.unwrap().machine.spec().project.len(), 1);

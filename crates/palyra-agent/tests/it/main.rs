@@ -18,6 +18,7 @@ mod cancel;
 mod canvases;
 mod client_tools;
 mod clock;
+mod clones;
 mod context;
 mod durability;
 mod file_labels;

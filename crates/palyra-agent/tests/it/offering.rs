@@ -302,7 +302,7 @@ async fn a_small_window_holds_hello() {
 async fn the_context_says_what_each_part_costs_on_each_wire() {
     let (setup, _) = setup("[[turn]]\ntext = \"hello\"", 100_000);
     let bench = setup.start().await;
-    std::fs::write(bench.file("PALYRA.md"), "Always be brief.").unwrap();
+    bench.endorsed("PALYRA.md", "Always be brief.").await;
     std::fs::create_dir(bench.file(".git")).unwrap();
     std::fs::write(bench.file(".git/HEAD"), "ref: refs/heads/topic\n").unwrap();
     let (run, _) = bench.run("say hello to everybody").await;

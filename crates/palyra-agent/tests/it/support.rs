@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use palyra_agent::{
-    Actor, Answer, AnswerProposal, Decide, Engine, EngineOptions, HookRunner, NewRun, NoDiscovery, NoHooks,
-    PolicyDecider, Proposal, RunLimits, RunRow, Safety, Spending, StartedWith, ToolDiscovery, Verdict, engine_tools,
-    projections,
+    Actor, Answer, AnswerProposal, Decide, Endorsement, Engine, EngineOptions, HookRunner, NewRun, NoDiscovery,
+    NoHooks, PolicyDecider, Proposal, RunLimits, RunRow, Safety, Spending, StartedWith, ToolDiscovery, Verdict,
+    engine_tools, projections,
 };
 use palyra_common::{
-    ApprovalDecision, ApprovalScope, Clock, Label, RunId, RunLifecyclePhase, RunMode, RunStreamBody, RunStreamEvent,
-    StableErrorEnvelope, SystemClock, ToolVerdict,
+    ApprovalDecision, ApprovalScope, Clock, Digest, Label, RunId, RunLifecyclePhase, RunMode, RunStreamBody,
+    RunStreamEvent, StableErrorEnvelope, SystemClock, ToolVerdict,
 };
 use palyra_journal::{FaultInjector, Journal, JournalError, JournalOptions};
 use palyra_models::{ModelProvider, ScriptedProvider};
@@ -20,7 +20,7 @@ use palyra_policy::{PatternGrant, PolicySource, PolicySources, PolicyStore};
 use palyra_safety::Scanner;
 use palyra_tools::{
     CallResource, EffectScope, EffectStore, Invocation, Registry, SharedRegistry, Tool, ToolDeclaration, ToolError,
-    ToolLimits, ToolName, ToolOutput, Workspace, builtin,
+    ToolLimits, ToolName, ToolOutput, TrustedTrees, Workspace, builtin,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -41,6 +41,7 @@ pub(crate) struct Setup {
     pub(crate) policies: &'static str,
     pub(crate) spending: Spending,
     pub(crate) max_output_tokens: Option<u32>,
+    pub(crate) trusted: TrustedTrees,
     pub(crate) hooks: Arc<dyn HookRunner>,
     pub(crate) discovery: Arc<dyn ToolDiscovery>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -60,6 +61,7 @@ impl Setup {
             policies: "",
             spending: Spending::default(),
             max_output_tokens: None,
+            trusted: TrustedTrees::default(),
             hooks: Arc::new(NoHooks),
             discovery: Arc::new(NoDiscovery),
             clock: Arc::new(SystemClock),
@@ -109,6 +111,8 @@ impl Setup {
             protected: vec![directory.path().join("work/.palyra")],
             workspaces: Arc::new(Everywhere),
             project_files: vec!["PALYRA.md".into()],
+            trusted: self.trusted,
+            programs_read: Vec::new(),
             hooks: self.hooks,
             run_ended: None,
         })
@@ -139,6 +143,20 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) fn file(&self, name: &str) -> std::path::PathBuf {
         self.directory.path().join("work").join(name)
+    }
+
+    /// Writes a file and takes a person's word for it.
+    pub(crate) async fn endorsed(&self, name: &str, text: &str) {
+        std::fs::write(self.file(name), text).unwrap();
+        let endorsement = Endorsement {
+            workspace: self.task("").workspace,
+            path: name.into(),
+            digest: Digest::of(text.as_bytes()),
+            by: "local".into(),
+            with: StartedWith::default(),
+            via: None,
+        };
+        self.engine.endorse_file(endorsement).await.unwrap();
     }
 
     pub(crate) fn task(&self, prompt: &str) -> NewRun {

@@ -18,6 +18,40 @@ pub struct ListFileLabelsParams {
 pub struct ListFileLabelsResponse {
     /// Where they were written, oldest first.
     pub files: Vec<FileLabelView>,
+    /// Files of the given workspace that are instructions, and whether a run that began now would follow them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instructions: Vec<InstructionFileView>,
+    /// Why everything in the given workspace is taken for somebody else's, to follow the word "it"; absent if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<String>,
+}
+
+/// A file of a workspace that is meant as instructions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InstructionFileView {
+    /// The path in the workspace.
+    pub path: String,
+    /// What it holds; absent if it is too large to be followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+    /// Why it is not followed; absent if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
+}
+
+/// A content that a person answers for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EndorsedFileView {
+    /// The workspace in which they looked.
+    pub workspace: String,
+    /// The path in it.
+    pub path: String,
+    /// The content; it is endorsed wherever it lies.
+    pub digest: Digest,
+    /// Who.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// A content that a run wrote and that is worth less than other files.

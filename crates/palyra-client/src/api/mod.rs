@@ -56,7 +56,10 @@ pub use daemon::StopDaemonResponse;
 pub use devices::{CertificateView, DeviceView, ListDevicesResponse};
 pub use error::ErrorResponse;
 pub use events::{AppendEventParams, AppendEventResponse};
-pub use files::{EndorseFileParams, FileLabelView, ListFileLabelsParams, ListFileLabelsResponse};
+pub use files::{
+    EndorseFileParams, EndorsedFileView, FileLabelView, InstructionFileView, ListFileLabelsParams,
+    ListFileLabelsResponse,
+};
 pub use health::{BriefHealthResponse, HealthResponse, ProviderView, ReadyResponse};
 pub use hooks::{HookView, ListHooksResponse, SetHookParams};
 pub use inventory::{ListPoliciesResponse, ListToolsResponse, PolicyView, ToolView};

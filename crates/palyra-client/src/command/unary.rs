@@ -34,7 +34,7 @@ use crate::api::{
     UsageResponse, WithdrawInputParams, paths,
 };
 use crate::api::{AddAttachmentParams, AttachmentParams};
-use crate::api::{EndorseFileParams, FileLabelView, ListFileLabelsParams, ListFileLabelsResponse};
+use crate::api::{EndorseFileParams, EndorsedFileView, ListFileLabelsParams, ListFileLabelsResponse};
 use crate::api::{ImportStatementParams, ImportStatementResponse, RevokeKeyParams, RevokeKeyResponse};
 use crate::api::{ListWorkspacesResponse, WorkspaceGrantParams, WorkspaceGrantView};
 
@@ -115,7 +115,7 @@ catalogue! {
     WorkspaceList [] NoParams => ListWorkspacesResponse, Administer, TokensManage, Get paths::WORKSPACES;
 
     FileLabels [] ListFileLabelsParams => ListFileLabelsResponse, Administer, ApprovalsRead, Get paths::FILE_LABELS;
-    FileEndorse [] EndorseFileParams => FileLabelView, Administer, ApprovalsDecide, Post paths::FILE_ENDORSE;
+    FileEndorse [] EndorseFileParams => EndorsedFileView, Administer, ApprovalsDecide, Post paths::FILE_ENDORSE;
 
     BindingList [] ListBindingsParams => ListBindingsResponse, Read, SessionsRead, Get paths::BINDINGS;
     BindingGet [BindingId] NoParams => BindingView, Read, SessionsRead, Get paths::BINDING;

@@ -419,6 +419,8 @@ config_schema! {
     workspaces: WorkspacesConfig {
         /// Directories below which principals may work, each as `PRINCIPAL DIRECTORY`, such as `user:ci /srv/ci`; `*` stands for every principal.
         roots: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
+        /// What is yours although it lies in a clone or a repository of its own: directories such as `~/src`, and remotes such as `github.com/me`. Files of other clones, and of dependencies and downloads, are treated as text that anyone may have written.
+        trusted: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
     }
     /// The OpenAI-compatible interface.
     openai: OpenaiConfig {

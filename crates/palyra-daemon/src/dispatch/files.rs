@@ -1,7 +1,10 @@
 //! Commands about files whose content is not trusted.
 
-use palyra_agent::{Endorsement, LabelledFile};
-use palyra_client::api::{EndorseFileParams, FileLabelView, ListFileLabelsParams, ListFileLabelsResponse};
+use palyra_agent::{EndorsedFile, Endorsement, LabelledFile, ProjectFile};
+use palyra_client::api::{
+    EndorseFileParams, EndorsedFileView, FileLabelView, InstructionFileView, ListFileLabelsParams,
+    ListFileLabelsResponse,
+};
 use palyra_common::AcpCommand;
 
 use super::caller::Caller;
@@ -9,26 +12,39 @@ use super::refusal::Result;
 use super::workspaces;
 use crate::app::App;
 
-pub(super) async fn labels(app: &App, params: ListFileLabelsParams) -> Result<ListFileLabelsResponse> {
+pub(super) async fn labels(app: &App, caller: &Caller, params: ListFileLabelsParams) -> Result<ListFileLabelsResponse> {
     let mut files = app.engine.labelled_files().await?;
+    let (mut instructions, mut foreign) = (Vec::new(), None);
     if let Some(below) = params.workspace {
         super::runs::check_workspace(&below)?;
+        // A directory that is gone, or that they may not work in, may still be asked about what runs wrote there.
+        let authority = caller.started_with(app).workspace;
+        if let Ok((found, why)) = app.engine.project_files(&below, caller.id(), authority).await {
+            instructions.extend(found.into_iter().map(instruction));
+            foreign = why;
+        }
         let below = below.trim_end_matches('/').to_owned();
         let is_below = |file: &LabelledFile| {
             format!("{}/{}", file.workspace, file.path).strip_prefix(&below).is_some_and(|rest| rest.starts_with('/'))
         };
         files.retain(is_below);
     }
-    Ok(ListFileLabelsResponse { files: files.into_iter().map(view).collect() })
+    Ok(ListFileLabelsResponse { files: files.into_iter().map(view).collect(), instructions, foreign })
 }
 
 /// Records that a person answers for the content of a file. As with approvals, what a program holds does not speak for a person.
-pub(super) async fn endorse(app: &App, caller: &Caller, params: EndorseFileParams) -> Result<FileLabelView> {
+pub(super) async fn endorse(app: &App, caller: &Caller, params: EndorseFileParams) -> Result<EndorsedFileView> {
     let EndorseFileParams { workspace, path, digest } = params;
     let workspace = workspaces::permit(app, caller, AcpCommand::FileEndorse, &workspace).await?;
     let (by, with) = (caller.id().to_owned(), caller.started_with(app));
     let endorsement = Endorsement { workspace, path, digest, by, with, via: Some(caller.via()) };
-    Ok(view(app.engine.endorse_file(endorsement).await?))
+    let EndorsedFile { workspace, path, digest, by, at, .. } = app.engine.endorse_file(endorsement).await?;
+    Ok(EndorsedFileView { workspace, path, digest, by, at })
+}
+
+fn instruction(file: ProjectFile) -> InstructionFileView {
+    let ProjectFile { path, digest, withheld } = file;
+    InstructionFileView { path, digest, withheld }
 }
 
 fn view(file: LabelledFile) -> FileLabelView {

@@ -301,7 +301,7 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Outcome> 
             Outcome::WorkspaceRevoke(workspaces::revoke(app, caller, params).await?.into())
         }
         Command::WorkspaceList(_) => Outcome::WorkspaceList(workspaces::list(app).into()),
-        Command::FileLabels(params) => Outcome::FileLabels(files::labels(app, params).await?.into()),
+        Command::FileLabels(params) => Outcome::FileLabels(files::labels(app, caller, params).await?.into()),
         Command::FileEndorse(params) => Outcome::FileEndorse(files::endorse(app, caller, params).await?.into()),
         Command::BindingList(params) => Outcome::BindingList(bindings::list(app, caller, params).await?.into()),
         Command::BindingGet(about) => Outcome::BindingGet(bindings::get(app, about.target).await?.into()),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use palyra_common::{ErrorCategory, StableErrorEnvelope};
 use palyra_identity::PrincipalId;
+use palyra_tools::TrustedTrees;
 
 use super::real;
 use crate::error::DaemonError;
@@ -39,6 +40,16 @@ fn one(line: &str) -> Result<ConfiguredRoot, DaemonError> {
         }
         _ => Err(DaemonError::Kept(Box::new(wrong(line)))),
     }
+}
+
+/// Reads `workspaces.trusted`; an entry that is wrong keeps the daemon from starting, since nobody knows whose files it was meant to speak for.
+pub(crate) fn trusted(entries: &[String], home: Option<&Path>) -> Result<TrustedTrees, DaemonError> {
+    TrustedTrees::read(entries, home).map_err(|error| {
+        let message = format!("`workspaces.trusted` contains an entry that cannot be used: {error}");
+        let envelope = StableErrorEnvelope::new("workspace_trust_invalid", ErrorCategory::Validation, message)
+            .hint("name directories such as `~/src`, and remotes such as `github.com/me`");
+        DaemonError::Kept(Box::new(envelope))
+    })
 }
 
 fn is_principal(text: &str) -> bool {

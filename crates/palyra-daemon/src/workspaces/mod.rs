@@ -17,7 +17,7 @@ use palyra_journal::Journal;
 use palyra_tools::Roots;
 use tokio::sync::Mutex;
 
-pub(crate) use self::configured::ConfiguredRoot;
+pub(crate) use self::configured::{ConfiguredRoot, trusted};
 pub(crate) use self::table::{CHANGED, Changed, Granted, WorkspaceGrants};
 use crate::error::DaemonError;
 

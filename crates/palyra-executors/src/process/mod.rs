@@ -18,6 +18,7 @@ mod readiness;
 mod run;
 mod start;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use palyra_egress::Egress;
@@ -61,6 +62,12 @@ impl Processes {
     #[must_use]
     pub fn checkpoints(&self) -> Arc<CheckpointStore> {
         Arc::clone(&self.checkpoints)
+    }
+
+    /// Directories outside of workspaces that programs may read.
+    #[must_use]
+    pub fn reads_outside(&self) -> &[PathBuf] {
+        &self.options.read_only
     }
 
     /// Starts the launcher and proves the sandbox, ahead of the first process that needs them. What is wrong is logged here and told to

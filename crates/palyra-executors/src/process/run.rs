@@ -42,6 +42,7 @@ impl ProcessRun {
             .sink("env", SinkKind::Command)
             .sink("stdin", SinkKind::Content)
             .output(Integrity::ToolTrusted, Confidentiality::Private)
+            .showing_inline()
             .offered(Offering::Always)
             .reporting_begin();
         declaration.timeout = Duration::from_secs(MAX_SECONDS + 5);

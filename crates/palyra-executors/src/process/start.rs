@@ -39,6 +39,7 @@ impl ProcessStart {
             .sink("argv", SinkKind::Command)
             .sink("env", SinkKind::Command)
             .output(Integrity::ToolTrusted, Confidentiality::Private)
+            .showing_inline()
             .offered(Offering::OnDemand)
             .reporting_begin()
     }

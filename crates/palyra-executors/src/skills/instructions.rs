@@ -1,13 +1,13 @@
 //! `palyra.skill.read`: instructions from the operator's `SKILL.md` folders, on demand.
 //!
 //! The model always sees which folders there are and what each is for; it reads one when a task needs it. The operator chose the directories, so what they
-//! hold is as trustworthy as a configured tool. Scripts in a folder are never run by this tool: a program is run by `palyra.process.run`, in its sandbox and under its
+//! hold is as trustworthy as a configured tool, except for what lies in the workspace of the run: that is text like any other until a person endorses it. Scripts in a folder are never run by this tool: a program is run by `palyra.process.run`, in its sandbox and under its
 //! policies.
 
 use std::path::PathBuf;
 
 use async_trait::async_trait;
-use palyra_common::{Confidentiality, Integrity, ToStableError as _};
+use palyra_common::{Confidentiality, Integrity, Label, ToStableError as _};
 use palyra_skills::{AgentSkill, ResourceKind, discover_agent_skills};
 use palyra_tools::{
     CallResource, EffectScope, Invocation, Offering, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
@@ -66,6 +66,8 @@ impl SkillInstructions {
         let mut declaration =
             ToolDeclaration::of::<SkillReadInput>(name, "Read instructions", "read instructions {name}")
                 .reads(EffectScope::Pure)
+                .labelling_results()
+                .showing_inline()
                 .output(Integrity::ToolTrusted, Confidentiality::Internal)
                 .offered(Offering::Always);
         declaration.description.push_str("\n\nThere are:");
@@ -76,13 +78,27 @@ impl SkillInstructions {
         Some(Self { declaration, skills })
     }
 
-    fn read(&self, input: &SkillReadInput) -> Result<String, ToolError> {
-        let custom = |error: palyra_skills::SkillError| ToolError::Custom(Box::new(error.to_stable()));
-        let skill = self.skills.iter().find(|skill| skill.metadata().name == input.name).ok_or_else(|| {
+    fn find_skill(&self, input: &SkillReadInput) -> Result<&AgentSkill, ToolError> {
+        self.skills.iter().find(|skill| skill.metadata().name == input.name).ok_or_else(|| {
             let message =
                 format!("there are no instructions `{}`; the description of this tool lists them", input.name);
             ToolError::argument(self.declaration.name.as_str(), "name", "unknown", message)
-        })?;
+        })
+    }
+
+    /// The label of what is read, by the bytes of the file that it is read from.
+    fn label(&self, input: &SkillReadInput, workspace: &Workspace) -> Result<Label, ToolError> {
+        let skill = self.find_skill(input)?;
+        let file = input.file.as_deref().unwrap_or("SKILL.md");
+        let bytes = skill.read(file).map_err(|error| ToolError::Custom(Box::new(error.to_stable())))?;
+        let label = self.declaration.output.clone().from_source(format!("skill:{}", input.name));
+        let known = workspace.label_of_instructions(&skill.folder().join(file), &bytes);
+        Ok(known.map_or(label.clone(), |known| label.join(&known)))
+    }
+
+    fn read(&self, input: &SkillReadInput) -> Result<String, ToolError> {
+        let custom = |error: palyra_skills::SkillError| ToolError::Custom(Box::new(error.to_stable()));
+        let skill = self.find_skill(input)?;
         if let Some(file) = &input.file {
             let bytes = skill.read(file).map_err(custom)?;
             return Ok(String::from_utf8_lossy(&bytes).into_owned());
@@ -121,7 +137,7 @@ impl Tool for SkillInstructions {
         let input: SkillReadInput = serde_json::from_value(invocation.arguments)
             .map_err(|error| ToolError::argument(tool, "arguments", "invalid", error.to_string()))?;
         let text = self.read(&input)?;
-        let label = self.declaration.output.clone().from_source(format!("skill:{}", input.name));
+        let label = self.label(&input, &invocation.workspace)?;
         let limit = invocation.limits.inline_bytes;
         let cut = text.len() > limit;
         let end = text.floor_char_boundary(limit.min(text.len()));
@@ -145,6 +161,21 @@ mod tests {
 
     fn read(tool: &SkillInstructions, name: &str, file: Option<&str>) -> Result<String, ToolError> {
         tool.read(&SkillReadInput { name: name.to_owned(), file: file.map(str::to_owned) })
+    }
+
+    #[test]
+    fn instructions_in_the_workspace_are_text_until_somebody_endorses_them() {
+        let directory = tempfile::tempdir().unwrap();
+        folder(directory.path(), "releases", "Tag first, then build.");
+        let tool = SkillInstructions::find(&[directory.path().to_owned()]).unwrap();
+        let trust = |root: &std::path::Path| {
+            let anywhere = palyra_tools::Roots::Anywhere { except: Vec::new(), granted: Vec::new() };
+            let workspace = Workspace::open(root, &anywhere, &[]).unwrap();
+            tool.label(&SkillReadInput { name: "releases".into(), file: None }, &workspace).unwrap().integrity
+        };
+        let elsewhere = tempfile::tempdir().unwrap();
+        assert_eq!(trust(elsewhere.path()), Integrity::ToolTrusted);
+        assert_eq!(trust(directory.path()), Integrity::Untrusted);
     }
 
     #[test]

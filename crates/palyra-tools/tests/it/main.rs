@@ -22,6 +22,7 @@ mod reading;
 mod reference;
 mod searching;
 mod support;
+mod third_party;
 mod uncovered;
 mod undoing;
 mod writing;

@@ -1,8 +1,8 @@
 //! What a person entered into a form becomes their next message to the session.
 //!
 //! The message names the form, its fields and options by their plain names, which cannot be sentences. A text that stood in a field as the document
-//! proposed it is not the person's: on a canvas that strangers may have had a hand in, it is named and not repeated, and of an option whose value is not the text
-//! that the person saw the position is told. So whoever wrote the form cannot have a person say, with the trust that people have, what the form had put into their
+//! proposed it is not the person's: on a canvas that strangers may have had a hand in, it is named and not repeated. Of an option whose value is not the text that the
+//! person saw the position is told, whoever drew the canvas: they never saw that value, so it is not what they said. So whoever wrote the form cannot have a person say, with the trust that people have, what the form had put into their
 //! mouth.
 
 use palyra_a2ui::{CheckedValues, Document, check_values};
@@ -92,12 +92,14 @@ impl Engine {
 fn message(row: &CanvasRow, component_id: &str, checked: &CheckedValues) -> String {
     let foreign = row.label.integrity == Integrity::Untrusted;
     let mut values = checked.values.clone();
-    let (mut left, mut chosen) = (Vec::new(), Vec::new());
+    let mut left = Vec::new();
+    values.retain(|name, _| !checked.relabelled.contains_key(name));
     if foreign {
-        values.retain(|name, _| !checked.unchanged.contains(name) && !checked.relabelled.contains_key(name));
+        values.retain(|name, _| !checked.unchanged.contains(name));
         left.clone_from(&checked.unchanged);
-        chosen.extend(checked.relabelled.iter().map(|(name, position)| format!("{name}: option {position}")));
     }
+    let options = checked.relabelled.iter().map(|(name, position)| format!("{name}: option {position}"));
+    let chosen: Vec<String> = options.collect();
     let mut text =
         format!("I submitted the form `{component_id}` of canvas {} with:\n{}", row.canvas_id, Value::Object(values));
     if !left.is_empty() {
@@ -151,8 +153,10 @@ mod tests {
         for (option, said) in [("attacker-1", "Chosen from the form's own list: to: option 2"), ("sister", "sister")] {
             let given = json!({"to": option});
             let checked = check_values(list.form("pay").unwrap(), given.as_object().unwrap()).unwrap();
-            let foreign = message(&row(Integrity::Untrusted), "pay", &checked);
-            assert!(!foreign.contains("attacker-1") && foreign.contains(said), "{foreign}");
+            for drawn in [Integrity::Untrusted, Integrity::User] {
+                let text = message(&row(drawn), "pay", &checked);
+                assert!(!text.contains("attacker-1") && text.contains(said), "{text}");
+            }
         }
         let own = message(&row(Integrity::User), "pay", &checked);
         assert!(own.contains("attacker-1") && !own.contains("Left"), "{own}");

@@ -1,33 +1,36 @@
-//! `palyra files endorse PATH`: shows what is endorsed before anybody is asked.
+//! `palyra files endorse [PATH]…`: shows what is endorsed before anybody is asked.
 
-use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use palyra_client::api::{EndorseFileParams, FileLabelView};
+use palyra_client::api::{EndorseFileParams, EndorsedFileView, ListFileLabelsParams, ListFileLabelsResponse};
 use palyra_client::command::Command;
-use palyra_common::{Digest, ExitCode};
+use palyra_client::{Client, ClientError};
+use palyra_common::{Digest, ExitCode, ToStableError as _};
 
-use crate::console::plain;
+use super::show::{Found, Shown, agreed, agreed_to_all, found_at};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::launcher;
 
 const EXAMPLES: &str = "\
-What is endorsed is the content, not the name: it is trusted wherever it lies, and what a run writes to the file later is not covered. Only a
-person does this; a token of a program is refused.
+Without a path it goes through the instruction files of the directory, such as AGENTS.md, that are not followed yet. What is endorsed is the content,
+not the name: it is trusted wherever it lies, and no later version of the file is. Of a directory, all present files are endorsed with one question.
+Only a person does this; a token of a program is refused.
 
 Examples:
+  palyra files endorse
   palyra files endorse AGENTS.md
+  palyra files endorse vendor/parser
   palyra files endorse notes/today.md --yes --digest sha256:9f86…";
 
 /// Which file.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EndorseArguments {
-    /// The file
+    /// A file or a directory [default: the instruction files that are not followed]
     #[arg(value_name = "PATH")]
-    path: PathBuf,
+    paths: Vec<PathBuf>,
     /// The workspace that it belongs to [default: the current directory]
     #[arg(long, value_name = "DIRECTORY")]
     workspace: Option<PathBuf>,
@@ -35,60 +38,91 @@ pub(crate) struct EndorseArguments {
     #[arg(long, requires = "digest")]
     yes: bool,
     /// The digest of what you looked at; another content is refused
-    #[arg(long, value_name = "DIGEST")]
+    #[arg(long, value_name = "DIGEST", requires = "paths")]
     digest: Option<Digest>,
 }
 
 pub(super) async fn execute(arguments: EndorseArguments, context: &Context) -> Result<ExitCode, CliError> {
-    let EndorseArguments { path, workspace, yes, digest } = arguments;
-    let digest = match (yes, digest) {
-        (true, Some(digest)) => digest,
-        (_, wanted) => match shown_and_agreed(&path, wanted, context)? {
-            Some(digest) => digest,
-            None => {
-                context.console.remark("not endorsed");
-                return Ok(ExitCode::Ok);
-            }
-        },
-    };
-    let params = EndorseFileParams {
-        workspace: super::absolute(workspace.unwrap_or_else(|| PathBuf::from("."))),
-        path: super::absolute(path),
-        digest,
-    };
+    let EndorseArguments { mut paths, workspace, yes, digest } = arguments;
+    let workspace = super::absolute(workspace.unwrap_or_else(|| PathBuf::from(".")));
+    if digest.is_some() && paths.len() > 1 {
+        return Err(CliError::Usage { reason: "--digest is that of one file".to_owned(), usage: None });
+    }
     let client = launcher::connect(context).await?;
-    let view: FileLabelView = client.execute(&Command::FileEndorse(params)).await?;
-    if context.console.is_text() {
-        context.console.line(&format!("{} is trusted from now on ({})", view.path, view.digest))?;
-    } else {
-        context.console.document(&view)?;
+    if paths.is_empty() {
+        paths = withheld(&client, &workspace).await?;
+        if paths.is_empty() {
+            context.console.remark("no instruction file here waits to be endorsed");
+        }
+    }
+    for path in paths {
+        let agreed_to = match (yes, digest) {
+            (true, Some(digest)) => vec![Found { path, digest }],
+            (_, wanted) => look(&path, wanted, context)?,
+        };
+        endorse(&client, &workspace, agreed_to, context).await?;
     }
     Ok(ExitCode::Ok)
 }
 
-/// Shows the file and asks; the digest of what was shown if the answer is yes.
-fn shown_and_agreed(
-    path: &std::path::Path,
-    wanted: Option<Digest>,
-    context: &Context,
-) -> Result<Option<Digest>, CliError> {
+/// The instruction files of a workspace that are not followed.
+async fn withheld(client: &Client, workspace: &str) -> Result<Vec<PathBuf>, CliError> {
+    let params = ListFileLabelsParams { workspace: Some(workspace.to_owned()) };
+    let page: ListFileLabelsResponse = client.execute(&Command::FileLabels(params)).await?;
+    let waits = page.instructions.into_iter().filter(|file| file.withheld.is_some() && file.digest.is_some());
+    Ok(waits.map(|file| Path::new(workspace).join(file.path)).collect())
+}
+
+/// Shows what is at a path and asks; what was shown if the answer is yes.
+fn look(path: &Path, wanted: Option<Digest>, context: &Context) -> Result<Vec<Found>, CliError> {
     let usage = |reason: String| CliError::Usage { reason, usage: None };
-    let bytes = std::fs::read(path).map_err(|error| usage(format!("cannot read `{}`: {error}", path.display())))?;
-    let digest = Digest::of(&bytes);
-    if wanted.is_some_and(|wanted| wanted != digest) {
-        return Err(usage(format!("`{}` has the digest {digest}", path.display())));
+    let (found, answer) = match found_at(path).map_err(usage)? {
+        Shown::File { found, bytes } => {
+            if wanted.is_some_and(|wanted| wanted != found.digest) {
+                return Err(usage(format!("`{}` has the digest {}", path.display(), found.digest)));
+            }
+            let answer = agreed(&found, &bytes, context)?;
+            (vec![found], answer)
+        }
+        Shown::Directory(found) => {
+            let answer = agreed_to_all(path, &found, context)?;
+            (found, answer)
+        }
+    };
+    if answer {
+        return Ok(found);
     }
-    let console = &context.console;
-    if !console.is_text() || !std::io::stdin().is_terminal() {
-        return Err(usage(format!("nobody can be asked here; look at the file and give --yes --digest {digest}")));
+    context.console.remark(&format!("{} is not endorsed", path.display()));
+    Ok(Vec::new())
+}
+
+/// Endorses what somebody agreed to. Of several files, those that were endorsed before are passed over.
+pub(crate) async fn endorse(
+    client: &Client,
+    workspace: &str,
+    found: Vec<Found>,
+    context: &Context,
+) -> Result<(), CliError> {
+    let several = found.len() > 1;
+    let mut done = 0_usize;
+    for Found { path, digest } in found {
+        let params = EndorseFileParams { workspace: workspace.to_owned(), path: super::absolute(path), digest };
+        let endorsed: Result<EndorsedFileView, ClientError> = client.execute(&Command::FileEndorse(params)).await;
+        match endorsed {
+            Ok(view) if several && context.console.is_text() => {
+                drop(view);
+                done += 1;
+            }
+            Ok(view) if context.console.is_text() => {
+                context.console.line(&format!("{} is trusted from now on ({})", view.path, view.digest))?;
+            }
+            Ok(view) => context.console.document(&view)?,
+            Err(error) if several && error.to_stable().code == "file_not_labelled" => {}
+            Err(error) => return Err(error.into()),
+        }
     }
-    match std::str::from_utf8(&bytes) {
-        Ok(text) => console.prose(&plain(text))?,
-        Err(_) => console.line(&format!("({} bytes, not text)", bytes.len()))?,
+    if several && context.console.is_text() {
+        context.console.line(&format!("{done} files are trusted from now on"))?;
     }
-    console.line(&format!("--- {}, {} bytes, {digest}", path.display(), bytes.len()))?;
-    console.prompt("Runs will trust exactly this, wherever it lies. Endorse it? [y/N] ");
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).map_err(|source| CliError::Output { source })?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes").then_some(digest))
+    Ok(())
 }

@@ -8,6 +8,7 @@ use palyra_client::api::{FileLabelView, ListFileLabelsParams, ListFileLabelsResp
 use palyra_client::command::Command;
 use palyra_common::ExitCode;
 
+use crate::console::one_line;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::render::table;
@@ -32,7 +33,22 @@ pub(super) async fn execute(
     let console = &context.console;
     if !console.is_text() {
         console.list(&page, &page.files)?;
-    } else if page.files.is_empty() {
+        return Ok(ExitCode::Ok);
+    }
+    if let Some(why) = &page.foreign {
+        console.line(&format!(
+            "what lies here is untrusted: it {}; if it is yours, name it in `workspaces.trusted`",
+            one_line(why)
+        ))?;
+    }
+    for file in &page.instructions {
+        let state = file
+            .withheld
+            .as_ref()
+            .map_or_else(|| "followed".to_owned(), |why| format!("not followed: {}", one_line(why)));
+        console.line(&format!("{} is {state}", one_line(&file.path)))?;
+    }
+    if page.files.is_empty() {
         let below = workspace.map(|directory| format!(" below `{directory}`")).unwrap_or_default();
         console.remark(&format!("no file{below} that a run wrote is untrusted, or each was endorsed"));
     } else {

@@ -2,6 +2,8 @@
 
 mod endorse;
 mod labels;
+mod offer;
+mod show;
 
 use std::path::PathBuf;
 
@@ -12,20 +14,25 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::launcher;
 
+pub(super) use self::offer::offer_instructions;
+
 const EXAMPLES: &str = "\
-What a run writes after it has read untrusted text is untrusted in every later run, under any name, until a person has looked at it.
+What a run writes after it has read untrusted text is untrusted in every later run, under any name, until a person has looked at it. So is what others
+wrote: dependencies, downloads, and clones of repositories that `workspaces.trusted` does not name. Instruction files such as AGENTS.md are followed
+once a person has endorsed them.
 
 Examples:
   palyra files labels
+  palyra files endorse
   palyra files endorse AGENTS.md";
 
 /// What to do with files that are not trusted.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum FilesCommand {
-    /// List files whose content is not trusted, with the run that wrote each
+    /// List files whose content is not trusted, with the run that wrote each, and what a directory's instruction files count for
     Labels(labels::LabelsArguments),
-    /// Show a file and, if you agree, trust its present content from now on
+    /// Show files and, if you agree, trust their present content from now on
     Endorse(endorse::EndorseArguments),
 }
 

@@ -26,7 +26,7 @@ use palyra_common::{ExitCode, HealthStatus, RequestId, RunMode, SessionId, Termi
 use self::follow::{Ending, FollowOptions, OnInterrupt};
 use self::questions::QuestionArguments;
 use self::signals::Signals;
-use crate::commands::agents;
+use crate::commands::{agents, files};
 use crate::console::{self, OutputFormat, Style, one_line, plain};
 use crate::context::Context;
 use crate::error::CliError;
@@ -108,8 +108,8 @@ pub(crate) struct RunArguments {
 pub(super) async fn execute(arguments: RunArguments, context: &Context) -> Result<ExitCode, CliError> {
     let questions = arguments.questions.policy(&context.console)?;
     let task::Task { prompt, beside } = task::read(&arguments.task, &context.console).await?;
-    let mut files = attach::read(&arguments.attachments, &context.environment)?;
-    files.extend(beside.map(attach::standard_input).transpose()?);
+    let mut attached = attach::read(&arguments.attachments, &context.environment)?;
+    attached.extend(beside.map(attach::standard_input).transpose()?);
     let here = task::workspace(arguments.workspace.as_deref(), &context.environment)?;
     let (client, health, started) = launcher::ensure(context).await?;
     if started == launcher::Started::Already {
@@ -123,8 +123,11 @@ pub(super) async fn execute(arguments: RunArguments, context: &Context) -> Resul
         (None, Some(agent)) if agents::works_elsewhere(&client, agent).await? => String::new(),
         _ => here,
     };
+    if !arguments.detach {
+        files::offer_instructions(&client, &workspace, context).await?;
+    }
     let params = CreateRunParams {
-        attachments: attach::hand_over(&client, files).await?,
+        attachments: attach::hand_over(&client, attached).await?,
         objective: arguments.objective,
         max_attempts: arguments.max_attempts,
         binding: None,

@@ -57,6 +57,7 @@ impl ProcessLogs {
         ToolDeclaration::of::<ProcessLogsInput>(name, "Read process output", "read the output of process `{id}`")
             .reads(EffectScope::WorkspaceRead)
             .output(Integrity::ToolTrusted, Confidentiality::Private)
+            .showing_inline()
             .offered(Offering::OnDemand)
     }
 }

@@ -48,6 +48,7 @@ impl ProcessStatus {
         ToolDeclaration::of::<ProcessInput>(name, "Look at a process", "look at process `{id}`")
             .reads(EffectScope::WorkspaceRead)
             .output(Integrity::ToolTrusted, Confidentiality::Private)
+            .showing_inline()
             .offered(Offering::OnDemand)
     }
 }

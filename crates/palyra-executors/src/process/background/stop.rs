@@ -41,6 +41,7 @@ impl ProcessStop {
         ToolDeclaration::of::<ProcessStopInput>(name, "Stop process", "stop process `{id}`")
             .reads(EffectScope::WorkspaceRead)
             .output(Integrity::ToolTrusted, Confidentiality::Private)
+            .showing_inline()
             .offered(Offering::OnDemand)
     }
 }
