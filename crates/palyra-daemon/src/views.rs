@@ -288,6 +288,7 @@ mod tests {
             before_mode: None,
             directories: Vec::new(),
             attribution: ChangeAttribution::Written,
+            entry: palyra_tools::EntryFacts::default(),
         }
     }
 

@@ -9,7 +9,7 @@ use cedar_policy::{Entities, EntityUid, EvalResult, Record};
 use cedar_policy_symcc::Env;
 use palyra_common::{Confidentiality, ContractEnum, Integrity, Label, Provenance, Risk, RunMode, SinkKind, Timestamp};
 use palyra_policy::{
-    ActionKind, AnswerFacts, Argument, Asking, CommandFacts, Connection, Consequence, Context, Decision, Destination,
+    ActionKind, AnswerFacts, Argument, Asking, CommandFacts, Connection, Consequence, Containment, Context, Decision, Destination,
     EffectFacts, EffectScope, Envelope, Location, Origin, PolicySet, Principal, Request, Resource, RunPrincipal,
     SignalConfidence, SignalKind, Signals, ToolFacts,
 };
@@ -99,7 +99,7 @@ fn requests(action: ActionKind, env: &Env) -> Option<Vec<Request>> {
     Some(resources.into_iter().map(with).collect())
 }
 
-const FIELDS: [&str; 21] = [
+const FIELDS: [&str; 22] = [
     "tool",
     "scope",
     "risk",
@@ -110,6 +110,7 @@ const FIELDS: [&str; 21] = [
     "ask_before",
     "consequential",
     "in_envelope",
+    "contained",
     "signals",
     "now",
     "scheme",
@@ -262,6 +263,7 @@ impl Reader<'_> {
             asking: if is("ask_before")? { Asking::AskBefore } else { Asking::NotListed },
             consequence: if is("consequential")? { Consequence::Consequential } else { Consequence::Contained },
             envelope: if is("in_envelope")? { Envelope::Inside } else { Envelope::Outside },
+            containment: if is("contained")? { Containment::Contained } else { Containment::Reaching },
             signals: signals(record(facts.get("signals")?)?)?,
             connection,
             secret_for,

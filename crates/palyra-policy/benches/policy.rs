@@ -22,7 +22,7 @@ use cedar_policy::{Decision, PolicySet as CedarSet};
 use palyra_common::{Confidentiality, Integrity, Label, Risk, RunMode, Timestamp, ToolVerdict};
 use palyra_figures::{Aim, Report, Samples, exponent, measure_against};
 use palyra_policy::{
-    ActionKind, Argument, Asking, Consequence, Context, EffectFacts, EffectScope, Envelope, PolicySet, PolicySource,
+    ActionKind, Argument, Asking, Consequence, Containment, Context, EffectFacts, EffectScope, Envelope, PolicySet, PolicySource,
     PolicySources, Prepared, Principal, Provenance, Request, Resource, RunPrincipal, SCHEMA, Signals, SinkKind,
     ToolFacts,
 };
@@ -209,6 +209,7 @@ fn request() -> Request {
             asking: Asking::NotListed,
             consequence: Consequence::Consequential,
             envelope: Envelope::Inside,
+            containment: Containment::Reaching,
             signals: Signals::default(),
             connection: None,
             secret_for: None,

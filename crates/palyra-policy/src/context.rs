@@ -12,7 +12,7 @@ use palyra_common::{Confidentiality, Consequence, Integrity, Label, Risk};
 use crate::entities;
 use crate::names::{Names, uid, word};
 use crate::request::{
-    AnswerFacts, Argument, Asking, CommandFacts, Context, EffectFacts, Envelope, Location, ToolFacts,
+    AnswerFacts, Argument, Asking, CommandFacts, Containment, Context, EffectFacts, Envelope, Location, ToolFacts,
 };
 use crate::vocabulary::Rank;
 use crate::{ActionKind, PolicyError, Principal, Provenance, Request, Resource, Signals, SinkKind};
@@ -77,6 +77,7 @@ fn effect(
         pair("ask_before", RestrictedExpression::new_bool(facts.asking == Asking::AskBefore)),
         pair("consequential", RestrictedExpression::new_bool(facts.consequence == Consequence::Consequential)),
         pair("in_envelope", RestrictedExpression::new_bool(facts.envelope == Envelope::Inside)),
+        pair("contained", RestrictedExpression::new_bool(facts.containment == Containment::Contained)),
         pair("signals", signals(names, &facts.signals)?),
         pair("now", RestrictedExpression::new_long(facts.now.0)),
     ];

@@ -61,7 +61,7 @@ pub use pattern::{APPROVED_FILE, ObservedCall, Pattern, PatternGrant, PatternSco
 pub use place::Place;
 pub use policy_set::{PolicyEntry, PolicySet, PolicySources};
 pub use request::{
-    AnswerFacts, Argument, Asking, CommandFacts, Connection, Context, Destination, EffectFacts, Envelope, Location,
+    AnswerFacts, Argument, Asking, CommandFacts, Connection, Containment, Context, Destination, EffectFacts, Envelope, Location,
     Origin, Principal, Request, Resource, RunPrincipal, ToolFacts,
 };
 pub use shipped::{SCHEMA, SHIPPED_POLICIES, SHIPPED_TESTS, ShippedFile};

@@ -13,7 +13,7 @@ use palyra_common::{
 };
 use palyra_flow::{ArgumentFacts, FlowFacts};
 use palyra_policy::{
-    APPROVED_FILE, ActionKind, AnswerFacts, Argument, Asking, Connection, Context, Decision, Destination, EffectFacts,
+    APPROVED_FILE, ActionKind, AnswerFacts, Argument, Asking, Connection, Containment, Context, Decision, Destination, EffectFacts,
     Envelope, Location, ObservedCall, Origin, PatternGrant, PolicyError, PolicySource, PolicyStore, Principal, Request,
     Resource, RunPrincipal, ToolFacts, pattern_policy,
 };
@@ -120,6 +120,14 @@ pub(crate) fn observed(flow: &FlowFacts, tool: &ToolDeclaration) -> ObservedCall
     }
 }
 
+/// What policies are told of what a call can reach.
+pub(crate) fn contained(containment: &palyra_tools::Containment) -> Containment {
+    match containment {
+        palyra_tools::Containment::Contained => Containment::Contained,
+        palyra_tools::Containment::Reaches(_) => Containment::Reaching,
+    }
+}
+
 fn requests(proposal: &Proposal<'_>, ask_before: &BTreeSet<String>) -> Vec<Request> {
     let facts = facts(proposal, ask_before);
     let action = match proposal.tool.scope {
@@ -193,6 +201,7 @@ fn facts(proposal: &Proposal<'_>, ask_before: &BTreeSet<String>) -> EffectFacts 
         asking: if listed { Asking::AskBefore } else { Asking::NotListed },
         consequence: proposal.flow.consequence,
         envelope: if proposal.flow.meant { Envelope::Inside } else { Envelope::Outside },
+        containment: contained(proposal.containment),
         signals: proposal.signals.clone(),
         connection: None,
         secret_for: None,

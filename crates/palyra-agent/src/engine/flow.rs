@@ -5,16 +5,16 @@
 use std::sync::Arc;
 
 use palyra_common::{
-    ApprovalEvidence, Integrity, Label, Provenance, Risk, SinkKind, StableErrorEnvelope, Timestamp, ToStableError as _,
+    ApprovalEvidence, Consequence, Integrity, Label, Provenance, Risk, SinkKind, StableErrorEnvelope, Timestamp, ToStableError as _,
     ToolVerdict,
 };
 use palyra_flow::{FlowFacts, Material, Proposed, SourceNaming, assess, can_be_judged};
 use palyra_policy::{ObservedCall, Signals, narrowest_pattern};
-use palyra_tools::{CallResource, Concurrency, Registry, Repeatability, Tool, ToolError, Workspace};
+use palyra_tools::{CallResource, Concurrency, Containment, Registry, Repeatability, Tool, ToolError, Workspace};
 use serde_json::Value;
 
 use super::{EngineOptions, client_tools};
-use crate::decide::{Proposal, Verdict, observed};
+use crate::decide::{Proposal, Verdict, contained, observed};
 use crate::machine::{CallFacts, Decided, Machine, Offer};
 use crate::own_tools::INTENT;
 use crate::projections;
@@ -67,11 +67,15 @@ impl Flow {
             Ok(resource) => resource,
             Err(error) => return denied(call_id, &error.to_stable()),
         };
+        let containment = found.containment(arguments, &self.workspace).await;
         let declaration = found.declaration();
         self.absorb(machine);
         let seen = machine.seen();
         let mut classification = declaration.classification();
-        classification.consequence = found.consequence(arguments);
+        classification.consequence = match containment {
+            Containment::Contained => Consequence::Contained,
+            Containment::Reaches(_) => found.consequence(arguments),
+        };
         let references = machine.call(call_id).map(|call| call.references.as_slice()).unwrap_or_default();
         let proposed = Proposed {
             tool,
@@ -93,6 +97,7 @@ impl Flow {
             resource: &resource,
             flow: &flow,
             signals: &signals,
+            containment: &containment,
             at,
         };
         let mut verdict = if tool == INTENT && seen.integrity == Integrity::Untrusted {
@@ -104,6 +109,9 @@ impl Flow {
             }
         };
         options.safety.before_execution(declaration, arguments, &flow, &mut verdict);
+        if verdict.verdict == ToolVerdict::NeedsApproval {
+            verdict.reasons.extend(containment.reason());
+        }
         let offer = match verdict.verdict {
             ToolVerdict::NeedsApproval => offer(options, machine, observed(&flow, declaration)).await,
             ToolVerdict::Permit | ToolVerdict::Deny => None,
@@ -124,6 +132,7 @@ impl Flow {
                 evidence: evidence(&flow),
                 offer,
                 source: flow.source,
+                containment: contained(&containment),
                 seen,
             },
             invalid: None,
@@ -320,6 +329,7 @@ fn out_of_hand(call_id: &str, reason: String, policy: String) -> Decided {
             evidence: Vec::new(),
             offer: None,
             source: SourceNaming::ChosenOtherwise,
+            containment: palyra_policy::Containment::Reaching,
             seen: Label::system(),
         },
         invalid: None,

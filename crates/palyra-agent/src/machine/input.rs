@@ -7,7 +7,7 @@ use palyra_common::{
 };
 use palyra_flow::{Intent, SourceNaming, Written};
 use palyra_models::{Answering, Attempt, ReasoningBlock, StopReason, ToolCallRequest, Usage};
-use palyra_policy::Signals;
+use palyra_policy::{Containment, Signals};
 use palyra_tools::{Concurrency, FileChange, Repeatability};
 use serde::{Deserialize, Serialize};
 
@@ -364,6 +364,9 @@ pub struct CallFacts {
     /// The arguments that steer the effect and were not chosen by a trusted person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<ApprovalEvidence>,
+    /// Whether the call was decided as one that reaches nothing outside the workspace and can be taken back. Then it is carried out so or not at all.
+    #[serde(default, skip_serializing_if = "Containment::is_reaching")]
+    pub containment: Containment,
     /// What a person could agree to once and for longer, if the call needs a person and any pattern covers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offer: Option<Offer>,

@@ -2,7 +2,7 @@
 
 use palyra_common::{Confidentiality, Integrity, Label, Risk, RunMode, Timestamp};
 use palyra_policy::{
-    ActionKind, Argument, Asking, Connection, Consequence, Context, Destination, EffectFacts, EffectScope, Envelope,
+    ActionKind, Argument, Asking, Connection, Consequence, Containment, Context, Destination, EffectFacts, EffectScope, Envelope,
     Location, PolicyError, PolicySet, PolicySource, PolicySources, Principal, Provenance, Request, Resource,
     RunPrincipal, Signals, SinkKind, ToolFacts,
 };
@@ -46,6 +46,7 @@ pub(crate) fn call(action: ActionKind, resource: Resource, scope: EffectScope) -
             asking: Asking::NotListed,
             consequence: Consequence::Contained,
             envelope: Envelope::Inside,
+            containment: Containment::Reaching,
             signals: Signals::default(),
             connection,
             secret_for,

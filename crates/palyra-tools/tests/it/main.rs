@@ -24,4 +24,5 @@ mod searching;
 mod support;
 mod uncovered;
 mod undoing;
+mod whole;
 mod writing;

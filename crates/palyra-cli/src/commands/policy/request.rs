@@ -8,7 +8,7 @@ use palyra_common::{
     SystemClock,
 };
 use palyra_policy::{
-    ActionKind, Argument, Asking, Context as Facts, EffectFacts, Envelope, Origin, Principal, Request, Resource,
+    ActionKind, Argument, Asking, Containment, Context as Facts, EffectFacts, Envelope, Origin, Principal, Request, Resource,
     RunPrincipal, SignalConfidence, SignalKind, Signals, ToolFacts,
 };
 
@@ -112,6 +112,7 @@ impl CallArguments {
                 asking: Asking::NotListed,
                 consequence: if self.consequential { Consequence::Consequential } else { Consequence::Contained },
                 envelope: if self.unplanned { Envelope::Outside } else { Envelope::Inside },
+                containment: Containment::Reaching,
                 signals,
                 connection: None,
                 secret_for: None,
