@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
 use palyra_sandbox::{Child, ExitReport, Stream};
 use palyra_tools::{
-    CallResource, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
+    CallResource, Containment, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
 };
 use serde_json::Value;
 
@@ -67,6 +67,10 @@ impl Tool for ProcessRun {
         let tool = self.declaration.name.as_str();
         let wanted = parsed::<ProcessRunInput>(tool, arguments)?.wanted(tool, self.declaration.timeout)?;
         grant::check(&self.processes.options, workspace, &wanted)
+    }
+
+    async fn containment(&self, _: &Value, workspace: &Arc<Workspace>) -> Containment {
+        self.processes.containment(workspace).await
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
