@@ -51,6 +51,7 @@ mod sessions;
 pub(crate) mod spending;
 mod summaries;
 mod supervise;
+mod take_back;
 mod surroundings;
 mod tool_call;
 mod tool_offer;

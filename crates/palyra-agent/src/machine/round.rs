@@ -155,6 +155,7 @@ impl Machine {
             return Ok(());
         }
         self.note_offering(&call, &result, out);
+        self.hold_changes(&call, &result);
         self.absorb(&call, &facts, &mut result);
         if let Some(call) = self.round_mut().and_then(|round| round.call_mut(call_id)) {
             call.state = CallState::Done(CallOutcome::Finished(result));

@@ -5,8 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use palyra_common::{ChangeAttribution, Confidentiality, Integrity, Label, SandboxTier};
-use palyra_sandbox::{EndCause, Exit, ExitReport, later_executed};
-use palyra_tools::{ArtifactRef, Artifacts, Changed, CheckpointCost, EntryKind, ExecutionFacts, ToolError, ToolOutput};
+use palyra_sandbox::{EndCause, Exit, ExitReport};
+use palyra_tools::{
+    ArtifactRef, Artifacts, Changed, CheckpointCost, EntryKind, ExecutionFacts, ToolError, ToolOutput, later_executed,
+};
 use serde_json::{Value, json};
 
 use super::capture::{Captured, Cut};
@@ -152,7 +154,7 @@ impl Ended {
                 _ => "changed",
             };
             let note = match later_executed(Path::new(&change.path)) {
-                Some(reason) if change.after.is_some() => format!(" (note: {reason})"),
+                Some(reason) if change.after.is_some() => format!(" (note: {})", reason.effect()),
                 _ => String::new(),
             };
             let shared = match change.attribution {
