@@ -99,7 +99,7 @@ fn requests(action: ActionKind, env: &Env) -> Option<Vec<Request>> {
     Some(resources.into_iter().map(with).collect())
 }
 
-const FIELDS: [&str; 22] = [
+const FIELDS: [&str; 23] = [
     "tool",
     "scope",
     "risk",
@@ -111,6 +111,7 @@ const FIELDS: [&str; 22] = [
     "consequential",
     "in_envelope",
     "contained",
+    "workspace",
     "signals",
     "now",
     "scheme",
@@ -263,6 +264,7 @@ impl Reader<'_> {
             asking: if is("ask_before")? { Asking::AskBefore } else { Asking::NotListed },
             consequence: if is("consequential")? { Consequence::Consequential } else { Consequence::Contained },
             envelope: if is("in_envelope")? { Envelope::Inside } else { Envelope::Outside },
+            workspace: text(facts.get("workspace")?)?,
             containment: if is("contained")? { Containment::Contained } else { Containment::Reaching },
             signals: signals(record(facts.get("signals")?)?)?,
             connection,

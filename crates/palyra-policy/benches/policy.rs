@@ -209,6 +209,7 @@ fn request() -> Request {
             asking: Asking::NotListed,
             consequence: Consequence::Consequential,
             envelope: Envelope::Inside,
+            workspace: "/w".into(),
             containment: Containment::Reaching,
             signals: Signals::default(),
             connection: None,

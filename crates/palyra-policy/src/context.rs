@@ -77,6 +77,7 @@ fn effect(
         pair("ask_before", RestrictedExpression::new_bool(facts.asking == Asking::AskBefore)),
         pair("consequential", RestrictedExpression::new_bool(facts.consequence == Consequence::Consequential)),
         pair("in_envelope", RestrictedExpression::new_bool(facts.envelope == Envelope::Inside)),
+        pair("workspace", RestrictedExpression::new_string(facts.workspace.clone())),
         pair("contained", RestrictedExpression::new_bool(facts.containment == Containment::Contained)),
         pair("signals", signals(names, &facts.signals)?),
         pair("now", RestrictedExpression::new_long(facts.now.0)),

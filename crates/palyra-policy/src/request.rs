@@ -196,6 +196,9 @@ pub struct EffectFacts {
     pub consequence: Consequence,
     /// Whether the run's stated intent covers the call.
     pub envelope: Envelope,
+    /// Where the run works: an absolute path without links.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub workspace: String,
     /// Whether the effect stays inside the workspace and can be taken back as a whole.
     #[serde(default, skip_serializing_if = "Containment::is_reaching")]
     pub containment: Containment,

@@ -113,8 +113,19 @@ impl PolicyDecider {
 }
 
 /// The call as patterns see it.
-pub(crate) fn observed(flow: &FlowFacts, tool: &ToolDeclaration) -> ObservedCall {
+pub(crate) fn observed(
+    flow: &FlowFacts,
+    tool: &ToolDeclaration,
+    workspace: &str,
+    resource: &CallResource,
+) -> ObservedCall {
+    let method = match resource {
+        CallResource::Request(target) => Some(target.method.to_ascii_uppercase()),
+        CallResource::Files(_) | CallResource::Directory(_) | CallResource::Tool { .. } => None,
+    };
     ObservedCall {
+        workspace: Some(workspace.to_owned()),
+        method,
         tool: tool.name.to_string(),
         arguments: flow.arguments.iter().map(|facts| argument(facts, tool.scope)).collect(),
     }
@@ -201,6 +212,7 @@ fn facts(proposal: &Proposal<'_>, ask_before: &BTreeSet<String>) -> EffectFacts 
         asking: if listed { Asking::AskBefore } else { Asking::NotListed },
         consequence: proposal.flow.consequence,
         envelope: if proposal.flow.meant { Envelope::Inside } else { Envelope::Outside },
+        workspace: proposal.run.workspace.clone(),
         containment: contained(proposal.containment),
         signals: proposal.signals.clone(),
         connection: None,

@@ -113,7 +113,9 @@ impl Flow {
             verdict.reasons.extend(containment.reason());
         }
         let offer = match verdict.verdict {
-            ToolVerdict::NeedsApproval => offer(options, machine, observed(&flow, declaration)).await,
+            ToolVerdict::NeedsApproval => {
+                offer(options, machine, observed(&flow, declaration, &machine.spec().workspace, &resource)).await
+            },
             ToolVerdict::Permit | ToolVerdict::Deny => None,
         };
         Decided {
@@ -250,7 +252,12 @@ async fn offer(options: &EngineOptions, machine: &Machine, call: ObservedCall) -
         }
     };
     let steering = call.arguments.clone();
-    let earlier = earlier.into_iter().map(|arguments| ObservedCall { tool: call.tool.clone(), arguments });
+    let earlier = earlier.into_iter().map(|offer| ObservedCall {
+        tool: call.tool.clone(),
+        arguments: offer.observed,
+        workspace: offer.pattern.workspace,
+        method: offer.pattern.method,
+    });
     let calls: Vec<ObservedCall> = std::iter::once(call.clone()).chain(earlier).collect();
     let pattern = narrowest_pattern(&calls).ok()?;
     // Nobody agrees to what does not fit into a sentence.

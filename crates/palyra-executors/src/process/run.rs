@@ -40,7 +40,9 @@ impl ProcessRun {
         let mut declaration = ToolDeclaration::of::<ProcessRunInput>(name, "Run program", "run `{argv}`")
             .sink("argv", SinkKind::Command)
             .sink("env", SinkKind::Command)
-            .sink("stdin", SinkKind::Content)
+            // A program does what it reads as well as what it is called with, and where.
+            .sink("stdin", SinkKind::Command)
+            .sink("cwd", SinkKind::Command)
             .output(Integrity::ToolTrusted, Confidentiality::Private)
             .offered(Offering::Always)
             .reporting_begin();

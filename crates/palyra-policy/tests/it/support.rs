@@ -46,6 +46,7 @@ pub(crate) fn call(action: ActionKind, resource: Resource, scope: EffectScope) -
             asking: Asking::NotListed,
             consequence: Consequence::Contained,
             envelope: Envelope::Inside,
+            workspace: "/w".into(),
             containment: Containment::Reaching,
             signals: Signals::default(),
             connection,

@@ -254,18 +254,13 @@ impl Comparison<'_> {
         } else if !same_content && attributes.is_some() {
             lines.push(format!("`{path}` has extended attributes, which undo does not restore"));
         }
-        let named_here = |known: &Checkpoint, (other, seen): (&WorkspacePath, &Option<Stamp>)| {
-            !known.files.contains_key(other) && seen.is_some_and(|seen| seen.identity() == stamp.identity())
-        };
         let names = self.linked.get(&kept.stamp.identity()).map_or(1, Vec::len) as u64;
         if kept.stamp.links > names && (stamp.links != kept.stamp.links || !same_content) {
             lines.push(format!(
                 "`{path}` had {} names (hard links); undo restores it as a file of its own",
                 kept.stamp.links
             ));
-        } else if stamp.links > kept.stamp.links
-            && !self.present.files.iter().any(|entry| named_here(self.checkpoint, entry))
-        {
+        } else if stamp.links > kept.stamp.links && self.names_of(stamp) < stamp.links {
             lines.push(format!("`{path}` has another name (hard link) now, which is not covered"));
         }
         self.changed.not_covered.extend(lines);
@@ -328,6 +323,12 @@ impl Comparison<'_> {
             }
         }
         Ok(())
+    }
+
+    /// How many names of a file there are in the workspace.
+    fn names_of(&self, stamp: Stamp) -> u64 {
+        let is_one = |seen: &&Option<Stamp>| seen.is_some_and(|seen| seen.identity() == stamp.identity());
+        self.present.files.values().filter(is_one).count() as u64
     }
 
     pub(super) fn not_covered(&mut self, line: String) {

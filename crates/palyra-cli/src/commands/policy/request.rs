@@ -112,6 +112,7 @@ impl CallArguments {
                 asking: Asking::NotListed,
                 consequence: if self.consequential { Consequence::Consequential } else { Consequence::Contained },
                 envelope: if self.unplanned { Envelope::Outside } else { Envelope::Inside },
+                workspace: String::new(),
                 containment: Containment::Reaching,
                 signals,
                 connection: None,
