@@ -266,3 +266,7 @@ fn not_taken_back(left: &[String], error: Option<&StableErrorEnvelope>, earlier:
     let message = format!("nobody accepted {}, and it could not be restored{why}{before}", files.join(", "));
     detail(NOT_TAKEN_BACK, message)
 }
+
+#[cfg(test)]
+#[path = "changes_tests.rs"]
+mod tests;
