@@ -112,6 +112,7 @@ fn decided(turn: u32, call: u32) -> Input {
         policies: vec!["builtin.workspace_read".into()],
         requests: Vec::new(),
         facts: CallFacts {
+            containment: palyra_policy::Containment::Reaching,
             concurrency: Concurrency::Shared,
             repeatability: Repeatability::Repeatable,
             risk: Risk::Low,

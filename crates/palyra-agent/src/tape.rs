@@ -142,6 +142,7 @@ impl EntryRef<'_> {
                 Input::HooksBound { .. } => "hooks.bound",
                 Input::HooksAnswered(_) => "hooks.answered",
                 Input::Judged(_) => "objective.judged",
+                Input::TookBack(_) => "changes.taken_back",
             },
             Self::Action(action) => match action {
                 Action::CallModel { .. } => kind::MODEL_CALL,
@@ -163,6 +164,7 @@ impl EntryRef<'_> {
                 Action::StopHooks { .. } => "hooks.stop",
                 Action::Judge { .. } => "objective.judge",
                 Action::StopJudge { .. } => "objective.stop",
+                Action::TakeBack { .. } => "changes.take_back",
             },
             Self::Note(note) => match note {
                 Note::Undone { remaining, .. } if remaining.is_empty() => kind::RUN_UNDONE,
@@ -262,9 +264,11 @@ fn body(entry: EntryRef<'_>) -> RunStreamBody {
         }),
         EntryRef::Action(Action::RequestApproval(request)) => {
             let summary = match request.question {
-                Question::MayItRun | Question::SpendMore | Question::MayGoOn | Question::ReplaceAnswer => {
-                    request.summary.clone()
-                }
+                Question::MayItRun
+                | Question::SpendMore
+                | Question::MayGoOn
+                | Question::ReplaceAnswer
+                | Question::AcceptChanges => request.summary.clone(),
                 Question::RunAgain => format!("run again? {}", request.summary),
             };
             RunStreamBody::ToolApprovalRequest(ToolApprovalRequest {

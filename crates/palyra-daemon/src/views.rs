@@ -301,6 +301,7 @@ mod tests {
             before_mode: None,
             directories: Vec::new(),
             attribution: ChangeAttribution::Written,
+            entry: palyra_tools::EntryFacts::default(),
         }
     }
 

@@ -11,9 +11,9 @@ use palyra_common::{
     Confidentiality, ContractEnum, DataOrigin, Integrity, Label, Provenance, Risk, RunMode, SinkKind, Timestamp,
 };
 use palyra_policy::{
-    ActionKind, AnswerFacts, Argument, Asking, CommandFacts, Connection, Consequence, Context, Decision, Destination,
-    EffectFacts, EffectScope, Envelope, Location, Origin, PolicySet, Principal, Request, Resource, RunPrincipal,
-    SignalConfidence, SignalKind, Signals, ToolFacts,
+    ActionKind, AnswerFacts, Argument, Asking, CommandFacts, Connection, Consequence, Containment, Context, Decision,
+    Destination, EffectFacts, EffectScope, Envelope, Location, Origin, PolicySet, Principal, Request, Resource,
+    RunPrincipal, SignalConfidence, SignalKind, Signals, ToolFacts,
 };
 use serde::Serialize;
 
@@ -101,7 +101,7 @@ fn requests(action: ActionKind, env: &Env) -> Option<Vec<Request>> {
     Some(resources.into_iter().map(with).collect())
 }
 
-const FIELDS: [&str; 22] = [
+const FIELDS: [&str; 24] = [
     "tool",
     "scope",
     "risk",
@@ -113,6 +113,8 @@ const FIELDS: [&str; 22] = [
     "consequential",
     "in_envelope",
     "cleared",
+    "contained",
+    "workspace",
     "signals",
     "now",
     "scheme",
@@ -267,6 +269,8 @@ impl Reader<'_> {
             envelope: if is("in_envelope")? { Envelope::Inside } else { Envelope::Outside },
             // The counterexample knows no place by name.
             uncleared: if is("cleared")? { BTreeSet::new() } else { [DataOrigin::Unknown].into() },
+            workspace: text(facts.get("workspace")?)?,
+            containment: if is("contained")? { Containment::Contained } else { Containment::Reaching },
             signals: signals(record(facts.get("signals")?)?)?,
             connection,
             secret_for,

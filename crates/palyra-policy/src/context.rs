@@ -12,7 +12,7 @@ use palyra_common::{Confidentiality, Consequence, Integrity, Label, Risk};
 use crate::entities;
 use crate::names::{Names, uid, word};
 use crate::request::{
-    AnswerFacts, Argument, Asking, CommandFacts, Context, EffectFacts, Envelope, Location, ToolFacts,
+    AnswerFacts, Argument, Asking, CommandFacts, Containment, Context, EffectFacts, Envelope, Location, ToolFacts,
 };
 use crate::vocabulary::Rank;
 use crate::{ActionKind, PolicyError, Principal, Provenance, Request, Resource, Signals, SinkKind};
@@ -78,6 +78,8 @@ fn effect(
         pair("consequential", RestrictedExpression::new_bool(facts.consequence == Consequence::Consequential)),
         pair("in_envelope", RestrictedExpression::new_bool(facts.envelope == Envelope::Inside)),
         pair("cleared", RestrictedExpression::new_bool(facts.uncleared.is_empty())),
+        pair("workspace", RestrictedExpression::new_string(facts.workspace.clone())),
+        pair("contained", RestrictedExpression::new_bool(facts.containment == Containment::Contained)),
         pair("signals", signals(names, &facts.signals)?),
         pair("now", RestrictedExpression::new_long(facts.now.0)),
     ];

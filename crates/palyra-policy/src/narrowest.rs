@@ -13,10 +13,114 @@ use crate::{ObservedCall, Pattern, PolicyError, SinkKind, ValuePattern};
 /// How many words commands must share before the rest may vary: a program and what it is to do.
 const SHARED_WORDS: usize = 2;
 
-/// Programs that run what their arguments say: sharing their first words says nothing about what is run.
-const LAUNCHERS: [&str; 26] = [
-    "awk", "bash", "busybox", "chroot", "dash", "doas", "docker", "env", "eval", "exec", "find", "fish", "flatpak",
-    "ksh", "nice", "nohup", "nsenter", "perl", "python", "ruby", "setsid", "sh", "ssh", "sudo", "xargs", "zsh",
+/// Programs that run what their arguments, or what they read, say: sharing their first words says nothing about what is run.
+const LAUNCHERS: [&str; 106] = [
+    "R",
+    "Rscript",
+    "ash",
+    "at",
+    "awk",
+    "bash",
+    "batch",
+    "bun",
+    "bunx",
+    "busybox",
+    "bwrap",
+    "capsh",
+    "chroot",
+    "cron",
+    "csh",
+    "curl",
+    "dash",
+    "deno",
+    "doas",
+    "docker",
+    "dotnet",
+    "emacs",
+    "env",
+    "eval",
+    "exec",
+    "expect",
+    "fakeroot",
+    "find",
+    "firejail",
+    "fish",
+    "flatpak",
+    "flock",
+    "gawk",
+    "gdb",
+    "ionice",
+    "java",
+    "just",
+    "ksh",
+    "kubectl",
+    "ld",
+    "ld-linux",
+    "less",
+    "lldb",
+    "ltrace",
+    "lua",
+    "make",
+    "man",
+    "mawk",
+    "nice",
+    "nix",
+    "node",
+    "nohup",
+    "npm",
+    "npx",
+    "nsenter",
+    "numactl",
+    "osascript",
+    "parallel",
+    "pdb",
+    "perl",
+    "php",
+    "pip",
+    "pipx",
+    "pnpm",
+    "podman",
+    "poetry",
+    "pwsh",
+    "python",
+    "rsync",
+    "ruby",
+    "runuser",
+    "rust-gdb",
+    "scp",
+    "screen",
+    "script",
+    "sed",
+    "setsid",
+    "sh",
+    "socat",
+    "source",
+    "sqlite",
+    "ssh",
+    "stdbuf",
+    "strace",
+    "su",
+    "sudo",
+    "systemd-run",
+    "tar",
+    "taskset",
+    "tclsh",
+    "tcsh",
+    "time",
+    "timeout",
+    "tmux",
+    "tsx",
+    "unshare",
+    "uv",
+    "uvx",
+    "valgrind",
+    "vi",
+    "vim",
+    "watch",
+    "wget",
+    "xargs",
+    "yarn",
+    "zsh",
 ];
 
 /// The narrowest pattern that covers the first of these calls and those of the others that are calls of the same tool steered by the
@@ -30,7 +134,10 @@ pub fn narrowest_pattern(calls: &[ObservedCall]) -> Result<Pattern, PolicyError>
     let mut seen: BTreeMap<&str, (SinkKind, BTreeSet<&str>)> =
         steering.iter().map(|(name, (kind, value))| (*name, (*kind, BTreeSet::from([*value])))).collect();
     let mut content_up_to = content(call);
-    for other in calls.iter().skip(1).filter(|other| other.tool == call.tool) {
+    let alike = |other: &&ObservedCall| {
+        (&other.tool, &other.workspace, &other.method) == (&call.tool, &call.workspace, &call.method)
+    };
+    for other in calls.iter().skip(1).filter(alike) {
         let Ok(values) = self::steering(other) else { continue };
         let same = values.len() == steering.len()
             && values.iter().all(|(name, (kind, _))| steering.get(name).is_some_and(|(expected, _)| expected == kind));
@@ -45,7 +152,8 @@ pub fn narrowest_pattern(calls: &[ObservedCall]) -> Result<Pattern, PolicyError>
     }
     let arguments =
         seen.into_iter().map(|(name, (kind, values))| (name.to_owned(), narrowest(kind, &values))).collect();
-    Ok(Pattern { tool: call.tool.clone(), arguments, content_up_to })
+    let (tool, workspace, method) = (call.tool.clone(), call.workspace.clone(), call.method.clone());
+    Ok(Pattern { tool, arguments, content_up_to, workspace, method })
 }
 
 /// The arguments that a pattern must cover, with their values.
@@ -100,7 +208,16 @@ fn shared_beginning(values: &BTreeSet<&str>) -> Option<String> {
     let words = words?;
     let (program, task) = (words.first()?, words.get(1)?);
     let program = program.rsplit('/').next().unwrap_or_default();
-    let name = program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-    let vague = words.len() < SHARED_WORDS || LAUNCHERS.contains(&name) || task.starts_with('-') || task.is_empty();
+    let vague = words.len() < SHARED_WORDS
+        || words.iter().any(|word| runs_others(word))
+        || task.starts_with('-')
+        || task.is_empty();
     (!vague && !program.is_empty() && !program.contains('=')).then(|| format!("{} ", words.join(" ")))
+}
+
+/// Whether a word names a program that runs others: whichever version, wherever it lies.
+fn runs_others(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or_default();
+    let name = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.' || letter == '-');
+    LAUNCHERS.contains(&name)
 }

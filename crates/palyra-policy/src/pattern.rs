@@ -61,6 +61,12 @@ pub struct Pattern {
     pub arguments: BTreeMap<String, ValuePattern>,
     /// The highest confidentiality of content.
     pub content_up_to: Confidentiality,
+    /// The workspace in which it holds; in every one if it was agreed to before patterns said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// The method of the connections that are meant, for calls that connect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
 }
 
 /// Where a pattern holds.
@@ -99,6 +105,10 @@ pub struct ObservedCall {
     pub tool: String,
     /// Its arguments.
     pub arguments: Vec<Argument>,
+    /// Where the run works.
+    pub workspace: Option<String>,
+    /// The method, if it connects.
+    pub method: Option<String>,
 }
 
 impl ObservedCall {
@@ -106,7 +116,12 @@ impl ObservedCall {
     #[must_use]
     pub fn of(request: &Request) -> Option<Self> {
         match &request.context {
-            Context::Effect(facts) => Some(Self { tool: facts.tool.name.clone(), arguments: facts.arguments.clone() }),
+            Context::Effect(facts) => Some(Self {
+                tool: facts.tool.name.clone(),
+                arguments: facts.arguments.clone(),
+                workspace: Some(facts.workspace.clone()).filter(|workspace| !workspace.is_empty()),
+                method: facts.connection.as_ref().map(|connection| connection.method.to_ascii_uppercase()),
+            }),
             Context::Answer(_) | Context::Command(_) => None,
         }
     }
@@ -210,7 +225,9 @@ impl Pattern {
             SinkKind::Credential => false,
             _ => self.arguments.contains_key(&argument.name),
         });
-        call.tool == self.tool && all_named && nothing_else
+        let here = self.workspace.is_none() || self.workspace == call.workspace;
+        let so = self.method.is_none() || self.method == call.method;
+        call.tool == self.tool && here && so && all_named && nothing_else
     }
 
     fn check(&self) -> Result<(), PolicyError> {
@@ -243,6 +260,13 @@ impl Pattern {
             };
             conditions.push(format!("unless {{ context.sinks has {kind}{others} }}"));
         }
+        conditions
+            .extend(self.workspace.iter().map(|here| format!("when {{ context.workspace == {} }}", quoted(here))));
+        conditions.extend(
+            self.method
+                .iter()
+                .map(|method| format!("when {{ context has method && context.method == {} }}", quoted(method))),
+        );
         conditions.extend(self.arguments.iter().map(|(name, value)| format!("when {{ {} }}", value.expression(name))));
         conditions
     }

@@ -199,6 +199,12 @@ pub struct EffectFacts {
     /// The places whose data the call may hold and that its destination is not cleared for.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub uncleared: BTreeSet<DataOrigin>,
+    /// Where the run works: an absolute path without links.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub workspace: String,
+    /// Whether the effect stays inside the workspace and can be taken back as a whole.
+    #[serde(default, skip_serializing_if = "Containment::is_reaching")]
+    pub containment: Containment,
     /// Signs that something the run has read tries to give orders.
     #[serde(default, skip_serializing_if = "Signals::is_empty")]
     pub signals: Signals,
@@ -305,4 +311,24 @@ pub enum Envelope {
     Inside,
     /// It does not.
     Outside,
+}
+
+/// Whether an effect stays inside the workspace and can be taken back as a whole, as whoever carries it out answers for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Containment {
+    /// It does.
+    Contained,
+    /// It does not, or nobody answers for it.
+    #[default]
+    Reaching,
+}
+
+impl Containment {
+    /// Whether it does not, or nobody answers for it.
+    #[must_use]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+    pub fn is_reaching(&self) -> bool {
+        *self == Self::Reaching
+    }
 }

@@ -13,7 +13,6 @@ mod error;
 mod explain;
 mod grant;
 mod host;
-mod later;
 mod plan;
 mod report;
 
@@ -34,7 +33,6 @@ pub use grant::{
     Access, Fallback, Grant, Invocation, Limits, Network, Owner, Place, PlaceKind, ProxyPorts, Share, TerminalSize,
 };
 pub use host::{Ability, Cgroups, HostFacts, Privilege, SystemPath, SystemPathKind};
-pub use later::{LaterExecuted, later_executed};
 pub use plan::{
     CallRule, Condition, Filter, FilterProfile, GuestIdentity, InotifyLimits, LandlockRules, MemoryFiles, Namespace,
     PathRule, Plan, Program, Resource, Right, Scopes, SetGroupId, Sockets, Step, TcpRule, Test, missing_for, plan,

@@ -9,7 +9,7 @@ use palyra_common::{ChangeAttribution, Digest};
 use serde_json::Value;
 
 use crate::effects::{NewContent, Plan, Receipt};
-use crate::{Artifacts, FileChange, ToolError, Workspace, WorkspacePath};
+use crate::{Artifacts, EntryFacts, FileChange, ToolError, Workspace, WorkspacePath};
 
 /// A file before and as it will be; `None` is no file.
 #[derive(Debug, Clone)]
@@ -88,6 +88,7 @@ impl<'a> Drafts<'a> {
                 before_mode: draft.before_mode,
                 directories,
                 attribution: ChangeAttribution::Written,
+                entry: EntryFacts::default(),
             });
             contents.push(NewContent { bytes: draft.now, mode: draft.mode });
         }

@@ -28,9 +28,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cancel::Cancel;
+use crate::effect_steps::{Step, Wanted, open_up, put, take_away};
 use crate::place::Place;
 use crate::plan_file::{PlanFile, PlannedEdit};
-use crate::{Artifacts, EffectId, FileChange, ToolError, ToolOutput, Workspace, WorkspaceActivity, artifacts};
+use crate::{
+    Artifacts, EffectId, EntryKind, FileChange, ToolError, ToolOutput, Workspace, WorkspaceActivity, artifacts,
+};
 
 const PLAN: &str = "plan";
 const BACK: &str = "back";
@@ -66,8 +69,9 @@ pub(crate) struct Plan {
     pub(crate) contents: Vec<NewContent>,
 }
 
-/// What a file shall hold; `None` removes it.
+/// What shall be there; what kind of thing it is, says the change.
 pub(crate) struct NewContent {
+    /// What a file shall hold, or where a link shall lead; `None` removes what is there.
     pub(crate) bytes: Option<Vec<u8>>,
     /// Permission bits; `None` leaves them to the system's default for new files.
     pub(crate) mode: Option<u32>,
@@ -191,17 +195,36 @@ impl EffectStore {
     }
 
     /// Removals first, then the directories that go with them, then everything else: so a file can take the place of a
-    /// directory, and the other way round.
+    /// directory, and the other way round. What cannot be taken back comes last.
     fn replace_all(&self, ground: &Ground<'_>, plan: &PlanFile) -> Result<(), ToolError> {
-        let edits = plan.edits().collect::<Result<Vec<_>, _>>()?;
-        let (gone, kept): (Vec<_>, Vec<_>) =
-            edits.into_iter().enumerate().partition(|(_, edit)| edit.content.is_none());
-        for (number, edit) in &gone {
-            self.replace(ground, &plan.effect_id, *number, edit)?;
+        let mut edits: Vec<_> = plan.edits().collect::<Result<Vec<_>, _>>()?.into_iter().enumerate().collect();
+        // A directory sorts before what is in it.
+        edits.sort_by(|(_, one), (_, other)| one.change.path.cmp(&other.change.path));
+        for (_, edit) in edits.iter().filter(|(_, edit)| Step::of(edit) == Step::Directory) {
+            open_up(ground.workspace, edit.change)?;
         }
-        remove_directories(ground.workspace, gone.iter().flat_map(|(_, edit)| &edit.change.directories));
-        for (number, edit) in &kept {
-            self.replace(ground, &plan.effect_id, *number, edit)?;
+        for step in Step::IN_ORDER {
+            let these = || edits.iter().filter(|(_, edit)| Step::of(edit) == step);
+            match step {
+                Step::DirectoryGoes => {
+                    let gone = edits.iter().filter(|(_, edit)| edit.content.is_none());
+                    let with = gone.flat_map(|(_, edit)| &edit.change.directories);
+                    remove_directories(ground.workspace, with.chain(these().map(|(_, edit)| &edit.change.path)));
+                }
+                Step::Goes | Step::Directory | Step::Comes | Step::Name | Step::TreeGoes => {
+                    for (number, edit) in these() {
+                        self.replace(ground, &plan.effect_id, *number, edit)?;
+                    }
+                }
+            }
+        }
+        // Last: a directory may not let anybody write to it.
+        for (_, edit) in edits.iter().rev().filter(|(_, edit)| Step::of(edit) == Step::Directory) {
+            let Some(mode) = edit.mode else { continue };
+            let path = ground.workspace.path(&edit.change.path)?;
+            if let Some(place) = Place::find(ground.workspace, &path)? {
+                place.set_directory_mode(mode)?;
+            }
         }
         Ok(())
     }
@@ -224,16 +247,32 @@ impl EffectStore {
         };
         // No directory, no file: a removal is done.
         let Some(place) = place else { return Ok(()) };
-        let now = place.digest().map_err(or_conflict)?;
-        let done = now == change.after && change.after != change.before;
-        if !done && now != change.before {
+        let now = place.standing().map_err(or_conflict)?;
+        let is = |kind, digest: Option<Digest>| match &now {
+            None => digest.is_none(),
+            Some(now) => now.is(kind, digest),
+        };
+        let (is_before, is_after) = (is(change.entry.before, change.before), is(change.entry.after, change.after));
+        let stays = change.before == change.after && change.entry.before == change.entry.after;
+        if is_after && !stays && edit.linked_to().is_none() {
+            return Ok(());
+        }
+        if !is_before && !is_after {
             return Err(conflict());
         }
+        let temporary = temporary_name(effect_id, number);
         match edit.content {
-            _ if done => return Ok(()),
-            Some(bytes) => place.replace(bytes, edit.mode, &temporary_name(effect_id, number))?,
-            None if now.is_some() => place.remove()?,
-            None => {}
+            Some(bytes) => {
+                let (kind, mode) = (change.entry.after, edit.mode);
+                put(
+                    ground.workspace,
+                    &place,
+                    now,
+                    Wanted { kind, bytes, mode, name_of: edit.linked_to() },
+                    &temporary,
+                )?;
+            }
+            None => take_away(&place, now, change.entry.before)?,
         }
         self.fault.step();
         Ok(())
@@ -274,15 +313,30 @@ impl EffectStore {
             };
             let Some(place) = place else { return Ok(()) };
             place.discard(&temporary)?;
-            if place.digest()? != change.after {
+            let now = place.standing()?;
+            let is_after = match &now {
+                None => change.after.is_none(),
+                Some(now) => now.is(change.entry.after, change.after),
+            };
+            if !is_after {
                 return Ok(());
             }
             match &change.before {
+                Some(_) if change.entry.before == EntryKind::Tree => Ok(()),
                 Some(before) => {
-                    let bytes = artifacts::read_whole(ground.artifacts, before)?;
-                    place.replace(&bytes, change.before_mode, &temporary)
+                    let (kind, mode) = (change.entry.before, change.before_mode);
+                    let bytes = match kind {
+                        EntryKind::File | EntryKind::Link => artifacts::read_whole(ground.artifacts, before)?,
+                        EntryKind::Directory | EntryKind::Tree | EntryKind::Other => Vec::new(),
+                    };
+                    let wanted = Wanted { kind, bytes: &bytes, mode, name_of: None };
+                    put(ground.workspace, &place, now, wanted, &temporary)?;
+                    match (kind, mode) {
+                        (EntryKind::Directory, Some(mode)) => place.set_directory_mode(mode),
+                        _ => Ok(()),
+                    }
                 }
-                None if change.after.is_some() => place.remove(),
+                None if change.after.is_some() => take_away(&place, now, change.entry.after),
                 None => Ok(()),
             }
         };

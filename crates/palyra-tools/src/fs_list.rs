@@ -141,8 +141,7 @@ fn list(workspace: &Workspace, input: &FsListInput, cancel: &Cancel) -> Result<L
         depth: Some(number(input.depth, DEFAULT_DEPTH)),
         hidden: Include::from(input.hidden),
         ignored: Include::from(input.ignored),
-        excluded: Include::No,
-        git_control: Include::No,
+        everything: None,
         cancel,
     };
     let entries = Mutex::new(Vec::new());

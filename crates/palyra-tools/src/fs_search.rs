@@ -130,8 +130,7 @@ fn search(workspace: &Workspace, input: &FsSearchInput, cancel: &Cancel) -> Resu
         depth: None,
         hidden: Include::from(input.hidden),
         ignored: Include::from(input.ignored),
-        excluded: Include::No,
-        git_control: Include::No,
+        everything: None,
         cancel,
     };
     let files = Mutex::new(Vec::new());

@@ -4,22 +4,44 @@
 //! in the same directory, even if the path is swapped meanwhile. A replacement is written beside the file, made durable, and
 //! renamed over it; the directory is made durable after. What else the file had (see `attributes`) it keeps.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Component;
 
 use cap_fs_ext::DirExt;
-use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
+use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
 use palyra_common::Digest;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 
 use crate::attributes::Attributes;
 use crate::cancel::Cancel;
-use crate::{ToolError, Workspace, WorkspacePath};
+use crate::{EntryKind, ToolError, Workspace, WorkspacePath};
 
 /// Files above this are not hashed: none of those that are written or taken back here is as long, and a program can make one of any length for nothing.
 const MOST_HASHED: u64 = 4 << 30;
+
+/// What stands at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) kind: EntryKind,
+    /// Its content, where that leads, or nothing.
+    pub(crate) digest: Digest,
+    pub(crate) mode: u32,
+    /// Device and inode.
+    pub(crate) inode: (u64, u64),
+    /// When it last changed.
+    pub(crate) changed: (i64, i64),
+}
+
+impl Standing {
+    /// Whether it is this.
+    pub(crate) fn is(&self, kind: EntryKind, digest: Option<Digest>) -> bool {
+        let kind = if kind == EntryKind::Tree { EntryKind::Directory } else { kind };
+        (self.kind, Some(self.digest)) == (kind, digest)
+    }
+}
 
 /// A directory of the workspace and a name in it.
 pub(crate) struct Place<'a> {
@@ -66,13 +88,8 @@ impl<'a> Place<'a> {
         Ok(Some(Self { workspace, path, directory, name }))
     }
 
-    /// Digest of what is there; `None` if nothing is. Anything but a regular file of a length that is hashed is refused.
-    pub(crate) fn digest(&self) -> Result<Option<Digest>, ToolError> {
-        Ok(self.digest_and_mode()?.map(|(digest, _)| digest))
-    }
-
-    /// The same with the permission bits.
-    pub(crate) fn digest_and_mode(&self) -> Result<Option<(Digest, u32)>, ToolError> {
+    /// Digest and permission bits of the file that is there; `None` if nothing is. Anything but a regular file of a length that is hashed is refused.
+    fn digest_and_mode(&self) -> Result<Option<(Digest, u32)>, ToolError> {
         match self.workspace.open_here(&self.directory, &self.name, self.path) {
             Ok(file) if file.size() > MOST_HASHED => {
                 Err(ToolError::FileTooLarge { path: self.path.to_string(), bytes: file.size(), limit: MOST_HASHED })
@@ -83,11 +100,125 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// What is there, links not followed; `None` if nothing is.
+    pub(crate) fn standing(&self) -> Result<Option<Standing>, ToolError> {
+        let metadata = match self.directory.symlink_metadata(&self.name) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.workspace.refuse(self.path, error)),
+        };
+        let inode = (metadata.dev(), metadata.ino());
+        let changed = (metadata.ctime(), metadata.ctime_nsec());
+        let kind = metadata.file_type();
+        if kind.is_file() {
+            let found = self.digest_and_mode()?;
+            return Ok(found.map(|(digest, mode)| Standing { kind: EntryKind::File, digest, mode, inode, changed }));
+        }
+        let (kind, digest) = if kind.is_dir() {
+            (EntryKind::Directory, Digest::of(b""))
+        } else if kind.is_symlink() {
+            (EntryKind::Link, Digest::of(&self.target()?))
+        } else {
+            (EntryKind::Other, Digest::of(b""))
+        };
+        Ok(Some(Standing { kind, digest, mode: metadata.mode() & 0o7777, inode, changed }))
+    }
+
+    /// Where the link leads that is there.
+    pub(crate) fn target(&self) -> Result<Vec<u8>, ToolError> {
+        let target = rustix::fs::readlinkat(self.directory.as_fd(), &self.name, Vec::new());
+        target.map(CString::into_bytes).map_err(|error| self.workspace.refuse(self.path, error.into()))
+    }
+
+    /// Puts a symbolic link there atomically.
+    pub(crate) fn put_link(&self, target: &[u8], temporary: &str) -> Result<(), ToolError> {
+        self.discard(temporary)?;
+        let put = || -> io::Result<()> {
+            rustix::fs::symlinkat(OsStr::from_bytes(target), self.directory.as_fd(), temporary)?;
+            if rustix::process::geteuid().is_root() {
+                let owner = self.directory.dir_metadata()?;
+                let (uid, gid) = (Uid::from_raw(owner.uid()), Gid::from_raw(owner.gid()));
+                rustix::fs::chownat(
+                    self.directory.as_fd(),
+                    temporary,
+                    Some(uid),
+                    Some(gid),
+                    AtFlags::SYMLINK_NOFOLLOW,
+                )?;
+            }
+            self.directory.rename(temporary, &self.directory, &self.name)?;
+            sync(&self.directory)
+        };
+        put().map_err(|error| {
+            let _ = self.directory.remove_file(temporary);
+            self.workspace.refuse(self.path, error)
+        })
+    }
+
+    /// Makes it another name of the file that is at `other`.
+    pub(crate) fn put_name(&self, other: &Place<'_>, temporary: &str) -> Result<(), ToolError> {
+        self.discard(temporary)?;
+        let put = || -> io::Result<()> {
+            let (from, to) = (other.directory.as_fd(), self.directory.as_fd());
+            rustix::fs::linkat(from, &other.name, to, temporary, AtFlags::empty())?;
+            self.directory.rename(temporary, &self.directory, &self.name)?;
+            sync(&self.directory)
+        };
+        put().map_err(|error| {
+            let _ = self.directory.remove_file(temporary);
+            self.workspace.refuse(self.path, error)
+        })
+    }
+
+    /// Makes a directory there, if there is none.
+    pub(crate) fn make_directory(&self) -> Result<(), ToolError> {
+        let make = || -> io::Result<()> {
+            match self.directory.create_dir(&self.name) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+                made => made?,
+            }
+            Attributes::inherited(&self.directory)?.give_to_directory(&self.directory, &self.name)?;
+            sync(&self.directory)
+        };
+        make().map_err(|error| self.workspace.refuse(self.path, error))
+    }
+
+    /// Sets the mode of the directory that is there.
+    pub(crate) fn set_directory_mode(&self, mode: u32) -> Result<(), ToolError> {
+        let set = || -> io::Result<()> {
+            if !self.directory.symlink_metadata(&self.name)?.is_dir() {
+                return Err(io::ErrorKind::NotADirectory.into());
+            }
+            Ok(rustix::fs::chmodat(self.directory.as_fd(), &self.name, Mode::from_raw_mode(mode), AtFlags::empty())?)
+        };
+        set().map_err(|error| self.workspace.refuse(self.path, error))
+    }
+
+    /// Removes a directory if nothing is in it. One that somebody uses stays.
+    pub(crate) fn remove_directory(&self) -> Result<(), ToolError> {
+        match self.directory.remove_dir(&self.name) {
+            Err(error) if !matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) => {
+                Err(self.workspace.refuse(self.path, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes a directory with all that is in it.
+    pub(crate) fn remove_tree(&self) -> Result<(), ToolError> {
+        match self.directory.remove_dir_all(&self.name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.workspace.refuse(self.path, error)),
+            _ => Ok(()),
+        }
+    }
+
     /// What a file that is put there has besides its content and mode: that of the file which is there.
     fn attributes(&self) -> Result<Attributes, ToolError> {
         let found = match self.workspace.open_here(&self.directory, &self.name, self.path) {
             Ok(present) => Attributes::of(&present.file),
-            Err(ToolError::PathNotFound { .. }) => Attributes::inherited(&self.directory),
+            Err(ToolError::PathNotFound { .. } | ToolError::SpecialFile { .. }) => {
+                Attributes::inherited(&self.directory)
+            }
             Err(error) => return Err(error),
         };
         found.map_err(|error| self.workspace.refuse(self.path, error))

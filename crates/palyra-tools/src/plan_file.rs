@@ -30,6 +30,13 @@ pub(crate) struct PlannedEdit<'a> {
     pub(crate) mode: Option<u32>,
 }
 
+impl PlannedEdit<'_> {
+    /// Another name that the file is to have.
+    pub(crate) fn linked_to(&self) -> Option<&str> {
+        self.change.entry.linked_to.as_deref()
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 struct Piece {
     length: Option<usize>,

@@ -14,7 +14,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Artifacts, BeginReport, CallResource, EffectId, EffectStore, ToolDeclaration, ToolError, ToolProgress, Workspace,
+    Artifacts, BeginReport, CallResource, Containment, DecidedAs, EffectId, EffectStore, EntryFacts, ToolDeclaration,
+    ToolError, ToolProgress, Workspace,
 };
 
 /// One tool.
@@ -36,6 +37,12 @@ pub trait Tool: Send + Sync + 'static {
     fn consequence(&self, arguments: &Value) -> Consequence {
         let _ = arguments;
         self.declaration().consequence
+    }
+
+    /// What a call can reach, as it would be carried out now. Asked before any decision, and answered for again when a call that was decided as contained begins.
+    async fn containment(&self, arguments: &Value, workspace: &Arc<Workspace>) -> Containment {
+        let _ = (arguments, workspace);
+        Containment::unconfined()
     }
 
     /// Whether a call with these arguments, which fit the schema, could be made, as far as that is known without making it. Asked before any decision, so that
@@ -79,6 +86,8 @@ pub struct Invocation {
     pub progress: ToolProgress,
     /// Where it reports that its effect begins.
     pub begin: BeginReport,
+    /// What it was decided as.
+    pub decided_as: DecidedAs,
 }
 
 /// Bounds on one call.
@@ -198,6 +207,9 @@ pub struct FileChange {
     /// How it is known that the run changed it.
     #[serde(default, skip_serializing_if = "ChangeAttribution::is_written")]
     pub attribution: ChangeAttribution,
+    /// What it is about, where it is not just the content of a regular file.
+    #[serde(default, skip_serializing_if = "EntryFacts::is_plain")]
+    pub entry: EntryFacts,
 }
 
 /// A stored payload.

@@ -14,8 +14,9 @@ use serde_json::json;
 use crate::artifacts::read_whole;
 use crate::cancel::Cancel;
 use crate::effects::{Ground, NewContent, Plan, Receipt};
-use crate::place::Place;
-use crate::{Artifacts, EffectId, EffectStore, FileChange, ToolError, Workspace, WorkspacePath};
+use crate::place::{Place, Standing};
+use crate::undo_git::{Repositories, leaves_alone};
+use crate::{Artifacts, EffectId, EffectStore, EntryFacts, EntryKind, FileChange, ToolError, Workspace, WorkspacePath};
 
 /// What to undo.
 #[derive(Debug, Clone)]
@@ -138,8 +139,8 @@ struct Changes<'a> {
     directories: BTreeSet<&'a String>,
 }
 
-/// What a file is now: its content and its mode, if it is there.
-type Present = Option<(Digest, u32)>;
+/// What stands at a path now.
+type Present = Option<Standing>;
 
 /// What is to become of one file.
 enum Verdict {
@@ -164,9 +165,10 @@ impl<'a> Changes<'a> {
                 directories: BTreeSet::new(),
                 attribution: ChangeAttribution::Written,
             });
-            let follows = std::ptr::eq(file.last, change) || file.last.after == change.before;
+            let (last, next) = (&file.last, change);
+            let follows = std::ptr::eq(*last, next) || ended(last) == began(next);
             // A program in the background reports at its end what the run's other calls changed meanwhile, from its own beginning on.
-            let repeats = file.last.after == change.after && file.first.before == change.before;
+            let repeats = ended(last) == ended(next) && began(file.first) == began(next);
             file.unbroken &= follows || repeats;
             file.last = change;
             file.directories.extend(&change.directories);
@@ -179,7 +181,8 @@ impl<'a> Changes<'a> {
     /// or a file that it made where a directory is needed again.
     fn make_way(&self, path: &str) -> bool {
         let made_here = self.directories.iter().any(|directory| directory.as_str() == path);
-        made_here || above(path).any(|above| self.files.get(above).is_some_and(|file| file.first.before.is_none()))
+        let goes = |file: &Folded<'_>| file.first.before.is_none() || file.first.entry.before == EntryKind::Directory;
+        made_here || above(path).any(|above| self.files.get(above).is_some_and(goes))
     }
 
     /// The directories that go with a file. Only the first file made in a directory names it, and it goes with the last one that is undone, whichever that is.
@@ -191,22 +194,48 @@ impl<'a> Changes<'a> {
 
 impl Folded<'_> {
     /// Whether the file is what it was before the run.
-    fn is_restored(&self, now: Present) -> bool {
-        match (now, self.first.before) {
-            (None, None) => true,
-            (Some((digest, mode)), Some(before)) => {
-                digest == before && self.first.before_mode.is_none_or(|before| before == mode)
+    fn is_restored(&self, now: Present, workspace: &Workspace) -> Result<bool, ToolError> {
+        let (first, Some(now)) = (self.first, now) else { return Ok(now.is_none() && self.first.before.is_none()) };
+        let is_as_before =
+            now.is(first.entry.before, first.before) && first.before_mode.is_none_or(|before| before == now.mode);
+        match &first.entry.linked_to {
+            Some(name) if is_as_before => {
+                let other = standing_at(workspace, name)?;
+                Ok(other.is_some_and(|other| other.inode == now.inode))
             }
-            _ => false,
+            _ => Ok(is_as_before),
+        }
+    }
+
+    /// Whether it is as the run left it.
+    fn is_as_left(&self, now: Present) -> bool {
+        match now {
+            None => self.last.after.is_none(),
+            Some(now) => now.is(self.last.entry.after, self.last.after),
         }
     }
 
     /// Why it is not the run's alone to take back.
     fn obstacle(&self, now: Present) -> Option<UndoObstacle> {
+        if self.first.entry.rebuilt || self.last.entry.rebuilt {
+            // Whoever builds again changes it, and nothing is lost.
+            return None;
+        }
         if self.attribution == ChangeAttribution::Contested || !self.unbroken {
             return Some(UndoObstacle::ChangedByOthers);
         }
-        (now.map(|(digest, _)| digest) != self.last.after).then_some(UndoObstacle::ChangedSince)
+        (!self.is_as_left(now)).then_some(UndoObstacle::ChangedSince)
+    }
+
+    /// Whether something at the path is what the run found or left there.
+    fn knows(&self, kind: EntryKind) -> bool {
+        let known = |change: &FileChange| {
+            let left = change.after.map(|_| change.entry.after);
+            left.into_iter()
+                .chain(change.before.map(|_| change.entry.before))
+                .any(|known| known == kind || (known == EntryKind::Tree && kind == EntryKind::Directory))
+        };
+        known(self.first) || known(self.last)
     }
 }
 
@@ -220,12 +249,20 @@ impl Verdict {
         path: &str,
         file: &Folded<'_>,
         changes: &Changes<'_>,
+        git: &Repositories,
         ground: &Ground<'_>,
     ) -> Result<Self, ToolError> {
         if request.selection.as_ref().is_some_and(|selection| !selection.contains(path)) {
             return Ok(Self::remain(UndoObstacle::NotSelected));
         }
-        let now = match digest_at(ground.workspace, path) {
+        let now = match standing_at(ground.workspace, path) {
+            Ok(Some(now)) if now.kind != EntryKind::File && !file.knows(now.kind) => {
+                let goes = now.kind == EntryKind::Directory && file.last.after.is_none() && changes.make_way(path);
+                if !goes {
+                    return Ok(Self::remain(UndoObstacle::CannotReplace));
+                }
+                None
+            }
             Err(error) if error.is_not_a_file() && file.last.after.is_none() && changes.make_way(path) => None,
             Err(error) if error.is_somebody_elses() => return Ok(Self::remain(UndoObstacle::CannotReplace)),
             Err(error @ ToolError::PermissionDenied { .. }) => {
@@ -233,14 +270,21 @@ impl Verdict {
             }
             other => other?,
         };
-        if file.is_restored(now) && (now.is_some() || file.directories.is_empty()) {
+        if file.is_restored(now, ground.workspace)? && (now.is_some() || file.directories.is_empty()) {
+            return Ok(Self::Unchanged);
+        }
+        if leaves_alone(path, file.first.before.is_none(), file.is_as_left(now), git) {
             return Ok(Self::Unchanged);
         }
         match file.obstacle(now) {
             Some(obstacle) if request.conflicts != UndoConflictMode::Overwrite => return Ok(Self::remain(obstacle)),
             _ => {}
         }
-        match file.first.before.as_ref().map(|before| read_whole(ground.artifacts, before)).transpose() {
+        let read = |before: &Digest| match file.first.entry.before {
+            EntryKind::File | EntryKind::Link => read_whole(ground.artifacts, before),
+            EntryKind::Directory | EntryKind::Tree | EntryKind::Other => Ok(Vec::new()),
+        };
+        match file.first.before.as_ref().map(read).transpose() {
             Ok(bytes) => Ok(Self::Undo { now, bytes }),
             Err(error @ ToolError::ArtifactNotFound { .. }) => {
                 Ok(Self::Remain { obstacle: UndoObstacle::ContentMissing, cause: Some(error) })
@@ -253,8 +297,10 @@ impl Verdict {
 fn plan(request: &UndoRequest<'_>, ground: &Ground<'_>) -> Result<Plan, ToolError> {
     let changes = Changes::fold(request.changes);
     let mut verdicts = Verdicts::new();
+    let left = changes.files.iter().map(|(path, file)| (*path, file.last));
+    let git = Repositories::look(ground.workspace, left)?;
     for (path, file) in changes.files.iter().filter(|(path, _)| !request.undone.contains(**path)) {
-        verdicts.insert(path, Verdict::of(request, path, file, &changes, ground)?);
+        verdicts.insert(path, Verdict::of(request, path, file, &changes, &git, ground)?);
     }
     keep_blocked_files(&mut verdicts);
     let remaining = remaining(&verdicts);
@@ -266,17 +312,27 @@ fn plan(request: &UndoRequest<'_>, ground: &Ground<'_>) -> Result<Plan, ToolErro
     let (mut inverse, mut contents) = (Vec::new(), Vec::new());
     for (path, verdict) in verdicts {
         let (Verdict::Undo { now, bytes }, Some(file)) = (verdict, changes.files.get(path)) else { continue };
-        if now.is_some() {
+        if let Some(now) = now {
             // What is replaced is kept as well: the undo itself can be taken back.
-            keep_present(ground, path)?;
+            keep_present(ground, path, now.kind)?;
         }
         inverse.push(FileChange {
             path: path.to_owned(),
-            before: now.map(|(digest, _)| digest),
+            before: now.map(|now| now.digest),
             after: file.first.before,
-            before_mode: now.map(|(_, mode)| mode),
+            before_mode: now.map(|now| now.mode),
             directories: changes.directories_of(path, file),
             attribution: file.attribution,
+            entry: EntryFacts {
+                before: match (now.map(|now| now.kind), file.last.entry.after) {
+                    (Some(EntryKind::Directory), EntryKind::Tree) => EntryKind::Tree,
+                    (Some(kind), _) => kind,
+                    (None, _) => EntryKind::File,
+                },
+                after: file.first.entry.before,
+                linked_to: file.first.entry.linked_to.clone(),
+                rebuilt: file.first.entry.rebuilt,
+            },
         });
         contents.push(NewContent { bytes, mode: file.first.before_mode });
     }
@@ -347,17 +403,37 @@ fn above(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').filter_map(|(end, _)| path.get(..end))
 }
 
+/// What a change found, and what it left.
+fn began(change: &FileChange) -> Option<(Digest, EntryKind)> {
+    change.before.map(|digest| (digest, change.entry.before))
+}
+
+fn ended(change: &FileChange) -> Option<(Digest, EntryKind)> {
+    change.after.map(|digest| (digest, change.entry.after))
+}
+
 /// What is at the path now.
-fn digest_at(workspace: &Workspace, path: &str) -> Result<Present, ToolError> {
+fn standing_at(workspace: &Workspace, path: &str) -> Result<Present, ToolError> {
     let path = workspace.path(path)?;
     match Place::find(workspace, &path)? {
         None => Ok(None),
-        Some(place) => place.digest_and_mode(),
+        Some(place) => place.standing(),
     }
 }
 
-fn keep_present(ground: &Ground<'_>, path: &str) -> Result<(), ToolError> {
+fn keep_present(ground: &Ground<'_>, path: &str, kind: EntryKind) -> Result<(), ToolError> {
     let path = ground.workspace.path(path)?;
+    match kind {
+        EntryKind::File => {}
+        EntryKind::Link => {
+            let place = Place::find(ground.workspace, &path)?;
+            let target = place.map(|place| place.target()).transpose()?;
+            return ground.artifacts.put(&target.unwrap_or_default()).map(|_| ());
+        }
+        EntryKind::Directory | EntryKind::Tree | EntryKind::Other => {
+            return ground.artifacts.put(b"").map(|_| ());
+        }
+    }
     match ground.workspace.open_file(&path) {
         Ok(file) => ground.artifacts.put(&file.read_whole(u64::MAX)?).map(|_| ()),
         Err(ToolError::PathNotFound { .. }) => Ok(()),

@@ -2,8 +2,8 @@
 //!
 //! Every directory is opened from the workspace's own handle and never through a link, so a walk cannot leave the workspace even
 //! while somebody moves directories about. Each is opened by its own name in the one above it, so a path may be longer than the kernel takes at once. Links are
-//! reported as links and not followed. `.git` is passed over, but for the files that decide what git executes if they are asked for, and so is what
-//! ignore files exclude unless it is asked for. Order is up to the threads; callers sort.
+//! reported as links and not followed. `.git` is passed over, and so is what ignore files exclude, unless a walk covers everything. Order is up to the threads; callers
+//! sort.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,6 @@ use cap_fs_ext::DirExt;
 use cap_std::fs::{Dir, FileType};
 
 use crate::cancel::Cancel;
-use crate::git_control;
 use crate::ignore_rules::IgnoreRules;
 use crate::{ToolError, Workspace, WorkspacePath};
 
@@ -30,12 +29,13 @@ pub(crate) struct Walk<'a> {
     pub(crate) depth: Option<usize>,
     pub(crate) hidden: Include,
     pub(crate) ignored: Include,
-    /// Whether what ignore files exclude is named all the same, without being entered.
-    pub(crate) excluded: Include,
-    /// Whether the files of `.git` that decide what git executes are part of it.
-    pub(crate) git_control: Include,
+    /// Whether `.git` and what ignore files exclude are part of it; which of the excluded directories are entered, this says.
+    pub(crate) everything: Option<&'a Enters<'a>>,
     pub(crate) cancel: &'a Cancel,
 }
+
+/// Whether a directory that ignore files exclude is entered.
+pub(crate) type Enters<'a> = dyn Fn(&Found) -> bool + Sync + 'a;
 
 /// Whether a kind of entry is part of the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,8 +64,17 @@ pub(crate) struct Found {
     pub(crate) kind: FileType,
     pub(crate) directory: Arc<Dir>,
     pub(crate) name: OsString,
-    /// Whether ignore files exclude it; reported only if the walk asks for it.
+    /// Whether ignore files exclude it, or a directory that it is in; reported only if the walk covers everything.
     pub(crate) excluded: bool,
+    /// Whether it is a directory that was not entered because ignore files exclude it.
+    pub(crate) skipped: bool,
+}
+
+/// In what kind of directory an entry lies.
+#[derive(Debug, Clone, Copy, Default)]
+struct Inside {
+    excluded: bool,
+    git: bool,
 }
 
 /// Directories that could not be read.
@@ -98,7 +107,7 @@ pub(crate) struct WalkEnd {
 
 enum Job {
     /// Read the directory of this name in another; the rules are those of that one.
-    Directory { path: WorkspacePath, parent: Arc<Dir>, name: OsString, rules: Option<Arc<IgnoreRules>> },
+    Directory { path: WorkspacePath, parent: Arc<Dir>, name: OsString, rules: Option<Arc<IgnoreRules>>, inside: Inside },
     /// Visit entries of a large directory, so that one such directory keeps all threads busy.
     Entries(Vec<Found>),
 }
@@ -127,20 +136,14 @@ impl<'a> Walk<'a> {
             depth: None,
             hidden: Include::Yes,
             ignored: Include::No,
-            excluded: Include::No,
-            git_control: Include::No,
+            everything: None,
             cancel,
         }
     }
 
-    /// With the files of `.git` that decide what git executes.
-    pub(crate) fn with_git_control(self) -> Self {
-        Self { git_control: Include::Yes, ..self }
-    }
-
-    /// Names what ignore files exclude, too, without entering it.
-    pub(crate) fn naming_excluded(self) -> Self {
-        Self { excluded: Include::Yes, ..self }
+    /// With `.git` and what ignore files exclude; of the directories among that, those are entered that `enters` says.
+    pub(crate) fn covering_all(self, enters: &'a Enters<'a>) -> Self {
+        Self { everything: Some(enters), ..self }
     }
 
     /// Visits every entry below the start; `make_visitor` is called once per thread.
@@ -160,12 +163,14 @@ impl<'a> Walk<'a> {
                 directory: Arc::new(parent),
                 name,
                 excluded: false,
+                skipped: false,
             };
             make_visitor()(&found);
             return Ok(WalkEnd::default());
         }
         let name = self.start.file_name().map_or_else(|| OsString::from("."), OsStr::to_owned);
-        let jobs = vec![Job::Directory { path: self.start.clone(), parent: Arc::new(parent), name, rules }];
+        let inside = Inside::default();
+        let jobs = vec![Job::Directory { path: self.start.clone(), parent: Arc::new(parent), name, rules, inside }];
         let shared = Shared {
             walk: self,
             queue: Mutex::new(Queue { jobs, ..Queue::default() }),
@@ -207,21 +212,9 @@ impl<'a> Walk<'a> {
         Ok(Some((directory, rules)))
     }
 
-    fn passes(&self, path: &WorkspacePath, name: &OsStr, kind: FileType) -> bool {
-        match self.git_place(path) {
-            git_control::Place::Outside => {
-                (name != ".git") && (self.hidden == Include::Yes || !name.as_encoded_bytes().starts_with(b"."))
-            }
-            place => place.decides(kind.is_dir()),
-        }
-    }
-
-    /// Where a path lies with respect to `.git`, if that matters to this walk.
-    fn git_place(&self, path: &WorkspacePath) -> git_control::Place {
-        match self.git_control {
-            Include::Yes => git_control::place_of(path),
-            Include::No => git_control::Place::Outside,
-        }
+    fn passes(&self, name: &OsStr) -> bool {
+        self.everything.is_some()
+            || ((name != ".git") && (self.hidden == Include::Yes || !name.as_encoded_bytes().starts_with(b".")))
     }
 }
 
@@ -235,7 +228,9 @@ impl Shared<'_> {
         while let Some(job) = self.next() {
             let done = Done(self);
             let flow = match job {
-                Job::Directory { path, parent, name, rules } => self.directory(&path, parent, &name, rules, visit),
+                Job::Directory { path, parent, name, rules, inside } => {
+                    self.directory(&path, parent, &name, rules, inside, visit)
+                }
                 Job::Entries(entries) => self.visit_all(&entries, visit),
             };
             if flow == Flow::Stop || self.walk.cancel.is_set() {
@@ -269,6 +264,7 @@ impl Shared<'_> {
         parent: Arc<Dir>,
         name: &OsStr,
         rules: Option<Arc<IgnoreRules>>,
+        inside: Inside,
         visit: &mut V,
     ) -> Flow {
         let walk = self.walk;
@@ -279,7 +275,11 @@ impl Shared<'_> {
             self.cannot_read(path);
             return Flow::Continue;
         };
-        let rules = IgnoreRules::load(walk.workspace, &directory, path, rules);
+        // Ignore files say nothing about what is in `.git`, and no more about what they exclude.
+        let rules = match rules {
+            Some(rules) if inside.excluded || inside.git => rules,
+            rules => IgnoreRules::load(walk.workspace, &directory, path, rules),
+        };
         let mut batch = Vec::new();
         for entry in entries {
             if walk.cancel.is_set() {
@@ -290,26 +290,28 @@ impl Shared<'_> {
                 continue;
             };
             let path = path.join(&name);
-            if walk.workspace.guard(&path).is_err() || !walk.passes(&path, &name, kind) {
+            if walk.workspace.guard(&path).is_err() || !walk.passes(&name) {
                 continue;
             }
-            // Ignore files say nothing about what is in `.git`.
-            let excluded = walk.ignored == Include::No
-                && walk.git_place(&path) == git_control::Place::Outside
-                && rules.excludes(&path, kind.is_dir());
-            if excluded && walk.excluded == Include::No {
+            let git = inside.git || name == ".git";
+            let excluded =
+                inside.excluded || (walk.ignored == Include::No && !git && rules.excludes(&path, kind.is_dir()));
+            if excluded && walk.everything.is_none() {
                 continue;
             }
             let deeper = path.depth().saturating_sub(walk.start.depth());
-            if kind.is_dir() && !excluded && walk.depth.is_none_or(|depth| deeper < depth) {
+            let mut found = Found { path, kind, directory: Arc::clone(&directory), name, excluded, skipped: false };
+            found.skipped = excluded && kind.is_dir() && walk.everything.is_some_and(|enters| !enters(&found));
+            if kind.is_dir() && !found.skipped && walk.depth.is_none_or(|depth| deeper < depth) {
                 self.push(Job::Directory {
-                    path: path.clone(),
+                    path: found.path.clone(),
                     parent: Arc::clone(&directory),
-                    name: name.clone(),
+                    name: found.name.clone(),
                     rules: Some(Arc::clone(&rules)),
+                    inside: Inside { excluded, git },
                 });
             }
-            batch.push(Found { path, kind, directory: Arc::clone(&directory), name, excluded });
+            batch.push(found);
             if batch.len() == BATCH {
                 self.push(Job::Entries(std::mem::take(&mut batch)));
             }

@@ -8,13 +8,13 @@ use async_trait::async_trait;
 use palyra_common::{ApprovalScope, Risk, RunId, SessionId, StableErrorEnvelope, Timestamp, ToolVerdict};
 use palyra_flow::FlowFacts;
 use palyra_policy::{PatternGrant, Signals};
-use palyra_tools::{CallResource, ToolDeclaration};
+use palyra_tools::{CallResource, Containment, ToolDeclaration};
 use serde_json::Value;
 
 use crate::spec::RunSpec;
 
 pub use policy::PolicyDecider;
-pub(crate) use policy::observed;
+pub(crate) use policy::{contained, observed};
 
 /// A call that a model wants to make.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +33,8 @@ pub struct Proposal<'a> {
     pub flow: &'a FlowFacts,
     /// Signs that something the run has read tries to give orders.
     pub signals: &'a Signals,
+    /// What the call can reach, as whoever carries it out answers for.
+    pub containment: &'a Containment,
     /// When.
     pub at: Timestamp,
 }

@@ -13,9 +13,9 @@ use palyra_common::{
 };
 use palyra_flow::{ArgumentFacts, FlowFacts};
 use palyra_policy::{
-    APPROVED_FILE, ActionKind, AnswerFacts, Argument, Asking, Connection, Context, Decision, Destination, EffectFacts,
-    Envelope, Location, ObservedCall, Origin, PatternGrant, PolicyError, PolicySource, PolicyStore, Principal, Request,
-    Resource, RunPrincipal, ToolFacts, pattern_policy,
+    APPROVED_FILE, ActionKind, AnswerFacts, Argument, Asking, Connection, Containment, Context, Decision, Destination,
+    EffectFacts, Envelope, Location, ObservedCall, Origin, PatternGrant, PolicyError, PolicySource, PolicyStore,
+    Principal, Request, Resource, RunPrincipal, ToolFacts, pattern_policy,
 };
 use palyra_tools::{CallResource, RequestTarget, ToolDeclaration, WorkspacePath};
 
@@ -113,10 +113,29 @@ impl PolicyDecider {
 }
 
 /// The call as patterns see it.
-pub(crate) fn observed(flow: &FlowFacts, tool: &ToolDeclaration) -> ObservedCall {
+pub(crate) fn observed(
+    flow: &FlowFacts,
+    tool: &ToolDeclaration,
+    workspace: &str,
+    resource: &CallResource,
+) -> ObservedCall {
+    let method = match resource {
+        CallResource::Request(target) => Some(target.method.to_ascii_uppercase()),
+        CallResource::Files(_) | CallResource::Directory(_) | CallResource::Tool { .. } => None,
+    };
     ObservedCall {
+        workspace: Some(workspace.to_owned()),
+        method,
         tool: tool.name.to_string(),
         arguments: flow.arguments.iter().map(|facts| argument(facts, tool.scope)).collect(),
+    }
+}
+
+/// What policies are told of what a call can reach.
+pub(crate) fn contained(containment: &palyra_tools::Containment) -> Containment {
+    match containment {
+        palyra_tools::Containment::Contained => Containment::Contained,
+        palyra_tools::Containment::Reaches(_) => Containment::Reaching,
     }
 }
 
@@ -194,6 +213,8 @@ fn facts(proposal: &Proposal<'_>, ask_before: &BTreeSet<String>) -> EffectFacts 
         consequence: proposal.flow.consequence,
         envelope: if proposal.flow.is_meant() { Envelope::Inside } else { Envelope::Outside },
         uncleared: proposal.flow.uncleared.clone(),
+        workspace: proposal.run.workspace.clone(),
+        containment: contained(proposal.containment),
         signals: proposal.signals.clone(),
         connection: None,
         secret_for: None,

@@ -159,6 +159,7 @@ pub(super) fn decide(
         policies: vec![policy.to_owned()],
         requests: Vec::new(),
         facts: CallFacts {
+            containment: palyra_policy::Containment::Reaching,
             concurrency: Concurrency::Shared,
             repeatability: Repeatability::Repeatable,
             risk: Risk::Low,

@@ -33,6 +33,7 @@ use super::judging::Judging;
 use super::live_tape::{LiveTape, Weighed};
 use super::model_call::{ModelCall, ModelNews};
 use super::supervise::Restarts;
+use super::take_back::{TakeBack, TakenBack, note_later};
 use super::tool_call::{ToolCalls, ToolNews};
 use super::{Engine, INBOX, LiveRun, Shared};
 use crate::error::AgentError;
@@ -79,6 +80,7 @@ pub(super) struct Driver {
     after_run: Option<Request>,
     compaction: Option<Compaction>,
     judging: Option<Judging>,
+    taking_back: Option<TakeBack>,
     images: Images,
     flow: Flow,
     slot: Option<OwnedSemaphorePermit>,
@@ -119,6 +121,7 @@ impl Driver {
             after_run: None,
             compaction: None,
             judging: None,
+            taking_back: None,
             images: Images::default(),
             slot: None,
             started_at: None,
@@ -284,6 +287,7 @@ impl Driver {
                 },
                 news = self.tools.next() => self.tool_news(news).await?,
                 answered = self.hooks.next() => self.apply(vec![answered]).await?,
+                taken_back = TakeBack::next(&mut self.taking_back) => self.taken_back(taken_back).await?,
                 news = ModelCall::next(&mut self.model) => self.model_news(news).await?,
                 summary = Compaction::next(&mut self.compaction) => self.apply(vec![summary]).await?,
                 verdict = Judging::next(&mut self.judging) => self.apply(vec![verdict]).await?,
@@ -434,6 +438,7 @@ impl Driver {
         let mut refused = None;
         while let Some(mut input) = queue.pop_front() {
             self.shared.label_written(&self.machine, &self.workspace, &mut input);
+            note_later(&self.shared, &self.workspace, &mut input).await;
             self.labels_staged |= matches!(&input, Input::ToolFinished { result, .. } if result.wrote.is_some());
             let staged = self.render(EntryRef::Input(&input), at)?;
             let actions = match self.machine.step(input, at) {
@@ -469,6 +474,14 @@ impl Driver {
             }
         }
         Ok((to_do, refused))
+    }
+
+    /// The change set was taken back: what was done to the files is noted beside it.
+    async fn taken_back(&mut self, TakenBack { input, note }: TakenBack) -> Result<(), AgentError> {
+        if let Some(note) = note {
+            self.stage(EntryRef::Note(&note), self.shared.options.clock.now())?;
+        }
+        self.apply(vec![input]).await
     }
 
     /// What the machine has to be told about bindings first, if they changed since it was told last.
@@ -528,6 +541,10 @@ impl Driver {
                     self.judging = Some(Judging::begin(&self.shared, &self.machine, judgement));
                 }
                 Action::StopJudge { .. } => self.judging = None,
+                Action::TakeBack { number, paths } => {
+                    self.taking_back =
+                        Some(TakeBack::begin(&self.shared, &self.machine, &self.workspace, number, paths));
+                }
                 // Recorded; nothing to carry out.
                 Action::Decide { .. }
                 | Action::HandBack { .. }

@@ -5,16 +5,16 @@
 use std::sync::Arc;
 
 use palyra_common::{
-    ApprovalEvidence, Integrity, Label, Provenance, Risk, SinkKind, StableErrorEnvelope, Timestamp, ToStableError as _,
-    ToolVerdict,
+    ApprovalEvidence, Consequence, Integrity, Label, Provenance, Risk, SinkKind, StableErrorEnvelope, Timestamp,
+    ToStableError as _, ToolVerdict,
 };
 use palyra_flow::{FlowFacts, Mandate, Material, Proposed, SourceNaming, admit, assess, can_be_judged};
 use palyra_policy::{ObservedCall, Signals, narrowest_pattern};
-use palyra_tools::{CallResource, Concurrency, Registry, Repeatability, Tool, ToolError, Workspace};
+use palyra_tools::{CallResource, Concurrency, Containment, Registry, Repeatability, Tool, ToolError, Workspace};
 use serde_json::Value;
 
 use super::{EngineOptions, client_tools, strict};
-use crate::decide::{Proposal, Verdict, observed};
+use crate::decide::{Proposal, Verdict, contained, observed};
 use crate::machine::{CallFacts, Decided, Machine, Offer};
 use crate::own_tools::{INTENT, IntentInput};
 use crate::projections;
@@ -79,10 +79,15 @@ impl Flow {
             Ok(resource) => resource,
             Err(error) => return denied(call_id, &error.to_stable()),
         };
+        let containment = found.containment(arguments, &self.workspace).await;
+        let declaration = found.declaration();
         self.absorb(machine);
         let seen = machine.seen();
         let mut classification = declaration.classification();
-        classification.consequence = found.consequence(arguments);
+        classification.consequence = match containment {
+            Containment::Contained => Consequence::Contained,
+            Containment::Reaches(_) => found.consequence(arguments),
+        };
         let destination = declaration.destination(&resource);
         let proposed = Proposed {
             tool,
@@ -117,6 +122,7 @@ impl Flow {
             resource: &resource,
             flow: &flow,
             signals: &signals,
+            containment: &containment,
             at,
         };
         let stated = if tool == INTENT { self.stated(&registry, arguments, &seen) } else { None };
@@ -131,9 +137,12 @@ impl Flow {
             verdict.reasons.extend(flow.gaps.iter().cloned());
         }
         options.safety.before_execution(declaration, arguments, &flow, &mut verdict);
+        if verdict.verdict == ToolVerdict::NeedsApproval {
+            verdict.reasons.extend(containment.reason());
+        }
         let offer = match verdict.verdict {
             ToolVerdict::NeedsApproval if blind.is_none() => {
-                offer(options, machine, observed(&flow, declaration)).await
+                offer(options, machine, observed(&flow, declaration, &machine.spec().workspace, &resource)).await
             }
             ToolVerdict::NeedsApproval | ToolVerdict::Permit | ToolVerdict::Deny => None,
         };
@@ -155,6 +164,7 @@ impl Flow {
                 offer,
                 source: flow.source,
                 mandate: flow.mandate,
+                containment: contained(&containment),
                 seen,
             },
             invalid: None,
@@ -300,7 +310,12 @@ async fn offer(options: &EngineOptions, machine: &Machine, call: ObservedCall) -
         }
     };
     let steering = call.arguments.clone();
-    let earlier = earlier.into_iter().map(|arguments| ObservedCall { tool: call.tool.clone(), arguments });
+    let earlier = earlier.into_iter().map(|offer| ObservedCall {
+        tool: call.tool.clone(),
+        arguments: offer.observed,
+        workspace: offer.pattern.workspace,
+        method: offer.pattern.method,
+    });
     let calls: Vec<ObservedCall> = std::iter::once(call.clone()).chain(earlier).collect();
     let pattern = narrowest_pattern(&calls).ok()?;
     // Nobody agrees to what does not fit into a sentence.
@@ -392,6 +407,7 @@ fn out_of_hand(call_id: &str, reason: String, policy: String) -> Decided {
             offer: None,
             source: SourceNaming::ChosenOtherwise,
             mandate: None,
+            containment: palyra_policy::Containment::Reaching,
             seen: Label::system(),
         },
         invalid: None,

@@ -54,6 +54,7 @@ mod strict;
 mod summaries;
 mod supervise;
 mod surroundings;
+mod take_back;
 mod tool_call;
 mod tool_offer;
 mod tool_search;

@@ -109,6 +109,7 @@ impl ToolCalls {
         let invocation = Invocation {
             progress: self.progress.open(&call_id),
             begin: BeginReport::of(&call_id, self.beginning.0.clone()),
+            decided_as: machine.decided_as(&call_id),
             run_id: spec.run_id,
             call_id,
             effect_id,

@@ -132,6 +132,13 @@ pub enum Action {
         /// Which time.
         judgement: u32,
     },
+    /// Put these files back to what they were before the run.
+    TakeBack {
+        /// Which time in this run; the same when it is begun again after a crash.
+        number: u32,
+        /// The files.
+        paths: Vec<String>,
+    },
     /// Stop asking hooks: nobody wants their answer any more.
     StopHooks {
         /// The occurrence.
@@ -188,6 +195,8 @@ palyra_common::runtime_contract_enum! {
         MayGoOn = "may_go_on",
         /// A hook proposes another text. Is it delivered instead of the answer?
         ReplaceAnswer = "replace_answer",
+        /// The run changed files that take effect later. Do they stay?
+        AcceptChanges = "accept_changes",
     }
 }
 

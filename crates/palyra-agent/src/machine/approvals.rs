@@ -132,7 +132,7 @@ impl Machine {
             (ApprovalDecision::Allow, Question::RunAgain) => CallState::Ready { facts, attempts },
             (ApprovalDecision::Allow, _) => self.permitted(index, facts, out),
             // Never asked about a call.
-            (_, Question::SpendMore | Question::MayGoOn | Question::ReplaceAnswer) => {
+            (_, Question::SpendMore | Question::MayGoOn | Question::ReplaceAnswer | Question::AcceptChanges) => {
                 self.refuse(index, Refusal::internal("the question was not about a call"), out)
             }
             (_, Question::RunAgain) => {

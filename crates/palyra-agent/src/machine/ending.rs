@@ -20,7 +20,7 @@ impl Machine {
         at: Timestamp,
         out: &mut Vec<Action>,
     ) -> Result<(), Rejected> {
-        if matches!(&self.phase, Phase::Running(Activity::Stopping { .. })) {
+        if matches!(&self.phase, Phase::Running(Activity::Stopping { .. } | Activity::TakingBack(_))) {
             return Err(self.reject("it is ending"));
         }
         let message = reason.unwrap_or_else(|| "cancelled".to_owned());
@@ -36,6 +36,10 @@ impl Machine {
         match std::mem::replace(&mut self.phase, Phase::Queued) {
             Phase::Running(Activity::Stopping { round, ending, phase }) => {
                 self.phase = Phase::Running(Activity::Stopping { round, ending, phase });
+                Err(self.reject("it is ending"))
+            }
+            Phase::Running(Activity::TakingBack(taking_back)) => {
+                self.phase = Phase::Running(Activity::TakingBack(taking_back));
                 Err(self.reject("it is ending"))
             }
             Phase::Running(activity) => {
@@ -113,6 +117,10 @@ impl Machine {
                 self.enter(Phase::Running(Activity::Judging(wait)), at, out);
                 self.settle_verdict(at, out);
             }
+            Activity::TakingBack(taking_back) => {
+                self.enter(Phase::Running(Activity::TakingBack(taking_back)), at, out);
+                out.push(self.take_back());
+            }
             Activity::HandedBack(_) => return Err(self.reject("it waits for the results of its client's tools")),
             Activity::Tools(round) => {
                 self.enter(Phase::Running(Activity::Tools(round)), at, out);
@@ -152,6 +160,8 @@ impl Machine {
             Phase::Paused(activity) => match activity {
                 Activity::Tools(_) | Activity::Hooks(_) | Activity::Stopping { .. } => true,
                 Activity::Judging(wait) => wait.judged.is_none(),
+                // Never held.
+                Activity::TakingBack(_) => true,
                 Activity::Model { .. } | Activity::Compacting { .. } | Activity::HandedBack(_) => false,
             },
             Phase::Queued
@@ -206,6 +216,7 @@ impl Machine {
             {
                 out.push(Action::Judge { judgement: wait.judgement });
             }
+            Phase::Running(Activity::TakingBack(_)) => out.push(self.take_back()),
             Phase::Paused(Activity::Hooks(wait)) => {
                 let mut wait = self.recover_step(wait, out);
                 if wait.hooks.is_empty() {
@@ -256,6 +267,9 @@ impl Machine {
         at: Timestamp,
         out: &mut Vec<Action>,
     ) {
+        if self.takes_back_first(phase, &ending, at, out) {
+            return;
+        }
         let phase = match phase {
             RunLifecyclePhase::Completed => Phase::Completed(ending),
             RunLifecyclePhase::Aborted => Phase::Aborted(ending),

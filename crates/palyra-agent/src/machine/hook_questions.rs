@@ -91,6 +91,10 @@ impl Machine {
             return None;
         }
         let HookQuestion { question, step, proposed, .. } = *question.clone();
+        if let (Question::AcceptChanges, HookStep::BeforeDelivery(ending)) = (question, &step) {
+            self.on_changes_decided(decision, reason, ending.clone(), at, out);
+            return Some(());
+        }
         let allowed = decision == ApprovalDecision::Allow;
         // Refusing another text is not refusing the answer: it is delivered as the model wrote it.
         if !allowed && question != Question::ReplaceAnswer {

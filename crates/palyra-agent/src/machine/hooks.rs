@@ -120,7 +120,9 @@ impl Machine {
             HookStep::BeforeDelivery(_) if !self.queued.is_empty() => self.next_turn(at, out),
             HookStep::BeforeDelivery(ending) => {
                 let phase = ending.delivered_in();
-                self.enter_terminal(phase, ending, at, out);
+                if !self.ask_about_changes(&ending, at, out) {
+                    self.enter_terminal(phase, ending, at, out);
+                }
             }
         }
     }

@@ -7,10 +7,11 @@ use palyra_common::{
 };
 use palyra_flow::{Mandate, SourceNaming, Spent, Written};
 use palyra_models::{Answering, Attempt, ReasoningBlock, StopReason, ToolCallRequest, Usage};
-use palyra_policy::Signals;
-use palyra_tools::{Concurrency, FileChange, Repeatability};
+use palyra_policy::{Containment, Signals};
+use palyra_tools::{Concurrency, FileChange, LaterChange, Repeatability};
 use serde::{Deserialize, Serialize};
 
+use super::changes::TookBack;
 use super::objective::Judged;
 use crate::canvas::CanvasDrawn;
 use crate::context::Item;
@@ -164,6 +165,8 @@ pub enum Input {
     HooksAnswered(Box<HooksAnswered>),
     /// The judge of the run's objective was asked.
     Judged(Box<Judged>),
+    /// The change set was taken back, as far as it could be.
+    TookBack(Box<TookBack>),
 }
 
 /// A finished model turn.
@@ -367,6 +370,9 @@ pub struct CallFacts {
     /// The arguments that steer the effect and were not chosen by a trusted person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<ApprovalEvidence>,
+    /// Whether the call was decided as one that reaches nothing outside the workspace and can be taken back. Then it is carried out so or not at all.
+    #[serde(default, skip_serializing_if = "Containment::is_reaching")]
+    pub containment: Containment,
     /// What a person could agree to once and for longer, if the call needs a person and any pattern covers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offer: Option<Offer>,
@@ -433,6 +439,9 @@ pub struct CallResult {
     /// Files it changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
+    /// Of the files, those that take effect later: that a trusted tool executes, or that instruct agents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub later: Vec<LaterChange>,
     /// The labels of what it wrote, if any file is worth less than other files of the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrote: Option<Box<Written>>,
@@ -470,6 +479,7 @@ impl CallResult {
             truncated: false,
             artifact: None,
             changes: Vec::new(),
+            later: Vec::new(),
             wrote: None,
             duration_ms: attestation.limits_used.wall_ms,
             attestation,

@@ -106,6 +106,7 @@ fn standing(machine: &Machine) -> &'static str {
         Activity::Tools(_) => "tools",
         Activity::Hooks(_) => "hooks",
         Activity::Judging(_) => "judging",
+        Activity::TakingBack(_) => "taking back",
         Activity::HandedBack(_) => "handed back",
         Activity::Stopping { .. } => "stopping",
     };

@@ -68,6 +68,7 @@ pub(super) fn decided(call_id: &str, verdict: ToolVerdict, concurrency: Concurre
         policies: vec![],
         requests: Vec::new(),
         facts: CallFacts {
+            containment: palyra_policy::Containment::Reaching,
             concurrency,
             repeatability: repeat,
             risk: Risk::Low,

@@ -14,11 +14,12 @@
 //! `HandedBack` from its `HandBack` action to its `ToolFinished` input, over restarts too.
 //!
 //! The files: `input`, `action`, `state` are the vocabulary; `turns` begins and ends model turns; `summaries` puts summaries into the context and takes them back; `round` schedules calls; `approvals` asks
-//! people, `deadlines` moves deadlines when the clock was set or the machine was suspended, `money` asks them for more; `hooks`, `screening` and `hook_questions` let plugins look at steps and calls; `objective` has answers judged; `ending` ends runs; `restored` holds those of a restored backup; `looping` notices circles; `readings` keeps what
+//! people, `deadlines` moves deadlines when the clock was set or the machine was suspended, `money` asks them for more; `hooks`, `screening` and `hook_questions` let plugins look at steps and calls; `objective` has answers judged; `changes` has people accept what takes effect later; `ending` ends runs; `restored` holds those of a restored backup; `looping` notices circles; `readings` keeps what
 //! was read, with its labels; `offering` keeps the tools that the run came to need, and its plan.
 
 mod action;
 mod approvals;
+mod changes;
 mod deadlines;
 mod ending;
 mod hook_questions;
@@ -38,6 +39,7 @@ mod summaries;
 mod turns;
 
 pub use action::{Action, ApprovalRequest, Question, StatusChange};
+pub use changes::{HeldFile, TakingBack, TookBack};
 pub use deadlines::AWAKE_GRACE;
 pub use hook_questions::HookQuestion;
 pub(crate) use hooks::said_by;
@@ -61,6 +63,7 @@ use palyra_policy::Signals;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use self::changes::ChangeSet;
 use self::looping::UselessTurns;
 use self::objective::ObjectiveProgress;
 use self::state::{QueuedMessage, SeenCalls, Transcript};
@@ -128,6 +131,12 @@ pub struct Machine {
     /// What went wrong in the newest call, if anything did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last_failure: Option<String>,
+    /// What it changed that takes effect later, and that nobody has accepted.
+    #[serde(default, skip_serializing_if = "ChangeSet::is_empty")]
+    changes: ChangeSet,
+    /// How often it was taken back.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    take_backs: u32,
     /// Whether it is held since its state was restored from a backup, so that what was under way begins anew when it is resumed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     restored: bool,
@@ -171,6 +180,8 @@ impl Machine {
             tools_in_use: Vec::new(),
             plan: None,
             last_failure: None,
+            changes: ChangeSet::new(),
+            take_backs: 0,
             restored: false,
         };
         let task = machine.task();
@@ -217,6 +228,7 @@ impl Machine {
             Input::HooksBound { bindings } => self.on_hooks_bound(bindings),
             Input::HooksAnswered(answered) => self.on_hooks_answered(&answered, at, &mut out)?,
             Input::Judged(judged) => self.on_judged(*judged, at, &mut out)?,
+            Input::TookBack(took_back) => self.on_took_back(*took_back, at, &mut out)?,
         }
         Ok(out)
     }
@@ -263,7 +275,7 @@ impl Machine {
             | Phase::WaitingForApproval(_)
             | Phase::AskingForMoney(_)
             | Phase::AskingForHook(_) => (limits.expire_after_ms > 0).then(|| after(limits.expire_after_ms)),
-            Phase::Running(Activity::Stopping { .. }) => None,
+            Phase::Running(Activity::Stopping { .. } | Activity::TakingBack(_)) => None,
             Phase::Running(_) => Some(after(limits.wall_clock_ms.saturating_sub(self.counters.active_ms))),
             Phase::Completed(_) | Phase::Failed(_) | Phase::Aborted(_) | Phase::Expired(_) => None,
         }

@@ -22,9 +22,11 @@ impl Machine {
             Phase::Running(_) | Phase::WaitingForApproval(_) => true,
             Phase::Paused(activity) => match activity {
                 Activity::HandedBack(_) => true,
-                Activity::Tools(_) | Activity::Hooks(_) | Activity::Judging(_) | Activity::Stopping { .. } => {
-                    !self.restored
-                }
+                Activity::Tools(_)
+                | Activity::Hooks(_)
+                | Activity::Judging(_)
+                | Activity::TakingBack(_)
+                | Activity::Stopping { .. } => !self.restored,
                 Activity::Model { .. } | Activity::Compacting { .. } => false,
             },
             // A person's answer decides whether these go on.
@@ -81,6 +83,8 @@ impl Machine {
                 Activity::Model { .. }
                 | Activity::Compacting { .. }
                 | Activity::HandedBack(_)
+                // Begun again by being resumed.
+                | Activity::TakingBack(_)
                 | Activity::Stopping { .. } => false,
             }
     }

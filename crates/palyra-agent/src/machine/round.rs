@@ -4,7 +4,8 @@
 //! until everything before it is over and runs alone. A refused or malformed call is over at once, with a result that tells the model why.
 
 use palyra_common::{Digest, ErrorCategory, Label, StableErrorEnvelope, TerminationReason, Timestamp, ToolVerdict};
-use palyra_tools::{Concurrency, Repeatability};
+use palyra_policy::Containment;
+use palyra_tools::{Concurrency, DecidedAs, Repeatability};
 
 use super::action::Action;
 use super::input::{CallFacts, CallResult, Decided};
@@ -160,6 +161,7 @@ impl Machine {
         if !held {
             self.note_offering(&call, &result, out);
         }
+        self.hold_changes(&call, &result);
         self.absorb(&call, &facts, &mut result);
         if let Some(call) = self.round_mut().and_then(|round| round.call_mut(call_id)) {
             call.state = CallState::Done(CallOutcome::Finished(result));
@@ -359,6 +361,15 @@ impl Machine {
             | Phase::Paused(Activity::Tools(round) | Activity::HandedBack(round) | Activity::Stopping { round, .. })
             | Phase::WaitingForApproval(round) => Some(round),
             _ => None,
+        }
+    }
+
+    /// What a call of the present round was decided as.
+    #[must_use]
+    pub fn decided_as(&self, call_id: &str) -> DecidedAs {
+        match self.call(call_id).and_then(facts).map(|facts| facts.containment) {
+            Some(Containment::Contained) => DecidedAs::Contained,
+            Some(Containment::Reaching) | None => DecidedAs::Reaching,
         }
     }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::action::Question;
+use super::changes::TakingBack;
 use super::hook_questions::HookQuestion;
 use super::hooks::HookWait;
 use super::input::{CallFacts, CallResult};
@@ -93,6 +94,8 @@ pub enum Activity {
     Hooks(HookWait),
     /// Waiting for a verdict on the answer.
     Judging(Box<JudgeWait>),
+    /// About to end as soon as what nobody accepted is taken back.
+    TakingBack(Box<TakingBack>),
     /// All calls of the turn that are left were handed back to the client; only ever held.
     HandedBack(ToolRound),
     /// About to end as soon as the calls under way have reported.

@@ -107,7 +107,11 @@ impl Machine {
         at: Timestamp,
         out: &mut Vec<Action>,
     ) -> Result<(), Rejected> {
-        if matches!(self.phase, Phase::Running(Activity::Stopping { .. }) | Phase::Paused(Activity::Stopping { .. })) {
+        if matches!(
+            self.phase,
+            Phase::Running(Activity::Stopping { .. } | Activity::TakingBack(_))
+                | Phase::Paused(Activity::Stopping { .. } | Activity::TakingBack(_))
+        ) {
             return Err(self.reject("it is ending"));
         }
         self.trusted.push(text.clone());

@@ -212,12 +212,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
 /// How many earlier approvals a pattern is made from.
 const LOOKED_AT: u32 = 8;
 
-/// The steering arguments of the calls of a tool that people allowed in a session, newest first.
-pub(crate) fn approved_calls(
-    connection: &Connection,
-    session: SessionId,
-    tool: &str,
-) -> rusqlite::Result<Vec<Vec<palyra_policy::Argument>>> {
+/// What was offered with the calls of a tool that people allowed in a session, newest first.
+pub(crate) fn approved_calls(connection: &Connection, session: SessionId, tool: &str) -> rusqlite::Result<Vec<Offer>> {
     let offers: Vec<Option<Offer>> = connection
         .prepare_cached(&format!(
             "SELECT offer FROM approvals WHERE session_id = ?1 AND tool = ?2 AND decision = 'allow'
@@ -225,7 +221,7 @@ pub(crate) fn approved_calls(
         ))?
         .query_map(params![session.to_string(), tool], |row| from_json(row, 0))?
         .collect::<Result<_, _>>()?;
-    Ok(offers.into_iter().flatten().map(|offer| offer.observed).collect())
+    Ok(offers.into_iter().flatten().collect())
 }
 
 pub(crate) fn approval(connection: &Connection, id: ApprovalId) -> rusqlite::Result<Option<ApprovalRow>> {

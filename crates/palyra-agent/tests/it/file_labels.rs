@@ -85,6 +85,7 @@ impl Tool for CopyProgram {
             before_mode: None,
             directories: Vec::new(),
             attribution: ChangeAttribution::Observed,
+            entry: palyra_tools::EntryFacts::default(),
         };
         let output = ToolOutput::text(printed, self.0.output.clone());
         Ok(ToolOutput { changes: vec![change], ..output })

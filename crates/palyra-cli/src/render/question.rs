@@ -71,7 +71,11 @@ pub(crate) fn lines(question: &Question, console: &Console) -> Vec<String> {
     }
     if let (Some(tool), Some(arguments)) = (&question.tool, &question.arguments) {
         match step(tool, arguments) {
-            Some(texts) => lines.extend(texts.iter().map(|(name, text)| format!("  {name}: {}", shortened(text, 300)))),
+            Some(texts) => {
+                let line =
+                    |(name, text): &(&str, &str)| format!("  {}: {}", shortened(name, 100), shortened(text, 300));
+                lines.extend(texts.iter().map(line));
+            }
             None => {
                 lines.push(format!("  {} {}", shortened(tool, 100), calls::subject(arguments)).trim_end().to_owned());
             }
@@ -116,14 +120,20 @@ pub(crate) fn more(question: &Question) -> Vec<String> {
 }
 
 /// The texts that a question about a step of the run itself is about. There is no call: a hook wants a person to agree that the run begins, or that an answer is
-/// delivered, or another in its place.
-fn step<'a>(tool: &str, arguments: &'a Value) -> Option<Vec<(&'static str, &'a str)>> {
+/// delivered, or another in its place; or the run changed files that take effect later.
+fn step<'a>(tool: &'a str, arguments: &'a Value) -> Option<Vec<(&'a str, &'a str)>> {
     let named: &[(&str, &str)] = match tool {
         "palyra.run" => &[("the task", "prompt")],
+        "palyra.changes" => {
+            let text = |file: &'a Value| Some((file.get("path")?.as_str()?, file.get("difference")?.as_str()?));
+            return Some(arguments.get("files")?.as_array()?.iter().filter_map(text).collect());
+        }
         "palyra.delivery" => &[("the answer", "answer"), ("the other text", "proposed")],
         _ => return None,
     };
-    let text = |(name, member): &(&'static str, &str)| Some((*name, arguments.get(member)?.as_str()?));
+    let text = |(name, member): &(&'static str, &str)| -> Option<(&'a str, &'a str)> {
+        Some((*name, arguments.get(member)?.as_str()?))
+    };
     Some(named.iter().filter_map(text).collect())
 }
 
@@ -131,7 +141,7 @@ fn step<'a>(tool: &str, arguments: &'a Value) -> Option<Vec<(&'static str, &'a s
 pub(crate) fn about_step(tool: Option<&str>, arguments: Option<&Value>) -> Option<Vec<String>> {
     let mut lines = Vec::new();
     for (name, text) in step(tool?, arguments?)? {
-        lines.push(format!("{name}:"));
+        lines.push(format!("{}:", visible(name)));
         lines.extend(visible(text).lines().map(|line| format!("  {line}")));
     }
     Some(lines)

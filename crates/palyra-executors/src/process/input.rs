@@ -24,7 +24,7 @@ pub(super) struct ProcessRunInput {
     /// Working directory; the workspace by default.
     #[serde(default)]
     pub(super) cwd: Option<String>,
-    /// Required if the program is a shell such as `sh`; a person is asked.
+    /// Required if the program is a shell such as `sh`.
     #[serde(default)]
     pub(super) shell: bool,
     /// Environment variables; only names that the operator allows.
@@ -52,7 +52,7 @@ pub(super) struct ProcessStartInput {
     /// Working directory; the workspace by default.
     #[serde(default)]
     pub(super) cwd: Option<String>,
-    /// Required if the program is a shell such as `sh`; a person is asked.
+    /// Required if the program is a shell such as `sh`.
     #[serde(default)]
     pub(super) shell: bool,
     /// Environment variables; only names that the operator allows.
@@ -121,7 +121,7 @@ fn check_argv(tool: &str, argv: &[String], shell: bool) -> Result<(), ToolError>
             tool,
             "shell",
             "required",
-            "this is a shell; name the program and its arguments instead, or set `shell` to true, and a person is asked",
+            "this is a shell; name the program and its arguments instead, or set `shell` to true",
         )),
         Some(_) => Ok(()),
     }

@@ -10,7 +10,7 @@ use super::confinement::Confinement;
 use super::input::Wanted;
 use super::network::{Served, WayOut};
 use super::readiness::refused;
-use super::{Processes, grant};
+use super::{Processes, containment, grant};
 use crate::tracking::blocking;
 
 /// A process that runs.
@@ -39,11 +39,12 @@ impl Processes {
         let (plan, way_out, checkpoint) = {
             let (processes, ready) = (Arc::clone(self), Arc::clone(&ready));
             let (workspace, effect) = (Arc::clone(&invocation.workspace), invocation.effect_id.clone());
-            let (run, cancel) = (invocation.run_id, invocation.cancel.clone());
+            let (run, cancel, decided) = (invocation.run_id, invocation.cancel.clone(), invocation.decided_as);
             blocking(move || {
                 let way_out = WayOut::prepare(&processes.egress, &processes.options, &effect)?;
                 let plan = grant::planned(&processes.options, &ready, &workspace, &effect, &wanted, way_out.as_ref())?;
                 let checkpoint = processes.checkpoints.take(&workspace, CheckpointLimits::default(), run, &cancel)?;
+                containment::hold_to(decided, &processes.options, &plan, &checkpoint, way_out.is_some())?;
                 Ok((plan, way_out, checkpoint))
             })
             .await?

@@ -6,6 +6,7 @@
 mod background;
 mod capture;
 mod confinement;
+mod containment;
 mod denials;
 mod grant;
 mod idle;

@@ -5,8 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use palyra_common::{ChangeAttribution, Confidentiality, Integrity, Label, SandboxTier};
-use palyra_sandbox::{EndCause, Exit, ExitReport, later_executed};
-use palyra_tools::{ArtifactRef, Artifacts, Changed, CheckpointCost, ExecutionFacts, ToolError, ToolOutput};
+use palyra_sandbox::{EndCause, Exit, ExitReport};
+use palyra_tools::{
+    ArtifactRef, Artifacts, Changed, CheckpointCost, EntryKind, ExecutionFacts, ToolError, ToolOutput, later_executed,
+};
 use serde_json::{Value, json};
 
 use super::capture::{Captured, Cut};
@@ -135,18 +137,24 @@ impl Ended {
     }
 
     fn tell_changes(&self, content: &mut String) {
-        let changes = &self.changed.changes;
+        // What git keeps for itself and what ignore files exclude is there to be undone, not to be read.
+        let (changes, quiet): (Vec<_>, Vec<_>) = self.changed.changes.iter().partition(|change| {
+            let is_gits = Path::new(&change.path).iter().any(|name| name == ".git");
+            let is_quiet = is_gits || self.changed.excluded.contains(&change.path);
+            !is_quiet || later_executed(Path::new(&change.path)).is_some()
+        });
         if !changes.is_empty() {
             let _ = writeln!(content, "--- files ({} changed)", changes.len());
         }
         for change in changes.iter().take(LISTED) {
             let verb = match (&change.before, &change.after) {
+                (None, _) if change.entry.after == EntryKind::Tree => "created directory",
                 (None, _) => "created",
                 (_, None) => "deleted",
                 _ => "changed",
             };
             let note = match later_executed(Path::new(&change.path)) {
-                Some(reason) if change.after.is_some() => format!(" (note: {reason})"),
+                Some(reason) if change.after.is_some() => format!(" (note: {})", reason.effect()),
                 _ => String::new(),
             };
             let shared = match change.attribution {
@@ -157,6 +165,9 @@ impl Ended {
         }
         if changes.len() > LISTED {
             let _ = writeln!(content, "… and {} more", changes.len() - LISTED);
+        }
+        if !quiet.is_empty() {
+            let _ = writeln!(content, "--- and {} in `.git` or ignored by it", quiet.len());
         }
         for line in self.changed.not_covered.iter().take(LISTED) {
             let _ = writeln!(content, "cannot be undone: {line}");

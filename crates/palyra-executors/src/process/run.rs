@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
 use palyra_sandbox::{Child, ExitReport, Stream};
 use palyra_tools::{
-    CallResource, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
+    CallResource, Containment, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
+    Workspace,
 };
 use serde_json::Value;
 
@@ -40,7 +41,9 @@ impl ProcessRun {
         let mut declaration = ToolDeclaration::of::<ProcessRunInput>(name, "Run program", "run `{argv}`")
             .sink("argv", SinkKind::Command)
             .sink("env", SinkKind::Command)
-            .sink("stdin", SinkKind::Content)
+            // A program does what it reads as well as what it is called with, and where.
+            .sink("stdin", SinkKind::Command)
+            .sink("cwd", SinkKind::Command)
             .output(Integrity::ToolTrusted, Confidentiality::Private)
             .showing_inline()
             .offered(Offering::Always)
@@ -68,6 +71,10 @@ impl Tool for ProcessRun {
         let tool = self.declaration.name.as_str();
         let wanted = parsed::<ProcessRunInput>(tool, arguments)?.wanted(tool, self.declaration.timeout)?;
         grant::check(&self.processes.options, workspace, &wanted)
+    }
+
+    async fn containment(&self, _: &Value, workspace: &Arc<Workspace>) -> Containment {
+        self.processes.containment(workspace).await
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {

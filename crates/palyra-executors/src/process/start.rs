@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
 use palyra_sandbox::Stream;
 use palyra_tools::{
-    CallResource, ExecutionFacts, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName,
-    ToolOutput, Workspace,
+    CallResource, Containment, ExecutionFacts, Invocation, Offering, Reach, SinkKind, Tool, ToolDeclaration, ToolError,
+    ToolName, ToolOutput, Workspace,
 };
 use serde_json::{Value, json};
 
@@ -38,6 +38,7 @@ impl ProcessStart {
         ToolDeclaration::of::<ProcessStartInput>(name, "Start program", "start `{argv}`")
             .sink("argv", SinkKind::Command)
             .sink("env", SinkKind::Command)
+            .sink("cwd", SinkKind::Command)
             .output(Integrity::ToolTrusted, Confidentiality::Private)
             .showing_inline()
             .offered(Offering::OnDemand)
@@ -63,6 +64,11 @@ impl Tool for ProcessStart {
         let tool = self.declaration.name.as_str();
         let wanted = parsed::<ProcessStartInput>(tool, arguments)?.wanted(tool, LONGEST)?;
         grant::check(&self.processes.options, workspace, &wanted)
+    }
+
+    async fn containment(&self, _: &Value, _: &Arc<Workspace>) -> Containment {
+        let why = "it goes on beside the run, and what it changes is known only when somebody looks";
+        Containment::of(vec![Reach::Undo(why.to_owned())])
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {

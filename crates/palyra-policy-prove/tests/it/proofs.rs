@@ -143,6 +143,8 @@ fn agreeing_widens_by_not_asking() {
             tool: "palyra.fs.write".into(),
             arguments: [("path".to_owned(), ValuePattern::Exact("notes.txt".into()))].into(),
             content_up_to: palyra_common::Confidentiality::Private,
+            workspace: None,
+            method: None,
         },
         expires_at: None,
         approval: "01JCQ0000000000000000000AA".parse().unwrap(),

@@ -98,6 +98,8 @@ impl Bare {
             ("consequential".to_owned(), RestrictedExpression::new_bool(true)),
             ("in_envelope".to_owned(), RestrictedExpression::new_bool(true)),
             ("cleared".to_owned(), RestrictedExpression::new_bool(true)),
+            ("workspace".to_owned(), RestrictedExpression::new_string("/w".to_owned())),
+            ("contained".to_owned(), RestrictedExpression::new_bool(false)),
             ("signals".to_owned(), signals),
             ("now".to_owned(), RestrictedExpression::new_long(1_763_190_000_000)),
         ])?;

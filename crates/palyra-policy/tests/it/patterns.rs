@@ -20,6 +20,8 @@ fn grant(arguments: &[(&str, ValuePattern)]) -> PatternGrant {
             tool: "some.tool".into(),
             arguments: arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
             content_up_to: Confidentiality::Public,
+            workspace: None,
+            method: None,
         },
         expires_at: None,
         approval: "01JCQ0000000000000000000AA".parse::<ApprovalId>().unwrap(),
@@ -111,6 +113,50 @@ fn a_pattern_holds_for_its_scope_tool_and_time_alone() {
     assert_eq!(agreed(&grant).decide(&call()).verdict, ToolVerdict::NeedsApproval);
 }
 
+#[test]
+fn a_pattern_holds_where_it_was_agreed_and_for_its_method_alone() {
+    let mut grant = grant(&[("to", exact("bob"))]);
+    let call = || asked(vec![valued("to", SinkKind::Destination, "bob")]);
+    for (workspace, method, expected) in [
+        (Some("/w"), None, ToolVerdict::Permit),
+        (Some("/w/below"), None, ToolVerdict::NeedsApproval),
+        (Some("/other"), None, ToolVerdict::NeedsApproval),
+        // The call does not connect at all.
+        (Some("/w"), Some("GET"), ToolVerdict::NeedsApproval),
+    ] {
+        grant.pattern.workspace = workspace.map(Into::into);
+        grant.pattern.method = method.map(Into::into);
+        assert_eq!(agreed(&grant).decide(&call()).verdict, expected, "{workspace:?} {method:?}");
+        let observed = ObservedCall::of(&call()).unwrap();
+        assert_eq!(grant.pattern.covers(&observed), expected == ToolVerdict::Permit, "{workspace:?} {method:?}");
+    }
+}
+
+#[test]
+fn nothing_varies_behind_a_program_that_runs_others() {
+    let commands = [
+        ["timeout 5 ls", "timeout 5 rm x"],
+        ["env A=b ls", "env A=b rm"],
+        ["nice cargo test", "nice cargo build"],
+        ["git -c core.pager=x log", "git -c core.pager=x show"],
+        ["python3 tool.py a", "python3 tool.py b"],
+        ["/usr/bin/sudo apt update", "/usr/bin/sudo apt install"],
+        ["npm run test", "npm run build"],
+        ["find . -name a", "find . -delete"],
+        ["cargo run sh a", "cargo run sh b"],
+    ];
+    for pair in commands {
+        let calls = pair.map(|line| call("palyra.process.run", vec![valued("argv", SinkKind::Command, line)]));
+        let pattern = narrowest_pattern(&calls).unwrap();
+        assert!(matches!(pattern.arguments["argv"], ValuePattern::OneOf(_)), "{pair:?}: {}", pattern.sentence());
+    }
+    let calls = ["cargo test a", "cargo test b"]
+        .map(|line| call("palyra.process.run", vec![valued("argv", SinkKind::Command, line)]));
+    assert_eq!(narrowest_pattern(&calls).unwrap().arguments["argv"], ValuePattern::Prefix("cargo test ".into()));
+    let elsewhere = ObservedCall { workspace: Some("/other".into()), ..calls[1].clone() };
+    assert_eq!(narrowest_pattern(&[calls[0].clone(), elsewhere]).unwrap().arguments["argv"], exact("cargo test a"));
+}
+
 /// Agreeing answers a question; it does not permit what no policy permits, and not what one forbids.
 #[test]
 fn a_pattern_grants_nothing() {
@@ -189,7 +235,7 @@ fn patterns_that_nobody_may_agree_to() {
 }
 
 fn call(tool: &str, arguments: Vec<Argument>) -> ObservedCall {
-    ObservedCall { tool: tool.into(), arguments }
+    ObservedCall { tool: tool.into(), arguments, workspace: None, method: None }
 }
 
 fn commands(commands: &[&str]) -> ValuePattern {

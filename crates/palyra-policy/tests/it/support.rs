@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use palyra_common::{Confidentiality, Integrity, Label, Risk, RunMode, Timestamp};
 use palyra_policy::{
-    ActionKind, Argument, Asking, Connection, Consequence, Context, Destination, EffectFacts, EffectScope, Envelope,
-    Location, PolicyError, PolicySet, PolicySource, PolicySources, Principal, Provenance, Request, Resource,
+    ActionKind, Argument, Asking, Connection, Consequence, Containment, Context, Destination, EffectFacts, EffectScope,
+    Envelope, Location, PolicyError, PolicySet, PolicySource, PolicySources, Principal, Provenance, Request, Resource,
     RunPrincipal, Signals, SinkKind, ToolFacts,
 };
 
@@ -49,6 +49,8 @@ pub(crate) fn call(action: ActionKind, resource: Resource, scope: EffectScope) -
             consequence: Consequence::Contained,
             envelope: Envelope::Inside,
             uncleared: BTreeSet::new(),
+            workspace: "/w".into(),
+            containment: Containment::Reaching,
             signals: Signals::default(),
             connection,
             secret_for,

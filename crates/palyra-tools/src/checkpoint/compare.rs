@@ -1,17 +1,19 @@
 //! What became of the files since a checkpoint.
 
 use std::cell::LazyCell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use palyra_common::{ChangeAttribution, Digest};
 use tokio_util::sync::CancellationToken;
 
 use super::activity::Reported;
+use super::coverage::{is_rebuilt, lies_in_rebuilt};
 use super::look::{At, Present};
 use super::stamp::{Identity, Stamp, last_change};
 use super::{Checkpoint, Kept, attributes};
 use crate::cancel::Cancel;
-use crate::{Artifacts, FileChange, ToolError, Workspace, WorkspacePath};
+use crate::walk::Found;
+use crate::{Artifacts, EntryFacts, FileChange, ToolError, Workspace, WorkspacePath};
 
 /// What differs from a checkpoint.
 #[derive(Debug, Default)]
@@ -20,6 +22,8 @@ pub struct Changed {
     pub changes: Vec<FileChange>,
     /// What was changed and cannot be taken back, one line each.
     pub not_covered: Vec<String>,
+    /// Of the files, those that ignore files exclude.
+    pub excluded: BTreeSet<String>,
 }
 
 /// Where a file comes from that a checkpoint does not hold.
@@ -33,7 +37,7 @@ enum Origin {
 }
 
 /// Who changed a file, as far as that is known.
-enum Author {
+pub(super) enum Author {
     /// Certainly somebody else.
     Other,
     /// The call, with this certainty.
@@ -41,13 +45,15 @@ enum Author {
 }
 
 /// One comparison.
-struct Comparison<'a> {
-    checkpoint: &'a Checkpoint,
-    workspace: &'a Workspace,
-    artifacts: &'a dyn Artifacts,
-    present: Present,
-    hashing: Hashing,
-    changed: Changed,
+pub(super) struct Comparison<'a> {
+    pub(super) checkpoint: &'a Checkpoint,
+    pub(super) workspace: &'a Workspace,
+    pub(super) artifacts: &'a dyn Artifacts,
+    pub(super) present: Present,
+    pub(super) hashing: Hashing,
+    pub(super) changed: Changed,
+    /// Files that had several names in the workspace.
+    pub(super) linked: HashMap<Identity, Vec<&'a WorkspacePath>>,
 }
 
 impl Checkpoint {
@@ -62,15 +68,23 @@ impl Checkpoint {
         token: &CancellationToken,
     ) -> Result<Changed, ToolError> {
         self.call.ended();
-        let hashing = Hashing { cancel: Cancel::of(token), left: self.hashed_bytes };
-        let present = Present::look(workspace, &hashing.cancel)?;
+        let hashing = Hashing { cancel: Cancel::of(token), left: self.limits.hashed_bytes };
+        // What was copied is compared, however large it has become; what is new and filled again is told as a whole.
+        let enters = |found: &Found| !is_rebuilt(found) || self.directories.contains_key(&found.path);
+        let present = Present::look(workspace, &enters, &hashing.cancel)?;
         hashing.cancel.check()?;
         let changed = Changed::default();
-        let mut comparison = Comparison { checkpoint: self, workspace, artifacts, present, hashing, changed };
+        let linked = self.linked();
+        let mut comparison = Comparison { checkpoint: self, workspace, artifacts, present, hashing, changed, linked };
         comparison.known_files()?;
+        // What made way comes before what took its place.
+        comparison.others_before()?;
+        comparison.directories_before()?;
         comparison.new_files()?;
-        comparison.directories();
-        comparison.others();
+        comparison.new_others()?;
+        comparison.trees()?;
+        comparison.hard_links()?;
+        comparison.directories()?;
         let Comparison { present, hashing, mut changed, .. } = comparison;
         changed.not_covered.extend(self.excluded_changes(workspace, &present, &hashing.cancel)?);
         Ok(changed)
@@ -91,7 +105,7 @@ impl Checkpoint {
     }
 
     /// Whether the path, or a directory above it, was there and not looked at.
-    fn was_unseen(&self, path: &WorkspacePath) -> bool {
+    pub(super) fn was_unseen(&self, path: &WorkspacePath) -> bool {
         let mut here = Some(path.clone());
         while let Some(at) = here.filter(|_| !self.unseen.is_empty()) {
             if self.unseen.contains(&at) {
@@ -105,17 +119,26 @@ impl Checkpoint {
     fn unhashed(&self, path: &WorkspacePath, bytes: u64) -> String {
         format!(
             "`{path}` changed and was not hashed: it has {bytes} bytes, and at most {} are hashed",
-            self.hashed_bytes
+            self.limits.hashed_bytes
         )
     }
 
     /// The files that copies were made of, whatever they are called now.
-    fn held(&self) -> HashSet<Identity> {
+    pub(super) fn held(&self) -> HashSet<Identity> {
         self.files.values().filter(|kept| kept.content.is_some()).map(|kept| kept.stamp.identity()).collect()
     }
 
+    /// Files that had several names, with those in the workspace.
+    fn linked(&self) -> HashMap<Identity, Vec<&WorkspacePath>> {
+        let mut linked: HashMap<Identity, Vec<&WorkspacePath>> = HashMap::new();
+        for (path, kept) in self.files.iter().filter(|(_, kept)| kept.stamp.links > 1 && kept.content.is_some()) {
+            linked.entry(kept.stamp.identity()).or_default().push(path);
+        }
+        linked
+    }
+
     /// Who changed a file that is there now (with its stamp) or is gone.
-    fn author(
+    pub(super) fn author(
         &self,
         workspace: &Workspace,
         path: &WorkspacePath,
@@ -210,7 +233,11 @@ impl Comparison<'_> {
             before_mode: Some(kept.stamp.mode),
             directories,
             attribution,
+            entry: EntryFacts { rebuilt: kept.excluded && lies_in_rebuilt(path), ..EntryFacts::default() },
         });
+        if kept.excluded {
+            self.changed.excluded.insert(path.to_string());
+        }
         Ok(())
     }
 
@@ -227,17 +254,13 @@ impl Comparison<'_> {
         } else if !same_content && attributes.is_some() {
             lines.push(format!("`{path}` has extended attributes, which undo does not restore"));
         }
-        let named_here = |known: &Checkpoint, (other, seen): (&WorkspacePath, &Option<Stamp>)| {
-            !known.files.contains_key(other) && seen.is_some_and(|seen| seen.identity() == stamp.identity())
-        };
-        if kept.stamp.links > 1 && (stamp.links != kept.stamp.links || !same_content) {
+        let names = self.linked.get(&kept.stamp.identity()).map_or(1, Vec::len) as u64;
+        if kept.stamp.links > names && (stamp.links != kept.stamp.links || !same_content) {
             lines.push(format!(
                 "`{path}` had {} names (hard links); undo restores it as a file of its own",
                 kept.stamp.links
             ));
-        } else if stamp.links > kept.stamp.links
-            && !self.present.files.iter().any(|entry| named_here(self.checkpoint, entry))
-        {
+        } else if stamp.links > kept.stamp.links && self.names_of(stamp) < stamp.links {
             lines.push(format!("`{path}` has another name (hard link) now, which is not covered"));
         }
         self.changed.not_covered.extend(lines);
@@ -255,7 +278,7 @@ impl Comparison<'_> {
             .map(|(path, stamp)| (path.clone(), *stamp))
             .collect();
         for (path, stamp) in new {
-            if checkpoint.others.contains_key(&path) {
+            if checkpoint.others.get(&path).is_some_and(|other| other.link.is_none()) {
                 self.not_covered(format!("`{path}` was not a regular file before"));
                 continue;
             }
@@ -290,80 +313,32 @@ impl Comparison<'_> {
                 before_mode: None,
                 directories,
                 attribution,
+                entry: EntryFacts {
+                    rebuilt: self.present.excluded.contains(&path) && lies_in_rebuilt(&path),
+                    ..EntryFacts::default()
+                },
             });
+            if self.present.excluded.contains(&path) {
+                self.changed.excluded.insert(path.to_string());
+            }
         }
         Ok(())
     }
 
-    /// Directories that came, went or changed without a file that says so, and those that nobody can look into.
-    fn directories(&mut self) {
-        let (before, now) = (&self.checkpoint.directories, &self.present.directories);
-        let told: BTreeSet<&str> =
-            self.changed.changes.iter().flat_map(|change| &change.directories).map(String::as_str).collect();
-        let mut lines = Vec::new();
-        let untold = |path: &WorkspacePath, among: &BTreeMap<WorkspacePath, _>| {
-            let below_another = path.parent().is_some_and(|parent| !parent.is_root() && !among.contains_key(&parent));
-            !told.contains(path.to_string().as_str()) && !below_another
-        };
-        for (path, stamp) in now {
-            match before.get(path) {
-                Some(old) if old != stamp && old.owner != stamp.owner => {
-                    lines.push(format!("the owner of the directory `{path}` changed"));
-                }
-                Some(old) if old != stamp => lines.push(format!(
-                    "the permissions of the directory `{path}` changed from {:o} to {:o}",
-                    old.mode, stamp.mode
-                )),
-                Some(_) => {}
-                None if untold(path, before) && !self.checkpoint.was_unseen(path) => {
-                    lines.push(format!("`{path}` is a new directory"));
-                }
-                None => {}
-            }
-        }
-        let gone = before.keys().filter(|path| !now.contains_key(path) && !self.present.is_hidden(path));
-        for path in gone.filter(|path| untold(path, now) && !self.present.excluded.contains(path)) {
-            if matches!(self.workspace.dir().symlink_metadata(path.as_path()), Err(error) if error.kind() == std::io::ErrorKind::NotFound)
-            {
-                lines.push(format!("`{path}`, a directory, is gone"));
-            }
-        }
-        let unreadable = &self.present.unreadable;
-        for path in unreadable.paths.iter().filter(|path| !self.checkpoint.unseen.contains(path)) {
-            lines.push(format!("changes in `{path}`: the directory cannot be read"));
-        }
-        if unreadable.count > unreadable.paths.len() {
-            let more = unreadable.count - unreadable.paths.len();
-            lines.push(format!("changes in {more} more directories that cannot be read"));
-        }
-        self.changed.not_covered.extend(lines);
+    /// How many names of a file there are in the workspace.
+    fn names_of(&self, stamp: Stamp) -> u64 {
+        let is_one = |seen: &&Option<Stamp>| seen.is_some_and(|seen| seen.identity() == stamp.identity());
+        self.present.files.values().filter(is_one).count() as u64
     }
 
-    fn others(&mut self) {
-        let (before, now) = (&self.checkpoint.others, &self.present.others);
-        let mut lines = Vec::new();
-        for (path, what) in now {
-            match before.get(path) {
-                None if self.checkpoint.was_unseen(path) => {}
-                None => lines.push(format!("`{path}` is new and no regular file")),
-                Some(old) if old != what => lines.push(format!("`{path}` was {old} and is {what} now")),
-                Some(_) => {}
-            }
-        }
-        for path in before.keys().filter(|path| !now.contains_key(path) && !self.present.is_hidden(path)) {
-            lines.push(format!("`{path}`, which was no regular file, is gone"));
-        }
-        self.changed.not_covered.extend(lines);
-    }
-
-    fn not_covered(&mut self, line: String) {
+    pub(super) fn not_covered(&mut self, line: String) {
         self.changed.not_covered.push(line);
     }
 }
 
 /// Hashing of what changed, bounded: a program can make a file of any length for nothing.
-struct Hashing {
-    cancel: Cancel,
+pub(super) struct Hashing {
+    pub(super) cancel: Cancel,
     /// Bytes that may still be hashed.
     left: u64,
 }
@@ -400,7 +375,7 @@ impl Hashing {
 }
 
 /// The directories above a path that are among `present` and not among `before`, outermost first.
-fn new_directories<T>(
+pub(super) fn new_directories<T>(
     path: &WorkspacePath,
     before: &BTreeMap<WorkspacePath, T>,
     present: &BTreeMap<WorkspacePath, T>,

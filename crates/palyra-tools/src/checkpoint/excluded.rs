@@ -1,4 +1,4 @@
-//! Changes in what ignore files exclude: nothing of it is copied, so all that can be said is that it changed.
+//! Changes in directories that are filled again: nothing of them is copied, so all that can be said is that they changed.
 //!
 //! No state is kept for this. The time of the last status change, which programs cannot set, tells whether something is as it was when the checkpoint was begun.
 
@@ -33,22 +33,17 @@ impl Checkpoint {
     ) -> Result<Vec<String>, ToolError> {
         let left = AtomicUsize::new(ENTRIES);
         let mut lines = Vec::new();
-        for path in present.excluded.iter().filter(|path| !self.files.contains_key(path)) {
-            let known = self.unseen.contains(path) || self.directories.contains_key(path);
-            if !known {
-                lines.push(format!("`{path}` is new, and ignore files exclude it"));
-                continue;
-            }
+        for path in present.skipped.iter().filter(|path| self.was_unseen(path)) {
             match self.verdict(workspace, path, &left, cancel)? {
                 Verdict::AsBefore => {}
-                Verdict::Changed => lines.push(format!("`{path}` changed, and ignore files exclude it")),
+                Verdict::Changed => lines.push(format!("`{path}` changed, which is filled again and was not copied")),
                 Verdict::TooMany => lines.push(format!(
-                    "changes in `{path}`: ignore files exclude it, and it has too many entries to look at"
+                    "changes in `{path}`, which is filled again and was not copied, and has too many entries to look at"
                 )),
             }
         }
         let here = |path: &&WorkspacePath| {
-            present.excluded.contains(*path)
+            present.skipped.contains(*path)
                 || present.files.contains_key(*path)
                 || present.directories.contains_key(*path)
                 || present.others.contains_key(*path)
@@ -81,8 +76,9 @@ impl Checkpoint {
             return Ok(Verdict::AsBefore);
         }
         let changed = AtomicBool::new(false);
+        let enters = |_: &Found| true;
         let walk =
-            Walk { start: path.clone(), ignored: Include::Yes, ..Walk::whole(workspace, cancel).with_git_control() };
+            Walk { start: path.clone(), ignored: Include::Yes, ..Walk::whole(workspace, cancel).covering_all(&enters) };
         walk.run(|| {
             |found: &Found| {
                 if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err() {

@@ -9,7 +9,7 @@ use cap_std::fs::{Metadata, MetadataExt as _};
 
 use super::stamp::Stamp;
 use crate::cancel::Cancel;
-use crate::walk::{Flow, Found, Unreadable, Walk};
+use crate::walk::{Enters, Flow, Found, Unreadable, Walk};
 use crate::workspace::kind_name;
 use crate::workspace_path::escape;
 use crate::{ToolError, Workspace, WorkspacePath};
@@ -37,8 +37,10 @@ pub(super) struct Present {
     /// What the walk saw of each file, straight from the directory that it was in.
     pub(super) files: BTreeMap<WorkspacePath, Option<Stamp>>,
     pub(super) directories: BTreeMap<WorkspacePath, DirectoryStamp>,
-    pub(super) others: BTreeMap<WorkspacePath, String>,
-    /// What ignore files exclude; of a directory only its own name.
+    pub(super) others: BTreeMap<WorkspacePath, Other>,
+    /// Directories that were not entered because they are filled again.
+    pub(super) skipped: BTreeSet<WorkspacePath>,
+    /// Files that ignore files exclude.
     pub(super) excluded: BTreeSet<WorkspacePath>,
     pub(super) unreadable: Unreadable,
 }
@@ -53,10 +55,10 @@ pub(super) enum At {
 }
 
 impl Present {
-    /// Walks the workspace.
-    pub(super) fn look(workspace: &Workspace, cancel: &Cancel) -> Result<Self, ToolError> {
+    /// Walks the workspace; `enters` says which of the excluded directories are entered.
+    pub(super) fn look(workspace: &Workspace, enters: &Enters<'_>, cancel: &Cancel) -> Result<Self, ToolError> {
         let present = Mutex::new(Self::default());
-        let end = Walk::whole(workspace, cancel).naming_excluded().with_git_control().run(|| {
+        let end = Walk::whole(workspace, cancel).covering_all(enters).run(|| {
             |found: &Found| {
                 // Before the lock: this is what takes the time, and all threads do it at once.
                 let seen = Seen::of(found);
@@ -71,10 +73,15 @@ impl Present {
     fn add(&mut self, found: &Found, seen: Seen) {
         let path = found.path.clone();
         match seen {
-            Seen::Excluded => drop(self.excluded.insert(path)),
+            Seen::Skipped => drop(self.skipped.insert(path)),
             Seen::Directory(stamp) => drop(self.directories.insert(path, stamp)),
-            Seen::File(stamp) => drop(self.files.insert(path, stamp)),
-            Seen::Other(what) => drop(self.others.insert(path, what)),
+            Seen::File(stamp) => {
+                if found.excluded {
+                    self.excluded.insert(path.clone());
+                }
+                self.files.insert(path, stamp);
+            }
+            Seen::Other(other) => drop(self.others.insert(path, other)),
         }
     }
 
@@ -83,6 +90,11 @@ impl Present {
     pub(super) fn at(&self, workspace: &Workspace, path: &WorkspacePath) -> At {
         if let Some(stamp) = self.files.get(path).copied().flatten() {
             return At::File(stamp);
+        }
+        // A name is looked up through links, and what is behind one that stands there now is another file.
+        let in_the_way = |above: &WorkspacePath| self.others.contains_key(above) || self.files.contains_key(above);
+        if std::iter::successors(path.parent(), WorkspacePath::parent).any(|above| in_the_way(&above)) {
+            return At::Nothing;
         }
         match workspace.dir().symlink_metadata(path.as_path()) {
             Ok(metadata) => stamp_of(&metadata).map_or(At::Nothing, At::File),
@@ -100,22 +112,22 @@ impl Present {
 }
 
 enum Seen {
-    Excluded,
+    Skipped,
     Directory(DirectoryStamp),
     File(Option<Stamp>),
-    Other(String),
+    Other(Other),
 }
 
 impl Seen {
     fn of(found: &Found) -> Self {
-        if found.excluded {
-            Self::Excluded
+        if found.skipped {
+            Self::Skipped
         } else if found.kind.is_dir() {
             Self::Directory(DirectoryStamp::of(found))
         } else if found.kind.is_file() {
             Self::File(found.directory.symlink_metadata(&found.name).ok().as_ref().and_then(stamp_of))
         } else {
-            Self::Other(describe(found))
+            Self::Other(Other::of(found))
         }
     }
 }
@@ -124,13 +136,25 @@ fn stamp_of(metadata: &Metadata) -> Option<Stamp> {
     metadata.is_file().then(|| Stamp::of(metadata, SystemTime::now()))
 }
 
-/// What something is that is neither a file nor a directory; of a link also where it leads.
-pub(super) fn describe(found: &Found) -> String {
-    if found.kind.is_symlink()
-        && let Ok(target) = rustix::fs::readlinkat(found.directory.as_fd(), &found.name, Vec::new())
-    {
-        use std::os::unix::ffi::OsStrExt as _;
-        return format!("a link to `{}`", escape(std::ffi::OsStr::from_bytes(target.as_bytes())));
+/// Something that is neither a file nor a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Other {
+    /// What it is, for people.
+    pub(super) what: String,
+    /// Where it leads, if it is a link.
+    pub(super) link: Option<Vec<u8>>,
+}
+
+impl Other {
+    pub(super) fn of(found: &Found) -> Self {
+        if found.kind.is_symlink()
+            && let Ok(target) = rustix::fs::readlinkat(found.directory.as_fd(), &found.name, Vec::new())
+        {
+            use std::os::unix::ffi::OsStrExt as _;
+            let target = target.into_bytes();
+            let what = format!("a link to `{}`", escape(std::ffi::OsStr::from_bytes(&target)));
+            return Self { what, link: Some(target) };
+        }
+        Self { what: kind_name(found.kind).to_owned(), link: None }
     }
-    kind_name(found.kind).to_owned()
 }

@@ -5,16 +5,17 @@
 //! report, and `undo` needs to know nothing about processes.
 //!
 //! The cost: the first checkpoint of a workspace copies its files (shared blocks where the file system can, see [`store`]); every later one asks
-//! for the size and times of each file and copies only what changed since. Of `.git`, what decides what git executes is covered. Left out, and named in the result
-//! whenever it changed: what ignore files exclude, files above the size limit, directories, links and other things that are not files, owners, extended
-//! attributes and hard links.
+//! for the size and times of each file and copies only what changed since. Everything is covered, `.git` and what ignore files exclude among it, but for what [`coverage`] says. Named in the
+//! result whenever it changed, and not taken back: owners and extended attributes.
 //!
 //! Comparing does not tell who changed a file. A change counts as the call's unless something speaks against it: it was made while the program did not run
 //! ([`IdlePeriods`]), while a call of another run was at work, or by a tool that reports its own writes ([`WorkspaceActivity`]).
 
 mod activity;
 mod attributes;
+mod beside_files;
 mod compare;
+mod coverage;
 mod excluded;
 mod idle;
 mod look;
@@ -28,9 +29,10 @@ use std::time::{Duration, SystemTime};
 use palyra_common::Digest;
 
 use self::activity::TrackedCall;
-use self::look::DirectoryStamp;
+use self::coverage::Findings;
+use self::look::{DirectoryStamp, Other};
 use self::stamp::Stamp;
-use crate::WorkspacePath;
+use crate::{Reach, WorkspacePath};
 
 pub use activity::WorkspaceActivity;
 pub use compare::Changed;
@@ -48,11 +50,25 @@ pub struct CheckpointLimits {
     pub files: usize,
     /// Bytes of changed files that are hashed afterwards.
     pub hashed_bytes: u64,
+    /// Entries of a directory of build products or packages that ignore files exclude; one with more is not copied.
+    pub tree_entries: usize,
+    /// The same in bytes of its files.
+    pub tree_bytes: u64,
+    /// Entries of such a directory that are looked through for what leads outside the workspace.
+    pub looked_through: usize,
 }
 
 impl Default for CheckpointLimits {
     fn default() -> Self {
-        Self { file_bytes: 32 << 20, total_bytes: 1 << 30, files: 100_000, hashed_bytes: 4 << 30 }
+        Self {
+            file_bytes: 256 << 20,
+            total_bytes: 2 << 30,
+            files: 200_000,
+            hashed_bytes: 4 << 30,
+            tree_entries: 2_000,
+            tree_bytes: 32 << 20,
+            looked_through: 200_000,
+        }
     }
 }
 
@@ -75,14 +91,16 @@ pub struct Checkpoint {
     files: BTreeMap<WorkspacePath, Kept>,
     directories: BTreeMap<WorkspacePath, DirectoryStamp>,
     /// Things that are not regular files, and what they are.
-    others: BTreeMap<WorkspacePath, String>,
-    /// What was there and not looked at, because ignore files exclude it or the limit was reached; of a directory only its own name.
+    others: BTreeMap<WorkspacePath, Other>,
+    /// What was there and not looked at, because it is filled again or the limit was reached; of a directory only its own name.
     unseen: BTreeSet<WorkspacePath>,
+    /// What else was found.
+    findings: Findings,
+    limits: CheckpointLimits,
     /// How many files there were that were not looked at, because there are too many.
     uncounted: usize,
     /// When it was begun.
     begun: SystemTime,
-    hashed_bytes: u64,
     cost: CheckpointCost,
     store: Arc<store::Shelf>,
     call: TrackedCall,
@@ -96,6 +114,8 @@ struct Kept {
     content: Option<Digest>,
     /// Its extended attributes, if it has any.
     attributes: Option<Digest>,
+    /// Whether ignore files exclude it.
+    excluded: bool,
 }
 
 impl Checkpoint {
@@ -103,6 +123,12 @@ impl Checkpoint {
     #[must_use]
     pub fn cost(&self) -> CheckpointCost {
         self.cost
+    }
+
+    /// What speaks against a program's being contained that writes to the workspace from now on.
+    #[must_use]
+    pub fn reaches(&self) -> Vec<Reach> {
+        self.findings.reaches()
     }
 
     /// How many files it does not cover because there are too many.

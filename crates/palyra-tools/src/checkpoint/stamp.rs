@@ -74,6 +74,11 @@ impl Stamp {
         self.born.is_some_and(|born| born + YOUNG < moment)
     }
 
+    /// What all names of the file have in common.
+    pub(super) fn inode(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
     /// What stays the same about a file, whatever it holds and wherever it lies.
     pub(super) fn identity(&self) -> Identity {
         (self.device, self.inode, self.born)

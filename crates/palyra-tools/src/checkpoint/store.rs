@@ -7,21 +7,23 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use palyra_common::{Digest, RunId};
 use tokio_util::sync::CancellationToken;
 
 use super::activity::WorkspaceActivity;
-use super::look::{DirectoryStamp, describe};
+use super::coverage::{Findings, is_rebuilt, is_small, look_through, may_be_read};
+use super::look::{DirectoryStamp, Other};
 use super::stamp::Stamp;
 use super::{Checkpoint, CheckpointCost, CheckpointLimits, Kept, attributes};
 use crate::cancel::Cancel;
 use crate::walk::{Flow, Found, Walk};
-use crate::{ToolError, Workspace, WorkspacePath};
+use crate::{Reach, ToolError, Workspace, WorkspacePath};
 
 /// The copies of all workspaces.
 #[derive(Debug)]
@@ -38,6 +40,21 @@ pub(super) struct Shelf {
     known: Mutex<HashMap<WorkspacePath, Kept>>,
     bytes: AtomicU64,
     temporary: AtomicUsize,
+    /// Whether a copy was seen to share its blocks with the file.
+    shares_blocks: AtomicBool,
+    /// What was found in directories that are not copied, and when.
+    trees: Mutex<HashMap<WorkspacePath, (Instant, Findings)>>,
+}
+
+/// How long a directory that is not copied counts as looked through: from a decision to the beginning of what was decided. Nobody can say more of it for any moment but
+/// the one at which it was looked at.
+const LOOKED: Duration = Duration::from_secs(5);
+
+/// Whether files are copied, or only asked whether they would be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copying {
+    Yes,
+    No,
 }
 
 impl CheckpointStore {
@@ -73,24 +90,8 @@ impl CheckpointStore {
     ) -> Result<Checkpoint, ToolError> {
         let (began, begun) = (Instant::now(), SystemTime::now());
         let call = self.activity.begin(workspace.root(), run);
-        let shelf = self.shelf(workspace)?;
-        let cancel = Cancel::of(token);
-        let taking = Mutex::new(Taking::default());
-        let end = Walk::whole(workspace, &cancel).naming_excluded().with_git_control().run(|| {
-            |found: &Found| match shelf.visit(workspace, found, limits, &taking) {
-                Ok(()) => Flow::Continue,
-                Err(error) => {
-                    locked(&taking).failure.get_or_insert(error);
-                    Flow::Stop
-                }
-            }
-        })?;
-        let mut taken = taking.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(error) = taken.failure {
-            return Err(error);
-        }
-        cancel.check()?;
-        taken.unseen.extend(end.unreadable.paths);
+        let shelf = self.shelf(workspace, limits)?;
+        let taken = shelf.go_through(workspace, limits, Copying::Yes, &Cancel::of(token))?;
         // The program starts after this, so what changed until now it did not change.
         call.idle.add(begun, SystemTime::now());
         let covered = |kept: &&Kept| kept.content.is_some();
@@ -98,12 +99,13 @@ impl CheckpointStore {
         *locked(&shelf.known) = taken.files.iter().map(|(path, kept)| (path.clone(), *kept)).collect();
         Ok(Checkpoint {
             begun,
-            hashed_bytes: limits.hashed_bytes,
+            limits,
             uncounted: taken.uncounted,
             files: taken.files,
             directories: taken.directories,
             others: taken.others,
             unseen: taken.unseen,
+            findings: taken.findings,
             cost: CheckpointCost {
                 files,
                 copied: taken.copied,
@@ -115,9 +117,23 @@ impl CheckpointStore {
         })
     }
 
-    fn shelf(&self, workspace: &Workspace) -> Result<Arc<Shelf>, ToolError> {
+    /// What a checkpoint that is taken now would say speaks against a program's being contained. Nothing is copied; blocks.
+    ///
+    /// # Errors
+    /// When the workspace cannot be read.
+    pub fn survey(&self, workspace: &Workspace, limits: CheckpointLimits) -> Result<Vec<Reach>, ToolError> {
+        let shelf = self.shelf(workspace, limits)?;
+        let taken = shelf.go_through(workspace, limits, Copying::No, &Cancel::never())?;
+        Ok(taken.findings.reaches())
+    }
+
+    fn shelf(&self, workspace: &Workspace, limits: CheckpointLimits) -> Result<Arc<Shelf>, ToolError> {
         let mut shelves = locked(&self.shelves);
         if let Some(shelf) = shelves.get(workspace.root()) {
+            // Nobody else holds it, so no checkpoint needs a copy of anything but the newest.
+            if Arc::strong_count(shelf) == 1 && shelf.bytes.load(Ordering::Relaxed) > limits.total_bytes / 2 {
+                shelf.remove_old_copies();
+            }
             return Ok(Arc::clone(shelf));
         }
         let directory = self.root.join(shelves.len().to_string());
@@ -127,6 +143,8 @@ impl CheckpointStore {
             known: Mutex::default(),
             bytes: AtomicU64::new(0),
             temporary: AtomicUsize::new(0),
+            shares_blocks: AtomicBool::new(false),
+            trees: Mutex::default(),
         });
         shelves.insert(workspace.root().to_owned(), Arc::clone(&shelf));
         Ok(shelf)
@@ -138,24 +156,97 @@ impl CheckpointStore {
 struct Taking {
     files: BTreeMap<WorkspacePath, Kept>,
     directories: BTreeMap<WorkspacePath, DirectoryStamp>,
-    others: BTreeMap<WorkspacePath, String>,
+    others: BTreeMap<WorkspacePath, Other>,
     unseen: BTreeSet<WorkspacePath>,
+    /// Directories that are not copied because they are filled again.
+    trees: Vec<WorkspacePath>,
+    findings: Findings,
     uncounted: usize,
     copied: usize,
     copied_bytes: u64,
+    /// Bytes that would be copied.
+    wanted_bytes: u64,
     failure: Option<ToolError>,
 }
 
 impl Shelf {
+    /// Walks the workspace, and copies what is new if it is to.
+    fn go_through(
+        &self,
+        workspace: &Workspace,
+        limits: CheckpointLimits,
+        copying: Copying,
+        cancel: &Cancel,
+    ) -> Result<Taking, ToolError> {
+        let taking = Mutex::new(Taking::default());
+        let enters = |found: &Found| !is_rebuilt(found) || is_small(found, limits);
+        let end = Walk::whole(workspace, cancel).covering_all(&enters).run(|| {
+            |found: &Found| match self.visit(workspace, found, limits, copying, &taking) {
+                Ok(()) => Flow::Continue,
+                Err(error) => {
+                    locked(&taking).failure.get_or_insert(error);
+                    Flow::Stop
+                }
+            }
+        })?;
+        let mut taken = taking.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = taken.failure.take() {
+            return Err(error);
+        }
+        cancel.check()?;
+        for path in &end.unreadable.paths {
+            taken.findings.leave_out(|| format!("`{path}` cannot be read"));
+        }
+        taken.unseen.extend(end.unreadable.paths);
+        if taken.uncounted > 0 {
+            let uncounted = taken.uncounted;
+            taken.findings.leave_out(|| format!("{uncounted} files are too many"));
+        }
+        for tree in std::mem::take(&mut taken.trees) {
+            let findings = self.looked_through(workspace, &tree, limits, cancel)?;
+            taken.findings.names.join(&findings.names);
+            taken.findings.doors.extend(findings.doors);
+            taken.findings.more += findings.more;
+            for line in findings.uncovered {
+                taken.findings.leave_out(|| line);
+            }
+        }
+        Ok(taken)
+    }
+
+    /// What is known of a directory that is not copied.
+    fn looked_through(
+        &self,
+        workspace: &Workspace,
+        tree: &WorkspacePath,
+        limits: CheckpointLimits,
+        cancel: &Cancel,
+    ) -> Result<Findings, ToolError> {
+        if let Some((at, known)) = locked(&self.trees).get(tree)
+            && at.elapsed() < LOOKED
+        {
+            return Ok(known.clone());
+        }
+        let at = Instant::now();
+        let findings = look_through(workspace, tree, limits, cancel)?;
+        let mut trees = locked(&self.trees);
+        trees.retain(|_, (at, _)| at.elapsed() < LOOKED);
+        trees.insert(tree.clone(), (at, findings.clone()));
+        Ok(findings)
+    }
+
     fn visit(
         &self,
         workspace: &Workspace,
         found: &Found,
         limits: CheckpointLimits,
+        copying: Copying,
         taking: &Mutex<Taking>,
     ) -> Result<(), ToolError> {
-        if found.excluded {
-            locked(taking).unseen.insert(found.path.clone());
+        if found.skipped {
+            let mut taking = locked(taking);
+            taking.unseen.insert(found.path.clone());
+            taking.trees.push(found.path.clone());
             return Ok(());
         }
         if found.kind.is_dir() {
@@ -164,8 +255,10 @@ impl Shelf {
             return Ok(());
         }
         if !found.kind.is_file() {
-            let what = describe(found);
-            locked(taking).others.insert(found.path.clone(), what);
+            let other = Other::of(found);
+            let mut taking = locked(taking);
+            taking.findings.note_other(found);
+            taking.others.insert(found.path.clone(), other);
             return Ok(());
         }
         {
@@ -182,23 +275,43 @@ impl Shelf {
             // Gone since the directory was read.
             Err(_) => return Ok(()),
         };
+        let excluded = found.excluded;
         let known = locked(&self.known).get(&found.path).copied();
         if let Some(kept) = known.filter(|kept| kept.content.is_some() && stamp.proves_unchanged_since(&kept.stamp)) {
-            locked(taking).files.insert(found.path.clone(), kept);
+            let mut taking = locked(taking);
+            taking.findings.names.note(stamp.inode(), stamp.links, &found.path);
+            taking.files.insert(found.path.clone(), Kept { excluded, ..kept });
             return Ok(());
         }
-        let fits = stamp.size <= limits.file_bytes
-            && self.bytes.load(Ordering::Relaxed).saturating_add(stamp.size) <= limits.total_bytes;
-        // A file that cannot be read by us cannot be changed by a process with fewer rights either.
-        let copied = if fits { self.copy(workspace, found)? } else { None };
+        let fits = self.fits(stamp.size, limits, locked(taking).wanted_bytes);
+        let copied = match copying {
+            Copying::No => (fits && may_be_read(found)).then(|| (Digest::of(b""), None)),
+            // A file that cannot be read by us cannot be changed by a process with fewer rights either, but it can be removed.
+            Copying::Yes if fits => self.copy(workspace, found)?,
+            Copying::Yes => None,
+        };
         let (content, attributes) = copied.map_or((None, None), |(content, attributes)| (Some(content), attributes));
         let mut taking = locked(taking);
-        taking.files.insert(found.path.clone(), Kept { stamp, content, attributes });
-        if content.is_some() {
-            taking.copied += 1;
-            taking.copied_bytes += stamp.size;
+        taking.findings.names.note(stamp.inode(), stamp.links, &found.path);
+        taking.files.insert(found.path.clone(), Kept { stamp, content, attributes, excluded });
+        match (content, copying) {
+            (Some(_), Copying::Yes) => {
+                taking.copied += 1;
+                taking.copied_bytes += stamp.size;
+            }
+            (Some(_), Copying::No) => taking.wanted_bytes += stamp.size,
+            (None, _) if fits => taking.findings.leave_out(|| format!("`{}` cannot be read", found.path)),
+            (None, _) => {
+                taking.findings.leave_out(|| format!("`{}` with {} bytes is not copied", found.path, stamp.size))
+            }
         }
         Ok(())
+    }
+
+    /// Whether a file may be copied beside what is there already.
+    fn fits(&self, size: u64, limits: CheckpointLimits, wanted: u64) -> bool {
+        let together = self.bytes.load(Ordering::Relaxed).saturating_add(wanted).saturating_add(size);
+        size <= limits.file_bytes && (together <= limits.total_bytes || self.shares_blocks.load(Ordering::Relaxed))
     }
 
     /// Copies a file aside, and says what its extended attributes are; `None` if it may not be read or is no longer there.
@@ -209,8 +322,12 @@ impl Shelf {
         let temporary = self.directory.join(name);
         let mut kept = || -> io::Result<(Digest, u64)> {
             let mut target = File::options().read(true).write(true).create_new(true).open(&temporary)?;
-            // The library lets the kernel copy, and the kernel shares blocks where the file system can.
-            let bytes = io::copy(&mut source.file, &mut target)?;
+            let bytes = if rustix::fs::ioctl_ficlone(target.as_fd(), source.file.as_fd()).is_ok() {
+                self.shares_blocks.store(true, Ordering::Relaxed);
+                0
+            } else {
+                io::copy(&mut source.file, &mut target)?
+            };
             drop(target);
             // The copy is hashed, not the file: somebody may write to it at this moment.
             Ok((Digest::of_reader(File::open(&temporary)?)?, bytes))
@@ -225,6 +342,21 @@ impl Shelf {
         }
         fs::rename(&temporary, &path).map_err(|error| ToolError::io(&path.display().to_string(), error))?;
         Ok(Some((digest, attributes)))
+    }
+
+    /// Removes the copies of what files held before the newest checkpoint.
+    fn remove_old_copies(&self) {
+        let known = locked(&self.known);
+        let wanted: BTreeSet<PathBuf> =
+            known.values().filter_map(|kept| kept.content).map(|digest| self.path(&digest)).collect();
+        let mut left = 0;
+        for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if wanted.contains(&path) || fs::remove_file(&path).is_err() {
+                left += entry.metadata().map_or(0, |metadata| metadata.len());
+            }
+        }
+        self.bytes.store(left, Ordering::Relaxed);
     }
 
     fn path(&self, digest: &Digest) -> PathBuf {

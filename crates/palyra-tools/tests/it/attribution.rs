@@ -187,6 +187,7 @@ fn what_a_file_tool_wrote_meanwhile_is_reported_by_the_tool_alone() {
     let changed = changes(&bench, &checkpoint);
     assert_eq!(attributed(&changed), [("deleted", ChangeAttribution::Contested), ("own", ChangeAttribution::Observed)]);
     let only_own = Changed {
+        excluded: std::collections::BTreeSet::new(),
         changes: changed.changes.into_iter().filter(|change| change.path == "own").collect(),
         not_covered: Vec::new(),
     };

@@ -25,4 +25,5 @@ mod support;
 mod third_party;
 mod uncovered;
 mod undoing;
+mod whole;
 mod writing;

@@ -75,6 +75,7 @@ impl Bench {
             effects: Arc::clone(&self.effects),
             progress: ToolProgress::default(),
             begin: BeginReport::default(),
+            decided_as: palyra_tools::DecidedAs::default(),
         }
     }
 

@@ -8,8 +8,8 @@ use palyra_common::{
     SystemClock,
 };
 use palyra_policy::{
-    ActionKind, Argument, Asking, Context as Facts, EffectFacts, Envelope, Origin, Principal, Request, Resource,
-    RunPrincipal, SignalConfidence, SignalKind, Signals, ToolFacts,
+    ActionKind, Argument, Asking, Containment, Context as Facts, EffectFacts, Envelope, Origin, Principal, Request,
+    Resource, RunPrincipal, SignalConfidence, SignalKind, Signals, ToolFacts,
 };
 
 use crate::error::CliError;
@@ -113,6 +113,8 @@ impl CallArguments {
                 consequence: if self.consequential { Consequence::Consequential } else { Consequence::Contained },
                 envelope: if self.unplanned { Envelope::Outside } else { Envelope::Inside },
                 uncleared: BTreeSet::new(),
+                workspace: String::new(),
+                containment: Containment::Reaching,
                 signals,
                 connection: None,
                 secret_for: None,

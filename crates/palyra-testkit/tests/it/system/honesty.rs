@@ -33,7 +33,9 @@ fn a_command_line_of_the_users_own_is_recognised_through_quotes_and_blanks() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pipe_is_run_by_a_shell_after_a_question_that_is_true() {
-    let daemon = DaemonOptions::new(Model::Offline).start().await.unwrap();
+    // With network a shell is not contained.
+    let options = DaemonOptions::new(Model::Offline).env("PALYRA_PROCESS_NETWORK", "https://crates.io");
+    let daemon = options.start().await.unwrap();
     let (client, place) = (daemon.client(), workspace());
     let run = client.create_run(&task("run cat notes.md | wc -l", place.path())).await.unwrap();
     wait_for_phase(&client, run.run_id, RunLifecyclePhase::WaitingForApproval).await;

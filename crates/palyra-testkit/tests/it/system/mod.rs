@@ -6,6 +6,8 @@ mod answers;
 mod approvals;
 mod attachments;
 mod canvas;
+mod change_sets;
+mod contained;
 mod conversation;
 mod demo;
 mod derived_tables;

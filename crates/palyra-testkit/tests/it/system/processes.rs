@@ -77,7 +77,13 @@ async fn a_program_that_the_sandbox_denies_something_is_told_of_the_sandbox() {
 async fn a_command_that_the_model_made_up_or_a_shell_is_shown_to_a_person_first() {
     let place = workspace();
     let script = json!({ "turn": [run(&["ls", "-a"]), run(&["sh", "-c", "echo hi"]), { "text": "done" }] });
-    let (daemon, events) = played("what is here? sh -c 'echo hi' is what I would type", place.path(), script).await;
+    // With network a program is not contained.
+    let options = DaemonOptions::new(Model::Scripted(script)).env("PALYRA_PROCESS_NETWORK", "https://crates.io");
+    let daemon = options.start().await.unwrap();
+    let prompt = "what is here? sh -c 'echo hi' is what I would type";
+    let run = daemon.client().create_run(&task(prompt, place.path())).await.unwrap();
+    let (detail, events) = finish(&daemon.client(), run.run_id).await;
+    assert_eq!(detail.run.phase, RunLifecyclePhase::Completed, "{}", daemon.log());
     let asked: Vec<_> = events
         .iter()
         .filter_map(|event| match &event.body {
@@ -88,6 +94,7 @@ async fn a_command_that_the_model_made_up_or_a_shell_is_shown_to_a_person_first(
     assert_eq!(asked.len(), 2, "{asked:?}");
     assert_eq!(asked[0].0, "run `ls -a` in `.`");
     assert!(asked[0].1.contains("chosen by the model"), "{}", asked[0].1);
+    assert!(asked[0].1.contains("it would have network"), "{}", asked[0].1);
     assert!(asked[1].1.contains("a shell"), "{}", asked[1].1);
     daemon.finish().await.unwrap();
 }

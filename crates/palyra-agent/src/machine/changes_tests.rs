@@ -1,0 +1,132 @@
+use palyra_common::{ChangeAttribution, Confidentiality, InputMode, Label, TerminationReason, ToolVerdict};
+use palyra_tools::{Concurrency, EntryFacts, LaterExecuted, Repeatability, Standing};
+
+use super::*;
+use crate::machine::Input;
+use crate::machine::tests::{AT, decided, finished, started, turn};
+
+fn change(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> FileChange {
+    FileChange {
+        path: path.into(),
+        before: before.map(Digest::of),
+        after: after.map(Digest::of),
+        before_mode: None,
+        directories: Vec::new(),
+        attribution: ChangeAttribution::Observed,
+        entry: EntryFacts::default(),
+    }
+}
+
+fn later(path: &str, standing: Standing) -> LaterChange {
+    LaterChange { path: path.into(), by: LaterExecuted::Hook, standing, difference: "+evil\n".into() }
+}
+
+/// A machine whose call number `number` changed something; its context has this label.
+fn changed(machine: &mut Machine, number: u32, label: Label, change: FileChange, standing: Option<Standing>) {
+    machine.step(turn(number, 1, "", &["tool"]), AT).unwrap();
+    let call = format!("t{number}c1");
+    let permitted = decided(&call, ToolVerdict::Permit, Concurrency::Shared, Repeatability::Repeatable);
+    machine.step(permitted, AT).unwrap();
+    let Input::ToolFinished { call_id, tool, mut result } = finished(&call, &format!("content {number}")) else {
+        panic!()
+    };
+    result.label = label;
+    result.later = standing.map(|standing| later(&change.path, standing)).into_iter().collect();
+    result.changes = vec![change];
+    machine.step(Input::ToolFinished { call_id, tool, result }, AT).unwrap();
+}
+
+fn hook() -> FileChange {
+    change(".git/hooks/pre-commit", None, Some(b"evil"))
+}
+
+/// A machine that waits for a person to accept a hook.
+fn asking() -> (Machine, ApprovalRequest) {
+    let mut machine = started();
+    changed(&mut machine, 1, Label::system(), hook(), Some(Standing::Always));
+    let actions = machine.step(turn(2, 1, "done", &[]), AT).unwrap();
+    let [Action::RequestApproval(asked), Action::Status(_)] = &actions[..] else { panic!("{actions:?}") };
+    (machine, (**asked).clone())
+}
+
+fn answer(asked: &ApprovalRequest, decision: ApprovalDecision) -> Input {
+    Input::ApprovalDecided {
+        approval_id: asked.approval_id,
+        decision,
+        scope: palyra_common::ApprovalScope::Once,
+        until: None,
+        by: "ada".into(),
+        via: None,
+        reason: None,
+    }
+}
+
+fn took_back(number: u32) -> Input {
+    Input::TookBack(Box::new(TookBack { number, remaining: Vec::new(), error: None }))
+}
+
+#[test]
+fn what_is_accepted_ends_the_run_at_once_and_what_is_refused_is_taken_back_first() {
+    let (mut machine, asked) = asking();
+    assert_eq!((asked.question, asked.tool.as_str()), (Question::AcceptChanges, TOOL));
+    assert_eq!(machine.phase(), RunLifecyclePhase::WaitingForApproval);
+    machine.step(answer(&asked, ApprovalDecision::Allow), AT).unwrap();
+    assert_eq!((machine.phase(), machine.change_set().count()), (RunLifecyclePhase::Completed, 0));
+    for decision in [ApprovalDecision::Deny, ApprovalDecision::Timeout, ApprovalDecision::Error] {
+        let (mut machine, asked) = asking();
+        let actions = machine.step(answer(&asked, decision), AT).unwrap();
+        let expected = Action::TakeBack { number: 1, paths: vec![".git/hooks/pre-commit".into()] };
+        assert!(actions.contains(&expected), "{actions:?}");
+        assert_eq!(machine.phase(), RunLifecyclePhase::Running);
+        // Nothing stops it, and nobody waits for a deadline.
+        for input in [
+            Input::Cancel { by: "ada".into(), reason: None },
+            Input::Pause { by: "ada".into() },
+            Input::UserMessage { text: "wait".into(), mode: InputMode::Steer },
+        ] {
+            machine.step(input, AT).unwrap_err();
+        }
+        assert_eq!(machine.next_deadline(), None);
+        assert!(machine.step(Input::Recovered, AT).unwrap().contains(&expected), "a restart begins it again");
+        machine.step(took_back(2), AT).unwrap_err();
+        machine.step(took_back(1), AT).unwrap();
+        let Phase::Completed(ending) = machine.state() else { panic!("{:?}", machine.state()) };
+        assert_eq!(ending.detail.as_ref().unwrap().code, TAKEN_BACK);
+        assert_eq!(ending.answer.as_ref().unwrap().0, "done");
+    }
+}
+
+#[test]
+fn a_run_that_ends_otherwise_has_its_changes_taken_back() {
+    let (mut machine, asked) = asking();
+    let actions = machine.step(Input::Cancel { by: "ada".into(), reason: None }, AT).unwrap();
+    assert!(actions.contains(&Action::WithdrawApproval { approval_id: asked.approval_id }), "{actions:?}");
+    assert!(actions.iter().any(|action| matches!(action, Action::TakeBack { .. })), "{actions:?}");
+    let remaining = vec![RemainingFile {
+        path: ".git/hooks/pre-commit".into(),
+        obstacle: palyra_common::UndoObstacle::ChangedSince,
+    }];
+    machine.step(Input::TookBack(Box::new(TookBack { number: 1, remaining, error: None })), AT).unwrap();
+    let Phase::Aborted(ending) = machine.state() else { panic!("{:?}", machine.state()) };
+    assert_eq!(ending.reason, TerminationReason::Cancellation);
+    assert_eq!(ending.detail.as_ref().unwrap().code, NOT_TAKEN_BACK);
+}
+
+#[test]
+fn only_what_is_still_different_and_that_nobody_wanted_is_asked_about() {
+    let untrusted = Label::new(Integrity::Untrusted, Confidentiality::Private);
+    // The net of it is nothing.
+    let mut machine = started();
+    changed(&mut machine, 1, Label::system(), hook(), Some(Standing::Always));
+    changed(&mut machine, 2, Label::system(), change(".git/hooks/pre-commit", Some(b"evil"), None), None);
+    machine.step(turn(3, 1, "done", &[]), AT).unwrap();
+    assert_eq!(machine.phase(), RunLifecyclePhase::Completed);
+    // What a file tool wrote before anything untrusted was read, and after.
+    let written = |path: &str| FileChange { attribution: ChangeAttribution::Written, ..change(path, None, Some(b"x")) };
+    let mut machine = started();
+    machine.spec.mode = palyra_common::RunMode::Open;
+    changed(&mut machine, 1, untrusted.clone(), written("build.rs"), Some(Standing::IfSteered));
+    assert_eq!(machine.change_set().count(), 0, "what the call gave did not make it");
+    changed(&mut machine, 2, untrusted, written("sub/build.rs"), Some(Standing::IfSteered));
+    assert_eq!(machine.change_set().collect::<Vec<_>>(), ["sub/build.rs"]);
+}

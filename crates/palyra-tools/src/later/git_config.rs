@@ -1,0 +1,291 @@
+//! Git configuration: whether a change of it can have git execute something, or send something elsewhere.
+//!
+//! The file is read as git reads it. Variables that are known to do neither are listed; every other one counts, and so does a file that cannot be read.
+
+use std::collections::BTreeSet;
+
+use super::Held;
+
+/// One variable: section and name in small letters, subsection as it is written, and the value.
+type Variable = (String, Option<String>, String, String);
+
+/// Sections all of whose variables are harmless.
+const HARMLESS_SECTIONS: [&str; 15] = [
+    "advice",
+    "author",
+    "color",
+    "column",
+    "committer",
+    "feature",
+    "format",
+    "index",
+    "log",
+    "notes",
+    "pack",
+    "stash",
+    "status",
+    "tag",
+    "user",
+];
+
+/// Single variables that are harmless, as section and name.
+const HARMLESS: [(&str, &str); 41] = [
+    ("branch", "description"),
+    ("branch", "merge"),
+    ("branch", "rebase"),
+    ("branch", "remote"),
+    ("branch", "vscode-merge-base"),
+    ("commit", "gpgsign"),
+    ("commit", "status"),
+    ("commit", "verbose"),
+    ("core", "abbrev"),
+    ("core", "autocrlf"),
+    ("core", "bare"),
+    ("core", "bigfilethreshold"),
+    ("core", "commentchar"),
+    ("core", "eol"),
+    ("core", "filemode"),
+    ("core", "ignorecase"),
+    ("core", "logallrefupdates"),
+    ("core", "precomposeunicode"),
+    ("core", "quotepath"),
+    ("core", "repositoryformatversion"),
+    ("core", "safecrlf"),
+    ("core", "sparsecheckout"),
+    ("core", "symlinks"),
+    ("core", "untrackedcache"),
+    ("core", "whitespace"),
+    ("extensions", "objectformat"),
+    ("extensions", "refstorage"),
+    ("fetch", "prune"),
+    ("gc", "auto"),
+    ("init", "defaultbranch"),
+    ("merge", "conflictstyle"),
+    ("merge", "ff"),
+    ("pull", "ff"),
+    ("pull", "rebase"),
+    ("push", "autosetupremote"),
+    ("push", "default"),
+    ("rebase", "autosquash"),
+    ("rebase", "autostash"),
+    ("remote", "fetch"),
+    ("remote", "prune"),
+    ("rerere", "enabled"),
+];
+
+/// Whether git may do something else after the change that it could not be made to before.
+pub(super) fn takes_effect(before: Held<'_>, after: Held<'_>) -> bool {
+    let old = match before {
+        Held::Nothing => Vec::new(),
+        // What was there and cannot be read says nothing about what is new.
+        Held::File(bytes) => parse(bytes).unwrap_or_default(),
+        Held::Unknown => Vec::new(),
+    };
+    let Held::File(bytes) = after else { return after == Held::Unknown };
+    let Some(new) = parse(bytes) else { return true };
+    let known: BTreeSet<&Variable> = old.iter().collect();
+    let had = |section: &str, subsection: &Option<String>, name: &str| {
+        old.iter().any(|(s, sub, n, _)| (s.as_str(), n.as_str()) == (section, name) && sub == subsection)
+    };
+    new.iter().filter(|variable| !known.contains(variable)).any(|(section, subsection, name, value)| {
+        match (section.as_str(), name.as_str()) {
+            // A remote that is new sends nothing by itself; one that leads elsewhere now takes what was meant for another.
+            ("remote", "url") => had("remote", subsection, "url") || value.contains("::"),
+            (section, name) => !HARMLESS_SECTIONS.contains(&section) && !HARMLESS.contains(&(section, name)),
+        }
+    })
+}
+
+/// Reads a configuration file; `None` if git would not.
+fn parse(bytes: &[u8]) -> Option<Vec<Variable>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let mut letters = Letters { rest: text.strip_prefix('\u{feff}').unwrap_or(text).chars().peekable() };
+    let mut variables = Vec::new();
+    let mut section: Option<(String, Option<String>)> = None;
+    loop {
+        letters.skip(char::is_whitespace);
+        match letters.rest.peek().copied() {
+            None => return Some(variables),
+            Some('#' | ';') => letters.skip(|letter| letter != '\n'),
+            Some('[') => {
+                letters.rest.next();
+                section = Some(letters.section()?);
+            }
+            Some(letter) if letter.is_ascii_alphabetic() => {
+                let (section, subsection) = section.clone()?;
+                let (name, value) = letters.variable()?;
+                variables.push((section, subsection, name, value));
+            }
+            Some(_) => return None,
+        }
+    }
+}
+
+struct Letters<'a> {
+    rest: std::iter::Peekable<std::str::Chars<'a>>,
+}
+
+impl Letters<'_> {
+    fn skip(&mut self, is: impl Fn(char) -> bool) {
+        while self.rest.next_if(|letter| is(*letter)).is_some() {}
+    }
+
+    /// What follows `[`: a name, or a name with a subsection in quotes, or the old form with a dot.
+    fn section(&mut self) -> Option<(String, Option<String>)> {
+        let mut name = String::new();
+        loop {
+            match self.rest.next()? {
+                ']' => {
+                    let name = name.to_ascii_lowercase();
+                    return Some(match name.split_once('.') {
+                        Some((section, subsection)) => (section.to_owned(), Some(subsection.to_owned())),
+                        None => (name, None),
+                    });
+                }
+                letter if letter.is_ascii_alphanumeric() || letter == '-' || letter == '.' => name.push(letter),
+                ' ' | '\t' if !name.is_empty() => {
+                    self.skip(|letter| letter == ' ' || letter == '\t');
+                    let subsection = self.quoted()?;
+                    return (self.rest.next()? == ']').then(|| (name.to_ascii_lowercase(), Some(subsection)));
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn quoted(&mut self) -> Option<String> {
+        if self.rest.next()? != '"' {
+            return None;
+        }
+        let mut text = String::new();
+        loop {
+            match self.rest.next()? {
+                '"' => return Some(text),
+                '\\' => text.push(self.rest.next()?),
+                '\n' => return None,
+                letter => text.push(letter),
+            }
+        }
+    }
+
+    fn variable(&mut self) -> Option<(String, String)> {
+        let mut name = String::new();
+        while let Some(letter) = self.rest.next_if(|letter| letter.is_ascii_alphanumeric() || *letter == '-') {
+            name.push(letter.to_ascii_lowercase());
+        }
+        self.skip(|letter| letter == ' ' || letter == '\t' || letter == '\r');
+        match self.rest.peek().copied() {
+            // No value is `true`.
+            None | Some('\n' | '#' | ';') => Some((name, "true".to_owned())),
+            Some('=') => {
+                self.rest.next();
+                Some((name, self.value()?))
+            }
+            Some(_) => None,
+        }
+    }
+
+    fn value(&mut self) -> Option<String> {
+        self.skip(|letter| letter == ' ' || letter == '\t');
+        let (mut value, mut in_quotes, mut blanks) = (String::new(), false, String::new());
+        loop {
+            let Some(letter) = self.rest.next() else { return (!in_quotes).then_some(value) };
+            match letter {
+                '\n' if in_quotes => return None,
+                '\n' => return Some(value),
+                '#' | ';' if !in_quotes => {
+                    self.skip(|letter| letter != '\n');
+                    return Some(value);
+                }
+                '"' => {
+                    value.push_str(&std::mem::take(&mut blanks));
+                    in_quotes = !in_quotes;
+                }
+                ' ' | '\t' | '\r' if !in_quotes => blanks.push(letter),
+                '\\' => {
+                    value.push_str(&std::mem::take(&mut blanks));
+                    match self.rest.next()? {
+                        '\n' => {}
+                        '\r' => drop(self.rest.next_if_eq(&'\n')),
+                        'n' => value.push('\n'),
+                        't' => value.push('\t'),
+                        'b' => drop(value.pop()),
+                        letter @ ('"' | '\\') => value.push(letter),
+                        _ => return None,
+                    }
+                }
+                letter => {
+                    value.push_str(&std::mem::take(&mut blanks));
+                    value.push(letter);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEW: &str =
+        "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n";
+
+    fn effect(before: &str, after: &str) -> bool {
+        takes_effect(Held::File(before.as_bytes()), Held::File(after.as_bytes()))
+    }
+
+    #[test]
+    fn it_is_read_as_git_reads_it() {
+        let text = "; comment\n[Core]\n\tEditor = \"vi # not a comment\" # one\n[remote \"a \\\"b\\\"\"] url = x\\\n  y\n[alias]co\n[branch.Main]\nmerge = a  b  ;c\n";
+        let expected = [
+            ("core", None, "editor", "vi # not a comment"),
+            ("remote", Some("a \"b\""), "url", "x  y"),
+            ("alias", None, "co", "true"),
+            ("branch", Some("main"), "merge", "a  b"),
+        ];
+        let expected = expected.map(|(section, sub, name, value)| {
+            (section.to_owned(), sub.map(str::to_owned), name.to_owned(), value.to_owned())
+        });
+        assert_eq!(parse(text.as_bytes()).unwrap(), expected);
+        for broken in
+            ["[core", "x = y", "[core]\n\t= x", "[core]\na = \"x\n", "[core]\na = \\q", "[core]\n?", "[a \"b]"]
+        {
+            assert_eq!(parse(broken.as_bytes()), None, "{broken}");
+        }
+    }
+
+    #[test]
+    fn what_git_executes_counts_and_what_it_only_keeps_does_not() {
+        assert!(!takes_effect(Held::Nothing, Held::File(NEW.as_bytes())), "a repository that was made");
+        for harmless in [
+            "[user]\n\tname = Ada\n",
+            "[remote \"origin\"]\n\turl = https://example.org/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n",
+            "[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n",
+            "[commit]\n\tgpgsign = false\n",
+        ] {
+            assert!(!effect(NEW, &format!("{NEW}{harmless}")), "{harmless}");
+        }
+        for executes in [
+            "[core]\n\thooksPath = /tmp/x\n",
+            "[CORE]\n\tfsmonitor = evil\n",
+            "[core] sshCommand = evil\n",
+            "[alias]\n\tst = !evil\n",
+            "[filter \"x\"]\n\tclean = evil\n",
+            "[diff]\n\texternal = evil\n",
+            "[include]\n\tpath = ../evil\n",
+            "[includeIf \"gitdir:/\"]\n\tpath = evil\n",
+            "[credential]\n\thelper = !evil\n",
+            "[url \"https://evil.example/\"]\n\tinsteadOf = https://example.org/\n",
+            "[remote \"origin\"]\n\turl = ext::sh -c evil\n",
+            "[remote \"origin\"]\n\tpushurl = https://evil.example/\n",
+            "[a-section-nobody-knows]\n\tx = y\n",
+            "[core\n",
+        ] {
+            assert!(effect(NEW, &format!("{NEW}{executes}")), "{executes}");
+        }
+        let with = format!("{NEW}[core]\n\tpager = less\n[remote \"o\"]\n\turl = a\n");
+        assert!(!effect(&with, &with), "what was there before is not this run's");
+        assert!(effect(&with, &with.replace("url = a", "url = b")), "what was meant for one place goes to another");
+        assert!(takes_effect(Held::Nothing, Held::Unknown));
+    }
+}
