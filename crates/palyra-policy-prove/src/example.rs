@@ -9,9 +9,9 @@ use cedar_policy::{Entities, EntityUid, EvalResult, Record};
 use cedar_policy_symcc::Env;
 use palyra_common::{Confidentiality, ContractEnum, Integrity, Label, Provenance, Risk, RunMode, SinkKind, Timestamp};
 use palyra_policy::{
-    ActionKind, AnswerFacts, Argument, Asking, CommandFacts, Connection, Consequence, Containment, Context, Decision, Destination,
-    EffectFacts, EffectScope, Envelope, Location, Origin, PolicySet, Principal, Request, Resource, RunPrincipal,
-    SignalConfidence, SignalKind, Signals, ToolFacts,
+    ActionKind, AnswerFacts, Argument, Asking, CommandFacts, Connection, Consequence, Containment, Context, Decision,
+    Destination, EffectFacts, EffectScope, Envelope, Location, Origin, PolicySet, Principal, Request, Resource,
+    RunPrincipal, SignalConfidence, SignalKind, Signals, ToolFacts,
 };
 use serde::Serialize;
 

@@ -22,9 +22,9 @@ use cedar_policy::{Decision, PolicySet as CedarSet};
 use palyra_common::{Confidentiality, Integrity, Label, Risk, RunMode, Timestamp, ToolVerdict};
 use palyra_figures::{Aim, Report, Samples, exponent, measure_against};
 use palyra_policy::{
-    ActionKind, Argument, Asking, Consequence, Containment, Context, EffectFacts, EffectScope, Envelope, PolicySet, PolicySource,
-    PolicySources, Prepared, Principal, Provenance, Request, Resource, RunPrincipal, SCHEMA, Signals, SinkKind,
-    ToolFacts,
+    ActionKind, Argument, Asking, Consequence, Containment, Context, EffectFacts, EffectScope, Envelope, PolicySet,
+    PolicySource, PolicySources, Prepared, Principal, Provenance, Request, Resource, RunPrincipal, SCHEMA, Signals,
+    SinkKind, ToolFacts,
 };
 
 type Failure = Box<dyn std::error::Error>;

@@ -61,8 +61,8 @@ pub use pattern::{APPROVED_FILE, ObservedCall, Pattern, PatternGrant, PatternSco
 pub use place::Place;
 pub use policy_set::{PolicyEntry, PolicySet, PolicySources};
 pub use request::{
-    AnswerFacts, Argument, Asking, CommandFacts, Connection, Containment, Context, Destination, EffectFacts, Envelope, Location,
-    Origin, Principal, Request, Resource, RunPrincipal, ToolFacts,
+    AnswerFacts, Argument, Asking, CommandFacts, Connection, Containment, Context, Destination, EffectFacts, Envelope,
+    Location, Origin, Principal, Request, Resource, RunPrincipal, ToolFacts,
 };
 pub use shipped::{SCHEMA, SHIPPED_POLICIES, SHIPPED_TESTS, ShippedFile};
 pub use signals::{SignalConfidence, SignalKind, Signals};

@@ -260,12 +260,13 @@ impl Pattern {
             };
             conditions.push(format!("unless {{ context.sinks has {kind}{others} }}"));
         }
+        conditions
+            .extend(self.workspace.iter().map(|here| format!("when {{ context.workspace == {} }}", quoted(here))));
         conditions.extend(
-            self.workspace.iter().map(|here| format!("when {{ context.workspace == {} }}", quoted(here))),
+            self.method
+                .iter()
+                .map(|method| format!("when {{ context has method && context.method == {} }}", quoted(method))),
         );
-        conditions.extend(self.method.iter().map(|method| {
-            format!("when {{ context has method && context.method == {} }}", quoted(method))
-        }));
         conditions.extend(self.arguments.iter().map(|(name, value)| format!("when {{ {} }}", value.expression(name))));
         conditions
     }

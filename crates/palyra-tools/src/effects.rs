@@ -31,7 +31,9 @@ use crate::cancel::Cancel;
 use crate::effect_steps::{Step, Wanted, open_up, put, take_away};
 use crate::place::Place;
 use crate::plan_file::{PlanFile, PlannedEdit};
-use crate::{Artifacts, EffectId, EntryKind, FileChange, ToolError, ToolOutput, Workspace, WorkspaceActivity, artifacts};
+use crate::{
+    Artifacts, EffectId, EntryKind, FileChange, ToolError, ToolOutput, Workspace, WorkspaceActivity, artifacts,
+};
 
 const PLAN: &str = "plan";
 const BACK: &str = "back";
@@ -262,7 +264,13 @@ impl EffectStore {
         match edit.content {
             Some(bytes) => {
                 let (kind, mode) = (change.entry.after, edit.mode);
-                put(ground.workspace, &place, now, Wanted { kind, bytes, mode, name_of: edit.linked_to() }, &temporary)?;
+                put(
+                    ground.workspace,
+                    &place,
+                    now,
+                    Wanted { kind, bytes, mode, name_of: edit.linked_to() },
+                    &temporary,
+                )?;
             }
             None => take_away(&place, now, change.entry.before)?,
         }

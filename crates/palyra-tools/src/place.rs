@@ -197,9 +197,7 @@ impl<'a> Place<'a> {
     /// Removes a directory if nothing is in it. One that somebody uses stays.
     pub(crate) fn remove_directory(&self) -> Result<(), ToolError> {
         match self.directory.remove_dir(&self.name) {
-            Err(error)
-                if !matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) =>
-            {
+            Err(error) if !matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) => {
                 Err(self.workspace.refuse(self.path, error))
             }
             _ => Ok(()),

@@ -14,7 +14,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Artifacts, BeginReport, CallResource, Containment, DecidedAs, EffectId, EntryFacts, EffectStore, ToolDeclaration, ToolError, ToolProgress, Workspace,
+    Artifacts, BeginReport, CallResource, Containment, DecidedAs, EffectId, EffectStore, EntryFacts, ToolDeclaration,
+    ToolError, ToolProgress, Workspace,
 };
 
 /// One tool.

@@ -16,9 +16,7 @@ use crate::cancel::Cancel;
 use crate::effects::{Ground, NewContent, Plan, Receipt};
 use crate::place::{Place, Standing};
 use crate::undo_git::{Repositories, leaves_alone};
-use crate::{
-    Artifacts, EffectId, EffectStore, EntryFacts, EntryKind, FileChange, ToolError, Workspace, WorkspacePath,
-};
+use crate::{Artifacts, EffectId, EffectStore, EntryFacts, EntryKind, FileChange, ToolError, Workspace, WorkspacePath};
 
 /// What to undo.
 #[derive(Debug, Clone)]
@@ -198,8 +196,8 @@ impl Folded<'_> {
     /// Whether the file is what it was before the run.
     fn is_restored(&self, now: Present, workspace: &Workspace) -> Result<bool, ToolError> {
         let (first, Some(now)) = (self.first, now) else { return Ok(now.is_none() && self.first.before.is_none()) };
-        let is_as_before = now.is(first.entry.before, first.before)
-            && first.before_mode.is_none_or(|before| before == now.mode);
+        let is_as_before =
+            now.is(first.entry.before, first.before) && first.before_mode.is_none_or(|before| before == now.mode);
         match &first.entry.linked_to {
             Some(name) if is_as_before => {
                 let other = standing_at(workspace, name)?;
@@ -233,9 +231,9 @@ impl Folded<'_> {
     fn knows(&self, kind: EntryKind) -> bool {
         let known = |change: &FileChange| {
             let left = change.after.map(|_| change.entry.after);
-            left.into_iter().chain(change.before.map(|_| change.entry.before)).any(|known| {
-                known == kind || (known == EntryKind::Tree && kind == EntryKind::Directory)
-            })
+            left.into_iter()
+                .chain(change.before.map(|_| change.entry.before))
+                .any(|known| known == kind || (known == EntryKind::Tree && kind == EntryKind::Directory))
         };
         known(self.first) || known(self.last)
     }

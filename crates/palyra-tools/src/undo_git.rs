@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::cancel::Cancel;
 use crate::place::Place;
 use crate::walk::{Flow, Found, Include, Walk};
-use crate::cancel::Cancel;
 use crate::{FileChange, ToolError, Workspace, WorkspacePath};
 use cap_std::fs::MetadataExt as _;
 use std::sync::{Mutex, PoisonError};
@@ -83,8 +83,11 @@ fn is_used_since(workspace: &Workspace, git: &str, newest: Moment) -> Result<boo
             continue;
         }
         let (cancel, enters) = (Cancel::never(), |_: &Found| true);
-        let walk =
-            Walk { start: WorkspacePath::clone(&start), ignored: Include::Yes, ..Walk::whole(workspace, &cancel).covering_all(&enters) };
+        let walk = Walk {
+            start: WorkspacePath::clone(&start),
+            ignored: Include::Yes,
+            ..Walk::whole(workspace, &cancel).covering_all(&enters)
+        };
         walk.run(|| {
             |found: &Found| {
                 let metadata = found.directory.symlink_metadata(&found.name);

@@ -294,14 +294,13 @@ impl Shared<'_> {
                 continue;
             }
             let git = inside.git || name == ".git";
-            let excluded = inside.excluded
-                || (walk.ignored == Include::No && !git && rules.excludes(&path, kind.is_dir()));
+            let excluded =
+                inside.excluded || (walk.ignored == Include::No && !git && rules.excludes(&path, kind.is_dir()));
             if excluded && walk.everything.is_none() {
                 continue;
             }
             let deeper = path.depth().saturating_sub(walk.start.depth());
-            let mut found =
-                Found { path, kind, directory: Arc::clone(&directory), name, excluded, skipped: false };
+            let mut found = Found { path, kind, directory: Arc::clone(&directory), name, excluded, skipped: false };
             found.skipped = excluded && kind.is_dir() && walk.everything.is_some_and(|enters| !enters(&found));
             if kind.is_dir() && !found.skipped && walk.depth.is_none_or(|depth| deeper < depth) {
                 self.push(Job::Directory {

@@ -13,9 +13,9 @@ use palyra_common::{
 };
 use palyra_flow::{ArgumentFacts, FlowFacts};
 use palyra_policy::{
-    APPROVED_FILE, ActionKind, AnswerFacts, Argument, Asking, Connection, Containment, Context, Decision, Destination, EffectFacts,
-    Envelope, Location, ObservedCall, Origin, PatternGrant, PolicyError, PolicySource, PolicyStore, Principal, Request,
-    Resource, RunPrincipal, ToolFacts, pattern_policy,
+    APPROVED_FILE, ActionKind, AnswerFacts, Argument, Asking, Connection, Containment, Context, Decision, Destination,
+    EffectFacts, Envelope, Location, ObservedCall, Origin, PatternGrant, PolicyError, PolicySource, PolicyStore,
+    Principal, Request, Resource, RunPrincipal, ToolFacts, pattern_policy,
 };
 use palyra_tools::{CallResource, RequestTarget, ToolDeclaration, WorkspacePath};
 

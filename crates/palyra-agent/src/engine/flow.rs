@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use palyra_common::{
-    ApprovalEvidence, Consequence, Integrity, Label, Provenance, Risk, SinkKind, StableErrorEnvelope, Timestamp, ToStableError as _,
-    ToolVerdict,
+    ApprovalEvidence, Consequence, Integrity, Label, Provenance, Risk, SinkKind, StableErrorEnvelope, Timestamp,
+    ToStableError as _, ToolVerdict,
 };
 use palyra_flow::{FlowFacts, Material, Proposed, SourceNaming, assess, can_be_judged};
 use palyra_policy::{ObservedCall, Signals, narrowest_pattern};
@@ -115,7 +115,7 @@ impl Flow {
         let offer = match verdict.verdict {
             ToolVerdict::NeedsApproval => {
                 offer(options, machine, observed(&flow, declaration, &machine.spec().workspace, &resource)).await
-            },
+            }
             ToolVerdict::Permit | ToolVerdict::Deny => None,
         };
         Decided {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use palyra_common::{Digest, ErrorCategory, RunId, StableErrorEnvelope, ToStableError as _, UndoConflictMode};
 use palyra_tools::{
-    Artifacts, EffectId, EntryKind, FileChange, LaterChange, UndoRequest, UndoSelection, Workspace, later_change,
-    later_executed, undo,
+    Artifacts, EffectId, EntryKind, FileChange, LaterChange, Standing, UndoRequest, UndoSelection, Workspace,
+    later_change, later_executed, undo,
 };
 
 use super::{Engine, Shared};
@@ -27,19 +27,26 @@ pub(super) async fn note_later(shared: &Arc<Shared>, workspace: &Arc<Workspace>,
     let (artifacts, workspace, changes) =
         (Arc::clone(&shared.artifacts), Arc::clone(workspace), result.changes.clone());
     let looked = tokio::task::spawn_blocking(move || {
-        changes.iter().filter(|change| may_matter(change)).filter_map(|change| examined(change, artifacts.as_ref(), &workspace)).collect()
+        changes
+            .iter()
+            .filter(|change| may_matter(change))
+            .filter_map(|change| examined(change, artifacts.as_ref(), &workspace))
+            .collect()
     });
     result.later = looked.await.unwrap_or_else(|_| unexamined(result));
 }
 
 fn may_matter(change: &FileChange) -> bool {
-    !change.entry.rebuilt && later_executed(std::path::Path::new(&change.path)).is_some()
+    // Among build products and packages the files of builds are as many as there are packages.
+    later_executed(std::path::Path::new(&change.path))
+        .is_some_and(|by| !change.entry.rebuilt || by.standing() == Standing::Always)
 }
 
 /// All of them, as if nothing could be read.
 fn unexamined(result: &CallResult) -> Vec<LaterChange> {
     let all = result.changes.iter().filter(|change| may_matter(change));
-    all.filter_map(|change| later_change(&change.path, change.before.map(|_| None), change.after.map(|_| None))).collect()
+    all.filter_map(|change| later_change(&change.path, change.before.map(|_| None), change.after.map(|_| None)))
+        .collect()
 }
 
 fn examined(change: &FileChange, artifacts: &dyn Artifacts, workspace: &Workspace) -> Option<LaterChange> {

@@ -102,8 +102,10 @@ fn a_run_that_ends_otherwise_has_its_changes_taken_back() {
     let actions = machine.step(Input::Cancel { by: "ada".into(), reason: None }, AT).unwrap();
     assert!(actions.contains(&Action::WithdrawApproval { approval_id: asked.approval_id }), "{actions:?}");
     assert!(actions.iter().any(|action| matches!(action, Action::TakeBack { .. })), "{actions:?}");
-    let remaining =
-        vec![RemainingFile { path: ".git/hooks/pre-commit".into(), obstacle: palyra_common::UndoObstacle::ChangedSince }];
+    let remaining = vec![RemainingFile {
+        path: ".git/hooks/pre-commit".into(),
+        obstacle: palyra_common::UndoObstacle::ChangedSince,
+    }];
     machine.step(Input::TookBack(Box::new(TookBack { number: 1, remaining, error: None })), AT).unwrap();
     let Phase::Aborted(ending) = machine.state() else { panic!("{:?}", machine.state()) };
     assert_eq!(ending.reason, TerminationReason::Cancellation);

@@ -37,8 +37,8 @@ mod state;
 mod summaries;
 mod turns;
 
-pub use changes::{HeldFile, TakingBack, TookBack};
 pub use action::{Action, ApprovalRequest, Question, StatusChange};
+pub use changes::{HeldFile, TakingBack, TookBack};
 pub use deadlines::AWAKE_GRACE;
 pub use hook_questions::HookQuestion;
 pub(crate) use hooks::said_by;

@@ -213,11 +213,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
 const LOOKED_AT: u32 = 8;
 
 /// What was offered with the calls of a tool that people allowed in a session, newest first.
-pub(crate) fn approved_calls(
-    connection: &Connection,
-    session: SessionId,
-    tool: &str,
-) -> rusqlite::Result<Vec<Offer>> {
+pub(crate) fn approved_calls(connection: &Connection, session: SessionId, tool: &str) -> rusqlite::Result<Vec<Offer>> {
     let offers: Vec<Option<Offer>> = connection
         .prepare_cached(&format!(
             "SELECT offer FROM approvals WHERE session_id = ?1 AND tool = ?2 AND decision = 'allow'

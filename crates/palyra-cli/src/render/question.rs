@@ -72,7 +72,8 @@ pub(crate) fn lines(question: &Question, console: &Console) -> Vec<String> {
     if let (Some(tool), Some(arguments)) = (&question.tool, &question.arguments) {
         match step(tool, arguments) {
             Some(texts) => {
-                let line = |(name, text): &(&str, &str)| format!("  {}: {}", shortened(name, 100), shortened(text, 300));
+                let line =
+                    |(name, text): &(&str, &str)| format!("  {}: {}", shortened(name, 100), shortened(text, 300));
                 lines.extend(texts.iter().map(line));
             }
             None => {
@@ -130,7 +131,7 @@ fn step<'a>(tool: &'a str, arguments: &'a Value) -> Option<Vec<(&'a str, &'a str
         "palyra.delivery" => &[("the answer", "answer"), ("the other text", "proposed")],
         _ => return None,
     };
-    let text = |(name, member): &(&'static str, &str)| -> Option<(&'a str, &'a str)> { 
+    let text = |(name, member): &(&'static str, &str)| -> Option<(&'a str, &'a str)> {
         Some((*name, arguments.get(member)?.as_str()?))
     };
     Some(named.iter().filter_map(text).collect())

@@ -131,7 +131,9 @@ mod tests {
 
     #[test]
     fn what_could_be_a_secret_is_taken_for_one() {
-        for (name, value) in [("API_TOKEN", "abcdef"), ("DATABASE_URL", "postgres://a:b@c/d"), ("JAVA_HOME", "/no/such")] {
+        for (name, value) in
+            [("API_TOKEN", "abcdef"), ("DATABASE_URL", "postgres://a:b@c/d"), ("JAVA_HOME", "/no/such")]
+        {
             assert!(may_be_secret(name, value), "{name}");
         }
         for (name, value) in [

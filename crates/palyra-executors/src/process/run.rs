@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
 use palyra_sandbox::{Child, ExitReport, Stream};
 use palyra_tools::{
-    CallResource, Containment, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
+    CallResource, Containment, Invocation, Offering, SinkKind, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput,
+    Workspace,
 };
 use serde_json::Value;
 

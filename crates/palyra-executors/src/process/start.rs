@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use palyra_common::{Confidentiality, Integrity};
 use palyra_sandbox::Stream;
 use palyra_tools::{
-    CallResource, Containment, ExecutionFacts, Invocation, Offering, Reach, SinkKind, Tool, ToolDeclaration, ToolError, ToolName,
-    ToolOutput, Workspace,
+    CallResource, Containment, ExecutionFacts, Invocation, Offering, Reach, SinkKind, Tool, ToolDeclaration, ToolError,
+    ToolName, ToolOutput, Workspace,
 };
 use serde_json::{Value, json};
 

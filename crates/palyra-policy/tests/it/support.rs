@@ -2,8 +2,8 @@
 
 use palyra_common::{Confidentiality, Integrity, Label, Risk, RunMode, Timestamp};
 use palyra_policy::{
-    ActionKind, Argument, Asking, Connection, Consequence, Containment, Context, Destination, EffectFacts, EffectScope, Envelope,
-    Location, PolicyError, PolicySet, PolicySource, PolicySources, Principal, Provenance, Request, Resource,
+    ActionKind, Argument, Asking, Connection, Consequence, Containment, Context, Destination, EffectFacts, EffectScope,
+    Envelope, Location, PolicyError, PolicySet, PolicySource, PolicySources, Principal, Provenance, Request, Resource,
     RunPrincipal, Signals, SinkKind, ToolFacts,
 };
 

@@ -143,8 +143,7 @@ impl Comparison<'_> {
                 continue;
             };
             let stamp = self.present.files.get(&path).copied().flatten();
-            let Author::Call(attribution) =
-                checkpoint.author(self.workspace, &path, stamp, Some(before), Some(before))
+            let Author::Call(attribution) = checkpoint.author(self.workspace, &path, stamp, Some(before), Some(before))
             else {
                 continue;
             };

@@ -201,11 +201,8 @@ pub(super) fn look_through(
 ) -> Result<Findings, ToolError> {
     let looked = Mutex::new((0_usize, Findings::default()));
     let enters = |_: &Found| true;
-    let walk = Walk {
-        start: tree.clone(),
-        ignored: Include::Yes,
-        ..Walk::whole(workspace, cancel).covering_all(&enters)
-    };
+    let walk =
+        Walk { start: tree.clone(), ignored: Include::Yes, ..Walk::whole(workspace, cancel).covering_all(&enters) };
     let end = walk.run(|| {
         |found: &Found| {
             let metadata = found.kind.is_file().then(|| found.directory.symlink_metadata(&found.name).ok()).flatten();

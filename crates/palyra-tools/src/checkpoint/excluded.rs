@@ -77,11 +77,8 @@ impl Checkpoint {
         }
         let changed = AtomicBool::new(false);
         let enters = |_: &Found| true;
-        let walk = Walk {
-            start: path.clone(),
-            ignored: Include::Yes,
-            ..Walk::whole(workspace, cancel).covering_all(&enters)
-        };
+        let walk =
+            Walk { start: path.clone(), ignored: Include::Yes, ..Walk::whole(workspace, cancel).covering_all(&enters) };
         walk.run(|| {
             |found: &Found| {
                 if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err() {

@@ -11,8 +11,21 @@ type Variable = (String, Option<String>, String, String);
 
 /// Sections all of whose variables are harmless.
 const HARMLESS_SECTIONS: [&str; 15] = [
-    "advice", "author", "color", "column", "committer", "feature", "format", "index", "log", "notes", "pack", "stash",
-    "status", "tag", "user",
+    "advice",
+    "author",
+    "color",
+    "column",
+    "committer",
+    "feature",
+    "format",
+    "index",
+    "log",
+    "notes",
+    "pack",
+    "stash",
+    "status",
+    "tag",
+    "user",
 ];
 
 /// Single variables that are harmless, as section and name.
@@ -214,7 +227,8 @@ impl Letters<'_> {
 mod tests {
     use super::*;
 
-    const NEW: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n";
+    const NEW: &str =
+        "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n";
 
     fn effect(before: &str, after: &str) -> bool {
         takes_effect(Held::File(before.as_bytes()), Held::File(after.as_bytes()))
@@ -229,10 +243,13 @@ mod tests {
             ("alias", None, "co", "true"),
             ("branch", Some("main"), "merge", "a  b"),
         ];
-        let expected = expected
-            .map(|(section, sub, name, value)| (section.to_owned(), sub.map(str::to_owned), name.to_owned(), value.to_owned()));
+        let expected = expected.map(|(section, sub, name, value)| {
+            (section.to_owned(), sub.map(str::to_owned), name.to_owned(), value.to_owned())
+        });
         assert_eq!(parse(text.as_bytes()).unwrap(), expected);
-        for broken in ["[core", "x = y", "[core]\n\t= x", "[core]\na = \"x\n", "[core]\na = \\q", "[core]\n?", "[a \"b]"] {
+        for broken in
+            ["[core", "x = y", "[core]\n\t= x", "[core]\na = \"x\n", "[core]\na = \\q", "[core]\n?", "[a \"b]"]
+        {
             assert_eq!(parse(broken.as_bytes()), None, "{broken}");
         }
     }

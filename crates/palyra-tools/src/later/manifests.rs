@@ -35,7 +35,12 @@ fn is_empty(value: &Value) -> bool {
 
 fn of_package_json(bytes: &[u8]) -> Option<Value> {
     let manifest: Value = serde_json::from_slice(bytes).ok()?;
-    manifest.is_object().then(|| picked(&manifest, &["scripts", "gypfile", "bin", "husky", "lint-staged", "pre-commit", "simple-git-hooks", "config"]))
+    manifest.is_object().then(|| {
+        picked(
+            &manifest,
+            &["scripts", "gypfile", "bin", "husky", "lint-staged", "pre-commit", "simple-git-hooks", "config"],
+        )
+    })
 }
 
 fn parsed(bytes: &[u8]) -> Option<Value> {

@@ -97,19 +97,12 @@ pub fn later_change(path: &str, before: Option<Option<&[u8]>>, after: Option<Opt
         | LaterExecuted::Toolchain
         | LaterExecuted::Instructions => true,
     };
-    let standing = match by {
-        LaterExecuted::Hook
-        | LaterExecuted::GitConfiguration
-        | LaterExecuted::DirectoryEnvironment
-        | LaterExecuted::EditorTask => Standing::Always,
-        LaterExecuted::Git
-        | LaterExecuted::Build
-        | LaterExecuted::Editor
-        | LaterExecuted::Automation
-        | LaterExecuted::Toolchain
-        | LaterExecuted::Instructions => Standing::IfSteered,
-    };
-    takes_effect.then(|| LaterChange { path: path.to_owned(), by, standing, difference: difference(before, after) })
+    takes_effect.then(|| LaterChange {
+        path: path.to_owned(),
+        by,
+        standing: by.standing(),
+        difference: difference(before, after),
+    })
 }
 
 /// Whether a person is asked about a change. `tainted` says whether the run had seen untrusted text when it was made, `words` are the texts of the user and the operator.
@@ -132,9 +125,9 @@ pub fn belongs<'a>(
 fn names(text: &str, path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_end = |letter: char| letter.is_whitespace() || "`'\"()[]{}<>,;:!?".contains(letter);
-    text.split(is_end).map(|word| word.trim_end_matches('.').trim_start_matches("./")).any(|word| {
-        word == path || word == name
-    })
+    text.split(is_end)
+        .map(|word| word.trim_end_matches('.').trim_start_matches("./"))
+        .any(|word| word == path || word == name)
 }
 
 /// The lines that went and those that came, without what is the same at the beginning and the end.

@@ -179,8 +179,7 @@ fn undo_does_not_remove_what_was_there_unseen_in_a_form_that_nobody_kept() {
     settle();
     let store = store(&bench);
     let nothing_filled_again = CheckpointLimits { tree_entries: 0, ..CheckpointLimits::default() };
-    let checkpoint =
-        store.take(&bench.workspace, nothing_filled_again, RunId::from_u128(1), &bench.cancel).unwrap();
+    let checkpoint = store.take(&bench.workspace, nothing_filled_again, RunId::from_u128(1), &bench.cancel).unwrap();
     fs::remove_file(bench.root().join(".gitignore")).unwrap();
     // In place, by a new file in its place, in a directory that was not entered, and under another name.
     bench.file("build/edited", "by the call");

@@ -66,7 +66,9 @@ fn hooks_and_configuration_of_git_are_reported_and_undone() {
 fn what_is_filled_again_is_named_when_it_changed_and_only_then() {
     let bench = Bench::new();
     bench.file(".gitignore", "*.log\nbuild/\ntarget/\ndata/\n");
-    for name in ["a.log", "gone.log", "build/deep/out", "build/more", "target/deep/out", "target/more", "data/x", "data/y"] {
+    for name in
+        ["a.log", "gone.log", "build/deep/out", "build/more", "target/deep/out", "target/more", "data/x", "data/y"]
+    {
         bench.file(name, "1");
     }
     std::thread::sleep(Duration::from_millis(120));
@@ -163,7 +165,10 @@ fn a_directory_that_cannot_be_read_is_named_and_its_files_are_not_deleted_ones()
     fs::set_permissions(root.join("shut"), Permissions::from_mode(0o755)).unwrap();
     assert!(changed.changes.iter().all(|change| change.after.is_some()), "nothing was deleted: {changed:?}");
     let told = |part: &str| changed.not_covered.iter().any(|line| line.contains(part));
-    assert!(changed.changes.iter().any(|change| change.path == "shut" && change.before_mode == Some(0o755)), "{changed:?}");
+    assert!(
+        changed.changes.iter().any(|change| change.path == "shut" && change.before_mode == Some(0o755)),
+        "{changed:?}"
+    );
     if !rustix::process::geteuid().is_root() {
         assert!(told("changes in `shut`: the directory cannot be read"), "{changed:?}");
         assert!(told("`unreadable` changed and cannot be read"), "{changed:?}");

@@ -117,7 +117,12 @@ fn links_directories_modes_names_and_large_files_come_back() {
     let after = whole(&root);
     for (path, was) in &before {
         let is = after.get(path);
-        assert!(is == Some(was), "{}: {:?}", path.display(), is.map(|(mode, content, names)| (mode, content.len(), names)));
+        assert!(
+            is == Some(was),
+            "{}: {:?}",
+            path.display(),
+            is.map(|(mode, content, names)| (mode, content.len(), names))
+        );
     }
     assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
 }

@@ -8,8 +8,8 @@ use palyra_common::{
     SystemClock,
 };
 use palyra_policy::{
-    ActionKind, Argument, Asking, Containment, Context as Facts, EffectFacts, Envelope, Origin, Principal, Request, Resource,
-    RunPrincipal, SignalConfidence, SignalKind, Signals, ToolFacts,
+    ActionKind, Argument, Asking, Containment, Context as Facts, EffectFacts, Envelope, Origin, Principal, Request,
+    Resource, RunPrincipal, SignalConfidence, SignalKind, Signals, ToolFacts,
 };
 
 use crate::error::CliError;

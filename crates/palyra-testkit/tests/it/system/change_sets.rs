@@ -48,7 +48,10 @@ async fn a_refusal_restores_exactly_these_files_and_the_answer_is_delivered() {
     }
     assert!(!question.summary.contains("result"), "{}", question.summary);
     let shown = question.arguments.clone().unwrap().to_string();
-    assert!(shown.contains("fsmonitor = evil") && shown.contains("-\\tbare = false"), "the difference is shown: {shown}");
+    assert!(
+        shown.contains("fsmonitor = evil") && shown.contains("-\\tbare = false"),
+        "the difference is shown: {shown}"
+    );
     assert_eq!(text(place.path(), ".envrc").as_deref(), Some("evil\n"), "nothing is taken back before the answer");
     let detail = answered(&client, id, ApprovalDecision::Deny).await;
     assert_eq!(detail.run.phase, RunLifecyclePhase::Completed, "{}", daemon.log());

@@ -112,7 +112,12 @@ async fn programs_that_the_model_words_itself_run_unasked_and_every_byte_comes_b
         let is = after.get(path).map(|(mode, names, content)| (*mode, *names, content.len()));
         assert!(after.get(path) == Some(was), "{}: {is:?}", path.display());
     }
-    assert_eq!(after.len(), before.len(), "{:?}", after.keys().filter(|path| !before.contains_key(*path)).collect::<Vec<_>>());
+    assert_eq!(
+        after.len(),
+        before.len(),
+        "{:?}",
+        after.keys().filter(|path| !before.contains_key(*path)).collect::<Vec<_>>()
+    );
     git(root, &["fsck", "--strict"]);
     daemon.finish().await.unwrap();
 }
