@@ -121,6 +121,7 @@ fn decided(turn: u32, call: u32) -> Input {
             evidence: Vec::new(),
             offer: None,
             source: palyra_flow::SourceNaming::ChosenOtherwise,
+            mandate: None,
             seen: Label::system(),
         },
         invalid: None,
@@ -150,6 +151,7 @@ fn finished(turn: u32, call: u32) -> Input {
             artifact: None,
             changes: Vec::new(),
             wrote: None,
+            later: None,
             attestation: ToolAttestation {
                 call_id: call_id.clone(),
                 execution_sha256: Digest::of(call_id.as_bytes()),

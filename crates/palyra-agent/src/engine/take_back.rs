@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use palyra_common::{Digest, ErrorCategory, RunId, StableErrorEnvelope, ToStableError as _, UndoConflictMode};
 use palyra_tools::{
-    Artifacts, EffectId, EntryKind, FileChange, LaterChange, UndoRequest, UndoSelection, Workspace, later_change,
-    later_executed, undo,
+    Artifacts, EffectId, EntryKind, FileChange, LaterChange, Standing, UndoRequest, UndoSelection, Workspace,
+    later_change, later_executed, undo,
 };
 
 use super::{Engine, Shared};
@@ -37,7 +37,9 @@ pub(super) async fn note_later(shared: &Arc<Shared>, workspace: &Arc<Workspace>,
 }
 
 fn may_matter(change: &FileChange) -> bool {
-    !change.entry.rebuilt && later_executed(std::path::Path::new(&change.path)).is_some()
+    // Among build products and packages the files of builds are as many as there are packages.
+    later_executed(std::path::Path::new(&change.path))
+        .is_some_and(|by| !change.entry.rebuilt || by.standing() == Standing::Always)
 }
 
 /// All of them, as if nothing could be read.

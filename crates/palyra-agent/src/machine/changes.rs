@@ -79,6 +79,9 @@ impl Machine {
 
     /// Takes in what a finished call changed. Called before what the call gave is taken in: what it gave did not make it.
     pub(super) fn hold_changes(&mut self, call: &Call, result: &CallResult) {
+        if self.changes.is_empty() && result.later.is_empty() {
+            return;
+        }
         let tainted = self.given_to(&call.call_id).integrity == Integrity::Untrusted;
         let words: Vec<String> = self.words().map(str::to_owned).collect();
         for change in &result.changes {

@@ -97,19 +97,12 @@ pub fn later_change(path: &str, before: Option<Option<&[u8]>>, after: Option<Opt
         | LaterExecuted::Toolchain
         | LaterExecuted::Instructions => true,
     };
-    let standing = match by {
-        LaterExecuted::Hook
-        | LaterExecuted::GitConfiguration
-        | LaterExecuted::DirectoryEnvironment
-        | LaterExecuted::EditorTask => Standing::Always,
-        LaterExecuted::Git
-        | LaterExecuted::Build
-        | LaterExecuted::Editor
-        | LaterExecuted::Automation
-        | LaterExecuted::Toolchain
-        | LaterExecuted::Instructions => Standing::IfSteered,
-    };
-    takes_effect.then(|| LaterChange { path: path.to_owned(), by, standing, difference: difference(before, after) })
+    takes_effect.then(|| LaterChange {
+        path: path.to_owned(),
+        by,
+        standing: by.standing(),
+        difference: difference(before, after),
+    })
 }
 
 /// Whether a person is asked about a change. `tainted` says whether the run had seen untrusted text when it was made, `words` are the texts of the user and the operator.

@@ -6,6 +6,8 @@ use std::path::{Component, Path};
 
 use palyra_common::runtime_contract_enum;
 
+use super::Standing;
+
 runtime_contract_enum! {
     /// Who would execute a file, or follow it.
     pub enum LaterExecuted("later_executed") {
@@ -33,6 +35,17 @@ runtime_contract_enum! {
 }
 
 impl LaterExecuted {
+    /// When a person is asked about a change.
+    #[must_use]
+    pub fn standing(self) -> Standing {
+        match self {
+            Self::Hook | Self::GitConfiguration | Self::DirectoryEnvironment | Self::EditorTask => Standing::Always,
+            Self::Git | Self::Build | Self::Editor | Self::Automation | Self::Toolchain | Self::Instructions => {
+                Standing::IfSteered
+            }
+        }
+    }
+
     /// What becomes of the file, for people.
     #[must_use]
     pub fn effect(self) -> &'static str {
