@@ -151,7 +151,7 @@ fn finished(turn: u32, call: u32) -> Input {
             artifact: None,
             changes: Vec::new(),
             wrote: None,
-            later: None,
+            later: Vec::new(),
             attestation: ToolAttestation {
                 call_id: call_id.clone(),
                 execution_sha256: Digest::of(call_id.as_bytes()),

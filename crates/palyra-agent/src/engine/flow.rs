@@ -144,11 +144,7 @@ impl Flow {
             ToolVerdict::NeedsApproval if blind.is_none() => {
                 offer(options, machine, observed(&flow, declaration, &machine.spec().workspace, &resource)).await
             }
-<<<<<<< HEAD
             ToolVerdict::NeedsApproval | ToolVerdict::Permit | ToolVerdict::Deny => None,
-=======
-            ToolVerdict::Permit | ToolVerdict::Deny => None,
->>>>>>> 1f4e3ad0ef8f892512157d74da926d264b3835dc
         };
         shown.extend(evidence(&flow));
         Decided {
