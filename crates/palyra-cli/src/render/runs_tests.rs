@@ -1,14 +1,18 @@
 //! Runs as text, as a person sees them.
 
 use palyra_budget::MicroUsd;
+use std::collections::{BTreeMap, BTreeSet};
+
 use palyra_client::api::{
     CallNotRunView, FileChangeKind, FileChangeView, IntentView, ReducedIsolationView, RunDetail, RunTimings, RunUsage,
     RunView, UnavailableToolsView,
 };
 use palyra_common::{
-    ChangeAttribution, ErrorCategory, ExitCode, RunId, RunLifecyclePhase, RunMode, SandboxTier, SessionId,
+    ChangeAttribution, DataOrigin, ErrorCategory, ExitCode, RunId, RunLifecyclePhase, RunMode, SandboxTier, SessionId,
     StableErrorEnvelope, StatusDetail, TerminationReason, Timestamp,
 };
+
+use serde_json::json;
 
 use super::*;
 
