@@ -131,14 +131,15 @@ impl Label {
         }
     }
 
-    /// INVARIANT: whatever either side may hold is among them. Two labels that say nothing are left as they are, so that joining a label with
-    /// itself changes nothing.
+    /// INVARIANT: whatever either side may hold is among them, beside what people wrote themselves. They are left out where the other fields of the joined label say them.
     fn joined_origins(&self, other: &Self) -> BTreeSet<DataOrigin> {
-        let says_nothing = |label: &Self| label.origins.is_empty();
-        if says_nothing(self) && says_nothing(other) && self.all_origins() == other.all_origins() {
-            return BTreeSet::new();
-        }
-        self.all_origins().union(&other.all_origins()).cloned().collect()
+        let all: BTreeSet<DataOrigin> = self.all_origins().union(&other.all_origins()).cloned().collect();
+        let written = |origins: &BTreeSet<DataOrigin>| {
+            origins.iter().all(|origin| matches!(origin, DataOrigin::User | DataOrigin::Operator))
+        };
+        let integrity = self.integrity.max(other.integrity);
+        let unsaid = Self::new(integrity, self.confidentiality.max(other.confidentiality)).all_origins();
+        if all == unsaid || (written(&all) && written(&unsaid)) { BTreeSet::new() } else { all }
     }
 }
 

@@ -125,7 +125,7 @@ pub fn assess(
 
 impl Known for Judge<'_> {
     fn is_listed_by(&self, tool: &str, value: &str) -> bool {
-        self.material.is_listed_by(tool, value)
+        self.material.is_listed_by(tool, value, self.call.server)
     }
 
     fn names_something(&self, word: &str) -> bool {
@@ -285,9 +285,8 @@ impl Judge<'_> {
             let reads = mandates.all().iter().filter(|standing| standing.mandate.tool == self.call.tool);
             used.into_iter().chain(reads.filter(|_| !self.is_consequential())).any(|standing| {
                 match (standing.mandate.arguments.get(&argument.name), members.get(&argument.name)) {
-                    (Some(Bound::Each(each)), Some(value)) => {
-                        scalar(value).is_some_and(|text| self.material.is_listed_by(&each.each, &text))
-                    }
+                    (Some(Bound::Each(each)), Some(value)) => scalar(value)
+                        .is_some_and(|text| self.material.is_listed_by(&each.each, &text, self.call.server)),
                     _ => false,
                 }
             })

@@ -113,15 +113,17 @@ impl Material {
         self.keep(&reading.text, reading.described(), of_own_query.then(|| reading.tool.clone()));
     }
 
-    /// Whether a tool listed this value in answer to a query of the user's own: a record of its server, or an address in a record whose author the server attests.
+    /// Whether a tool listed this value in answer to a query of the user's own: a record of the server that it is given back to, or an address in a record whose author the server attests.
     #[must_use]
-    pub(crate) fn is_listed_by(&self, tool: &str, value: &str) -> bool {
+    pub(crate) fn is_listed_by(&self, tool: &str, value: &str, server: Option<&str>) -> bool {
         let by_tool = |at: &usize| self.pieces.get(*at).is_some_and(|piece| piece.listed_by.as_deref() == Some(tool));
         match Entity::parse(value) {
             Some(entity) if entity.leads_somewhere() => {
                 self.pointed.get(&entity).is_some_and(|pointed| by_tool(&pointed.at))
             }
-            _ => self.issued.get(&plain(value.trim())).is_some_and(|issuers| issuers.iter().any(|(_, at)| by_tool(at))),
+            _ => self.issued.get(&plain(value.trim())).is_some_and(|issuers| {
+                issuers.iter().any(|(issuer, at)| Some(issuer.as_str()) == server && by_tool(at))
+            }),
         }
     }
 

@@ -67,13 +67,13 @@ fn tree(value: &Value, path: &mut Vec<String>, fields: &[FieldClass], name: &str
         Value::Object(members) => {
             let mut shown = Map::new();
             for (position, (key, member)) in members.iter().enumerate() {
+                if detail == PreviewDetail::Values && !is_field_name(key) {
+                    // A reference would say the key.
+                    shown.insert(format!("‹key {position}›"), json!(format!("‹part of {}›", reference(name, path))));
+                    continue;
+                }
                 path.push(key.clone());
-                let told = if detail == PreviewDetail::Values && !is_field_name(key) {
-                    format!("‹key {position}›")
-                } else {
-                    key.clone()
-                };
-                shown.insert(told, tree(member, path, fields, name, detail));
+                shown.insert(key.clone(), tree(member, path, fields, name, detail));
                 path.pop();
             }
             Value::Object(shown)

@@ -143,8 +143,8 @@ async fn what_is_unknown_or_implausible_is_booked_at_the_worst_case() {
         ("one token for two hundred words", Usage::plain(600, 1)),
         ("more than any model takes", Usage::plain(u64::MAX, u64::MAX)),
         ("more than this model takes", Usage::plain(90_000_000, 10)),
-        ("more cached tokens than there are", Usage { cached_tokens: 9_000, ..Usage::plain(600, 260) }),
-        ("that it cost nothing", Usage { cost_micro_usd: Some(0), ..Usage::plain(600, 260) }),
+        ("more cached tokens than there are", Usage { cached_tokens: 9_000, ..Usage::plain(700, 260) }),
+        ("that it cost nothing", Usage { cost_micro_usd: Some(0), ..Usage::plain(700, 260) }),
     ] {
         is_worst(booked(answer(Some(usage)), Then::End).await, what);
     }
@@ -163,7 +163,7 @@ async fn what_is_unknown_or_implausible_is_booked_at_the_worst_case() {
 
 #[tokio::test]
 async fn a_plausible_report_is_booked_as_it_is() {
-    assert_eq!(booked(answer(Some(Usage::plain(600, 260))), Then::End).await, (860, false));
+    assert_eq!(booked(answer(Some(Usage::plain(700, 260))), Then::End).await, (960, false));
 }
 
 #[tokio::test]
@@ -206,12 +206,12 @@ async fn each_try_is_in_the_row_of_its_model() {
         end: AnswerEnd::Missing,
     };
     let mut events = vec![ModelEvent::Answering(by("small")), ModelEvent::Attempted(failed)];
-    events.extend(answer(Some(Usage::plain(600, 260))));
+    events.extend(answer(Some(Usage::plain(700, 260))));
     let bench = setup(Vendor { events, then: Then::End }).start().await;
     run(&bench).await;
     let report = by_model(&bench).await;
     let row = |key: &str| report.groups.iter().find(|group| group.key == key).map(|group| group.sums).unwrap();
-    assert_eq!((row("vendor/large").calls, row("vendor/large").micro_usd), (1, MicroUsd(860 * CENT)));
+    assert_eq!((row("vendor/large").calls, row("vendor/large").micro_usd), (1, MicroUsd(960 * CENT)));
     assert_eq!(row("vendor/small").calls, 1);
     assert!(row("vendor/small").micro_usd > MicroUsd(u64::from(MAX_OUTPUT) * CENT), "in full");
     assert_eq!(report.total.micro_usd, spent(&bench));
@@ -224,29 +224,29 @@ async fn an_empty_answer_that_came_to_its_end_is_booked_at_what_it_reported() {
             asked: by("small"),
             error: ModelError::new(ModelErrorClass::Malformed, "the answer is empty"),
             wait_ms: 0,
-            usage: Some(Usage::plain(600, 3)),
+            usage: Some(Usage::plain(700, 3)),
             end,
         };
         let mut events = vec![ModelEvent::Answering(by("small")), ModelEvent::Attempted(failed)];
-        events.extend(answer(Some(Usage::plain(600, 260))));
+        events.extend(answer(Some(Usage::plain(700, 260))));
         events
     };
     let (cost, assumed) = booked(lost(AnswerEnd::Arrived), Then::End).await;
-    assert_eq!((cost, assumed), (603 + 860, false));
+    assert_eq!((cost, assumed), (703 + 960, false));
     let (cost, assumed) = booked(lost(AnswerEnd::Missing), Then::End).await;
-    assert!(cost > u64::from(MAX_OUTPUT) + 860 && assumed, "{cost}");
+    assert!(cost > u64::from(MAX_OUTPUT) + 960 && assumed, "{cost}");
 }
 
 #[tokio::test]
 async fn fewer_tokens_than_were_sent_and_received_are_raised_to_our_own_count() {
-    let (honest, _) = booked(answer(Some(Usage::plain(600, 260))), Then::End).await;
+    let (honest, _) = booked(answer(Some(Usage::plain(700, 260))), Then::End).await;
     let (cost, assumed) = booked(answer(Some(Usage::plain(600, 60))), Then::End).await;
     assert!(assumed && cost > 600 + 120 && cost < honest, "two hundred words are not 60 tokens: {cost}");
 }
 
 #[tokio::test]
 async fn a_price_that_a_server_states_for_a_free_call_is_not_booked() {
-    let stated = Usage { cost_micro_usd: Some(9_999_000_000), ..Usage::plain(600, 260) };
+    let stated = Usage { cost_micro_usd: Some(9_999_000_000), ..Usage::plain(700, 260) };
     let free = PRICES.replace("10_000_000_000", "0");
     let mut setup = setup(Vendor { events: answer(Some(stated)), then: Then::End });
     let limits = Limits::from_settings([(BudgetScope::Global, Threshold::Hard, LIMIT)]).unwrap();
@@ -278,7 +278,7 @@ fn a_call_that_a_crash_interrupted_is_in_the_usage_of_its_model() {
     let second = runtime();
     second.block_on(async {
         let bench =
-            setup(Vendor { events: answer(Some(Usage::plain(600, 260))), then: Then::End }).start_in(directory).await;
+            setup(Vendor { events: answer(Some(Usage::plain(700, 260))), then: Then::End }).start_in(directory).await;
         let begun = bench
             .engine
             .runs(palyra_agent::RunFilter { limit: 10, ..palyra_agent::RunFilter::default() })
@@ -289,7 +289,7 @@ fn a_call_that_a_crash_interrupted_is_in_the_usage_of_its_model() {
         let report = by_model(&bench).await;
         let rows: Vec<_> = report.groups.iter().map(|group| (group.key.as_str(), group.sums.calls)).collect();
         assert_eq!(rows, [("vendor/large", 2)]);
-        assert!(report.total.micro_usd > MicroUsd(860 * CENT));
+        assert!(report.total.micro_usd > MicroUsd(960 * CENT));
         assert_eq!(report.total.micro_usd, spent(&bench));
     });
     second.shutdown_timeout(Duration::from_millis(200));

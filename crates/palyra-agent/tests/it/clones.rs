@@ -105,7 +105,7 @@ async fn what_the_operator_names_is_the_users_own() {
 async fn what_a_task_refers_to_stays_in_a_variable_so_that_the_intent_can_be_stated_first() {
     let clone = clone(RunMode::Guarded, &[]).await;
     let calls = vec![
-        (INTENT, json!({"effects": [{"tool": SEND, "destinations": ["Ada"]}]})),
+        (INTENT, json!({"effects": [{"tool": SEND, "destinations": ["Ada"], "from": ["workspace"]}]})),
         (READ, json!({"path": "README.md"})),
         (SEND, json!({"to": "Ada", "body": "It is a file."})),
     ];

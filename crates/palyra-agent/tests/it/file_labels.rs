@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use palyra_agent::{AgentError, Endorsement, NewRun, RunRow, StartedWith};
+use palyra_agent::{AgentError, ApprovalFilter, Endorsement, NewRun, RunRow, StartedWith};
 use palyra_common::{
-    ChangeAttribution, Confidentiality, Digest, Integrity, RunMode, RunStreamBody, RunStreamEvent, ToStableError as _,
+    ApprovalDecision, ChangeAttribution, Confidentiality, Digest, Integrity, RunLifecyclePhase, RunMode, RunStreamBody,
+    RunStreamEvent, ToStableError as _,
 };
 use palyra_tools::{
     CallResource, FileChange, Invocation, Tool, ToolDeclaration, ToolError, ToolName, ToolOutput, Workspace,
@@ -15,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::brain::{Brain, Outbox, Outside};
-use crate::support::{Bench, Setup, tool_result};
+use crate::support::{Bench, Setup, answer, is_phase, tool_result};
 
 const MAIL: &str = "mcp.mail.read";
 const PROGRAM: &str = "test.once";
@@ -109,6 +110,18 @@ async fn bench(mode: RunMode) -> (Bench, Script) {
 async fn play(bench: &Bench, script: &Script, calls: Calls) -> (RunRow, Vec<RunStreamEvent>) {
     script.set(calls);
     bench.run("Do what there is to do").await
+}
+
+/// The same where the run leaves instructions behind, which a person accepts at its end.
+async fn play_accepting(bench: &Bench, script: &Script, calls: Calls) {
+    script.set(calls);
+    let run = bench.engine.create_run(bench.task("Do what there is to do")).await.unwrap();
+    bench.follow_until(run.run_id, is_phase(RunLifecyclePhase::WaitingForApproval)).await;
+    let filter = ApprovalFilter { run_id: Some(run.run_id), open: Some(true) };
+    for open in bench.engine.approvals(filter).await.unwrap() {
+        bench.engine.decide_approval(open.approval_id, answer(ApprovalDecision::Allow)).await.unwrap();
+    }
+    bench.finish(run.run_id).await;
 }
 
 /// What a run writes that has read the mail: as it is where the mode shows it, by reference where it does not.
@@ -270,7 +283,7 @@ async fn instructions_are_followed_only_while_no_label_speaks_against_them() {
     let (run, events) = play(&bench, &script, Vec::new()).await;
     assert!(withheld(&events).is_empty());
     assert_eq!(bench.engine.replay(run.run_id).await.unwrap().machine.spec().project.len(), 1);
-    play(&bench, &script, launder(RunMode::Guarded, "PALYRA.md")).await;
+    play_accepting(&bench, &script, launder(RunMode::Guarded, "PALYRA.md")).await;
     let (run, events) = play(&bench, &script, vec![(READ, json!({"path": "PALYRA.md"}))]).await;
     assert_eq!(withheld(&events), ["PALYRA.md"]);
     assert!(bench.engine.replay(run.run_id).await.unwrap().machine.spec().project.is_empty());
@@ -280,7 +293,7 @@ async fn instructions_are_followed_only_while_no_label_speaks_against_them() {
 #[tokio::test]
 async fn a_person_endorses_the_bytes_that_they_saw_and_no_others() {
     let (bench, script) = bench(RunMode::Guarded).await;
-    play(&bench, &script, launder(RunMode::Guarded, "PALYRA.md")).await;
+    play_accepting(&bench, &script, launder(RunMode::Guarded, "PALYRA.md")).await;
     let labelled = bench.engine.labelled_files().await.unwrap();
     let [file] = labelled.as_slice() else { panic!("{labelled:?}") };
     assert_eq!((file.path.as_str(), file.digest), ("PALYRA.md", Digest::of(EVIL.as_bytes())));
@@ -307,7 +320,7 @@ async fn a_person_endorses_the_bytes_that_they_saw_and_no_others() {
     assert_eq!(refusal(bench.engine.endorse_file(endorsement(right, None)).await), "file_not_labelled");
     // Other bytes of the same file are not endorsed.
     let more = json!({"path": "PALYRA.md", "content": "${v1.body} And more."});
-    play(&bench, &script, vec![(MAIL, json!({})), (WRITE, more)]).await;
+    play_accepting(&bench, &script, vec![(MAIL, json!({})), (WRITE, more)]).await;
     let (_, events) = play(&bench, &script, Vec::new()).await;
     assert_eq!(withheld(&events), ["PALYRA.md"]);
 }

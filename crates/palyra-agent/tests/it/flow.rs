@@ -345,7 +345,8 @@ async fn an_identifier_of_one_server_is_worth_nothing_to_another_and_an_address_
     {
         let tool = if server == "mail" { SEND } else { "mcp.chat.send" };
         let call = json!({"to": to, "body": "hello"});
-        let brain = Brain::playing(vec![(READ, json!({})), (tool, call.clone())]);
+        let oldest = json!({"effects": [{"tool": tool, "arguments": {"to": {"each": READ}}, "times": 1}]});
+        let brain = Brain::playing(vec![(INTENT, oldest), (READ, json!({})), (tool, call.clone())]);
         let outbox = Outbox::default();
         let mut setup = Setup::script("turn = []");
         setup.provider = Some(brain);
