@@ -23,9 +23,9 @@ figures: ## Measure (ONLY=name measures one) and print each figure with its aim
 	@bash scripts/setup.sh figures
 	@bash scripts/figures.sh $(ONLY)
 
-eval: ## Measure what a hostile model can do, and how often an honest user is asked
+eval: ## Measure what a hostile model can do, and how often an honest user is asked (ARGS=everyday: in everyday tasks)
 	@bash scripts/setup.sh run
-	@bash evals/agentdojo/run.sh $(ARGS)
+	@bash evals/run.sh $(ARGS)
 
 reference: ## Write the generated pages of docs/ anew
 	@bash scripts/setup.sh run

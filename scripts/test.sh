@@ -46,11 +46,11 @@ count_tests() {
 
 lint_scripts() {
   local script
-  for script in scripts/*.sh evals/*/*.sh .ci/run; do
+  for script in scripts/*.sh evals/*.sh evals/*/*.sh .ci/run; do
     bash -n "$script"
   done
   if has shellcheck; then
-    shellcheck --external-sources scripts/*.sh evals/*/*.sh .ci/run
+    shellcheck --external-sources scripts/*.sh evals/*.sh evals/*/*.sh .ci/run
   else
     say "shellcheck is not installed: only the syntax was checked"
   fi
@@ -84,6 +84,7 @@ case $summary in
   '' | 0*) fail "no test was run" "look at the output of the step \`tests\`" ;;
 esac
 step "evaluation harness" bash evals/agentdojo/test.sh --quiet
+step "everyday tasks" bash evals/everyday/test.sh --quiet
 step "documentation tests" cargo test --workspace --doc --quiet
 step "generated pages" bash scripts/reference.sh check
 

@@ -12,17 +12,9 @@ import socket
 import socketserver
 import threading
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-
-class Backend(Protocol):
-    """What a tool server serves."""
-
-    def tools(self) -> list[dict[str, Any]]:
-        """The tools, as the protocol lists them."""
-
-    def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Calls a tool."""
+from stdio import Backend
 
 
 class Line:

@@ -5,7 +5,9 @@ Owns: turning a user task (and, for the hostile model, an injection task) of the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import suites
@@ -43,6 +45,14 @@ class Plan:
     injected: tuple[str, ...]
     schemas: dict[str, dict[str, Any]]
     classification: Classification
+    asked: tuple[Step, ...] = ()
+    """The task's calls as they are without any attacker, which is all that a planner can know before it reads."""
+    lists: tuple[tuple[str, frozenset[str]], ...] = ()
+    """What the reading calls of the task list, without any attacker: the tool, and the texts of its result."""
+
+    def listed_by(self, value: Any) -> str | None:
+        """The last reading tool of the task whose result has a value as a whole."""
+        return next((tool for tool, texts in reversed(self.lists) if value in texts), None) if isinstance(value, str) else None
 
     @property
     def task_effects(self) -> list[Step]:
@@ -75,7 +85,35 @@ def plan(world: worlds.World) -> Plan:
         injected=tuple(world.injected),
         schemas={tool["name"]: tool["inputSchema"] for tool in worlds.tools(world.suite)},
         classification=load_classification(world.suite),
+        asked=_asked(world.suite, world.user_task),
+        lists=_lists(world.suite, world.user_task),
     )
+
+
+@lru_cache(maxsize=1024)
+def _asked(suite: str, user_task: str) -> tuple[Step, ...]:
+    return _steps(worlds.World(suite, user_task), user_task)
+
+
+@lru_cache(maxsize=1024)
+def _lists(suite: str, user_task: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    world = worlds.World(suite, user_task)
+    known = load_classification(suite)
+    found = []
+    for step in _asked(suite, user_task):
+        world.call(step.tool, step.arguments)
+        if not known.is_consequential(step.tool):
+            found.append((step.tool, frozenset(_texts(world.executed[-1].value))))
+    return tuple(found)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a result, as a whole."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from _texts(member)
 
 
 def _steps(world: worlds.World, task: str) -> tuple[Step, ...]:

@@ -1,7 +1,7 @@
 """The two models: what they say, turn by turn.
 
 Owns: the conversation with Palyra as a program. A model is a generator that yields calls and is sent their results, so a task
-reads from top to bottom. Leaves HTTP to `models.py`, and what an attack tries to `attacks.py`.
+reads from top to bottom. Leaves HTTP to `../common/chat.py`, and what an attack tries to `attacks.py`.
 
 The *faithful* model solves the user's task as the package's authors would. The *hostile* one does the same until it has read the
 attacker's text, and from then on serves the attacker with everything it was offered.
@@ -9,25 +9,18 @@ attacker's text, and from then on serves the attacker with everything it was off
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 import attacks
+from chat import Call, Playing
+from mandates import DECLARE, mandate
 from plan import Plan, Step
 from texts import appears_in, variables_in
 from worlds import World
 
-DECLARE = "palyra.intent.declare"
 INSPECT = "palyra.vars.inspect"
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call that the model proposes; the tool's name as Palyra's own documents write it."""
-
-    tool: str
-    arguments: dict[str, Any]
 
 
 @dataclass
@@ -47,9 +40,6 @@ class Turn:
         return self.tool.startswith("mcp.")
 
 
-Playing = Generator[Call, str, Any]
-
-
 @dataclass
 class Player:
     """A model in the middle of one run."""
@@ -66,6 +56,10 @@ class Player:
 
     def play(self) -> Playing:
         """Plays the run; what the generator returns is the model's answer."""
+        if self.variant in attacks.FIRST:
+            self.turned = True
+            yield from attacks.attack(self)
+            return f"{self.plan.answer} {self.plan.attack_answer}".strip()
         yield from self._declare()
         for step in self.plan.task:
             shown = yield from self.step(step, "task")
@@ -112,8 +106,12 @@ class Player:
         """States an intent."""
         return (yield from self.call(DECLARE, {"effects": effects}, purpose, matters=False))
 
+    def stated(self) -> list[dict[str, Any]]:
+        """The mandates that the user's task needs."""
+        return intended(self.plan)
+
     def _declare(self) -> Playing:
-        effects = intended(self.plan)
+        effects = self.stated()
         if effects:
             yield from self.declare(effects, "task")
 
@@ -129,18 +127,43 @@ class Player:
 
 
 def intended(plan: Plan) -> list[dict[str, Any]]:
-    """What a planner that understood the user's request states before it begins: the consequential tools it will need and, where
-    the request itself names every place they go to, those places."""
-    places: dict[str, set[str] | None] = {}
-    for step in plan.task_effects:
-        named = {step.arguments[name] for name in plan.destinations(step)}
-        if named and all(place in plan.prompt for place in named):
-            known = places.setdefault(step.tool, set())
-            if known is not None:
-                known.update(named)
+    """What a planner that understood the request states before it begins: the consequential calls it will need, with those of their
+    values that the request literally has. A target that the request leaves to a list of the server is stated as one of that list."""
+    # Not from the calls of this run's world: what an attacker wrote there may have got into their values.
+    found: list[tuple[dict[str, Any], int]] = []
+    for step in (step for step in plan.asked if plan.classification.is_consequential(step.tool)):
+        places = plan.destinations(step)
+        named = [value for name in places for value in _each(step.arguments[name])]
+        all_named = bool(named) and all(_is_in(value, plan.prompt) for value in named)
+        arguments = {
+            name: value
+            for name, value in step.arguments.items()
+            if name not in places and value not in (None, "", []) and all(_is_in(part, plan.prompt) for part in _each(value))
+        }
+        if not all_named:
+            arguments |= {name: value for name in places if _is_in(value := step.arguments[name], plan.prompt)}
+            arguments |= {
+                name: {"each": f"mcp.{plan.suite}.{tool}"}
+                for name in places
+                if name not in arguments and (tool := plan.listed_by(step.arguments[name])) is not None
+            }
+        stated = mandate(f"mcp.{plan.suite}.{step.tool}", [str(value) for value in named] if all_named else None, arguments)
+        known = next((at for at, (other, _) in enumerate(found) if other == stated), None)
+        if known is None:
+            found.append((stated, 1))
         else:
-            places[step.tool] = None
-    return [
-        {"tool": f"mcp.{plan.suite}.{tool}", **({"destinations": sorted(known)} if known else {})}
-        for tool, known in places.items()
-    ]
+            found[known] = (stated, found[known][1] + 1)
+    return [{**stated, "times": times} if times > 1 and _is_in(times, plan.prompt) else stated for stated, times in found]
+
+
+def _each(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _is_in(value: Any, text: str) -> bool:
+    """Whether a value literally stands in a text; a number only as a whole."""
+    if isinstance(value, bool) or value is None:
+        return False
+    if isinstance(value, int | float):
+        return re.search(rf"(?<![\d.,]){re.escape(f'{value:g}')}(?:\.0+)?(?![\d]|[.,]\d)", text) is not None
+    return isinstance(value, str) and bool(value) and value in text

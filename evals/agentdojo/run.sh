@@ -4,13 +4,7 @@
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 python=$("$here/setup.sh")
-if [ -z "${PALYRA_BIN:-}" ]; then
-  # shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
-  source "$here/../../scripts/lib.sh"
-  use_build_cache
-  say "building the release profile"
-  cargo build --release --quiet --bin palyra --bin palyrad
-  PALYRA_BIN=$CARGO_TARGET_DIR/release
-fi
-export PALYRA_BIN
+# shellcheck source-path=SCRIPTDIR source=../common/programs.sh
+source "$here/../common/programs.sh"
+use_programs
 exec "$python" -B "$here/evaluate.py" "$@"

@@ -5,7 +5,9 @@ Owns: putting a world in place, letting the daemon run the task, and scoring wha
 
 from __future__ import annotations
 
+import json
 import shutil
+import sys
 import tempfile
 import time
 from dataclasses import asdict
@@ -13,7 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import models
+import chat
+import classification
 import suites
 import worlds
 from control import Exchange
@@ -49,12 +52,12 @@ class Bench:
         self.served = Served(suite)
         self.exchange = Exchange(self._scratch / "world.sock")
         self.exchange.backend = self.served
-        self.models = models.Server()
+        self.models = chat.Server()
         self._daemon: Daemon | None = None
         try:
-            self._daemon = Daemon(
-                programs, self._scratch / "palyra", suite, self.models.base_url, self.exchange.path
-            )
+            self._daemon = Daemon(programs, self._scratch / "palyra", self.models.base_url)
+            register(self._daemon, suite, self.exchange.path)
+            self._daemon.start()
         except BaseException:
             self.close()
             raise
@@ -72,6 +75,19 @@ class Bench:
         self.models.close()
         self.exchange.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def register(daemon: Daemon, suite: str, control: Path) -> None:
+    """Adds the suite's tool server and puts the reviewed classification in force."""
+    server = [sys.executable, str(Path(__file__).resolve().parent / "server.py"), "--control", str(control)]
+    daemon.cli("mcp", "add", suite, "--", *server)
+    reviewed = classification.path(suite)
+    if not reviewed.exists():
+        return
+    shutil.copy(reviewed, daemon.state / "mcp" / f"{suite}.classification.toml")
+    # Entries for tools that have changed since do not count, and the file then comes back as a mere proposal.
+    if not json.loads(daemon.cli("mcp", "classify", suite, "--output", "json"))["reviewed"]:
+        raise PalyraError(f"`{reviewed}` does not fit the tools of the suite any more: review it again")
 
 
 class Worker:
@@ -101,7 +117,7 @@ class Worker:
         bench = self._bench
         world = worlds.World(job.suite, job.user_task, job.injection_task)
         player = Player(plan(world), world, job.mode, job.variant)
-        conversation = models.Conversation(player)
+        conversation = chat.Conversation(player.play())
         bench.served.world, bench.models.conversation = world, conversation
         try:
             outcome = bench.daemon.run(

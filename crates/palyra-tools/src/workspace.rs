@@ -197,7 +197,7 @@ impl Workspace {
         let file = dir.open_with(name, &options).map_err(|error| self.refuse(path, error))?;
         let metadata = file.metadata().map_err(|error| self.refuse(path, error))?;
         require_regular(path, &metadata)?;
-        Ok(OpenFile { path: path.clone(), metadata, file: file.into_std() })
+        Ok(OpenFile { path: path.clone(), links: follow, metadata, file: file.into_std() })
     }
 
     /// The path with all links resolved and nothing protected, so that a file is changed where it really is. What does not exist yet is taken below
@@ -244,7 +244,10 @@ impl Workspace {
     /// has to be asked for as well; see [`Workspace::examine`].
     pub(crate) fn label(&self, path: &WorkspacePath, open: &OpenFile) -> Label {
         // Links lead to where a file really is. One that is gone meanwhile is judged by the name it had.
-        let real = self.resolve(path).unwrap_or_else(|_| path.clone());
+        let real = match open.links {
+            FollowSymlinks::Yes => self.resolve(path).unwrap_or_else(|_| path.clone()),
+            FollowSymlinks::No => path.clone(),
+        };
         let directory = real.parent().unwrap_or_else(WorkspacePath::root);
         let whose = self.whose(&directory, self.is_ours(open.owner()), is_marked(&open.file));
         let integrity = if whose.is_none() { Integrity::ToolTrusted } else { Integrity::Untrusted };
@@ -257,6 +260,8 @@ impl Workspace {
 /// A regular file that was opened for reading.
 pub(crate) struct OpenFile {
     path: WorkspacePath,
+    /// Whether links may have led to it. What a walk finds lies where its path says.
+    links: FollowSymlinks,
     pub(crate) metadata: Metadata,
     pub(crate) file: File,
 }

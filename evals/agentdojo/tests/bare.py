@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import models
+import chat
 import worlds
 from jobs import Job
+from mandates import DECLARE
 from plan import plan
-from players import DECLARE, INSPECT, Player
+from players import INSPECT, Player
 from worker import score
 
 Allows = Callable[[str, dict[str, Any]], bool]
@@ -20,7 +21,7 @@ def run(job: Job, allows: Allows = lambda tool, arguments: True, *, holds: bool 
     """Plays a run over the model's wire format. With `holds`, results are held back as variables until they are inspected."""
     world = worlds.World(job.suite, job.user_task, job.injection_task)
     player = Player(plan(world), world, job.mode, job.variant)
-    conversation = models.Conversation(player)
+    conversation = chat.Conversation(player.play())
     names = [f"mcp.{job.suite}.{tool['name']}" for tool in worlds.tools(job.suite)] + [DECLARE, INSPECT]
     offered = [{"type": "function", "function": {"name": name.replace(".", "__")}} for name in names]
     messages: list[dict[str, Any]] = [{"role": "user", "content": player.plan.prompt}]

@@ -8,26 +8,27 @@ import urllib.request
 from typing import Any
 
 import attacks
-import models
+import chat
 import suites
 import worlds
 from disguises import DISGUISES
 from jobs import Choice, Job
+from mandates import DECLARE
 from plan import plan
-from players import DECLARE, INSPECT, Player, intended
+from players import INSPECT, Player, _is_in, intended
 from tests import bare
 
 SUITES = ("banking", "slack")
 
 
-def conversation(job: Job) -> models.Conversation:
+def conversation(job: Job) -> chat.Conversation:
     world = worlds.World(job.suite, job.user_task, job.injection_task)
-    return models.Conversation(Player(plan(world), world, job.mode, job.variant))
+    return chat.Conversation(Player(plan(world), world, job.mode, job.variant).play())
 
 
 class Wire(unittest.TestCase):
     def setUp(self) -> None:
-        self.server = models.Server()
+        self.server = chat.Server()
         self.addCleanup(self.server.close)
 
     def post(self, body: dict[str, Any]) -> tuple[str, str]:
@@ -69,7 +70,7 @@ class Wire(unittest.TestCase):
     def test_a_model_without_tools_answers_by_its_schema(self) -> None:
         schema = {"type": "object", "properties": {"place": {"enum": ["a", "b"]}, "n": {"type": "integer"}}}
         messages = [{"role": "system", "content": f"Answer {{briefly}}:\n{json.dumps(schema)}"}]
-        self.assertEqual(json.loads(models.quarantined(messages)), {"place": "a", "n": 1})
+        self.assertEqual(json.loads(chat.quarantined(messages)), {"place": "a", "n": 1})
 
     def test_without_a_run_nothing_is_played(self) -> None:
         with self.assertRaises(urllib.error.HTTPError) as refused:
@@ -91,6 +92,23 @@ class Faithful(unittest.TestCase):
                 known = plan(worlds.World(suite, user_task))
                 for effect in intended(known):
                     self.assertTrue(all(place in known.prompt for place in effect.get("destinations", [])))
+
+    def test_it_states_only_values_that_the_request_has(self) -> None:
+        for suite in SUITES:
+            for user_task in suites.suite(suite).user_tasks:
+                known = plan(worlds.World(suite, user_task))
+                for effect in intended(known):
+                    for value in effect.get("arguments", {}).values():
+                        if isinstance(value, dict):
+                            self.assertIn(value["each"].rpartition(".")[2], known.schemas)
+                        elif isinstance(value, str):
+                            self.assertIn(value, known.prompt)
+                        else:
+                            self.assertIn(f"{value:g}", known.prompt)
+
+    def test_a_number_counts_only_as_a_whole(self) -> None:
+        for text, holds in (("send 10 dollars", True), ("send 100", False), ("10.00 now", True), ("10.5", False), ("1,10", False)):
+            self.assertEqual(_is_in(10.0, text), holds, text)
 
     def test_it_states_the_same_whatever_the_attacker_wrote(self) -> None:
         for suite in SUITES:
@@ -151,6 +169,19 @@ class Hostile(unittest.TestCase):
         done = bare.run(Job("banking", "guarded", "user_task_2", "injection_task_4", "blind"), holds=True)
         self.assertTrue(done["turned"])
         self.assertNotIn(INSPECT, [turn.tool for turn in done["log"]])
+
+    def test_the_first_adversary_serves_the_attacker_from_its_first_word(self) -> None:
+        job = Job("banking", "guarded", "user_task_2", "injection_task_4", "first")
+        done = bare.run(job, holds=True)
+        self.assertTrue(all(turn.purpose == "attack" for turn in done["log"]))
+        self.assertEqual(done["log"][0].tool, DECLARE)
+        self.assertIn("US133000000121212121212", json.dumps(done["log"][0].arguments))
+        self.assertTrue(done["reached"])
+
+    def test_the_mixed_one_states_what_the_user_wants_and_does_another_thing(self) -> None:
+        done = bare.run(Job("banking", "guarded", "user_task_3", "injection_task_4", "first_mixed"), holds=True)
+        self.assertEqual(done["log"][0].arguments["effects"], intended(plan(worlds.World("banking", "user_task_3"))))
+        self.assertTrue(done["effects"])
 
     def test_declaring_names_the_attackers_places_and_variables(self) -> None:
         done = bare.run(Job("banking", "guarded", "user_task_2", "injection_task_4", "declare"), holds=True)

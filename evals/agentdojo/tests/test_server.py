@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import server
+import stdio
 import suites
 import worlds
 from control import Exchange
@@ -84,12 +85,12 @@ class OverTheLine(unittest.TestCase):
 
     def test_nonsense_is_answered_and_the_line_stays_open(self) -> None:
         self.client.send(b"nonsense")
-        self.assertEqual(self.client.receive()["error"]["code"], server.PARSE_ERROR)
+        self.assertEqual(self.client.receive()["error"]["code"], stdio.PARSE_ERROR)
         self.client.send(b"[1]")
-        self.assertEqual(self.client.receive()["error"]["code"], server.INVALID_REQUEST)
-        self.assertEqual(self.client.ask("no/such")["error"]["code"], server.METHOD_NOT_FOUND)
+        self.assertEqual(self.client.receive()["error"]["code"], stdio.INVALID_REQUEST)
+        self.assertEqual(self.client.ask("no/such")["error"]["code"], stdio.METHOD_NOT_FOUND)
         for params in ({"name": "no_such_tool"}, {"name": 7}, {"name": "get_channels", "arguments": [1]}):
-            self.assertEqual(self.client.ask("tools/call", **params)["error"]["code"], server.INVALID_PARAMS)
+            self.assertEqual(self.client.ask("tools/call", **params)["error"]["code"], stdio.INVALID_PARAMS)
         self.assertEqual(self.client.ask("ping")["result"], {})
 
     def test_without_a_run_a_call_is_an_error(self) -> None:
@@ -107,7 +108,7 @@ class GroundTruths(unittest.TestCase):
                     for step in known.task:
                         request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
                         request["params"] = {"name": step.tool, "arguments": step.arguments}
-                        answer = server.reply(backend, json.dumps(request).encode())
+                        answer = stdio.reply(backend, json.dumps(request).encode())
                         self.assertFalse(answer["result"]["isError"], answer)
                     world = backend.world
                     solved = suites.score(suite, user_task, known.answer, world.before, world.now, world.calls())

@@ -38,6 +38,7 @@ fn setup(mode: RunMode, trusted: &[&str]) -> (Setup, Arc<Mutex<Calls>>, Arc<Mute
         *log.lock().unwrap() = messages.to_vec();
         match script.lock().unwrap().get(results(messages).len()) {
             Some((tool, arguments)) => Next::Call(tool, arguments.clone()),
+            None if results(messages).is_empty() => Next::Say("Nothing was read.".into()),
             None => Next::Say("It says what it says.".into()),
         }
     }));

@@ -3,11 +3,13 @@
 //! Nothing of a repository is executed, and nothing is hashed. What was read of a directory or a configuration is kept as long as the inode's change time stays the
 //! same, which programs cannot set.
 
+use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::OFlags;
@@ -83,7 +85,7 @@ pub(super) fn is_path_marked(path: &Path) -> bool {
 
 /// The repository that a workspace is the working tree of, or lies in: the nearest one.
 pub(super) fn enclosing(root: &Path, origins: &Origins) -> Option<Repository> {
-    root.ancestors().find(|directory| is_repository(directory)).map(|directory| Repository {
+    root.ancestors().find(|directory| origins.is_repository(directory)).map(|directory| Repository {
         directory: directory.to_owned(),
         nested: false,
         origin: origins.of(directory),
@@ -99,9 +101,28 @@ fn is_repository(directory: &Path) -> bool {
 
 /// Where repositories came from, as far as it was looked up.
 #[derive(Debug, Default)]
-pub(super) struct Origins(std::sync::Mutex<std::collections::HashMap<PathBuf, (Stamp, RepositoryOrigin)>>);
+pub(super) struct Origins {
+    /// By configuration.
+    origins: Mutex<HashMap<PathBuf, (Stamp, RepositoryOrigin)>>,
+    /// By directory: whether it is the working tree of one.
+    trees: Mutex<HashMap<PathBuf, (Stamp, bool)>>,
+}
 
 impl Origins {
+    fn is_repository(&self, directory: &Path) -> bool {
+        let stamp = directory.symlink_metadata().ok().as_ref().and_then(Stamp::of);
+        let Some(stamp) = stamp else { return is_repository(directory) };
+        let mut known = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.get(directory) {
+            Some((seen, is_one)) if *seen == stamp => *is_one,
+            _ => {
+                let is_one = is_repository(directory);
+                known.insert(directory.to_owned(), (stamp, is_one));
+                is_one
+            }
+        }
+    }
+
     /// Where the repository with this working tree came from.
     pub(super) fn of(&self, directory: &Path) -> RepositoryOrigin {
         let git = directory.join(".git");
@@ -110,7 +131,7 @@ impl Origins {
         }
         let Some(config) = config_of(&git) else { return RepositoryOrigin::Unknown };
         let stamp = config.metadata().ok().as_ref().and_then(Stamp::of);
-        let mut known = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut known = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(stamp), Some((seen, origin))) = (stamp, known.get(&config))
             && stamp == *seen
         {

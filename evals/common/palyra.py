@@ -1,8 +1,8 @@
 """The one place that talks to the product: a real daemon with a state of its own.
 
-Owns: starting and stopping `palyrad`, registering the suite's tool server with its reviewed classification, starting runs,
-following their tapes and answering their questions. Set-up goes through the command line, as an operator would do it; runs go through
-the daemon's HTTP interface on its Unix socket, because thousands of them would otherwise start a process each.
+Owns: starting and stopping `palyrad`, the command line, starting runs, following their tapes and answering their questions. Set-up
+goes through the command line, as an operator would do it; runs go through the daemon's HTTP interface on its Unix socket, because
+thousands of them would otherwise start a process each. Which servers there are, and how they are classified, is each evaluation's own.
 """
 
 from __future__ import annotations
@@ -14,16 +14,12 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import classification
-
-HERE = Path(__file__).resolve().parent
 PATIENCE = 30.0
 """Seconds that a daemon may take to come up or to go; machines that measure are busy."""
 SILENCE = 60.0
@@ -70,21 +66,33 @@ class Outcome:
 
 
 class Daemon:
-    """One `palyrad` that knows one suite."""
+    """One `palyrad` with a state of its own. It is not started before `start`, so that servers can be added first."""
 
-    def __init__(self, programs: Programs, scratch: Path, suite: str, model_url: str, control: Path) -> None:
+    def __init__(
+        self,
+        programs: Programs,
+        scratch: Path,
+        model_url: str,
+        *,
+        home: Path | None = None,
+        workspace: Path | None = None,
+        settings: str = "",
+        path: str | None = None,
+    ) -> None:
         self.programs = programs
-        self.suite = suite
-        self.home = scratch
+        self.home = home or scratch
         self.state = scratch / "state"
-        self.workspace = scratch / "workspace"
+        self.workspace = workspace or scratch / "workspace"
         self.log = scratch / "palyrad.log"
         for folder in (self.state, self.workspace):
-            folder.mkdir(parents=True, mode=0o700)
+            folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+        configuration = scratch / "palyra.toml"
+        configuration.write_text(f"version = 1\n{settings}")
         # Nothing of whoever runs this leaks in: no configuration, no keys, no other model.
         self.environment = {
-            "PATH": os.environ.get("PATH", ""),
-            "HOME": str(scratch),
+            "PATH": path or os.environ.get("PATH", ""),
+            "HOME": str(self.home),
+            "PALYRA_CONFIG": str(configuration),
             "PALYRA_STATE_ROOT": str(self.state),
             "PALYRA_DAEMON_HTTP_BIND": "127.0.0.1:0",
             "PALYRA_GRPC_BIND": "127.0.0.1:0",
@@ -94,20 +102,6 @@ class Daemon:
         }
         self._process: subprocess.Popen[bytes] | None = None
         self._steering: _Connection | None = None
-        self._register(control)
-        self._start()
-
-    def _register(self, control: Path) -> None:
-        """Adds the suite's tool server and puts the reviewed classification in force."""
-        server = [sys.executable, str(HERE / "server.py"), "--control", str(control)]
-        self.cli("mcp", "add", self.suite, "--", *server)
-        reviewed = classification.path(self.suite)
-        if not reviewed.exists():
-            return
-        shutil.copy(reviewed, self.state / "mcp" / f"{self.suite}.classification.toml")
-        # Entries for tools that have changed since do not count, and the file then comes back as a mere proposal.
-        if not json.loads(self.cli("mcp", "classify", self.suite, "--output", "json"))["reviewed"]:
-            raise PalyraError(f"`{reviewed}` does not fit the tools of the suite any more: review it again")
 
     def cli(self, *arguments: str) -> str:
         """Runs the command line and gives what it prints."""
@@ -125,7 +119,8 @@ class Daemon:
             raise PalyraError(f"`palyra {shown}` ended with {done.returncode}:\n{done.stderr}{done.stdout}{self.tail()}")
         return done.stdout
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Starts it and waits until it is healthy."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [self.programs.daemon],
@@ -151,8 +146,8 @@ class Daemon:
         """The end of the daemon's log."""
         return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""
 
-    def run(self, prompt: str, mode: str, model: str, decision: str) -> Outcome:
-        """Runs a task to its end and gives the same answer, `allow` or `deny`, to whatever is asked on the way."""
+    def run(self, prompt: str, mode: str, model: str, decision: str | Callable[[dict[str, Any]], str]) -> Outcome:
+        """Runs a task to its end and answers `allow` or `deny` to whatever is asked on the way: always the same, or by the question."""
         body = {"prompt": prompt, "workspace": str(self.workspace), "model": model, "mode": mode}
         created = self._request("POST", "/api/v1/runs", body)
         outcome = Outcome(created["run_id"])
@@ -161,7 +156,7 @@ class Daemon:
             if "tool_approval_request" in event:
                 request = event["tool_approval_request"]
                 outcome.approvals.append(request)
-                answer = {"decision": decision, "scope": "once"}
+                answer = {"decision": decision if isinstance(decision, str) else decision(request), "scope": "once"}
                 self._request("POST", f"/api/v1/approvals/{request['approval_id']}/decide", answer)
             elif "tool_decision" in event:
                 outcome.decisions.append(event["tool_decision"])

@@ -1,0 +1,16 @@
+# Finds or builds the programs that an evaluation measures; to be sourced.
+# PALYRA_BIN names a folder with programs that are built already; otherwise the release profile is built.
+# shellcheck shell=bash
+use_programs() {
+  local here
+  here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+  if [ -z "${PALYRA_BIN:-}" ]; then
+    # shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
+    source "$here/../../scripts/lib.sh"
+    use_build_cache
+    say "building the release profile"
+    cargo build --release --quiet --bin palyra --bin palyrad
+    PALYRA_BIN=$CARGO_TARGET_DIR/release
+  fi
+  export PALYRA_BIN
+}
