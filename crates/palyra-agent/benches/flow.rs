@@ -16,9 +16,11 @@ mod support;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use palyra_common::{Integrity, Label, RunLifecyclePhase, RunMode};
+use palyra_common::{Label, RunLifecyclePhase, RunMode};
 use palyra_figures::{Aim, Report, Samples};
-use palyra_flow::{Mandate, Mandates, Material, PreviewDetail, Proposed, Reading, SourceNaming, assess, preview};
+use palyra_flow::{
+    Mandate, Mandates, Material, Planner, PreviewDetail, Proposed, Reading, SourceNaming, assess, preview,
+};
 use palyra_tools::Tool;
 use serde_json::{Value, json};
 
@@ -125,13 +127,14 @@ fn rule() -> Samples {
                 data: Some(data.clone()),
                 suspicions: Vec::new(),
                 variable: Some(number),
+                given: false,
             })
             .collect();
         let began = Instant::now();
         let mut material = Material::default();
         material.trust(TASK);
         let mut mandates = Mandates::default();
-        mandates.state(vec![mandate(sender.name.as_str())], Integrity::User);
+        mandates.state(vec![mandate(sender.name.as_str())], Planner::Fresh);
         let seen = Label::user();
         for (number, reading) in (1..).zip(made) {
             std::hint::black_box(preview(&reading, number, PreviewDetail::Values));

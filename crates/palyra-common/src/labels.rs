@@ -106,8 +106,7 @@ impl Label {
             return self.origins.clone();
         }
         let origin = match self.integrity {
-            Integrity::System => return BTreeSet::new(),
-            Integrity::Operator => DataOrigin::Operator,
+            Integrity::System | Integrity::Operator => DataOrigin::Operator,
             Integrity::User => DataOrigin::User,
             Integrity::ToolTrusted | Integrity::Untrusted => DataOrigin::Unknown,
         };

@@ -244,7 +244,7 @@ impl Judge<'_> {
 
     /// The mandate that covers the call, if its effect needs one.
     fn coverage(&self, members: &serde_json::Map<String, Value>, mandates: &Mandates) -> Option<Coverage> {
-        let planner = if self.seen.integrity == Integrity::Untrusted { Planner::Tainted } else { Planner::Untouched };
+        let planner = Planner::of(self.variables.0, self.seen);
         let present = members.iter().filter(|(_, value)| !is_absent(value));
         let covered: Vec<Covered<'_>> = present
             .map(|(name, value)| Covered {

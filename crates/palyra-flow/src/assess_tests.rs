@@ -30,6 +30,7 @@ fn page(text: &str, server: &str, variable: Option<u32>) -> Reading {
         data: None,
         suspicions: Vec::new(),
         variable,
+        given: false,
     }
 }
 

@@ -1,17 +1,19 @@
 //! Whether a mandate covers a call: role by role, value by value, with the equality of each value's kind.
 //!
-//! Before anything untrusted was read the planner may leave targets open, because it is still honest or bounded by what the user can see. Afterwards every target and limit has to be
-//! bound, and something has to be: content alone never makes a call the one that was meant.
+//! Before it has called any tool the planner may leave targets open, because it is still honest or bounded by what the user can see. Afterwards every target and limit has to be
+//! bound, and something has to be: content alone never makes a call the one that was meant. Whether what a tool gave was trusted plays no part in that: what lies in a person's own files need not be
+//! theirs.
 
 use std::collections::BTreeSet;
 
-use palyra_common::{Provenance, SinkKind};
+use palyra_common::{Integrity, Label, Provenance, SinkKind};
 use serde_json::Value;
 
 use crate::entity;
 use crate::leaves::{Part, parts};
 use crate::mandate::{Bound, Grantor, Mandate, Mandates, Spent, Standing};
 use crate::material::scalar;
+use crate::reading::Reading;
 
 /// What an argument does in its call. Whatever nobody reviewed is a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,11 +68,28 @@ pub(crate) trait Known {
 
 /// How far the planner may be relied on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Planner {
-    /// Nothing untrusted was shown to it.
-    Untouched,
-    /// Anybody may be speaking through it.
+pub enum Planner {
+    /// It has the task before it and nothing else: what it says is what it makes of the task.
+    Fresh,
+    /// It called tools, and what they gave is held in variables: it knows numbers and dates, but no text.
+    Blind,
+    /// It has seen what a tool gave, and anybody may be speaking through it.
     Tainted,
+}
+
+impl Planner {
+    /// How far a planner may be relied on that was shown this.
+    #[must_use]
+    pub fn of(readings: &[Reading], seen: &Label) -> Self {
+        let called = || readings.iter().filter(|reading| !reading.given);
+        if seen.integrity == Integrity::Untrusted || called().any(|reading| reading.variable.is_none()) {
+            Self::Tainted
+        } else if called().next().is_some() {
+            Self::Blind
+        } else {
+            Self::Fresh
+        }
+    }
 }
 
 /// What a call is covered by, or why nothing covers it.
@@ -104,17 +123,17 @@ pub(crate) fn coverage(
     }
     if of_tool().next().is_none() {
         match (planner, stated_by_itself(tool, arguments, known)) {
-            (Planner::Untouched, Some(mandate)) => {
+            (Planner::Fresh, Some(mandate)) => {
                 if !mandates.all().iter().any(|standing| standing.mandate.binds_the_same(&mandate)) {
                     return Coverage::By(Box::new(Spent::Itself(mandate)));
                 }
                 gaps.push("the run has done so once, and did not say that it would again".to_owned());
             }
-            (Planner::Untouched, None) => {
+            (Planner::Fresh, None) => {
                 gaps.push("the run did not state this effect, and the request does not name its target".to_owned());
             }
-            (Planner::Tainted, _) => {
-                gaps.push("the run did not state this effect before it read untrusted text".to_owned());
+            (Planner::Blind | Planner::Tainted, _) => {
+                gaps.push("the run did not state this effect before its first reading".to_owned());
             }
         }
     }
@@ -163,7 +182,7 @@ fn covers(
             check.gaps.push(format!("`{name}` is missing"));
         }
     }
-    if planner == Planner::Tainted && standing.grantor != Grantor::Person && !check.is_bound {
+    if planner != Planner::Fresh && standing.grantor != Grantor::Person && !check.is_bound {
         check.gaps.push("the run did not say what it would be done to".to_owned());
     }
     if check.gaps.is_empty() { Ok(check.members) } else { Err(check.gaps) }
@@ -214,7 +233,7 @@ impl Check<'_> {
             self.known.is_listed_by(tool, text)
                 && !self.standing.acted_on.contains(text)
                 // Which of them was chosen is as good as whoever chose it, unless all may be acted on.
-                && (self.planner == Planner::Untouched || self.standing.left.is_none())
+                && (self.planner != Planner::Tainted || self.standing.left.is_none())
         };
         if !texts.is_empty() && texts.iter().all(unspent) {
             self.is_bound = true;
@@ -254,19 +273,16 @@ impl Check<'_> {
         let chosen_well = argument.provenance <= Provenance::ToolTrusted;
         if !chosen_well {
             self.gaps.push(format!("`{}` is neither in the request nor a record of the server", argument.name));
-        } else if self.planner == Planner::Tainted && self.standing.grantor != Grantor::Person {
-            self.gaps
-                .push(format!("the run did not say what `{}` would be before it read untrusted text", argument.name));
+        } else if self.planner != Planner::Fresh && self.standing.grantor != Grantor::Person {
+            self.gaps.push(format!("the run did not say what `{}` would be before its first reading", argument.name));
         }
     }
 
     fn open_limit(&mut self, argument: &Covered<'_>) {
-        let is_open = self.planner == Planner::Tainted && self.standing.grantor != Grantor::Person;
+        let is_open = self.planner != Planner::Fresh && self.standing.grantor != Grantor::Person;
         if is_open {
-            self.gaps.push(format!(
-                "the run did not say how much `{}` would be before it read untrusted text",
-                argument.name
-            ));
+            self.gaps
+                .push(format!("the run did not say how much `{}` would be before its first reading", argument.name));
         }
     }
 }

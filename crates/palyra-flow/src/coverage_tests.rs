@@ -43,7 +43,7 @@ impl World {
     fn stating(mut self, mandate: Value) -> Self {
         let mandate: Mandate = serde_json::from_value(mandate).unwrap();
         assert_eq!(admit(&mandate, Some((&classification(), &json!({}))), &self.material), None);
-        self.mandates.state(vec![mandate], Integrity::User);
+        self.mandates.state(vec![mandate], Planner::Fresh);
         self
     }
 
@@ -63,6 +63,7 @@ impl World {
             data: Some(data),
             suspicions: Vec::new(),
             variable: Some(1),
+            given: false,
         };
         self.material.read(&reading);
         self.readings.push(reading);
@@ -249,7 +250,7 @@ fn data_of_one_place_goes_to_another_only_by_mandate() {
     }
     world.mandates.state(
         vec![serde_json::from_value(json!({"tool": "forecast", "from": ["workspace"]})).unwrap()],
-        Integrity::User,
+        Planner::Fresh,
     );
     assert!(uncleared(&world, json!({"city": "Potsdam"})).is_empty());
 }

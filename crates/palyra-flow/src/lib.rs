@@ -34,6 +34,7 @@ mod variables;
 
 pub use admission::{Refused, admit};
 pub use assess::{ArgumentFacts, FlowFacts, Proposed, assess};
+pub use coverage::Planner;
 pub use files::{Rewrite, Written, WrittenFile, is_worse_than_a_file};
 pub use leaves::{Leaf, can_be_judged, leaves};
 pub use links::{LinkKind, links};

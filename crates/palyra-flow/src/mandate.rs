@@ -1,18 +1,20 @@
-//! Mandates: what a run is meant to do, stated while nobody but the user and the operator had been read, or granted by a person.
+//! Mandates: what a run is meant to do, stated before it read anything, or granted by a person.
 //!
 //! A mandate names a tool, the values that its arguments are bound to, how often it may be used, and what its open content may be made of. It is the only thing that lets a
 //! consequential call pass without a question ([ADR 0022]). `admission` decides whether a stated mandate counts, `coverage` whether a call is covered by one.
 //!
-//! INVARIANT: after untrusted text was read, mandates are only used up. They widen through a person alone.
+//! INVARIANT: after the first reading, mandates are only used up. They widen through a person alone.
 //!
 //! [ADR 0022]: ../../../docs/adr/0022-authority-by-mandates.md
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use palyra_common::{DataOrigin, Integrity};
+use palyra_common::DataOrigin;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::coverage::Planner;
 
 /// One intended effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -80,9 +82,9 @@ pub struct Each {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grantor {
-    /// The planner, before it had read anything untrusted.
+    /// The planner, before it had read anything.
     Planner,
-    /// The planner, by making the call itself before it had read anything untrusted.
+    /// The planner, by making the call itself before it had read anything.
     Call,
     /// A person.
     Person,
@@ -129,9 +131,9 @@ pub enum Spent {
 }
 
 impl Mandates {
-    /// Adds what the planner states, if nothing untrusted has been read yet. Says whether it did.
-    pub fn state(&mut self, mandates: Vec<Mandate>, seen: Integrity) -> bool {
-        if seen == Integrity::Untrusted {
+    /// Adds what a planner states that has read nothing yet. Says whether it did.
+    pub fn state(&mut self, mandates: Vec<Mandate>, planner: Planner) -> bool {
+        if planner != Planner::Fresh {
             return false;
         }
         for mandate in mandates {

@@ -11,17 +11,18 @@ fn use_of(mandate: usize) -> Spent {
 }
 
 #[test]
-fn nothing_is_stated_after_untrusted_text_was_read() {
+fn nothing_is_stated_after_the_first_reading() {
     let mut mandates = Mandates::default();
-    assert!(!mandates.state(vec![Mandate::of("mail.send")], Integrity::Untrusted));
+    assert!(!mandates.state(vec![Mandate::of("mail.send")], Planner::Tainted));
+    assert!(!mandates.state(vec![Mandate::of("mail.send")], Planner::Blind));
     assert!(mandates.all().is_empty());
-    assert!(mandates.state(vec![Mandate::of("mail.send")], Integrity::ToolTrusted));
+    assert!(mandates.state(vec![Mandate::of("mail.send")], Planner::Fresh));
 }
 
 #[test]
 fn a_mandate_is_used_up() {
     let mut mandates = Mandates::default();
-    mandates.state(vec![to("mail.send", &["a@x.org", "b@x.org"]), Mandate::of("chat.post")], Integrity::User);
+    mandates.state(vec![to("mail.send", &["a@x.org", "b@x.org"]), Mandate::of("chat.post")], Planner::Fresh);
     assert!(mandates.spend(&use_of(0)) && mandates.spend(&use_of(0)) && !mandates.spend(&use_of(0)));
     assert!(mandates.spend(&use_of(1)) && !mandates.spend(&use_of(1)));
     assert!(!mandates.spend(&use_of(7)));
@@ -30,9 +31,9 @@ fn a_mandate_is_used_up() {
 #[test]
 fn stating_the_same_again_gives_no_further_use() {
     let mut mandates = Mandates::default();
-    mandates.state(vec![to("mail.send", &["a@x.org"]), to("mail.send", &["a@x.org"])], Integrity::User);
+    mandates.state(vec![to("mail.send", &["a@x.org"]), to("mail.send", &["a@x.org"])], Planner::Fresh);
     assert!(mandates.spend(&use_of(0)));
-    mandates.state(vec![to("mail.send", &["a@x.org"])], Integrity::User);
+    mandates.state(vec![to("mail.send", &["a@x.org"])], Planner::Fresh);
     assert_eq!(mandates.all().len(), 1);
 }
 
@@ -41,7 +42,7 @@ fn each_member_of_a_listing_is_acted_on_once() {
     let mut mandates = Mandates::default();
     let each = Bound::Each(Each { each: "tickets.list".to_owned() });
     let close = Mandate { arguments: [("id".to_owned(), each)].into(), ..Mandate::of("tickets.close") };
-    mandates.state(vec![close], Integrity::User);
+    mandates.state(vec![close], Planner::Fresh);
     let member = |id: &str| Spent::Use { mandate: 0, members: [id.to_owned()].into() };
     assert!(mandates.spend(&member("7")) && mandates.spend(&member("8")) && !mandates.spend(&member("7")));
 }

@@ -31,6 +31,7 @@ fn messages(source: SourceNaming) -> Reading {
         data: Some(data),
         suspicions: Vec::new(),
         variable: None,
+        given: false,
     }
 }
 

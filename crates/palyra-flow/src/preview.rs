@@ -173,6 +173,7 @@ mod tests {
             data: Some(data),
             suspicions: Vec::new(),
             variable: Some(1),
+            given: false,
         }
     }
 

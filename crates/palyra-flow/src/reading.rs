@@ -28,6 +28,9 @@ pub struct Reading {
     pub suspicions: Vec<String>,
     /// The variable that holds it, if the planner was not shown the text.
     pub variable: Option<u32>,
+    /// Whether it came with the task, rather than from a call of the run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub given: bool,
 }
 
 /// Who chose the place that was read.

@@ -215,6 +215,7 @@ mod tests {
             data: Some(json!({"items": [{"body": "hello", "n": 3}]})),
             suspicions: Vec::new(),
             variable: Some(1),
+            given: false,
         }]
     }
 

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use palyra_common::{
-    ApprovalEvidence, Consequence, Integrity, Label, Provenance, Risk, SinkKind, StableErrorEnvelope, Timestamp,
+    ApprovalEvidence, Consequence, Label, Provenance, Risk, SinkKind, StableErrorEnvelope, Timestamp,
     ToStableError as _, ToolVerdict,
 };
-use palyra_flow::{FlowFacts, Mandate, Material, Proposed, SourceNaming, admit, assess, can_be_judged};
+use palyra_flow::{FlowFacts, Mandate, Material, Planner, Proposed, SourceNaming, admit, assess, can_be_judged};
 use palyra_policy::{ObservedCall, Signals, narrowest_pattern};
 use palyra_tools::{CallResource, Concurrency, Containment, Registry, Repeatability, Tool, ToolError, Workspace};
 use serde_json::Value;
@@ -125,7 +125,7 @@ impl Flow {
             containment: &containment,
             at,
         };
-        let stated = if tool == INTENT { self.stated(&registry, arguments, &seen) } else { None };
+        let stated = if tool == INTENT { self.stated(&registry, arguments, machine.planner()) } else { None };
         let mut verdict = match stated {
             Some(refused) => refused,
             None => match options.decider.decide(proposal).await {
@@ -172,8 +172,8 @@ impl Flow {
     }
 
     /// Why the mandates that the planner states do not count, if they do not.
-    fn stated(&self, registry: &Registry, arguments: &Value, seen: &Label) -> Option<Verdict> {
-        if seen.integrity == Integrity::Untrusted {
+    fn stated(&self, registry: &Registry, arguments: &Value, planner: Planner) -> Option<Verdict> {
+        if planner != Planner::Fresh {
             return Some(too_late());
         }
         let input: IntentInput = serde_json::from_value(arguments.clone()).ok()?;
@@ -347,9 +347,9 @@ fn risk(declared: Risk, flow: &FlowFacts, signals: &Signals) -> Risk {
 }
 
 fn too_late() -> Verdict {
-    let told = "effects can only be stated before untrusted text was read; go on, a person is asked where needed";
+    let told = "effects can only be stated before the first reading; go on, a person is asked where needed";
     let mut verdict = refusal(
-        "the run tried to widen its intent after it had read untrusted text".to_owned(),
+        "the run tried to state effects after its first reading".to_owned(),
         vec!["engine.intent_too_late".to_owned()],
     );
     verdict.told = vec![told.to_owned()];

@@ -110,6 +110,9 @@ pub struct Machine {
     trusted: Vec<String>,
     /// What the run is meant to do.
     mandates: Mandates,
+    /// Whether a strict run has carried out a call with what its planner has not seen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    acted_blindly: bool,
     created_at: Timestamp,
     /// When the present phase began.
     phase_since: Timestamp,
@@ -171,6 +174,7 @@ impl Machine {
             signals: Signals::default(),
             trusted: spec.objective.iter().map(|objective| objective.text.clone()).collect(),
             mandates: Mandates::default(),
+            acted_blindly: false,
             spec,
             created_at: at,
             phase_since: at,

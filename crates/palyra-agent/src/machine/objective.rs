@@ -188,6 +188,7 @@ impl Machine {
             data: None,
             suspicions: Vec::new(),
             variable: None,
+            given: false,
         };
         let mut label = label;
         let mut said = reading.text.clone();

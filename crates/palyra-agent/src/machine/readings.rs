@@ -6,8 +6,8 @@
 
 use palyra_common::{Integrity, Label, OutputClass, RunMode};
 use palyra_flow::{
-    Mandate, Mandates, PreviewDetail, Reading, Reference, SourceNaming, Variables, preview, resolve, resolve_blind,
-    resolve_text,
+    Mandate, Mandates, Planner, PreviewDetail, Reading, Reference, SourceNaming, Variables, preview, resolve,
+    resolve_blind, resolve_text,
 };
 use palyra_policy::Signals;
 use palyra_safety::{FrameNonce, frame};
@@ -69,6 +69,7 @@ pub(super) fn of_history(spec: &RunSpec) -> Vec<Reading> {
                 data: None,
                 suspicions: Vec::new(),
                 variable: Some(variable),
+                given: true,
             }
         })
         .collect()
@@ -108,7 +109,12 @@ impl Machine {
         let project = self.spec.project.iter().chain(&self.spec.surroundings).map(|item| &item.label);
         let own = if self.spec.instructions().is_some() { RunAgent::label() } else { Label::system() };
         let before = history.chain(project).fold(own, |joined, label| joined.join(label));
-        self.items.iter().fold(before, |joined, item| joined.join(&item.label()))
+        let mut seen = self.items.iter().fold(before, |joined, item| joined.join(&item.label()));
+        if self.spec.machine_version < USES_MANDATES {
+            // What older runs recorded names no places.
+            seen.origins.clear();
+        }
+        seen
     }
 
     /// Whether an earlier half of an exchange that is not withheld belongs to what the planner sees. Older runs were decided without it.
@@ -147,6 +153,7 @@ impl Machine {
             data: None,
             suspicions: Vec::new(),
             variable: None,
+            given: true,
         };
         let (shown, integrity) = self.presented(&mut reading, &Showing::ByMode, RECEIVED);
         label.integrity = integrity;
@@ -179,6 +186,7 @@ impl Machine {
                 data: None,
                 suspicions: Vec::new(),
                 variable: None,
+                given: true,
             };
             if reading.is_untrusted() {
                 let place = format!("attachment {number}");
@@ -231,6 +239,16 @@ impl Machine {
         self.mandates.grant(add);
     }
 
+    /// How far the planner may be relied on by now. Older runs could state effects until something untrusted was shown.
+    #[must_use]
+    pub fn planner(&self) -> Planner {
+        let seen = self.seen();
+        if self.spec.machine_version < USES_MANDATES && seen.integrity != Integrity::Untrusted {
+            return Planner::Fresh;
+        }
+        Planner::of(&self.readings, &seen)
+    }
+
     /// Takes what a permitted call uses from the mandates. Says whether it was there; two calls that were decided at once may want the same.
     pub(super) fn spend(&mut self, facts: &CallFacts) -> bool {
         facts.mandate.as_ref().is_none_or(|spent| self.mandates.spend(spent))
@@ -242,7 +260,7 @@ impl Machine {
             && result.error.is_none()
             && let Ok(input) = serde_json::from_value::<IntentInput>(call.arguments.clone())
         {
-            self.mandates.state(input.effects, self.seen().integrity);
+            self.mandates.state(input.effects, self.planner());
         }
         let held = self.depends_on_untrusted(call, result);
         // What Palyra itself says about a call is no reading.
@@ -270,6 +288,7 @@ impl Machine {
             data,
             suspicions: result.suspicions.clone(),
             variable: None,
+            given: false,
         };
         if reading.is_untrusted() {
             let (shown, integrity) = self.presented(&mut reading, &result.showing, &result.attestation.call_id);

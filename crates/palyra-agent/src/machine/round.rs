@@ -163,6 +163,7 @@ impl Machine {
         }
         self.hold_changes(&call, &result);
         self.absorb(&call, &facts, &mut result);
+        self.note_blind_call(&call);
         if let Some(call) = self.round_mut().and_then(|round| round.call_mut(call_id)) {
             call.state = CallState::Done(CallOutcome::Finished(result));
         }

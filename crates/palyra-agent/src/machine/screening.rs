@@ -212,6 +212,7 @@ impl Machine {
             data: None,
             suspicions: Vec::new(),
             variable: None,
+            given: false,
         };
         let (shown, integrity) = self.presented(&mut reading, &Showing::ByMode, &call_id);
         self.readings.push(reading);

@@ -11,6 +11,7 @@ use super::Machine;
 use super::input::CallResult;
 use super::state::Call;
 use crate::context::Item;
+use crate::own_tools::{INTENT, PLAN, SEARCH};
 use crate::spec::RunSpec;
 
 /// The first version of the machine that shows nothing of untrusted results in strict runs. Older ones showed their shape.
@@ -41,8 +42,18 @@ impl Machine {
     /// Whether what came of a call depends on untrusted bytes, so that nothing of it may show.
     pub(super) fn depends_on_untrusted(&self, call: &Call, result: &CallResult) -> bool {
         let from_a_server = result.server.is_some() && result.failed();
+        // What an earlier call did with a variable may show in whatever is looked at later, in the workspace or elsewhere.
+        let after_blind_call = self.acted_blindly && ![INTENT, PLAN, SEARCH].contains(&call.tool.as_str());
         is_blind(&self.spec)
-            && (!call.references.is_empty() || from_a_server || result.label.integrity == Integrity::Untrusted)
+            && (!call.references.is_empty()
+                || from_a_server
+                || after_blind_call
+                || result.label.integrity == Integrity::Untrusted)
+    }
+
+    /// Remembers that a call was carried out with what the planner has not seen.
+    pub(super) fn note_blind_call(&mut self, call: &Call) {
+        self.acted_blindly |= is_blind(&self.spec) && !call.references.is_empty();
     }
 
     /// What loop detection goes by: a call and its result, or what may show of them.

@@ -15,8 +15,8 @@ use serde_json::Value;
 /// The tool's name.
 pub(crate) const INTENT: &str = "palyra.intent.declare";
 
-/// Declares the effects outside the workspace that the task asks for, such as sending a message. Call it before reading anything that
-/// others wrote; effects not declared by then, or to other targets, need a person's approval.
+/// Declares the effects outside the workspace that the task asks for, such as sending a message. Call it before any other
+/// tool; effects not declared by then, or to other targets, need a person's approval.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IntentInput {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::RunArgument;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::numbers;
 use crate::render;
 
 const EXAMPLES: &str = "\
@@ -39,7 +40,7 @@ pub(crate) struct EnvelopeArguments {
     #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     to: Vec<String>,
     /// How often; as often as the work needs by default
-    #[arg(long, value_name = "N", requires = "allow", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "allow", value_parser = numbers::at_least::<u32>(1))]
     times: Option<u32>,
     /// A place whose data it may carry there: workspace, mcp.SERVER, skill.ID (repeatable)
     #[arg(long, value_name = "PLACE", requires = "allow")]
