@@ -327,7 +327,6 @@ pub enum Containment {
 impl Containment {
     /// Whether it does not, or nobody answers for it.
     #[must_use]
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
     pub fn is_reaching(&self) -> bool {
         *self == Self::Reaching
     }

@@ -23,7 +23,6 @@ runtime_contract_enum! {
 impl EntryKind {
     /// Whether content and mode say all that there is to say.
     #[must_use]
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
     pub fn is_file(&self) -> bool {
         *self == Self::File
     }

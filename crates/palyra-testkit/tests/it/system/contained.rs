@@ -100,11 +100,11 @@ async fn programs_that_the_model_words_itself_run_unasked_and_every_byte_comes_b
     let said = contents(&events);
     assert!(said[4].contains("\n2\n") && said[5].contains("\n42\n"), "{said:?}");
     assert!(said[2].contains("in `.git` or ignored by it"), "git's own files are not listed: {}", said[2]);
-    let tiers = events.iter().filter_map(|event| match &event.body {
+    let mut tiers = events.iter().filter_map(|event| match &event.body {
         RunStreamBody::ToolAttestation(attested) => Some(attested.tier),
         _ => None,
     });
-    assert!(tiers.into_iter().all(|tier| tier == Some(SandboxTier::C)), "{:?}", names(&events));
+    assert!(tiers.all(|tier| tier == Some(SandboxTier::C)), "{:?}", names(&events));
     assert_ne!(whole(root), before);
     daemon.client().undo_run(created.run_id).await.unwrap();
     let after = whole(root);
