@@ -42,7 +42,11 @@ pub(super) async fn call(State(app): State<Arc<App>>, mut request: Request, next
     match app.gate.admit(&shown, access) {
         Ok(Some(principal)) => {
             let trace = request.headers().get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
-            request.extensions_mut().insert(Caller::new(principal, Transport::Grpc).in_trace(trace));
+            let mut caller = Caller::new(principal, Transport::Grpc).in_trace(trace);
+            if let Some(connection) = shown.connection {
+                caller = caller.on(connection);
+            }
+            request.extensions_mut().insert(caller);
         }
         Ok(None) => {}
         Err(envelope) => return status::of_envelope(&envelope).into_http(),

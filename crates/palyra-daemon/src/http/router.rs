@@ -103,7 +103,11 @@ fn admit(app: &Arc<App>, request: &mut Request) -> Result<(), Box<Response>> {
     match app.gate.admit(&shown, access) {
         Ok(Some(principal)) => {
             let trace = request.headers().get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
-            request.extensions_mut().insert(Caller::new(principal, Transport::Http).in_trace(trace));
+            let mut caller = Caller::new(principal, Transport::Http).in_trace(trace);
+            if let Some(connection) = shown.connection {
+                caller = caller.on(connection);
+            }
+            request.extensions_mut().insert(caller);
         }
         Ok(None) => {}
         Err(refused) if openai::serves(request.uri().path()) => return Err(Box::new(openai::refused(refused))),

@@ -8,12 +8,12 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use palyra_common::{ErrorCategory, StableErrorEnvelope};
 use palyra_identity::{PrincipalId, Source};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -121,6 +121,8 @@ struct Facts {
     requests: AtomicUsize,
     /// When the last of them ended, in milliseconds of the table's clock.
     idle_since: AtomicU64,
+    /// Bytes that answers on this connection may still hold unread; made for the first stream.
+    unread: OnceLock<Arc<Semaphore>>,
     evicted: CancellationToken,
 }
 
@@ -142,6 +144,10 @@ impl Facts {
 /// One open connection. The last clone to go frees its slot.
 #[derive(Debug, Clone)]
 pub(crate) struct Connection(Arc<Slot>);
+
+/// A connection as those know it who must not keep its slot.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ConnectionRef(Weak<Slot>);
 
 #[derive(Debug)]
 struct Slot {
@@ -190,6 +196,7 @@ impl Connections {
             principal: Mutex::default(),
             requests: AtomicUsize::new(0),
             idle_since: AtomicU64::new(self.0.now()),
+            unread: OnceLock::new(),
             evicted: CancellationToken::new(),
         });
         let id = entries.next_id;
@@ -278,9 +285,14 @@ impl Connection {
         RequestGuard(self.clone())
     }
 
-    /// Waits until this connection has to give way.
-    pub(crate) async fn evicted(&self) {
-        self.0.facts.evicted.cancelled().await;
+    /// The same without its slot.
+    pub(crate) fn downgrade(&self) -> ConnectionRef {
+        ConnectionRef(Arc::downgrade(&self.0))
+    }
+
+    /// Waits until this connection has to give way, without holding its slot.
+    pub(crate) fn evicted(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.0.facts.evicted.clone().cancelled_owned()
     }
 
     pub(super) fn is_busy(&self) -> bool {
@@ -296,6 +308,29 @@ impl Connection {
             return Instant::now() + limit;
         }
         self.0.table.epoch + Duration::from_millis(facts.idle_since.load(Ordering::Relaxed)) + limit
+    }
+}
+
+impl ConnectionRef {
+    /// What answers on the connection may hold unread, `make` being what a new connection may; `None` once it is gone.
+    pub(crate) fn unread(&self, make: impl FnOnce() -> Semaphore) -> Option<Arc<Semaphore>> {
+        let slot = self.0.upgrade()?;
+        Some(Arc::clone(slot.facts.unread.get_or_init(|| Arc::new(make()))))
+    }
+
+    /// Whether both mean one connection.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+
+    /// Closes the connection, whatever is under way on it.
+    pub(crate) fn evict(&self) {
+        let Some(slot) = self.0.upgrade() else { return };
+        let mut entries = slot.table.lock();
+        let removed = entries.unauthenticated.remove(&slot.id).or_else(|| entries.authenticated.remove(&slot.id));
+        entries.close(removed);
+        // Before `slot`, which may be the last one and locks for itself.
+        drop(entries);
     }
 }
 

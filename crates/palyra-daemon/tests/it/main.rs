@@ -14,6 +14,7 @@ mod asked;
 mod attachments;
 mod auxiliary;
 mod bindings;
+mod bounds;
 mod broken;
 mod browser;
 mod canvas;

@@ -1,0 +1,220 @@
+//! The bounds in the description are the ones that are enforced: what lies on a bound is taken, what lies beyond it is refused by the name of its field, and where the
+//! description gives no bound nothing is refused for its size.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::raw::{Answer, unix};
+use crate::support::{Daemon, Place};
+
+/// A number or a text in a request.
+struct Field {
+    /// As it is written: a query parameter, or a property of the body with those around it.
+    place: Spot,
+    schema: Value,
+}
+
+enum Spot {
+    Query(String),
+    Body(Vec<String>),
+}
+
+impl Field {
+    /// As refusals name it.
+    fn name(&self) -> String {
+        match &self.place {
+            Spot::Query(name) => name.clone(),
+            Spot::Body(path) => path.join("."),
+        }
+    }
+
+    /// Values, and whether each is to be taken.
+    fn probes(&self) -> Vec<(Value, bool)> {
+        let bound = |name: &str| self.schema.get(name).and_then(Value::as_u64);
+        let mut probes = Vec::new();
+        if is(&self.schema, "integer") {
+            let least = bound("minimum").unwrap_or_default();
+            probes.push((json!(least), true));
+            if let Some(below) = least.checked_sub(1) {
+                probes.push((json!(below), false));
+            }
+            match bound("maximum") {
+                Some(most) => probes.extend([(json!(most), true), (json!(most + 1), false)]),
+                None if self.schema["format"] == "uint32" => probes.push((json!(u32::MAX), true)),
+                None => probes.push((json!(i64::MAX), true)),
+            }
+        } else {
+            let text = |length: u64| json!("x".repeat(usize::try_from(length).unwrap()));
+            if let Some(most) = bound("maxLength") {
+                probes.extend([(text(most), true), (text(most + 1), false)]);
+            }
+            if bound("minLength") == Some(1) {
+                probes.push((json!(""), false));
+            }
+        }
+        probes
+    }
+}
+
+fn is(schema: &Value, kind: &str) -> bool {
+    match &schema["type"] {
+        Value::Array(kinds) => kinds.iter().any(|found| found == kind),
+        found => found == kind,
+    }
+}
+
+struct Description(Value);
+
+impl Description {
+    fn resolved(&self, schema: &Value) -> Value {
+        match schema["$ref"].as_str() {
+            Some(reference) => {
+                let name = reference.rsplit('/').next().unwrap();
+                self.resolved(&self.0["components"]["schemas"][name])
+            }
+            None => schema.clone(),
+        }
+    }
+
+    /// Something that fits, with what is required and no more.
+    fn sample(&self, schema: &Value) -> Value {
+        let schema = self.resolved(schema);
+        if let Some(choice) = schema.get("const").or_else(|| schema["enum"].get(0)) {
+            return choice.clone();
+        }
+        for several in ["anyOf", "oneOf"] {
+            if let Some(first) = schema[several].get(0) {
+                return self.sample(first);
+            }
+        }
+        if is(&schema, "object") {
+            let required = schema["required"].as_array().cloned().unwrap_or_default();
+            let names = required.iter().filter_map(Value::as_str);
+            return names
+                .map(|name| (name.to_owned(), self.sample(&schema["properties"][name])))
+                .collect::<Map<_, _>>()
+                .into();
+        }
+        if is(&schema, "array") {
+            return json!([]);
+        }
+        if is(&schema, "boolean") {
+            return json!(false);
+        }
+        if is(&schema, "integer") {
+            return schema.get("minimum").cloned().unwrap_or(json!(1));
+        }
+        match schema["pattern"].as_str() {
+            Some(pattern) if pattern.contains("sha256") => json!(format!("sha256:{}", "0".repeat(64))),
+            Some(pattern) if pattern.contains("{26}") => json!("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+            _ => json!("x"),
+        }
+    }
+
+    fn fields(&self, operation: &Value) -> Vec<Field> {
+        let mut fields = Vec::new();
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            let schema = self.resolved(&parameter["schema"]);
+            if parameter["in"] == "query" && is(&schema, "integer") {
+                fields.push(Field { place: Spot::Query(parameter["name"].as_str().unwrap().to_owned()), schema });
+            }
+        }
+        let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+        self.properties(body, &[], &mut fields);
+        fields
+    }
+
+    fn properties(&self, schema: &Value, inside: &[String], fields: &mut Vec<Field>) {
+        let schema = self.resolved(schema);
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let mut resolved = self.resolved(property);
+            // What may be absent is a choice between it and nothing.
+            if let Some(first) = resolved["anyOf"].get(0) {
+                resolved = self.resolved(first);
+            }
+            let path = [inside, std::slice::from_ref(name)].concat();
+            if is(&resolved, "integer") || (is(&resolved, "string") && resolved.get("pattern").is_none()) {
+                fields.push(Field { place: Spot::Body(path), schema: resolved });
+            } else if is(&resolved, "object") && inside.is_empty() {
+                self.properties(&resolved, &path, fields);
+            }
+        }
+    }
+}
+
+/// Sends a request with one field set.
+fn send(daemon: &Daemon, method: &str, path: &str, body: Option<&Value>, field: &Field, value: &Value) -> Answer {
+    match &field.place {
+        Spot::Query(name) => unix(daemon, &format!("{method} {path}?{name}={value}"), b""),
+        Spot::Body(names) => {
+            let mut body = body.cloned().unwrap_or_else(|| json!({}));
+            let mut at = &mut body;
+            for name in names {
+                if !at[name.as_str()].is_object() {
+                    at[name.as_str()] = json!({});
+                }
+                at = &mut at[name.as_str()];
+            }
+            *at = value.clone();
+            unix(daemon, &format!("{method} {path}"), body.to_string().as_bytes())
+        }
+    }
+}
+
+/// Whether an answer refuses a field by its name.
+fn refuses(answer: &Answer, name: &str) -> bool {
+    if !(400..500).contains(&answer.status) {
+        return false;
+    }
+    let errors = answer.json()["error"]["validation_errors"].clone();
+    errors.as_array().into_iter().flatten().any(|error| error["field"] == name)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_bounds_of_the_description_are_those_that_are_enforced() {
+    let place = Place::new().with_script("[[turn]]\ntext = \"done\"");
+    let daemon = place.start().await;
+    let run = daemon.create("hello").await;
+    daemon.follow(run.run_id, 1).await;
+    let description = Description(unix(&daemon, "GET /openapi.json", b"").json());
+    let (mut wrong, mut compared, mut out_of_reach) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    for (path, operations) in description.0["paths"].as_object().unwrap() {
+        if !path.starts_with("/api/v1/") {
+            continue;
+        }
+        let path =
+            path.replace("{run_id}", &run.run_id.to_string()).replace("{session_id}", &run.session_id.to_string());
+        for (method, operation) in operations.as_object().unwrap() {
+            let method = method.to_uppercase();
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            let body = schema.is_object().then(|| description.sample(schema));
+            for field in description.fields(operation) {
+                let what = format!("{method} {} {}", path_shown(operation, &path), field.name());
+                for (value, fits) in field.probes() {
+                    if path.contains('{') {
+                        out_of_reach.insert(what.clone());
+                        continue;
+                    }
+                    compared.insert(what.clone());
+                    let answer = send(&daemon, &method, &path, body.as_ref(), &field, &value);
+                    if refuses(&answer, &field.name()) == fits {
+                        let shown: String = value.to_string().chars().take(40).collect();
+                        wrong.push(format!(
+                            "{what} = {shown}: {} {}",
+                            answer.status,
+                            answer.body.chars().take(300).collect::<String>()
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(compared.len() >= 30, "{compared:#?}");
+    println!("compared {}, out of reach: {out_of_reach:#?}", compared.len());
+}
+
+fn path_shown<'a>(operation: &'a Value, path: &'a str) -> &'a str {
+    operation["operationId"].as_str().unwrap_or(path)
+}
