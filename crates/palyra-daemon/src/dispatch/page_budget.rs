@@ -88,7 +88,7 @@ impl PageBudget {
             tokio::select! {
                 biased;
                 acquired = acquiring.as_mut() => break acquired.ok()?,
-                () = tokio::time::sleep(LOOK_EVERY) => self.principal.evict_stalled(),
+                () = tokio::time::sleep(LOOK_EVERY) => self.principal.evict_stalled(Instant::now()),
             }
         };
         let pages = Arc::clone(&self.principal);
@@ -145,10 +145,10 @@ impl Pages {
     }
 
     /// Closes the connection whose page was not taken for longest, if that is too long.
-    fn evict_stalled(&self) {
+    fn evict_stalled(&self, now: Instant) {
         let mut held = self.lock();
         let Some((since, connection)) = held.pages.first_entry().map(|oldest| oldest.get().clone()) else { return };
-        if since.elapsed() < self.patience() {
+        if now.saturating_duration_since(since) < self.patience() {
             return;
         }
         // All of its pages go with it; the next look is for another connection.
@@ -281,8 +281,8 @@ mod tests {
         assert_eq!((after(1), after(65), after(100_000)), (STALL, STALL / 2, LOOK_EVERY));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn whoever_waits_has_the_connection_closed_that_takes_nothing() {
+    #[tokio::test]
+    async fn the_connection_is_closed_that_took_nothing_for_longest() {
         let (budgets, connections) = (PageBudgets::default(), connections());
         let owner = PrincipalId::uid(1);
         let open: Vec<_> = (0..PER_PRINCIPAL / PER_CONNECTION).map(|_| connection(&connections)).collect();
@@ -290,20 +290,19 @@ mod tests {
         for connection in &open {
             held.extend((0..PAGES).map(|_| now(&budgets.stream(&owner, &connection.downgrade())).unwrap()));
         }
-        // Nobody waits, so nobody is closed.
-        tokio::time::sleep(2 * STALL).await;
-        assert!(open.iter().all(|connection| connection.evicted().now_or_never().is_none()));
+        let evicted = |connection: &Connection| connection.evicted().now_or_never().is_some();
         let reader = connection(&connections);
         let reader = budgets.stream(&owner, &reader.downgrade());
-        let waiting = reader.acquire();
+        let begun = Instant::now();
+        reader.principal.evict_stalled(begun + STALL / 2);
+        assert!(!open.iter().any(evicted), "there is still time");
+        reader.principal.evict_stalled(begun + 2 * STALL);
         let (first, others) = open.split_first().unwrap();
-        tokio::select! {
-            _ = waiting => panic!("there is nothing to have yet"),
-            () = first.evicted() => {}
-        }
-        assert!(others.iter().all(|connection| connection.evicted().now_or_never().is_none()), "one is enough");
+        assert!(evicted(first) && !others.iter().any(evicted), "one is enough");
         // Its streams end with it.
         drop(held.drain(..PAGES));
         assert!(now(&reader).is_some());
+        reader.principal.evict_stalled(begun + 2 * STALL);
+        assert!(evicted(&others[0]), "the next one is another");
     }
 }

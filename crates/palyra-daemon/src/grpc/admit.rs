@@ -18,7 +18,7 @@ use super::status;
 use crate::app::App;
 use crate::auth::{Access, Peer, Shown};
 use crate::dispatch::{Caller, Refusal, Transport};
-use crate::serve::Connection;
+use crate::serve::{Connection, Crowded};
 
 /// The standard health service, which load balancers ask without a credential.
 const OPEN: &str = "/grpc.health.v1.Health/";
@@ -48,7 +48,11 @@ pub(super) async fn call(State(app): State<Arc<App>>, mut request: Request, next
             }
             request.extensions_mut().insert(caller);
         }
-        Ok(None) => {}
+        Ok(None) => {
+            if let Err(envelope) = Crowded::check(request.extensions()) {
+                return status::of_envelope(&envelope).into_http();
+            }
+        }
         Err(envelope) => return status::of_envelope(&envelope).into_http(),
     }
     if deadline.is_over() {

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use http::Extensions;
 use palyra_common::{ErrorCategory, StableErrorEnvelope};
 use palyra_identity::{PrincipalId, Source};
 use tokio::sync::{Notify, Semaphore};
@@ -23,6 +24,10 @@ const UNAUTHENTICATED_IDLE: Duration = Duration::from_secs(30);
 const MAX_CLOSING: usize = 64;
 /// How long accepting waits for one of them.
 const CLOSING_PAUSE: Duration = Duration::from_millis(50);
+
+/// Requests of strangers under way on one connection. The answers that strangers get are given at once, so whoever has more of them waiting holds memory on purpose: with
+/// bodies that do not end, or by watching health on each stream of HTTP/2.
+const STRANGERS_REQUESTS: usize = 16;
 
 /// What one listener may hold open.
 #[derive(Debug, Clone, Copy)]
@@ -285,6 +290,12 @@ impl Connection {
         RequestGuard(self.clone())
     }
 
+    /// Whether nobody has authenticated here and more requests are under way than strangers may have.
+    pub(super) fn is_crowded(&self) -> bool {
+        let facts = &self.0.facts;
+        facts.requests.load(Ordering::Relaxed) > STRANGERS_REQUESTS && !facts.authenticated.load(Ordering::Relaxed)
+    }
+
     /// The same without its slot.
     pub(crate) fn downgrade(&self) -> ConnectionRef {
         ConnectionRef(Arc::downgrade(&self.0))
@@ -357,6 +368,22 @@ impl From<TooManyConnections> for StableErrorEnvelope {
         let message = format!("you have {most} connections here with a request in progress on each");
         Self::new("connections_exhausted", ErrorCategory::Availability, message)
             .hint("close some of them, or send several requests over one")
+    }
+}
+
+/// Goes with a request that came when strangers had as many under way on its connection as they may. It is refused unless it shows who it is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Crowded;
+
+impl Crowded {
+    /// Refuses a stranger's request that came with this.
+    pub(crate) fn check(with: &Extensions) -> Result<(), StableErrorEnvelope> {
+        if with.get::<Self>().is_none() {
+            return Ok(());
+        }
+        let message = format!("{STRANGERS_REQUESTS} requests without a credential are in progress on this connection");
+        Err(StableErrorEnvelope::new("connections_exhausted", ErrorCategory::Availability, message)
+            .hint("wait for their answers, or send a credential"))
     }
 }
 

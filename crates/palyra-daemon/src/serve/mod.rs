@@ -30,7 +30,7 @@ use self::body::AnswerBody;
 use self::io::ConnectionIo;
 use crate::auth::{Peer, Tls};
 
-pub(crate) use self::connections::{Connection, ConnectionLimits, ConnectionRef, Connections, Origin};
+pub(crate) use self::connections::{Connection, ConnectionLimits, ConnectionRef, Connections, Crowded, Origin};
 
 /// How long a client may take to send the head of a request, and how long an idle connection of HTTP/1 is kept.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -251,6 +251,9 @@ async fn serve_connection<S>(
         let connection = connection.clone();
         service_fn(move |mut request: http::Request<Incoming>| {
             let guard = connection.request();
+            if connection.is_crowded() {
+                request.extensions_mut().insert(Crowded);
+            }
             request.extensions_mut().insert(peer.clone());
             request.extensions_mut().insert(connection.clone());
             let answers = answers.clone();

@@ -35,6 +35,7 @@ mod hostile_grpc;
 mod hostile_quic;
 mod hostile_slow;
 mod hostile_socket;
+mod hostile_strangers;
 mod idle;
 mod journal;
 mod matrix;
