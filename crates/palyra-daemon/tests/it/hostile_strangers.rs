@@ -33,7 +33,8 @@ async fn no_more_of_a_strangers_body_is_read_than_is_needed() {
     let place = Place::new();
     let daemon = place.start().await;
     let login = "POST /console/v1/login";
-    assert_eq!(first_line(&daemon, login, b"Content-Length: 5000\r\n\r\n{"), "HTTP/1.1 413");
+    let announced = [b"Content-Length: 5000000\r\n\r\n".as_slice(), &[b' '; 5000]].concat();
+    assert_eq!(first_line(&daemon, login, &announced), "HTTP/1.1 413");
     // Whoever does not say how much there is gets no further.
     let mut pieces = b"Transfer-Encoding: chunked\r\n\r\n".to_vec();
     for _ in 0..5 {
@@ -54,32 +55,43 @@ async fn connected(address: &str) -> SendRequest<Bytes> {
     client
 }
 
-/// Begins a request and leaves it open; its answer, and what keeps it open.
+/// Whether a request's body is all there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Part,
+    All,
+}
+
+/// Begins a request; its answer, and what keeps it open.
 async fn begin(
     client: &SendRequest<Bytes>,
     request: http::request::Builder,
-    said: &'static [u8],
+    body: &'static [u8],
+    said: Said,
 ) -> (ResponseFuture, h2::SendStream<Bytes>) {
     let mut ready = client.clone().ready().await.unwrap();
     let (answer, mut up) = ready.send_request(request.body(()).unwrap(), false).unwrap();
-    up.send_data(Bytes::from_static(said), false).unwrap();
+    up.send_data(Bytes::from_static(body), said == Said::All).unwrap();
     (answer, up)
 }
 
-/// The heads of those that are answered by now.
+/// The heads of so many that are answered. What was answered with a stream stays open meanwhile.
 async fn answered(begun: Vec<(ResponseFuture, h2::SendStream<Bytes>)>, wanted: usize) -> Vec<(u16, HeaderMap)> {
     let mut waiting: futures::stream::FuturesUnordered<_> = begun
         .into_iter()
         .map(async |(answer, up)| {
-            let head = answer.await.unwrap().into_parts().0;
-            (head.status.as_u16(), head.headers, up)
+            let (head, body) = answer.await.unwrap().into_parts();
+            (head.status.as_u16(), head.headers, (up, body))
         })
         .collect();
-    let (start, mut heads) = (Instant::now(), Vec::new());
+    let (start, mut heads, mut open) = (Instant::now(), Vec::new(), Vec::new());
     while heads.len() < wanted {
         let left = AT_ONCE.saturating_sub(start.elapsed());
         match tokio::time::timeout(left, futures::StreamExt::next(&mut waiting)).await {
-            Ok(Some((status, headers, _))) => heads.push((status, headers)),
+            Ok(Some((status, headers, streams))) => {
+                heads.push((status, headers));
+                open.push(streams);
+            }
             Ok(None) | Err(_) => break,
         }
     }
@@ -95,7 +107,7 @@ async fn few_requests_of_strangers_are_under_way_on_one_connection() {
     let mut begun = Vec::new();
     for _ in 0..BEGUN {
         let request = Request::post(format!("http://{address}/console/v1/login"));
-        begun.push(begin(&client, request, b"{").await);
+        begun.push(begin(&client, request, b"{", Said::Part).await);
     }
     let heads = answered(begun, BEGUN - UNDER_WAY).await;
     assert_eq!(heads.len(), BEGUN - UNDER_WAY);
@@ -118,7 +130,7 @@ async fn few_strangers_watch_health_on_one_connection() {
         let request = Request::post(format!("http://{}/grpc.health.v1.Health/Watch", address.trim()))
             .header("content-type", "application/grpc")
             .header("te", "trailers");
-        begun.push(begin(&client, request, b"\0\0\0\0\0").await);
+        begun.push(begin(&client, request, b"\0\0\0\0\0", Said::All).await);
     }
     let heads = answered(begun, BEGUN).await;
     assert_eq!(heads.len(), BEGUN);
