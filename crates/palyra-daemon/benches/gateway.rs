@@ -5,21 +5,29 @@
 //! - `gateway.idle_streams`: memory that 1,000 streams of a waiting run add, as Server-Sent Events, WebSockets and gRPC.
 //! - `gateway.runs64`: 64 runs at once over HTTP, against the same over the Unix socket.
 //! - `gateway.sessions1000`: listing 1,000 sessions of 100 events each.
+//! - `gateway.strangers`: the p99 of an owner's runs beside 2,000 connections without a credential, of each protocol, against the same alone.
+//! - `memory.returned`: resident memory 30 s after the heaviest of these loads, against before.
 //! - `gateway.stopped_reader`: memory that a reader costs who stops reading for a minute while its run goes on, against one who reads.
 //!
 //! The load comes from this process on the same cores, and the references run beside the daemon in turns. Memory is what the processes hold; buffers of sockets,
-//! which the kernel bounds, are left out. `PALYRA_FIGURES_PART` names one part alone (`health`, `idle`, `runs`, `sessions`, `stopped`) for a quick look.
+//! which the kernel bounds, are left out. `PALYRA_FIGURES_PART` names one part alone (`health`, `idle`, `runs`, `sessions`, `strangers`, `returned`, `stopped`) for a quick look.
 
 #[path = "gateway/bare.rs"]
 mod bare;
+#[path = "gateway/crowd.rs"]
+mod crowd;
 #[path = "gateway/daemon.rs"]
 mod daemon;
 #[path = "gateway/health.rs"]
 mod health;
 #[path = "gateway/idle.rs"]
 mod idle;
+#[path = "gateway/owner.rs"]
+mod owner;
 #[path = "gateway/reader.rs"]
 mod reader;
+#[path = "gateway/returned.rs"]
+mod returned;
 #[path = "gateway/runs.rs"]
 mod runs;
 #[path = "gateway/sessions.rs"]
@@ -28,6 +36,8 @@ mod sessions;
 mod socket;
 #[path = "gateway/stopped.rs"]
 mod stopped;
+#[path = "gateway/strangers.rs"]
+mod strangers;
 
 use palyra_figures::{Report, Samples};
 
@@ -56,6 +66,12 @@ async fn figures() -> Result<(), Failure> {
     }
     if wanted("sessions") {
         sessions::figures(&mut report).await?;
+    }
+    if wanted("strangers") {
+        strangers::figures(&mut report).await?;
+    }
+    if wanted("returned") {
+        returned::figures(&mut report).await?;
     }
     if wanted("stopped") {
         stopped::figures(&mut report).await?;

@@ -12,16 +12,23 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use palyra_client::SOCKET_NAME;
 use palyra_client::quic::QUIC_ADDRESS_NAME;
 use palyra_journal::check_writable;
+use rustix::io::Errno;
+use rustix::process::Pid;
 
 use crate::error::DaemonError;
 use crate::reserve::Reserve;
 
 const LOCK_NAME: &str = "palyrad.lock";
 const PID_NAME: &str = "palyrad.pid";
+/// How long a start waits for the lock of a daemon that is gone. A child that it was starting when it was killed has the lock, too, until the child runs its own program.
+const RELEASED_WITHIN: Duration = Duration::from_secs(5);
+/// How often it looks.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Where HTTP is served.
 pub(crate) const HTTP_ADDRESS: &str = "http.addr";
 /// Where gRPC is served.
@@ -132,18 +139,29 @@ fn check_owner(path: &Path) -> Result<(), DaemonError> {
     Ok(())
 }
 
+fn is_running(pid: Pid) -> bool {
+    !matches!(rustix::process::test_kill_process(pid), Err(Errno::SRCH))
+}
+
 fn take_lock(root: &Path) -> Result<File, DaemonError> {
     let path = root.join(LOCK_NAME);
     let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
     let mut file = opened.map_err(DaemonError::file("open", &path))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let pid = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse::<u32>().ok());
-            let holder = pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(source)) => return Err(DaemonError::StateFile { action: "lock", path, source }),
+        }
+        let holder =
+            fs::read_to_string(&path).ok().and_then(|text| text.trim().parse::<i32>().ok()).and_then(Pid::from_raw);
+        if holder.is_some_and(is_running) || began.elapsed() > RELEASED_WITHIN {
+            let pid = holder.map(|pid| format!("process {}", pid.as_raw_nonzero()));
+            let holder = pid.unwrap_or_else(|| "another process".to_owned());
             return Err(DaemonError::StateInUse { root: root.to_owned(), holder });
         }
-        Err(TryLockError::Error(source)) => return Err(DaemonError::StateFile { action: "lock", path, source }),
+        std::thread::sleep(LOOK_EVERY);
     }
     // The number is for people; the lock is what excludes. A full disk must not keep a daemon from starting.
     if let Err(error) = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())) {
@@ -172,6 +190,25 @@ mod tests {
         first.release();
         assert!(!path.join(PID_NAME).exists());
         StateRoot::claim(path).unwrap();
+    }
+
+    #[test]
+    fn a_lock_that_outlives_its_process_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(LOCK_NAME);
+        let mut gone = std::process::Command::new("true").spawn().unwrap();
+        let pid = gone.id();
+        gone.wait().unwrap();
+        fs::write(&path, format!("{pid}\n")).unwrap();
+        // As a child has it that was forked and does not run its own program yet.
+        let inherited = File::open(&path).unwrap();
+        inherited.lock().unwrap();
+        let child = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(200));
+            drop(inherited);
+        });
+        take_lock(directory.path()).unwrap();
+        child.join().unwrap();
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub struct ListApprovalsParams {
     pub state: Option<ApprovalState>,
     /// How many at most; the daemon has its own upper bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub limit: Option<u32>,
     /// Only approvals that were asked after this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -149,6 +150,7 @@ pub struct RequestApprovalParams {
     pub session_id: Option<SessionId>,
     /// Seconds after which it lapses, at most a week; it waits for ever when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 604_800))]
     pub expires_in_seconds: Option<u64>,
 }
 
@@ -172,9 +174,11 @@ pub struct DecideApprovalParams {
     pub scope: ApprovalScope,
     /// How long a timeboxed answer holds; an hour if nobody says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1440))]
     pub minutes: Option<u32>,
     /// Why, in at most 500 characters. The model of the run is told why a call was denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 500))]
     pub reason: Option<String>,
 }
 

@@ -39,6 +39,7 @@ pub struct ListAuxiliaryParams {
     pub state: Option<AuxiliaryTaskState>,
     /// How many at most; the daemon has its own upper bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub limit: Option<u32>,
     /// Goes on from here: `next_before` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -59,6 +59,7 @@ pub struct ListBindingsParams {
     pub conversation: Option<String>,
     /// How many at most; the daemon has its own upper bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub limit: Option<u32>,
     /// Goes on after this one: the last of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,12 +9,14 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct RecallParams {
     /// In plain words.
+    #[schemars(length(min = 1, max = 8192))]
     pub query: String,
     /// Only in this session; in all of the caller's own if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// How many pieces at most; 8 if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 24))]
     pub limit: Option<u32>,
 }
 

@@ -44,6 +44,7 @@ pub struct RunInputParams {
 #[serde(deny_unknown_fields)]
 pub struct DeliverResultsParams {
     /// One for each call; the run goes on when all of a turn are there.
+    #[schemars(length(min = 1))]
     pub results: Vec<ClientResultParams>,
 }
 

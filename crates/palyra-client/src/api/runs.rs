@@ -47,12 +47,15 @@ pub struct CreateRunParams {
     pub limits: Option<RunLimitsParams>,
     /// What has to be there before the run may end with its answer, in plain words. A judge without tools looks at each answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 8192))]
     pub objective: Option<String>,
     /// Answers that are judged before the last one is taken as it is; 3 if nothing is said. Only with an objective.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10))]
     pub max_attempts: Option<u32>,
     /// Tools of the caller's own: their calls are handed back instead of carried out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 128))]
     pub client_tools: Vec<ClientToolParams>,
     /// Files that go with the task, as `attachment.add` answered; of the caller's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -95,12 +98,15 @@ pub struct ClientToolParams {
 pub struct RunLimitsParams {
     /// Model turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub max_turns: Option<u32>,
     /// Tool calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub max_tool_calls: Option<u32>,
     /// Seconds of work; time waiting for a person does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub wall_clock_seconds: Option<u64>,
 }
 
@@ -116,6 +122,7 @@ pub struct ListRunsParams {
     pub phase: Option<RunLifecyclePhase>,
     /// How many at most; the daemon has its own upper bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub limit: Option<u32>,
     /// Only runs older than this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -370,6 +377,7 @@ pub struct RunTapeParams {
     pub from_seq: Option<u64>,
     /// How many events at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub limit: Option<u64>,
     /// Whether to wait for events that are yet to come, until the run is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,6 +13,7 @@ use super::runs::RunView;
 pub struct ListSessionsParams {
     /// How many at most; the daemon has its own upper bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub limit: Option<u32>,
     /// Goes on from here: `next_before` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -357,6 +358,7 @@ pub struct SessionView {
 pub struct LoadSessionParams {
     /// How many at most; the daemon has its own upper bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub limit: Option<u32>,
     /// Only runs older than this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

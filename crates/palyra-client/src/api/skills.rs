@@ -116,11 +116,12 @@ pub struct UploadSkillParams {
     /// SHA-256 of the whole archive.
     pub digest: Digest,
     /// Bytes of the whole archive.
+    #[schemars(range(min = 1, max = 67_108_864))]
     pub size: u64,
     /// Where this piece begins.
     pub offset: u64,
     /// The piece, as base64; at most 1 MiB of bytes.
-    #[schemars(length(max = 1_500_000))]
+    #[schemars(length(max = 1_398_104))]
     pub data: String,
 }
 

@@ -20,9 +20,11 @@ pub struct CreateTokenParams {
     pub subject: Option<String>,
     /// Seconds until it ends; it does not end when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 315_360_000))]
     pub expires_in_seconds: Option<u64>,
     /// Commands that it may give in a minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub rate_per_minute: Option<u32>,
 }
 

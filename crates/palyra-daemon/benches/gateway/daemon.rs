@@ -139,6 +139,25 @@ impl Daemon {
         Ok(kilobytes / 1024.0)
     }
 
+    /// A line of the process's status in megabytes: `VmRSS`, `VmHWM`.
+    pub(crate) fn resident(&self, line: &str) -> Result<f64, Failure> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let found =
+            status.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(':')).ok_or("no such line")?;
+        let kilobytes: f64 = found.split_whitespace().next().ok_or("no number")?.parse()?;
+        Ok(kilobytes / 1024.0)
+    }
+
+    /// The state root.
+    pub(crate) fn state(&self) -> &Path {
+        &self.state
+    }
+
+    /// Where QUIC is served.
+    pub(crate) fn quic(&self) -> Result<SocketAddr, Failure> {
+        Ok(read(&self.state, "quic.addr")?.parse()?)
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -180,9 +199,9 @@ fn read(state: &Path, name: &str) -> Result<String, Failure> {
     Ok(std::fs::read_to_string(state.join(name))?.trim().to_owned())
 }
 
-/// Begins a run in a session of its own.
-pub(crate) async fn begin(client: &Client, workspace: &str, prompt: &str) -> Result<RunId, Failure> {
-    let params = CreateRunParams {
+/// A run in a session of its own.
+pub(crate) fn task(workspace: &str, prompt: &str) -> CreateRunParams {
+    CreateRunParams {
         attachments: Vec::new(),
         objective: None,
         max_attempts: None,
@@ -198,8 +217,12 @@ pub(crate) async fn begin(client: &Client, workspace: &str, prompt: &str) -> Res
         mode: None,
         limits: None,
         idempotency_key: None,
-    };
-    Ok(client.create_run(&params).await?.run_id)
+    }
+}
+
+/// Begins a run in a session of its own.
+pub(crate) async fn begin(client: &Client, workspace: &str, prompt: &str) -> Result<RunId, Failure> {
+    Ok(client.create_run(&task(workspace, prompt)).await?.run_id)
 }
 
 /// Begins a run and follows it to its end; the number of its events if it was completed.

@@ -177,7 +177,8 @@ impl Lines {
     }
 }
 
-async fn connect(daemon: &Daemon) -> Result<TcpStream, Failure> {
+/// A connection over which little fits that is not read.
+pub(crate) async fn connect(daemon: &Daemon) -> Result<TcpStream, Failure> {
     let socket = TcpSocket::new_v4()?;
     socket.set_recv_buffer_size(RECEIVE_BYTES)?;
     Ok(socket.connect(daemon.http).await?)

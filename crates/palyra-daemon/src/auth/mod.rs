@@ -168,6 +168,10 @@ impl Gate {
 
     /// The peer of a request that names a public origin: who is behind the proxy, and how their browser speaks to it.
     pub(crate) fn public_peer(&self, peer: &Peer, uri: &Uri, headers: &HeaderMap) -> Option<Peer> {
+        // Reading the named host costs more than all else that is asked of a request without a credential.
+        if !self.proxies.has_origins() {
+            return None;
+        }
         self.proxies.resolve(peer, named_host(uri, headers).as_ref(), headers)
     }
 

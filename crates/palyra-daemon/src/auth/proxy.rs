@@ -72,6 +72,11 @@ impl Proxies {
         }
     }
 
+    /// Whether there is any public origin that a request could name.
+    pub(super) fn has_origins(&self) -> bool {
+        !self.origins.is_empty()
+    }
+
     /// The addresses of trusted proxies.
     pub(crate) fn trusted(&self) -> &[IpAddr] {
         &self.trusted

@@ -7,6 +7,7 @@ use palyra_identity::{Origin, Principal, Via};
 
 use super::refusal::Result;
 use crate::app::App;
+use crate::serve::{Connection, ConnectionRef};
 
 /// How commands come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,13 +47,21 @@ pub(crate) struct Caller {
     pub(crate) transport: Transport,
     /// Runs of this caller work only in directories that the daemon made for them.
     in_conversation: bool,
+    /// What bounds the streams that this caller opens. Not its slot: work that was begun outlives the connection.
+    pub(super) connection: ConnectionRef,
     /// The trace that the caller's own work belongs to, as they wrote it.
     pub(super) trace: Option<String>,
 }
 
 impl Caller {
     pub(crate) fn new(principal: Principal, transport: Transport) -> Self {
-        Self { principal, transport, in_conversation: false, trace: None }
+        Self { principal, transport, in_conversation: false, connection: ConnectionRef::default(), trace: None }
+    }
+
+    /// The same on a connection.
+    pub(crate) fn on(mut self, connection: &Connection) -> Self {
+        self.connection = connection.downgrade();
+        self
     }
 
     /// The same, with the `traceparent` that came along.

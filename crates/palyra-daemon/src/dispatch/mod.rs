@@ -53,11 +53,11 @@ pub(crate) use authorise::{Beside, beside};
 pub(crate) use caller::{Caller, Transport};
 pub(crate) use canvases::{Link, link_of};
 pub(crate) use devices::{RevokedCertificate, revoked_certificates};
-pub(crate) use page_budget::{PageBudget, PageBudgets, PagePermit};
+pub(crate) use page_budget::{HeldPage, PageBudgets, PagePermit};
 pub(crate) use records::projections;
 pub(crate) use refusal::{Refusal, Result};
 pub(crate) use skills::tell_hooks;
-pub(crate) use streams::{Documents, Page, Readiness};
+pub(crate) use streams::{Documents, Page};
 pub(crate) use to_the_end::to_the_end;
 pub(crate) use tokens::Tokens;
 

@@ -18,6 +18,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 
 use super::caller::Caller;
+use super::page_budget::{HeldPage, PageBudget};
 use super::refusal::{Refusal, Result};
 use super::runs::MAX_PAGE;
 use crate::app::App;
@@ -100,9 +101,16 @@ fn write(document: &impl Serialize, into: &mut Vec<u8>) -> serde_json::Result<()
     serde_json::to_writer(into, document)
 }
 
+/// How long a page may take that is there to be read.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// An open stream, counted for as long as somebody holds it.
 pub(crate) struct Documents {
     source: Source,
+    /// A page that was read before there was room to hold it.
+    waiting: Option<Page>,
+    /// What may be held of it that its reader has not taken.
+    budget: PageBudget,
     /// The caller's right to go on reading.
     lease: Lease,
     _open: OpenGuard,
@@ -118,28 +126,19 @@ enum Source {
 }
 
 impl Documents {
-    /// Waits until there is a page to read, or the end, without reading it. A caller whose credential is no longer good is refused. Cancel-safe.
-    pub(crate) async fn ready(&mut self) -> Result<Readiness> {
+    /// The next documents with the right to hold them, or `None` at the end. A caller whose credential is no longer good is refused. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Result<Option<HeldPage>> {
         tokio::select! {
             biased;
             refusal = self.lease.lost() => Err(refusal.into()),
-            readiness = self.source.ready() => Ok(readiness),
-        }
-    }
-
-    /// The next documents, or `None` at the end. A caller whose credential is no longer good is refused. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Result<Option<Page>> {
-        tokio::select! {
-            biased;
-            refusal = self.lease.lost() => Err(refusal.into()),
-            page = self.source.next() => page,
+            page = self.source.next_held(&mut self.waiting, &self.budget) => page,
         }
     }
 }
 
 /// What the next step of a stream costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Readiness {
+enum Readiness {
     /// A page that can be read at once.
     Page,
     /// A small document, which may be waited for.
@@ -147,6 +146,30 @@ pub(crate) enum Readiness {
 }
 
 impl Source {
+    /// The next page, read when there is room for it. Cancel-safe, since what was read too early is left in `waiting`.
+    async fn next_held(&mut self, waiting: &mut Option<Page>, budget: &PageBudget) -> Result<Option<HeldPage>> {
+        loop {
+            if waiting.is_none() {
+                match self.ready().await {
+                    Readiness::Page => {}
+                    // A reservation is not kept for as long as nothing happens.
+                    Readiness::Document => match self.next().await? {
+                        Some(page) => *waiting = Some(page),
+                        None => return Ok(None),
+                    },
+                }
+            }
+            let Some(permit) = budget.acquire().await else { return Ok(None) };
+            if let Some(page) = waiting.take() {
+                return Ok(Some(budget.hand_out(page, permit)));
+            }
+            // What was there a moment ago may turn out to be nothing new; a reservation is not kept for that.
+            if let Ok(page) = tokio::time::timeout(READ_TIMEOUT, self.next()).await {
+                return Ok(page?.map(|page| budget.hand_out(page, permit)));
+            }
+        }
+    }
+
     async fn ready(&mut self) -> Readiness {
         match self {
             Self::Live(live) => live.ready().await,
@@ -187,8 +210,9 @@ pub(super) async fn open(app: &App, caller: &Caller, command: StreamCommand) -> 
         }),
         StreamCommand::JournalVerify(_) => Source::Verification(Verification::begin(app)),
     };
+    let budget = app.page_budgets.stream(&caller.principal.id, &caller.connection);
     let open = app.metrics.stream_opened(caller.transport.into());
-    Ok(Documents { source, lease: app.gate.lease(&caller.principal), _open: open })
+    Ok(Documents { source, waiting: None, budget, lease: app.gate.lease(&caller.principal), _open: open })
 }
 
 async fn tape(app: &App, run_id: RunId, params: &RunTapeParams) -> Result<Source> {

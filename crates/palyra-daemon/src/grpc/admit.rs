@@ -18,7 +18,7 @@ use super::status;
 use crate::app::App;
 use crate::auth::{Access, Peer, Shown};
 use crate::dispatch::{Caller, Refusal, Transport};
-use crate::serve::Connection;
+use crate::serve::{Connection, Crowded};
 
 /// The standard health service, which load balancers ask without a credential.
 const OPEN: &str = "/grpc.health.v1.Health/";
@@ -42,9 +42,17 @@ pub(super) async fn call(State(app): State<Arc<App>>, mut request: Request, next
     match app.gate.admit(&shown, access) {
         Ok(Some(principal)) => {
             let trace = request.headers().get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
-            request.extensions_mut().insert(Caller::new(principal, Transport::Grpc).in_trace(trace));
+            let mut caller = Caller::new(principal, Transport::Grpc).in_trace(trace);
+            if let Some(connection) = shown.connection {
+                caller = caller.on(connection);
+            }
+            request.extensions_mut().insert(caller);
         }
-        Ok(None) => {}
+        Ok(None) => {
+            if let Err(envelope) = Crowded::check(request.extensions()) {
+                return status::of_envelope(&envelope).into_http();
+            }
+        }
         Err(envelope) => return status::of_envelope(&envelope).into_http(),
     }
     if deadline.is_over() {

@@ -17,7 +17,7 @@ use tonic::{Request, Response, Status};
 use super::ask::{caller, outcome, unreadable};
 use super::read;
 use crate::app::App;
-use crate::dispatch::{self, Documents, Page};
+use crate::dispatch::{self, Documents, HeldPage, Page};
 
 /// The service.
 pub(super) struct Canvases {
@@ -137,7 +137,7 @@ fn watched(documents: Documents) -> impl Stream<Item = Result<wire::WatchCanvasR
     let pages = futures::stream::unfold(Some(documents), |state| async {
         let mut documents = state?;
         match documents.next().await {
-            Ok(Some(Page::Canvas(changes))) => {
+            Ok(Some(HeldPage { page: Page::Canvas(changes), .. })) => {
                 let messages: Vec<_> = changes.into_iter().map(|change| Ok(change_of(change))).collect();
                 Some((messages, Some(documents)))
             }

@@ -8,9 +8,13 @@ use tonic_health::{ServingStatus, server};
 /// The service's own name.
 pub(super) const NAME: &str = "grpc.health.v1.Health";
 
+/// Largest question: the name of a service. Strangers ask it.
+const MAX_QUESTION_BYTES: usize = 1024;
+
 /// The service; everything serves until the daemon closes.
 pub(super) async fn service(names: &[&'static str], closing: CancellationToken) -> HealthServer<impl Health> {
     let (reporter, service) = server::health_reporter();
+    let service = service.max_decoding_message_size(MAX_QUESTION_BYTES);
     for name in names {
         reporter.set_service_status(*name, ServingStatus::Serving).await;
     }

@@ -42,7 +42,7 @@ pub(crate) async fn router(app: Arc<App>) -> Result<Router, DaemonError> {
         .add_service(limited!(ApprovalsServiceServer::new(Approvals::new(Arc::clone(&app)))))
         .add_service(limited!(CanvasServiceServer::new(Canvases::new(Arc::clone(&app)))))
         .add_service(limited!(TokensServiceServer::new(TokensOverGrpc::new(Arc::clone(&app)))))
-        .add_service(limited!(health::service(&names, app.closing.clone()).await))
+        .add_service(health::service(&names, app.closing.clone()).await)
         // Clients of both ages: the older name is what most of them still ask for.
         .add_service(limited!(described(&names, "grpc.reflection.v1.ServerReflection").build_v1().map_err(reflection)?))
         .add_service(limited!(

@@ -27,7 +27,7 @@ use tonic::{Code, Status, Streaming};
 use super::ask::{outcome, unreadable};
 use super::{read, status, steering, write};
 use crate::app::App;
-use crate::dispatch::{self, Caller, Documents, Page, Refusal};
+use crate::dispatch::{self, Caller, Documents, HeldPage, Page, PagePermit, Refusal};
 
 /// How long a client may take for its first message; until then the stream is good for nothing.
 const FIRST_MESSAGE: Duration = Duration::from_secs(30);
@@ -77,6 +77,7 @@ pub(super) async fn open(
     let downward = Downward {
         documents,
         page: Vec::new().into_iter(),
+        permit: None,
         first: Some(receipt(first.request_id, run_id, session_id, None)),
         received,
         over,
@@ -91,6 +92,10 @@ pub(super) async fn open(
             Err(error) => Some((Err(error), None)),
         }
     })))
+}
+
+fn message(event: Arc<RunStreamEvent>) -> Down {
+    write::event(event).map_or_else(Down::Oversized, Down::Event)
 }
 
 fn receipt(request_id: String, run_id: RunId, session_id: Option<SessionId>, refusal: Option<Refusal>) -> Down {
@@ -148,7 +153,9 @@ impl Upward {
 /// The way down.
 struct Downward {
     documents: Documents,
-    page: std::vec::IntoIter<Arc<RunStreamEvent>>,
+    page: std::vec::IntoIter<Down>,
+    /// The right to hold the page. The connection asks for another message when it has taken the last one.
+    permit: Option<PagePermit>,
     /// The receipt of the first message.
     first: Option<Down>,
     received: mpsc::Receiver<Result<Down, Status>>,
@@ -168,9 +175,10 @@ impl Downward {
             if let Ok(receipt) = self.received.try_recv() {
                 return receipt.map(Some);
             }
-            if let Some(event) = self.page.next() {
-                return Ok(Some(write::event(event).map_or_else(Down::Oversized, Down::Event)));
+            if let Some(message) = self.page.next() {
+                return Ok(Some(message));
             }
+            drop(self.permit.take());
             if self.ended {
                 return self.received.recv().await.transpose();
             }
@@ -178,7 +186,12 @@ impl Downward {
                 biased;
                 Some(receipt) = self.received.recv() => return receipt.map(Some),
                 page = self.documents.next() => match page? {
-                    Some(Page::Events(events)) => self.page = events.into_iter(),
+                    Some(HeldPage { page: Page::Events(events), mut permit }) => {
+                        let messages: Vec<Down> = events.into_iter().map(message).collect();
+                        permit.shrink_to(messages.iter().map(Down::encoded_len).sum());
+                        self.page = messages.into_iter();
+                        self.permit = Some(permit);
+                    }
                     Some(_) => {}
                     None => {
                         self.ended = true;

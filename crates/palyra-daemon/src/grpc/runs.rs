@@ -11,7 +11,7 @@ use tonic::Status;
 use super::ask::{outcome, unreadable};
 use super::{read, write};
 use crate::app::App;
-use crate::dispatch::{self, Caller, Page};
+use crate::dispatch::{self, Caller, HeldPage, Page};
 
 /// Events of a part of a tape when nobody says how many, and the most of them.
 const TAPE_PAGE: u32 = 256;
@@ -70,7 +70,7 @@ pub(super) async fn tape(
     let mut documents = dispatch::open(app, caller, StreamCommand::RunTape(About { target, params })).await?;
     let mut part = wire::GetRunTapeResponse::default();
     let mut bytes = 0;
-    while let Some(page) = documents.next().await? {
+    while let Some(HeldPage { page, .. }) = documents.next().await? {
         let Page::Events(events) = page else { continue };
         for event in events {
             let seq = event.seq;

@@ -20,6 +20,9 @@ pub(super) const LOGIN: &str = "/console/v1/login";
 pub(super) const LOGOUT: &str = "/console/v1/logout";
 pub(super) const SESSION: &str = "/console/v1/session";
 
+/// Largest body of a log-in: a token. Strangers send it, so it is not read to the limit of commands.
+pub(super) const MAX_LOGIN_BYTES: usize = 4 * 1024;
+
 /// Takes a token and gives the cookie.
 pub(super) async fn log_in(
     State(app): State<Arc<App>>,

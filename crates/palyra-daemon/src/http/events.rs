@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::{ApiError, ApiResult};
 use super::extract::PathId;
 use crate::app::App;
-use crate::dispatch::{self, Caller, Documents, Page, Refusal};
+use crate::dispatch::{self, Caller, Documents, HeldPage, Page, Refusal};
 
 const HEARTBEAT: Duration = Duration::from_secs(10);
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -68,7 +68,7 @@ async fn step(state: Open) -> Option<(Result<Bytes, Infallible>, Open)> {
     };
     match next {
         Err(_) => Some((Ok(Bytes::from_static(b":\n\n")), Some((documents, closing)))),
-        Ok(Ok(Some(page))) => Some((Ok(events(&page)), Some((documents, closing)))),
+        Ok(Ok(Some(HeldPage { page, permit }))) => Some((Ok(permit.hold(events(&page))), Some((documents, closing)))),
         // Without it a browser would take the end for a broken connection and come back for ever.
         Ok(Ok(None)) => Some((Ok(Bytes::from_static(b"event: end\ndata: {}\n\n")), None)),
         Ok(Err(refusal)) => Some((Ok(failure(&refusal)), None)),
@@ -76,7 +76,7 @@ async fn step(state: Open) -> Option<(Result<Bytes, Infallible>, Open)> {
 }
 
 /// JSON has no line breaks of its own, so each document is one `data` line.
-fn events(page: &Page) -> Bytes {
+fn events(page: &Page) -> Vec<u8> {
     let mut text = Vec::new();
     let _ = page.each(|document| {
         if let Some(event) = document.event() {
@@ -93,7 +93,7 @@ fn events(page: &Page) -> Bytes {
         text.extend_from_slice(b"\n\n");
         written
     });
-    text.into()
+    text
 }
 
 fn failure(refusal: &Refusal) -> Bytes {

@@ -62,11 +62,12 @@ impl<S: Send + Sync> FromRequest<S> for Body {
 }
 
 fn too_large() -> ApiError {
-    let message = format!("the body is larger than {} MiB", MAX_BODY_BYTES / (1024 * 1024));
-    ApiError::new(
-        StableErrorEnvelope::new("body_too_large", ErrorCategory::Validation, message)
-            .hint("put large content into a workspace file and refer to it with `@file:`"),
-    )
+    let hint = format!(
+        "a command has at most {} MiB; put large content into a workspace file and refer to it with `@file:`",
+        MAX_BODY_BYTES / (1024 * 1024)
+    );
+    let message = "the body is larger than this address accepts";
+    ApiError::new(StableErrorEnvelope::new("body_too_large", ErrorCategory::Validation, message).hint(hint))
 }
 
 /// A body that nobody waits for any longer.

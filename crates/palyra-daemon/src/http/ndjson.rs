@@ -15,7 +15,7 @@ use palyra_client::api::NDJSON;
 use tokio_util::sync::CancellationToken;
 
 use super::error::{ApiError, ApiResult};
-use crate::dispatch::Documents;
+use crate::dispatch::{Documents, HeldPage};
 
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
@@ -53,7 +53,7 @@ async fn step<P: Pages>(heartbeat: Duration, state: State<P>) -> Option<(Result<
 
 impl Pages for Documents {
     async fn next(&mut self) -> ApiResult<Option<Bytes>> {
-        let Some(page) = Documents::next(self).await? else { return Ok(None) };
+        let Some(HeldPage { page, permit }) = Documents::next(self).await? else { return Ok(None) };
         let mut bytes = Vec::new();
         let written = page.each(|document| {
             document.write_json(&mut bytes)?;
@@ -61,7 +61,7 @@ impl Pages for Documents {
             Ok::<_, serde_json::Error>(())
         });
         written.map_err(|error| ApiError::internal(format!("a document cannot be written: {error}")))?;
-        Ok(Some(bytes.into()))
+        Ok(Some(permit.hold(bytes)))
     }
 }
 

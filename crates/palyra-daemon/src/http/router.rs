@@ -20,7 +20,7 @@ use super::{acp, attachments, canvas, console, description, events, headers, hea
 use crate::app::App;
 use crate::auth::{Access, Peer, Shown};
 use crate::dispatch::{Caller, Transport};
-use crate::serve::Connection;
+use crate::serve::{Connection, Crowded};
 use crate::{mcp, openai};
 
 /// Everything that is served over HTTP, behind the one place that lets callers in.
@@ -75,7 +75,7 @@ fn router(app: Arc<App>) -> Router {
         .route(paths::ACP_SOCKET, any(socket::open))
         .route("/console/v1/ws", any(socket::open))
         .route(description::PATH, get(description::show))
-        .route(console::LOGIN, post(console::log_in))
+        .route(console::LOGIN, post(console::log_in).layer(DefaultBodyLimit::max(console::MAX_LOGIN_BYTES)))
         .route(console::LOGOUT, post(console::log_out))
         .route(console::SESSION, get(console::session))
         .merge(canvas::routes())
@@ -103,9 +103,15 @@ fn admit(app: &Arc<App>, request: &mut Request) -> Result<(), Box<Response>> {
     match app.gate.admit(&shown, access) {
         Ok(Some(principal)) => {
             let trace = request.headers().get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
-            request.extensions_mut().insert(Caller::new(principal, Transport::Http).in_trace(trace));
+            let mut caller = Caller::new(principal, Transport::Http).in_trace(trace);
+            if let Some(connection) = shown.connection {
+                caller = caller.on(connection);
+            }
+            request.extensions_mut().insert(caller);
         }
-        Ok(None) => {}
+        Ok(None) => {
+            Crowded::check(request.extensions()).map_err(|refused| Box::new(ApiError::new(refused).into_response()))?;
+        }
         Err(refused) if openai::serves(request.uri().path()) => return Err(Box::new(openai::refused(refused))),
         Err(refused) => return Err(Box::new(ApiError::new(refused).into_response())),
     }

@@ -25,7 +25,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::extract::MAX_BODY_BYTES;
 use crate::app::App;
-use crate::dispatch::{self, Caller, Documents, Page, PageBudget, PagePermit, Readiness, Refusal, Transport};
+use crate::dispatch::{self, Caller, HeldPage, Refusal, Transport};
+use crate::serve::Connection;
 
 /// Messages that wait for a slow client. Each may be as large as an event, so few: what waits longer stays on the journal.
 const OUTBOX: usize = 2;
@@ -37,25 +38,23 @@ const AT_ONCE: usize = 64;
 const PING: Duration = Duration::from_secs(20);
 /// Pings in a row without a sign of life after which a client is gone: two minutes. Its streams would otherwise be kept for as long as the system believes in the connection.
 const UNANSWERED: u32 = 6;
-/// How long one message may take for somebody whose stopped readers hold all pages that they may.
-const STALL: Duration = Duration::from_secs(10);
-/// How long a page may take that is there to be read.
-const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the last messages may take. A client that reads nothing does not hear them anyway.
 const FLUSH: Duration = Duration::from_secs(1);
 
 pub(super) async fn open(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Extension(connection): Extension<Connection>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let caller = Caller::new(caller.principal, Transport::WebSocket);
+    let caller = Caller::new(caller.principal, Transport::WebSocket).on(&connection);
+    let evicted = connection.evicted();
     upgrade
         .max_message_size(MAX_BODY_BYTES)
         .max_frame_size(MAX_BODY_BYTES)
         .read_buffer_size(BUFFER_BYTES)
         .write_buffer_size(BUFFER_BYTES)
-        .on_upgrade(move |socket| async move { Session::new(app, caller).serve(socket).await })
+        .on_upgrade(move |socket| async move { Session::new(app, caller).serve(socket, evicted).await })
 }
 
 struct Session {
@@ -63,25 +62,29 @@ struct Session {
     caller: Caller,
     streams: Arc<Mutex<HashMap<RequestId, CancellationToken>>>,
     slots: Arc<Semaphore>,
-    pages: PageBudget,
 }
 
 impl Session {
     fn new(app: Arc<App>, caller: Caller) -> Self {
-        let pages = app.page_budgets.connection(&caller.principal.id);
-        Self { app, caller, streams: Arc::default(), slots: Arc::new(Semaphore::new(AT_ONCE)), pages }
+        Self { app, caller, streams: Arc::default(), slots: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
-    async fn serve(self, socket: WebSocket) {
+    async fn serve(self, socket: WebSocket, evicted: impl Future<Output = ()> + Send) {
         let (sink, stream) = socket.split();
         let (outbox, inbox) = mpsc::channel(OUTBOX);
         let mut tasks = JoinSet::new();
-        let writer = AbortOnDropHandle::new(tokio::spawn(write(sink, inbox, self.pages.clone())));
+        let writer = AbortOnDropHandle::new(tokio::spawn(write(sink, inbox)));
         let closing = self.app.closing.clone();
         let goodbye = tokio::select! {
             goodbye = self.read(stream, &outbox, &mut tasks) => goodbye,
-            // The writer has given up on somebody who reads nothing, or the connection is gone.
+            // The connection is gone.
             () = outbox.closed() => None,
+            // Others of the same principal wait for what is not read here. Dropped in the middle of a frame: there is no way to say why.
+            () = evicted => {
+                drop(writer);
+                tasks.shutdown().await;
+                return;
+            }
             () = closing.cancelled() => Some(goodbye(close_code::RESTART, "the daemon is stopping")),
         };
         // Whoever is gone wants no answers; commands that were begun are on the journal and go on.
@@ -162,7 +165,6 @@ impl Session {
     /// Everything that one message of the client leads to.
     fn answer(&self, envelope: AcpCommandEnvelope, outbox: mpsc::Sender<Message>) -> impl Future<Output = ()> + use<> {
         let (app, caller, streams) = (Arc::clone(&self.app), self.caller.clone(), Arc::clone(&self.streams));
-        let pages = self.pages.clone();
         let stopped = CancellationToken::new();
         let request_id = envelope.request_id;
         let stream = StreamCommand::from_value(envelope.command, envelope.params.clone());
@@ -179,7 +181,7 @@ impl Session {
                 Some(parsed) => {
                     let sent = match parsed {
                         Ok(command) => {
-                            let sending = Sending { request_id, outbox: &outbox, pages: &pages, stopped: &stopped };
+                            let sending = Sending { request_id, outbox: &outbox, stopped: &stopped };
                             send_stream(&app, &caller, command, sending).await
                         }
                         Err(error) => Err(error.into()),
@@ -243,25 +245,7 @@ fn no_message(error: axum::Error) -> Option<CloseFrame> {
 struct Sending<'a> {
     request_id: RequestId,
     outbox: &'a mpsc::Sender<Message>,
-    pages: &'a PageBudget,
     stopped: &'a CancellationToken,
-}
-
-/// The next page with the right to hold it.
-async fn next_page(documents: &mut Documents, pages: &PageBudget) -> dispatch::Result<Option<(Page, PagePermit)>> {
-    loop {
-        let waits = documents.ready().await? == Readiness::Document;
-        if waits {
-            let page = documents.next().await?;
-            let permit = pages.acquire().await;
-            return Ok(page.zip(permit));
-        }
-        let Some(permit) = pages.acquire().await else { return Ok(None) };
-        // What was there a moment ago may turn out to be nothing new; a permit is not kept for that.
-        if let Ok(page) = tokio::time::timeout(READ_TIMEOUT, documents.next()).await {
-            return Ok(page?.map(|page| (page, permit)));
-        }
-    }
 }
 
 async fn send_stream(
@@ -270,15 +254,15 @@ async fn send_stream(
     command: StreamCommand,
     sending: Sending<'_>,
 ) -> dispatch::Result<()> {
-    let Sending { request_id, outbox, pages, stopped } = sending;
+    let Sending { request_id, outbox, stopped } = sending;
     let mut documents = Box::pin(dispatch::open(app, caller, command)).await?;
     loop {
         let next = tokio::select! {
-            next = next_page(&mut documents, pages) => next?,
+            next = documents.next() => next?,
             () = stopped.cancelled() => return Ok(()),
         };
         // Held until the last document of the page is in the outbox.
-        let Some((page, _permit)) = next else { return Ok(()) };
+        let Some(HeldPage { page, mut permit }) = next else { return Ok(()) };
         let mut messages = Vec::new();
         page.each(|document| {
             let mut text = format!("{{\"request_id\":\"{request_id}\",\"document\":").into_bytes();
@@ -291,6 +275,7 @@ async fn send_stream(
         .map_err(|error| Refusal::internal(format!("a document cannot be written: {error}")))?;
         // A client that does not read holds one page as texts, not as events too.
         drop(page);
+        permit.shrink_to(messages.iter().map(Vec::len).sum());
         for text in messages {
             let Ok(text) = Utf8Bytes::try_from(text) else { continue };
             if outbox.send(Message::Text(text)).await.is_err() {
@@ -304,14 +289,10 @@ fn reply(reply: &SocketReply) -> Message {
     Message::Text(serde_json::to_string(reply).unwrap_or_default().into())
 }
 
-async fn write(mut sink: SplitSink<WebSocket, Message>, mut inbox: mpsc::Receiver<Message>, pages: PageBudget) {
+async fn write(mut sink: SplitSink<WebSocket, Message>, mut inbox: mpsc::Receiver<Message>) {
     while let Some(message) = inbox.recv().await {
         let last = matches!(message, Message::Close(_));
-        let sent = tokio::select! {
-            sent = sink.send(message) => sent,
-            // The connection is dropped in the middle of a frame: there is no way to say why.
-            () = stalled(&pages) => return,
-        };
+        let sent = sink.send(message).await;
         if last {
             return;
         }
@@ -322,16 +303,6 @@ async fn write(mut sink: SplitSink<WebSocket, Message>, mut inbox: mpsc::Receive
     }
     // The answer to a goodbye of the client waits in the sink; a connection that ends without it looks broken from the other side.
     let _ = sink.close().await;
-}
-
-/// Waits for the end of the patience with a reader that takes nothing while its principal could hold no further page.
-async fn stalled(pages: &PageBudget) {
-    loop {
-        tokio::time::sleep(STALL).await;
-        if pages.is_exhausted() {
-            return;
-        }
-    }
 }
 
 #[cfg(test)]

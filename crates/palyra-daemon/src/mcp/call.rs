@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::tools::{DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS, Offered, Then, WAIT};
 use crate::app::App;
-use crate::dispatch::{self, Answer, Asked, Caller, Refusal, Result};
+use crate::dispatch::{self, Answer, Asked, Caller, HeldPage, Refusal, Result};
 
 /// How often a client that asked for it hears that the run is still at work.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
@@ -115,7 +115,7 @@ async fn wait_for(
     loop {
         tokio::select! {
             page = documents.next() => {
-                let Some(page) = page? else { break };
+                let Some(HeldPage { page, .. }) = page? else { break };
                 let mut still = false;
                 let _ = page.each(|document| {
                     still |= document.event().is_some_and(halts);

@@ -12,7 +12,7 @@ use super::begin::{ask, own_run, part_of, reaching};
 use super::conversation::New;
 use super::ids;
 use crate::app::App;
-use crate::dispatch::{self, Caller, Page, Refusal, Result};
+use crate::dispatch::{self, Caller, HeldPage, Page, Refusal, Result};
 
 /// Delivers results; says which run goes on and where on its tape it does. The same results delivered again change nothing.
 pub(super) async fn deliver(
@@ -72,7 +72,7 @@ async fn read(app: &Arc<App>, caller: &Caller, new: &New) -> Result<(RunRow, Vec
 async fn position_of_results(app: &Arc<App>, caller: &Caller, run_id: RunId, calls: &BTreeSet<String>) -> Result<u64> {
     let command = StreamCommand::RunTape(About { target: run_id, params: RunTapeParams::default() });
     let mut tape = dispatch::open(app, caller, command).await?;
-    while let Some(page) = tape.next().await? {
+    while let Some(HeldPage { page, .. }) = tape.next().await? {
         let Page::Events(events) = page else { continue };
         let found = events
             .iter()

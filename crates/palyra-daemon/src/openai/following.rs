@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::conversation::{self, BETWEEN, Chain, Place};
 use super::ids;
 use crate::app::App;
-use crate::dispatch::{self, Caller, Documents, Page, Refusal, Result};
+use crate::dispatch::{self, Caller, Documents, HeldPage, Page, PagePermit, Refusal, Result};
 
 /// How long silence lasts before it is told.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -35,6 +35,17 @@ pub(super) enum Piece {
     Silence,
     /// The answer is complete. Always the last piece.
     Done(Ending),
+}
+
+impl Piece {
+    /// What it holds, about.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Waiting(text) => text.len(),
+            Self::Done(Ending::Calls(calls)) => calls.iter().map(|call| call.arguments.len()).sum(),
+            Self::Going | Self::Silence | Self::Done(Ending::Stop | Ending::Length | Ending::Filtered) => 0,
+        }
+    }
 }
 
 /// How an answer ends.
@@ -68,6 +79,8 @@ pub(super) struct Following {
     run_id: RunId,
     from_seq: u64,
     documents: Documents,
+    /// The right to hold what was read last. The connection asks for another piece when it has taken the one before.
+    permit: Option<PagePermit>,
     /// The conversation, if the answer is to be found again by it.
     chain: Option<Chain>,
     heartbeat: Duration,
@@ -104,6 +117,7 @@ impl Following {
             run_id,
             from_seq,
             documents,
+            permit: None,
             chain,
             heartbeat: HEARTBEAT,
             ready: VecDeque::new(),
@@ -145,6 +159,7 @@ impl Following {
             if self.is_over {
                 return Ok(None);
             }
+            drop(self.permit.take());
             let closing = self.app.closing.clone();
             let page = tokio::select! {
                 page = tokio::time::timeout(self.heartbeat, self.documents.next()) => page,
@@ -153,10 +168,12 @@ impl Following {
             match page {
                 Err(_) => return Ok(Some(Piece::Silence)),
                 Ok(page) => match page? {
-                    Some(Page::Events(events)) => {
+                    Some(HeldPage { page: Page::Events(events), mut permit }) => {
                         for event in events {
                             self.take_in(&event).await?;
                         }
+                        permit.shrink_to(self.ready.iter().map(Piece::bytes).sum());
+                        self.permit = Some(permit);
                     }
                     Some(_) => {}
                     // Without a terminal event only the end of the daemon ends a tape.

@@ -118,9 +118,10 @@ async fn attend(app: &Arc<App>, connection: &Connection, device: &Arc<Device>, s
             Some(_) = streams.join_next(), if !streams.is_empty() => {}
             accepted = connection.accept_bi() => match accepted {
                 Ok((send, receive)) => {
-                    let (request, app, device) = (slot.request(), Arc::clone(app), Arc::clone(device));
+                    let (request, slot) = (slot.request(), slot.clone());
+                    let (app, device) = (Arc::clone(app), Arc::clone(device));
                     streams.spawn(async move {
-                        stream::answer(app, device, send, receive).await;
+                        stream::answer(app, device, &slot, send, receive).await;
                         drop(request);
                     });
                 }

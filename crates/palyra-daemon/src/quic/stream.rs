@@ -14,7 +14,8 @@ use quinn::{RecvStream, SendStream, VarInt};
 
 use super::reply;
 use crate::app::App;
-use crate::dispatch::{self, Caller, Refusal, Transport};
+use crate::dispatch::{self, Caller, HeldPage, Refusal, Transport};
+use crate::serve::Connection;
 use crate::tls::Device;
 
 /// How long a client may take to send its command. It holds one of its own streams meanwhile.
@@ -33,13 +34,19 @@ enum Unread {
 }
 
 /// Carries out the command of one stream.
-pub(super) async fn answer(app: Arc<App>, device: Arc<Device>, mut send: SendStream, mut receive: RecvStream) {
+pub(super) async fn answer(
+    app: Arc<App>,
+    device: Arc<Device>,
+    slot: &Connection,
+    mut send: SendStream,
+    mut receive: RecvStream,
+) {
     let read = tokio::select! {
         () = app.closing.cancelled() => Err(Unread::Gone),
         read = tokio::time::timeout(COMMAND_TIME, read_command(&mut receive)) => read.unwrap_or(Err(Unread::Gone)),
     };
     let written = match read {
-        Ok(envelope) => carry_out(&app, &device, &envelope, &mut send).await,
+        Ok(envelope) => carry_out(&app, &device, slot, &envelope, &mut send).await,
         Err(Unread::Unreadable(frame)) => {
             // What else there may be is not read.
             let _ = receive.stop(VarInt::from_u32(CloseCode::Done.number()));
@@ -81,6 +88,7 @@ async fn read_command(receive: &mut RecvStream) -> Result<AcpCommandEnvelope, Un
 async fn carry_out(
     app: &Arc<App>,
     device: &Device,
+    slot: &Connection,
     envelope: &AcpCommandEnvelope,
     send: &mut SendStream,
 ) -> Result<(), Gone> {
@@ -88,7 +96,7 @@ async fn carry_out(
         Ok(principal) => principal,
         Err(refusal) => return write(send, &reply::refusal(envelope, refusal.into())).await,
     };
-    let caller = Caller::new(principal, Transport::Quic);
+    let caller = Caller::new(principal, Transport::Quic).on(slot);
     let last = match StreamCommand::from_value(envelope.command, envelope.params.clone()) {
         None => reply::result(dispatch::envelope(app, &caller, envelope.clone()).await),
         Some(Err(error)) => reply::refusal(envelope, error.into()),
@@ -131,8 +139,8 @@ async fn documents(
             _ = stopped.as_mut() => return Err(Gone),
             next = documents.next() => next,
         };
-        let page = match next {
-            Ok(Some(page)) => page,
+        let HeldPage { page, mut permit } = match next {
+            Ok(Some(held)) => held,
             Ok(None) => return Ok(Ok(())),
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -140,6 +148,8 @@ async fn documents(
             Ok(frames) => frames,
             Err(refusal) => return Ok(Err(refusal)),
         };
+        drop(page);
+        permit.shrink_to(frames.len());
         tokio::select! {
             biased;
             written = write(send, &frames) => written?,

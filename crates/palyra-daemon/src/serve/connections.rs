@@ -8,12 +8,13 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use http::Extensions;
 use palyra_common::{ErrorCategory, StableErrorEnvelope};
 use palyra_identity::{PrincipalId, Source};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +24,10 @@ const UNAUTHENTICATED_IDLE: Duration = Duration::from_secs(30);
 const MAX_CLOSING: usize = 64;
 /// How long accepting waits for one of them.
 const CLOSING_PAUSE: Duration = Duration::from_millis(50);
+
+/// Requests of strangers under way on one connection. The answers that strangers get are given at once, so whoever has more of them waiting holds memory on purpose: with
+/// bodies that do not end, or by watching health on each stream of HTTP/2.
+const STRANGERS_REQUESTS: usize = 16;
 
 /// What one listener may hold open.
 #[derive(Debug, Clone, Copy)]
@@ -121,6 +126,8 @@ struct Facts {
     requests: AtomicUsize,
     /// When the last of them ended, in milliseconds of the table's clock.
     idle_since: AtomicU64,
+    /// Bytes that answers on this connection may still hold unread; made for the first stream.
+    unread: OnceLock<Arc<Semaphore>>,
     evicted: CancellationToken,
 }
 
@@ -142,6 +149,10 @@ impl Facts {
 /// One open connection. The last clone to go frees its slot.
 #[derive(Debug, Clone)]
 pub(crate) struct Connection(Arc<Slot>);
+
+/// A connection as those know it who must not keep its slot.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ConnectionRef(Weak<Slot>);
 
 #[derive(Debug)]
 struct Slot {
@@ -190,6 +201,7 @@ impl Connections {
             principal: Mutex::default(),
             requests: AtomicUsize::new(0),
             idle_since: AtomicU64::new(self.0.now()),
+            unread: OnceLock::new(),
             evicted: CancellationToken::new(),
         });
         let id = entries.next_id;
@@ -278,9 +290,20 @@ impl Connection {
         RequestGuard(self.clone())
     }
 
-    /// Waits until this connection has to give way.
-    pub(crate) async fn evicted(&self) {
-        self.0.facts.evicted.cancelled().await;
+    /// Whether nobody has authenticated here and more requests are under way than strangers may have.
+    pub(super) fn is_crowded(&self) -> bool {
+        let facts = &self.0.facts;
+        facts.requests.load(Ordering::Relaxed) > STRANGERS_REQUESTS && !facts.authenticated.load(Ordering::Relaxed)
+    }
+
+    /// The same without its slot.
+    pub(crate) fn downgrade(&self) -> ConnectionRef {
+        ConnectionRef(Arc::downgrade(&self.0))
+    }
+
+    /// Waits until this connection has to give way, without holding its slot.
+    pub(crate) fn evicted(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.0.facts.evicted.clone().cancelled_owned()
     }
 
     pub(super) fn is_busy(&self) -> bool {
@@ -296,6 +319,29 @@ impl Connection {
             return Instant::now() + limit;
         }
         self.0.table.epoch + Duration::from_millis(facts.idle_since.load(Ordering::Relaxed)) + limit
+    }
+}
+
+impl ConnectionRef {
+    /// What answers on the connection may hold unread, `make` being what a new connection may; `None` once it is gone.
+    pub(crate) fn unread(&self, make: impl FnOnce() -> Semaphore) -> Option<Arc<Semaphore>> {
+        let slot = self.0.upgrade()?;
+        Some(Arc::clone(slot.facts.unread.get_or_init(|| Arc::new(make()))))
+    }
+
+    /// Whether both mean one connection.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+
+    /// Closes the connection, whatever is under way on it.
+    pub(crate) fn evict(&self) {
+        let Some(slot) = self.0.upgrade() else { return };
+        let mut entries = slot.table.lock();
+        let removed = entries.unauthenticated.remove(&slot.id).or_else(|| entries.authenticated.remove(&slot.id));
+        entries.close(removed);
+        // Before `slot`, which may be the last one and locks for itself.
+        drop(entries);
     }
 }
 
@@ -322,6 +368,22 @@ impl From<TooManyConnections> for StableErrorEnvelope {
         let message = format!("you have {most} connections here with a request in progress on each");
         Self::new("connections_exhausted", ErrorCategory::Availability, message)
             .hint("close some of them, or send several requests over one")
+    }
+}
+
+/// Goes with a request that came when strangers had as many under way on its connection as they may. It is refused unless it shows who it is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Crowded;
+
+impl Crowded {
+    /// Refuses a stranger's request that came with this.
+    pub(crate) fn check(with: &Extensions) -> Result<(), StableErrorEnvelope> {
+        if with.get::<Self>().is_none() {
+            return Ok(());
+        }
+        let message = format!("{STRANGERS_REQUESTS} requests without a credential are in progress on this connection");
+        Err(StableErrorEnvelope::new("connections_exhausted", ErrorCategory::Availability, message)
+            .hint("wait for their answers, or send a credential"))
     }
 }
 

@@ -8,11 +8,13 @@ mod io;
 
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -28,7 +30,7 @@ use self::body::AnswerBody;
 use self::io::ConnectionIo;
 use crate::auth::{Peer, Tls};
 
-pub(crate) use self::connections::{Connection, ConnectionLimits, Connections, Origin};
+pub(crate) use self::connections::{Connection, ConnectionLimits, ConnectionRef, Connections, Crowded, Origin};
 
 /// How long a client may take to send the head of a request, and how long an idle connection of HTTP/1 is kept.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -220,6 +222,22 @@ impl<S: Answers> Server<S> {
     }
 }
 
+/// What may end a connection from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Interruption {
+    /// The daemon stops.
+    Closing,
+    /// Another connection needs the slot, or nobody reads what is sent here.
+    Evicted,
+    /// Nothing may have happened for too long.
+    Idle,
+}
+
+/// A look at whether the connection is still in use.
+fn idle_at(deadline: tokio::time::Instant) -> Pin<Box<dyn Future<Output = Interruption> + Send>> {
+    Box::pin(tokio::time::sleep_until(deadline).map(|()| Interruption::Idle))
+}
+
 async fn serve_connection<S>(
     stream: S,
     peer: Peer,
@@ -233,6 +251,9 @@ async fn serve_connection<S>(
         let connection = connection.clone();
         service_fn(move |mut request: http::Request<Incoming>| {
             let guard = connection.request();
+            if connection.is_crowded() {
+                request.extensions_mut().insert(Crowded);
+            }
             request.extensions_mut().insert(peer.clone());
             request.extensions_mut().insert(connection.clone());
             let answers = answers.clone();
@@ -252,19 +273,27 @@ async fn serve_connection<S>(
     let builder = builder();
     let stream = TokioIo::new(ConnectionIo::new(stream, connection.clone()));
     let mut serving = pin!(builder.serve_connection_with_upgrades(stream, service));
-    let mut idle = pin!(tokio::time::sleep_until(connection.idle_deadline()));
+    // A request wakes this task many times. Each of these is polled only when it was woken itself, since polling all of them costs as much as a small request.
+    let mut interruptions = FuturesUnordered::<Pin<Box<dyn Future<Output = Interruption> + Send>>>::new();
+    interruptions.push(Box::pin(closing.cancelled_owned().map(|()| Interruption::Closing)));
+    interruptions.push(Box::pin(connection.evicted().map(|()| Interruption::Evicted)));
+    interruptions.push(idle_at(connection.idle_deadline()));
     let ended = loop {
-        tokio::select! {
+        let interruption = tokio::select! {
+            biased;
             ended = serving.as_mut() => break ended,
-            () = closing.cancelled() => {
+            Some(interruption) = interruptions.next() => interruption,
+        };
+        match interruption {
+            Interruption::Closing => {
                 serving.as_mut().graceful_shutdown();
                 break serving.await;
             }
-            () = connection.evicted() => return,
-            () = idle.as_mut() => {
+            Interruption::Evicted => return,
+            Interruption::Idle => {
                 let deadline = connection.idle_deadline();
                 if deadline > tokio::time::Instant::now() {
-                    idle.as_mut().reset(deadline);
+                    interruptions.push(idle_at(deadline));
                     continue;
                 }
                 serving.as_mut().graceful_shutdown();

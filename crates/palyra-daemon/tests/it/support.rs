@@ -16,12 +16,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Place {
     directory: TempDir,
     variables: Vec<(String, String)>,
+    /// How many files the daemon may open, if fewer than this process.
+    files: Option<u32>,
 }
 
 impl Place {
     /// A fresh place with HTTP, gRPC and QUIC at any free ports of the loopback interface.
     pub(crate) fn new() -> Self {
-        let place = Self { directory: tempfile::tempdir().unwrap(), variables: Vec::new() };
+        let place = Self { directory: tempfile::tempdir().unwrap(), variables: Vec::new(), files: None };
         std::fs::create_dir(place.workspace()).unwrap();
         // Tokens of tests work where the tests do; what they may not do is tried with other directories.
         let shared = format!("* {}", place.workspace().display());
@@ -33,6 +35,12 @@ impl Place {
     /// The same with a variable set.
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same where the daemon may open no more files than this, so that few connections are many.
+    pub(crate) fn with_files(mut self, files: u32) -> Self {
+        self.files = Some(files);
         self
     }
 
@@ -61,7 +69,15 @@ impl Place {
     }
 
     pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_palyrad"));
+        let program = env!("CARGO_BIN_EXE_palyrad");
+        let mut command = match self.files {
+            None => Command::new(program),
+            Some(files) => {
+                let mut shell = Command::new("/bin/sh");
+                shell.args(["-c", &format!("ulimit -n {files} && exec \"$0\""), program]);
+                shell
+            }
+        };
         command
             .env_clear()
             .env("HOME", self.directory.path())

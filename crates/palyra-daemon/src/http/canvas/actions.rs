@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::State;
+use axum::extract::{FromRequest as _, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, StatusCode};
@@ -18,7 +18,7 @@ use super::{Token, admit, gone, refused, shown};
 use crate::app::App;
 use crate::auth::Peer;
 use crate::dispatch::{self, Answer, Caller, Link, Refusal, Result, link_of};
-use crate::http::error::{ApiError, status_of};
+use crate::http::error::status_of;
 use crate::http::extract::Body;
 use crate::serve::Connection;
 
@@ -33,14 +33,15 @@ pub(super) async fn take(
     Extension(connection): Extension<Connection>,
     path: Token,
     headers: HeaderMap,
-    body: std::result::Result<Body, ApiError>,
+    request: Request,
 ) -> Response {
     let token = shown(path);
+    // Before anything of the body is read: it is a stranger's until the link is known.
     let (link, caller) = match admit(&app, &peer, &connection, &token).await {
         Ok(admitted) => admitted,
         Err(refusal) => return *refusal,
     };
-    let body = match body {
+    let body = match Body::from_request(request, &app).await {
         Ok(Body(body)) => body,
         Err(error) => return refused(&error.into_envelope()),
     };

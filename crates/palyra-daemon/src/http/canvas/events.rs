@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::{Token, admit, page, refused, shown};
 use crate::app::App;
 use crate::auth::Peer;
-use crate::dispatch::{self, Caller, Documents, Link, Page};
+use crate::dispatch::{self, Caller, Documents, HeldPage, Link, Page};
 use crate::serve::Connection;
 
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -84,7 +84,7 @@ async fn step(state: Option<Open>) -> Option<(Result<Bytes, Infallible>, Option<
     };
     match next {
         Err(_) => Some((Ok(Bytes::from_static(b":\n\n")), Some(open))),
-        Ok(Ok(Some(Page::Canvas(changes)))) => {
+        Ok(Ok(Some(HeldPage { page: Page::Canvas(changes), .. }))) => {
             let newest = changes.last().map(|change| change.version).unwrap_or_default();
             open.cards.looked_at = None;
             Some((Ok(format!("id: {newest}\nevent: version\ndata: {newest}\n\n").into()), Some(open)))

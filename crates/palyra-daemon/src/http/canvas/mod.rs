@@ -67,7 +67,7 @@ async fn admit(
             if let Err(exhausted) = connection.authenticated(&link.principal.id) {
                 return Err(Box::new(refused(&exhausted.into())));
             }
-            let caller = Caller::new(link.principal.clone(), Transport::Http);
+            let caller = Caller::new(link.principal.clone(), Transport::Http).on(connection);
             Ok((link, caller))
         }
         Ok(None) => Err(Box::new(match app.gate.guessed(peer) {

@@ -64,6 +64,10 @@ fn a_call_that_nobody_was_asked_about_is_not_refused_by_a_person() {
     assert!(!denied.stderr.contains("a person"), "{denied}");
     let shown = context.run(["runs", "show", "last"]).unwrap();
     assert!(shown.stdout.contains("it was denied (`--on-approval deny`)"), "{shown}");
+    let tape = context.run(["runs", "tape", "last"]).unwrap();
+    for told in [&denied, &shown, &tape] {
+        assert!(!format!("{told}").contains("propose it again"), "advice for the model is shown to a person: {told}");
+    }
 
     assert_eq!(context.run(["run", "write it"]).unwrap().code, 6);
     let id = open_question(&context);
