@@ -4,6 +4,7 @@
 #   kills   kills a loaded daemon at random moments (PALYRA_KILLS, 2000; PALYRA_KILLS_SEED)
 #   faults  lets every system call of the journal and the artifact store fail (PALYRA_FAULTS places per call and error, 0: every one)
 #   tamper  changes state on disk in every way
+#   search  plays a million attacks against the rule of information flow (PALYRA_SEARCH_WORLDS, of some 200 attacks each), and each check of it taken away
 # Usage: scripts/batteries.sh [NAME…]
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -22,10 +23,11 @@ battery() {
     kills) PALYRA_KILLS=${PALYRA_KILLS:-2000} tests palyra-testkit kills::random ;;
     faults) PALYRA_FAULTS=${PALYRA_FAULTS:-0} tests palyra-testkit faults::no_failing ;;
     tamper) tests palyra-journal battery:: && tests palyra-testkit tamper:: ;;
+    search) cargo bench --quiet --workspace --bench search ;;
   esac
 }
 
-names="crash kills faults tamper"
+names="crash kills faults tamper search"
 # shellcheck disable=SC2086 # one word per battery
 [ $# -gt 0 ] || set -- $names
 for name in "$@"; do

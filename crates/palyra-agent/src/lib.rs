@@ -49,6 +49,8 @@ pub use engine::{
     TapeFollower, Timings, ToolDiscovery, UnavailableSource, UndoOptions, UndoneRun, WireCost, WithheldInstructions,
     WorkspaceRoots, core_prompt_tokens,
 };
+#[cfg(feature = "testing")]
+pub use engine::{JudgedProposal, UnrecordedEngine, UnrecordedRun};
 pub use error::AgentError;
 pub use hooks::{
     HookAnswer, HookBindingRecord, HookFailure, HookFailureMode, HookOccurrence, HookResult, HookRunner, HookSaid,

@@ -10,6 +10,7 @@ use palyra_common::{
 };
 use serde_json::Value;
 
+use crate::checks::{Check, holds};
 use crate::coverage::{Coverage, Covered, Known, Planner, Role, coverage};
 use crate::leaves::{Part, leaves, parts};
 use crate::links::{self, LinkKind};
@@ -143,7 +144,7 @@ fn choosing_tells(arguments: &mut [ArgumentFacts], seen: &Label) {
     let elsewhere = |argument: &ArgumentFacts| {
         argument.sink == Some(SinkKind::Destination) && argument.provenance != Provenance::Trusted
     };
-    if arguments.iter().any(elsewhere) {
+    if holds(Check::ChoosingTells) && arguments.iter().any(elsewhere) {
         for content in arguments.iter_mut().filter(|argument| argument.sink == Some(SinkKind::Content)) {
             content.label.confidentiality = content.label.confidentiality.max(seen.confidentiality);
         }
@@ -167,7 +168,9 @@ impl Judge<'_> {
         if sink == Some(SinkKind::Content) {
             out.push(self.content(name, value));
             if self.call.classification.consequence == Consequence::Consequential {
-                self.links(name, value, out);
+                if holds(Check::LinksInContent) {
+                    self.links(name, value, out);
+                }
             }
             return;
         }
@@ -178,7 +181,11 @@ impl Judge<'_> {
         };
         // That a store assigned a value says nothing for using it as a password or running it.
         let opens = matches!(sink, Some(SinkKind::Credential | SinkKind::Command));
-        if opens && trace.provenance > Provenance::Trusted && trace.provenance < Provenance::Invented {
+        if holds(Check::HandlesOpenNothing)
+            && opens
+            && trace.provenance > Provenance::Trusted
+            && trace.provenance < Provenance::Invented
+        {
             trace.provenance = Provenance::Untrusted;
         }
         out.push(ArgumentFacts {
@@ -191,7 +198,7 @@ impl Judge<'_> {
             sentence: trace.sentence,
         });
         // An argument that nobody said anything about reaches the server all the same, and whoever reads it there; and a server that is given an address may go there.
-        if sink.is_none() && self.call.destination.is_some() {
+        if holds(Check::LinksInUnclassified) && sink.is_none() && self.call.destination.is_some() {
             self.links(name, value, out);
         }
     }
@@ -212,6 +219,7 @@ impl Judge<'_> {
         let mut worst: Option<Trace> = None;
         for part in parts {
             let trace = match part {
+                Part::Key(_) if !holds(Check::KeysAreValues) => continue,
                 Part::Key(key) if self.is_own_key(key) => continue,
                 Part::Key(key) => self.material.trace(key, self.call.server),
                 Part::Value(value) => {
@@ -365,7 +373,8 @@ impl Judge<'_> {
                     sentence: trace.sentence,
                 });
             }
-            for (link, trace) in self.material.carried(text) {
+            let carried = if holds(Check::CarriedAddresses) { self.material.carried(text) } else { Vec::new() };
+            for (link, trace) in carried {
                 if out
                     .iter()
                     .any(|known| known.value.as_deref().is_some_and(|value| value.to_lowercase().contains(&link)))

@@ -9,6 +9,7 @@ use palyra_common::DataOrigin;
 use serde_json::Value;
 
 use crate::assess::Judge;
+use crate::checks::{Check, holds};
 use crate::coverage::Known as _;
 use crate::leaves::{Part, parts};
 use crate::mandate::{Bound, Mandates, Spent};
@@ -27,6 +28,9 @@ impl Judge<'_> {
         mandates: &Mandates,
     ) -> BTreeSet<DataOrigin> {
         let Some(destination) = self.call.destination else { return BTreeSet::new() };
+        if !holds(Check::Clearance) {
+            return BTreeSet::new();
+        }
         let mut held = BTreeSet::new();
         let mut own_words = 0;
         for (name, value) in members {
@@ -38,7 +42,7 @@ impl Judge<'_> {
                 None => held.extend(self.seen.all_origins()),
             }
         }
-        if own_words > MAX_OWN_WORDS {
+        if own_words > MAX_OWN_WORDS && holds(Check::FewOwnWords) {
             held.extend(self.seen.all_origins());
         }
         let stated: BTreeSet<&DataOrigin> = match spent {
@@ -79,6 +83,7 @@ impl Judge<'_> {
     /// Adds the places whose data one value or key may hold.
     fn hold(&self, name: &str, part: Part<'_>, own_words: &mut usize, held: &mut BTreeSet<DataOrigin>) {
         let text = match part {
+            Part::Key(_) if !holds(Check::KeysAreValues) => return,
             Part::Key(key) if self.is_own_key(key) => return,
             Part::Key(key) => key.to_owned(),
             Part::Value(value) => {
@@ -86,7 +91,9 @@ impl Judge<'_> {
                     return;
                 }
                 if let Some(reading) = self.referenced(name, value) {
-                    held.extend(reading.label.all_origins());
+                    if holds(Check::ReferencesKeepLabels) {
+                        held.extend(reading.label.all_origins());
+                    }
                     return;
                 }
                 let Some(text) = scalar(value) else { return };
@@ -105,9 +112,12 @@ impl Judge<'_> {
             *own_words += 1;
             return;
         }
-        held.extend(self.seen.all_origins());
+        if holds(Check::OwnWordsAreWhatWasSeen) {
+            held.extend(self.seen.all_origins());
+        }
         // Content may hold variables in its midst.
         let taken = self.call.references.iter().filter(|reference| reference.argument == name);
+        let taken = taken.filter(|_| holds(Check::ReferencesKeepLabels));
         for reading in taken.filter_map(|reference| self.variables.reading(reference.variable)) {
             held.extend(reading.label.all_origins());
         }

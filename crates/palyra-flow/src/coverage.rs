@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use palyra_common::{Integrity, Label, Provenance, SinkKind};
 use serde_json::Value;
 
+use crate::checks::{Check, holds};
 use crate::entity;
 use crate::leaves::{Part, parts};
 use crate::mandate::{Bound, Grantor, Mandate, Mandates, Spent, Standing};
@@ -110,7 +111,9 @@ pub(crate) fn coverage(
 ) -> Coverage {
     let of_tool = || {
         mandates.all().iter().enumerate().filter(|(_, standing)| {
-            standing.mandate.tool == tool && standing.grantor != Grantor::Call && !standing.revoked
+            (standing.mandate.tool == tool || !holds(Check::MandatesNameTheirTool))
+                && standing.grantor != Grantor::Call
+                && !standing.revoked
         })
     };
     let mut gaps = Vec::new();
@@ -122,9 +125,11 @@ pub(crate) fn coverage(
         }
     }
     if of_tool().next().is_none() {
+        let planner = if holds(Check::CallsStateThemselvesBeforeReading) { planner } else { Planner::Fresh };
         match (planner, stated_by_itself(tool, arguments, known)) {
             (Planner::Fresh, Some(mandate)) => {
-                if !mandates.all().iter().any(|standing| standing.mandate.binds_the_same(&mandate)) {
+                let is_known = |standing: &Standing| standing.mandate.binds_the_same(&mandate);
+                if !holds(Check::CallsStateThemselvesOnce) || !mandates.all().iter().any(is_known) {
                     return Coverage::By(Box::new(Spent::Itself(mandate)));
                 }
                 gaps.push("the run has done so once, and did not say that it would again".to_owned());
@@ -145,7 +150,11 @@ fn stated_by_itself(tool: &str, arguments: &[Covered<'_>], known: &dyn Known) ->
     let mut mandate = Mandate::of(tool);
     for argument in arguments {
         match argument.role {
-            Role::Target | Role::Command if argument.provenance != Provenance::Trusted => return None,
+            Role::Target | Role::Command
+                if argument.provenance != Provenance::Trusted && holds(Check::CallsStateUsersWords) =>
+            {
+                return None;
+            }
             Role::Command => {
                 mandate.arguments.insert(argument.name.to_owned(), Bound::Exactly(argument.value.clone()));
             }
@@ -170,25 +179,28 @@ fn covers(
     planner: Planner,
     known: &dyn Known,
 ) -> Result<BTreeSet<String>, Vec<String>> {
-    let mut check = Check { standing, planner, known, members: BTreeSet::new(), gaps: Vec::new(), is_bound: false };
-    if standing.left == Some(0) {
+    let mut check =
+        Comparison { standing, planner, known, members: BTreeSet::new(), gaps: Vec::new(), is_bound: false };
+    if standing.left == Some(0) && holds(Check::UsesAreCounted) {
         check.gaps.push(format!("`{}` was done as often as the run said it would", standing.mandate.tool));
     }
     for argument in arguments {
         check.argument(argument);
     }
     for name in standing.mandate.arguments.keys() {
-        if !arguments.iter().any(|argument| argument.name == name) {
+        if holds(Check::BoundArgumentsAreThere) && !arguments.iter().any(|argument| argument.name == name) {
             check.gaps.push(format!("`{name}` is missing"));
         }
     }
-    if planner != Planner::Fresh && standing.grantor != Grantor::Person && !check.is_bound {
+    let has_to_be_bound = planner != Planner::Fresh && standing.grantor != Grantor::Person;
+    if has_to_be_bound && !check.is_bound && holds(Check::SomethingIsBound) {
         check.gaps.push("the run did not say what it would be done to".to_owned());
     }
     if check.gaps.is_empty() { Ok(check.members) } else { Err(check.gaps) }
 }
 
-struct Check<'a> {
+/// A call beside one mandate.
+struct Comparison<'a> {
     standing: &'a Standing,
     planner: Planner,
     known: &'a dyn Known,
@@ -198,7 +210,7 @@ struct Check<'a> {
     is_bound: bool,
 }
 
-impl Check<'_> {
+impl Comparison<'_> {
     fn argument(&mut self, argument: &Covered<'_>) {
         let mandate = &self.standing.mandate;
         match (mandate.arguments.get(argument.name), argument.role) {
@@ -223,6 +235,7 @@ impl Check<'_> {
             |text: &String| named.iter().any(|named| entity::same(named, text)) && is_nameable(text, self.known);
         match texts(argument.value, self.known) {
             Some(texts) if !texts.is_empty() && texts.iter().all(is_named) => self.is_bound = true,
+            _ if !holds(Check::TargetsAreBound) => self.is_bound = true,
             _ => self.gaps.push(format!("`{}` is not what the run said it would be", argument.name)),
         }
     }
@@ -230,7 +243,7 @@ impl Check<'_> {
     fn member(&mut self, argument: &Covered<'_>, tool: &str) {
         let texts = texts(argument.value, self.known).unwrap_or_default();
         let unspent = |text: &String| {
-            self.known.is_listed_by(tool, text)
+            (self.known.is_listed_by(tool, text) || !holds(Check::MembersAreListed))
                 && !self.standing.acted_on.contains(text)
                 // Which of them was chosen is as good as whoever chose it, unless all may be acted on.
                 && (self.planner != Planner::Tainted || self.standing.left.is_none())
@@ -250,7 +263,7 @@ impl Check<'_> {
         let (Some(value), Some(cap)) = (number(argument.value), number(cap)) else {
             return self.one_of(argument, &[cap]);
         };
-        if (0.0..=cap).contains(&value) {
+        if (0.0..=cap).contains(&value) || !holds(Check::LimitsAreCaps) {
             self.is_bound = true;
         } else {
             self.gaps.push(format!("`{}` is more than the run said it would be", argument.name));
@@ -262,7 +275,7 @@ impl Check<'_> {
             (Value::String(text), Value::String(template)) => fits(template, text),
             (value, dictated) => value == dictated,
         };
-        if fits {
+        if fits || !holds(Check::DictatedWords) {
             self.is_bound = true;
         } else {
             self.gaps.push(format!("`{}` is not the text that the run said it would be", argument.name));
@@ -270,17 +283,20 @@ impl Check<'_> {
     }
 
     fn open_target(&mut self, argument: &Covered<'_>) {
-        let chosen_well = argument.provenance <= Provenance::ToolTrusted;
+        let chosen_well = argument.provenance <= Provenance::ToolTrusted || !holds(Check::OpenTargetsAreKnown);
         if !chosen_well {
             self.gaps.push(format!("`{}` is neither in the request nor a record of the server", argument.name));
-        } else if self.planner != Planner::Fresh && self.standing.grantor != Grantor::Person {
+        } else if self.planner != Planner::Fresh
+            && self.standing.grantor != Grantor::Person
+            && holds(Check::OpenTargetsBeforeReading)
+        {
             self.gaps.push(format!("the run did not say what `{}` would be before its first reading", argument.name));
         }
     }
 
     fn open_limit(&mut self, argument: &Covered<'_>) {
         let is_open = self.planner != Planner::Fresh && self.standing.grantor != Grantor::Person;
-        if is_open {
+        if is_open && holds(Check::OpenLimitsBeforeReading) {
             self.gaps
                 .push(format!("the run did not say how much `{}` would be before its first reading", argument.name));
         }
@@ -298,7 +314,10 @@ fn texts(value: &Value, known: &dyn Known) -> Option<Vec<String>> {
 
 /// An address, a number, or a word that names something.
 fn is_nameable(text: &str, known: &dyn Known) -> bool {
-    entity::Entity::parse(text).is_some() || text.parse::<f64>().is_ok() || known.names_something(text)
+    entity::Entity::parse(text).is_some()
+        || text.parse::<f64>().is_ok()
+        || known.names_something(text)
+        || !holds(Check::WordsNameSomething)
 }
 
 /// A number as such, or written as a text.

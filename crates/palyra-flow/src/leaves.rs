@@ -5,6 +5,8 @@
 use palyra_common::{FieldClass, FieldRole};
 use serde_json::Value;
 
+use crate::checks::{Check, holds};
+
 /// Most scalars of one result that are looked at. The rest counts as text: a flood of fields costs no more than this.
 const MAX_LEAVES: usize = 20_000;
 
@@ -47,6 +49,7 @@ impl<'a> Leaf<'a> {
 /// Whether a role vouches for a value: an assigned one that is short, or a plain name out of a closed list.
 fn makes_trusted(role: FieldRole, value: &Value) -> bool {
     match role {
+        FieldRole::Assigned | FieldRole::Identifier if !holds(Check::HandlesArePlain) => true,
         FieldRole::Assigned => is_short(value),
         FieldRole::Identifier => value.as_str().is_some_and(is_plain_identifier),
         _ => false,
@@ -110,7 +113,7 @@ fn collect<'a>(value: &'a Value, depth: usize, found: &mut Vec<Part<'a>>) -> boo
 /// Whether the arguments of a call are few and flat enough for each of their values and keys to be judged.
 #[must_use]
 pub fn can_be_judged(arguments: &Value) -> bool {
-    parts(arguments).is_some()
+    parts(arguments).is_some() || !holds(Check::EveryPartIsJudged)
 }
 
 /// The values that the store itself assigned. Most scalars of a long result are not among them, and are passed over without writing down where

@@ -16,6 +16,7 @@
 
 mod admission;
 mod assess;
+mod checks;
 mod clearing;
 mod command;
 mod coverage;
@@ -34,6 +35,9 @@ mod variables;
 
 pub use admission::{Refused, admit};
 pub use assess::{ArgumentFacts, FlowFacts, Proposed, assess};
+#[cfg(feature = "testing")]
+pub use checks::remove;
+pub use checks::{Check, holds};
 pub use coverage::Planner;
 pub use files::{Rewrite, Written, WrittenFile, is_worse_than_a_file};
 pub use leaves::{Leaf, can_be_judged, leaves};

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::checks::{Check, holds};
 use crate::coverage::Planner;
 
 /// One intended effect.
@@ -133,7 +134,7 @@ pub enum Spent {
 impl Mandates {
     /// Adds what a planner states that has read nothing yet. Says whether it did.
     pub fn state(&mut self, mandates: Vec<Mandate>, planner: Planner) -> bool {
-        if planner != Planner::Fresh {
+        if planner != Planner::Fresh && holds(Check::MandatesBeforeReading) {
             return false;
         }
         for mandate in mandates {
@@ -203,10 +204,11 @@ impl Mandates {
             }
             Spent::Use { mandate, members } => {
                 let Some(standing) = self.standing.get_mut(*mandate) else { return false };
-                if standing.left == Some(0) || members.iter().any(|member| standing.acted_on.contains(member)) {
+                let is_spent = standing.left == Some(0) && holds(Check::UsesAreCounted);
+                if is_spent || members.iter().any(|member| standing.acted_on.contains(member)) {
                     return false;
                 }
-                standing.left = standing.left.map(|left| left - 1);
+                standing.left = standing.left.map(|left| left.saturating_sub(1));
                 standing.acted_on.extend(members.iter().cloned());
                 true
             }

@@ -112,6 +112,12 @@ impl TrustedText {
         self.written.iter().any(|text| text.split(is_other).any(same))
     }
 
+    /// Whether the value is any part of one of the texts: what a value is *not* trusted for.
+    pub(crate) fn mentions(&self, value: &str) -> bool {
+        let value = plain(value.trim());
+        self.texts.iter().any(|text| text.plain.contains(&value))
+    }
+
     /// Whether the value stands, as a whole, in one of the texts.
     pub(crate) fn holds(&self, value: &str) -> bool {
         let value = value.trim();

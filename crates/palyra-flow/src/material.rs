@@ -10,6 +10,7 @@ use palyra_common::{FieldRole, Integrity, Label, Provenance, command_line};
 use palyra_safety::{fold, views};
 use serde_json::Value;
 
+use crate::checks::{Check, holds};
 use crate::entity::{Entities, Entity};
 use crate::leaves::{Leaf, assigned_values, is_plain_identifier, leaves};
 use crate::links;
@@ -105,7 +106,7 @@ impl Material {
                 }
             }
             if reading.source != SourceNaming::ChosenOtherwise {
-                let by_user = reading.source == SourceNaming::NamedByUser;
+                let by_user = reading.source == SourceNaming::NamedByUser || !holds(Check::PointedInNamedPlaces);
                 self.point(&leaves(data, &reading.class.fields), at, by_user);
             }
         }
@@ -197,16 +198,17 @@ impl Material {
     /// nor is an address ever one: whoever may write a record could have put it there.
     #[must_use]
     pub fn trace(&self, value: &str, server: Option<&str>) -> Trace {
-        if self.trusted.holds(value) {
+        if self.trusted.holds(value) || !holds(Check::WholeValues) && self.trusted.mentions(value) {
             return Trace::bare(Provenance::Trusted);
         }
         let found = |at: &usize| self.pieces.get(*at).map(|piece| piece.described.clone());
         let entity = Entity::parse(value);
         let is_address = entity.as_ref().is_some_and(Entity::leads_somewhere) || links::kind(value.trim()).is_some();
+        let is_address = is_address && holds(Check::HandlesAreNoAddresses);
         let issuers = self.issued.get(&plain(value.trim())).filter(|_| !is_address);
-        if let Some((_, at)) =
-            issuers.and_then(|known| known.iter().find(|(issuer, _)| Some(issuer.as_str()) == server))
-        {
+        if let Some((_, at)) = issuers.and_then(|known| {
+            known.iter().find(|(issuer, _)| Some(issuer.as_str()) == server || !holds(Check::HandlesOfTheirServer))
+        }) {
             return Trace { provenance: Provenance::ToolTrusted, source: found(at), sentence: None };
         }
         if let Some(pointed) = entity.and_then(|entity| self.pointed.get(&entity)).filter(|pointed| pointed.by_user) {
@@ -219,7 +221,11 @@ impl Material {
     /// Where a path outside the workspace comes from.
     #[must_use]
     pub fn trace_path(&self, path: &str) -> Trace {
-        if self.trusted.holds_path(path) { Trace::bare(Provenance::Trusted) } else { self.trace_untrusted(path) }
+        if self.trusted.holds_path(path) || !holds(Check::WholePaths) && self.trusted.mentions(path) {
+            Trace::bare(Provenance::Trusted)
+        } else {
+            self.trace_untrusted(path)
+        }
     }
 
     /// Where a command comes from: a person wrote it as a whole, untrusted text has it, or neither.
@@ -228,7 +234,7 @@ impl Material {
     /// whoever is asked is told that the text is theirs.
     #[must_use]
     pub fn trace_command(&self, words: &[&str]) -> Trace {
-        if self.trusted.holds_command(words) {
+        if self.trusted.holds_command(words) || !holds(Check::WholeCommands) {
             return Trace::bare(Provenance::Trusted);
         }
         let trace = self.trace_untrusted(&command_line(words.iter().copied()));
@@ -260,8 +266,10 @@ impl Material {
 
     /// Remembers the addresses that stand in records with an attested author.
     fn point(&mut self, scalars: &[Leaf<'_>], at: usize, by_user: bool) {
-        let attested =
-            |leaf: &&Leaf<'_>| leaf.has(FieldRole::Author) && leaf.value.as_str().is_some_and(is_plain_identifier);
+        let attested = |leaf: &&Leaf<'_>| {
+            leaf.has(FieldRole::Author) && leaf.value.as_str().is_some_and(is_plain_identifier)
+                || !holds(Check::PointedByAuthors)
+        };
         let records: HashSet<&[String]> = scalars.iter().filter(attested).map(Leaf::record).collect();
         for leaf in scalars.iter().filter(|leaf| leaf.roles.is_empty() && records.contains(leaf.record())) {
             let Some(text) = leaf.value.as_str() else { continue };

@@ -86,12 +86,12 @@ impl FileLabelBook {
         self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, files: Vec<LabelledFile>) {
+    pub(super) fn add(&self, files: Vec<LabelledFile>) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         files.into_iter().for_each(|file| known.add(file));
     }
 
-    fn replace(&self, files: Vec<LabelledFile>, endorsed: Vec<EndorsedFile>) {
+    pub(super) fn replace(&self, files: Vec<LabelledFile>, endorsed: Vec<EndorsedFile>) {
         let mut known = Known { endorsed: Endorsed::of(endorsed), ..Known::default() };
         files.into_iter().for_each(|file| known.add(file));
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;

@@ -8,7 +8,9 @@ use palyra_common::{
     ApprovalEvidence, Consequence, Label, Provenance, Risk, SinkKind, StableErrorEnvelope, Timestamp,
     ToStableError as _, ToolVerdict,
 };
-use palyra_flow::{FlowFacts, Mandate, Material, Planner, Proposed, SourceNaming, admit, assess, can_be_judged};
+use palyra_flow::{
+    Check, FlowFacts, Mandate, Material, Planner, Proposed, SourceNaming, admit, assess, can_be_judged, holds,
+};
 use palyra_policy::{ObservedCall, Signals, narrowest_pattern};
 use palyra_tools::{CallResource, Concurrency, Containment, Registry, Repeatability, Tool, ToolError, Workspace};
 use serde_json::Value;
@@ -173,7 +175,7 @@ impl Flow {
 
     /// Why the mandates that the planner states do not count, if they do not.
     fn stated(&self, registry: &Registry, arguments: &Value, planner: Planner) -> Option<Verdict> {
-        if planner != Planner::Fresh {
+        if planner != Planner::Fresh && holds(Check::MandatesBeforeReading) {
             return Some(too_late());
         }
         let input: IntentInput = serde_json::from_value(arguments.clone()).ok()?;

@@ -55,6 +55,8 @@ mod summaries;
 mod supervise;
 mod surroundings;
 mod take_back;
+#[cfg(feature = "testing")]
+mod testing;
 mod tool_call;
 mod tool_offer;
 mod tool_search;
@@ -100,6 +102,8 @@ pub use sessions::{
     SessionInput, Submitted,
 };
 pub use spending::Spending;
+#[cfg(feature = "testing")]
+pub use testing::{Judged as JudgedProposal, UnrecordedEngine, UnrecordedRun};
 pub use undo::{UndoOptions, UndoneRun};
 pub use wire_cost::{WireCost, core_prompt_tokens};
 pub use workspaces::WorkspaceRoots;

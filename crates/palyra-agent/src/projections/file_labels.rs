@@ -107,23 +107,8 @@ impl Projection for FileLabelTables {
         match record.kind.as_ref() {
             // Almost no call writes anything that has a label, and reading every result once more would cost as much as the rest.
             tape_kind::TOOL_FINISHED if memmem::find(&record.payload, WROTE).is_some() => {
-                let TapeEntry::Input(Input::ToolFinished { call_id, result, .. }) = parse(record)? else {
-                    return Ok(());
-                };
-                let Some(wrote) = &result.wrote else { return Ok(()) };
-                for change in &result.changes {
-                    let (Some(digest), Some(label)) = (change.after, wrote.label_of(&change.path)) else { continue };
-                    let file = LabelledFile {
-                        workspace: wrote.workspace.clone(),
-                        path: change.path.clone(),
-                        digest,
-                        label,
-                        named: change.before.is_none(),
-                        run_id: record.run_id,
-                        call_id: call_id.clone(),
-                        at: record.at,
-                        seq: record.seq,
-                    };
+                let TapeEntry::Input(input) = parse(record)? else { return Ok(()) };
+                for file in written_files(&input, record.run_id, record.at, record.seq) {
                     add(connection, &file)?;
                 }
             }
@@ -138,6 +123,27 @@ impl Projection for FileLabelTables {
         }
         Ok(())
     }
+}
+
+/// The contents that a finished call wrote and that are worth less than other files.
+pub(crate) fn written_files(input: &Input, run_id: Option<RunId>, at: Timestamp, seq: u64) -> Vec<LabelledFile> {
+    let Input::ToolFinished { call_id, result, .. } = input else { return Vec::new() };
+    let Some(wrote) = &result.wrote else { return Vec::new() };
+    let labelled = |change: &palyra_tools::FileChange| {
+        let (digest, label) = (change.after?, wrote.label_of(&change.path)?);
+        Some(LabelledFile {
+            workspace: wrote.workspace.clone(),
+            path: change.path.clone(),
+            digest,
+            label,
+            named: change.before.is_none(),
+            run_id,
+            call_id: call_id.clone(),
+            at,
+            seq,
+        })
+    };
+    result.changes.iter().filter_map(labelled).collect()
 }
 
 /// Adds a file; what was written twice has the worse of both labels.

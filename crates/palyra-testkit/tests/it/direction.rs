@@ -40,7 +40,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
 ];
 
 /// Crates for tests and measurements: they may depend on anything, product code may not depend on them.
-const SUPPORT: [&str; 2] = ["palyra-testkit", "palyra-figures"];
+const SUPPORT: [&str; 3] = ["palyra-testkit", "palyra-figures", "palyra-attack-search"];
 
 /// Edges inside one group that are meant: the command line is the first user of the typed client, proofs about policies need the
 /// policies but are too heavy to stand beside them, and information flow normalises text as the scans do.
@@ -161,4 +161,35 @@ fn wrong_edges_are_named() {
             Some(words) => assert!(found.len() == 1 && found[0].contains(words), "{from} → {to}: {found:?}"),
         }
     }
+}
+
+/// What lets checks be taken away is for the search for attacks alone: whatever asks for it would carry it into what is shipped.
+#[test]
+fn checks_can_be_removed_for_the_search_alone() {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--no-deps"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    let asks = |package: &&Value| {
+        let dependencies = package["dependencies"].as_array().expect("a package lists dependencies");
+        dependencies.iter().any(|dependency| {
+            let features = dependency["features"].as_array().expect("a dependency lists features");
+            dependency["name"].as_str().is_some_and(|name| name.starts_with("palyra-"))
+                && features.iter().any(|feature| feature == "testing")
+        })
+    };
+    let packages = metadata["packages"].as_array().expect("metadata lists packages");
+    let asking: Vec<&Value> = packages.iter().filter(asks).map(|package| &package["name"]).collect();
+    assert_eq!(asking, ["palyra-attack-search"]);
+    let built: Vec<&str> = metadata["workspace_default_members"]
+        .as_array()
+        .expect("metadata lists what is built")
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|id| id.contains("palyra-attack-search"))
+        .collect();
+    assert!(built.is_empty(), "{built:?}");
 }
