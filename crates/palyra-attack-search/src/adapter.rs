@@ -95,6 +95,8 @@ impl Product {
             auxiliary_concurrent: 1,
             max_output_tokens: None,
             protected: Vec::new(),
+            trusted: palyra_tools::TrustedTrees::default(),
+            programs_read: Vec::new(),
             workspaces: Arc::new(Everywhere),
             project_files: vec!["AGENTS.md".to_owned(), "PALYRA.md".to_owned()],
             hooks: Arc::new(NoHooks),
