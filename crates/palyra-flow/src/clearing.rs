@@ -90,7 +90,10 @@ impl Judge<'_> {
                 if is_chosen_from_a_list(self.call.schema, name, value) {
                     return;
                 }
-                if let Some(reading) = self.referenced(name, value) {
+                // A call of a strict run is judged as the planner wrote it: nothing may depend on what a variable holds, not even whether it holds this part.
+                let written = value.as_str().and_then(crate::variables::parse);
+                let reading = written.and_then(|(variable, _)| self.variables.reading(variable));
+                if let Some(reading) = reading.or_else(|| self.referenced(name, value)) {
                     if holds(Check::ReferencesKeepLabels) {
                         held.extend(reading.label.all_origins());
                     }
