@@ -21,7 +21,7 @@ use palyra_policy::{PatternGrant, PatternScope, PolicySources, PolicyStore};
 use palyra_safety::Scanner;
 use palyra_tools::{
     CallResource, EffectStore, Invocation, Registry, Roots, SharedRegistry, Tool, ToolDeclaration, ToolError,
-    ToolLimits, ToolName, ToolOutput, Workspace, builtin,
+    ToolLimits, ToolName, ToolOutput, TrustedTrees, Workspace, builtin,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -95,12 +95,12 @@ impl Product {
             auxiliary_concurrent: 1,
             max_output_tokens: None,
             protected: Vec::new(),
-            trusted: palyra_tools::TrustedTrees::default(),
-            programs_read: Vec::new(),
             workspaces: Arc::new(Everywhere),
             project_files: vec!["AGENTS.md".to_owned(), "PALYRA.md".to_owned()],
             hooks: Arc::new(NoHooks),
             run_ended: None,
+            trusted: TrustedTrees::default(),
+            programs_read: Vec::new(),
         };
         let engine = runtime.block_on(Engine::start(options))?;
         let engine = UnrecordedEngine::new(&engine);
