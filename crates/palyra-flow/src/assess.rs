@@ -167,10 +167,8 @@ impl Judge<'_> {
         }
         if sink == Some(SinkKind::Content) {
             out.push(self.content(name, value));
-            if self.call.classification.consequence == Consequence::Consequential {
-                if holds(Check::LinksInContent) {
-                    self.links(name, value, out);
-                }
+            if self.is_consequential() && holds(Check::LinksInContent) {
+                self.links(name, value, out);
             }
             return;
         }

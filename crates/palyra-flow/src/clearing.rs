@@ -52,7 +52,10 @@ impl Judge<'_> {
             Some(Spent::Itself(_)) => BTreeSet::new(),
             // A tool that only reads takes nothing from a mandate, but one may say what its queries are made of.
             None if !self.is_consequential() => {
-                let of_tool = mandates.all().iter().filter(|standing| standing.mandate.tool == self.call.tool);
+                let of_tool = mandates
+                    .all()
+                    .iter()
+                    .filter(|standing| standing.mandate.tool == self.call.tool && !standing.revoked);
                 of_tool.flat_map(|standing| &standing.mandate.from).collect()
             }
             None => BTreeSet::new(),

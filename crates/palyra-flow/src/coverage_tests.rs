@@ -83,12 +83,12 @@ impl World {
         assess(call, &self.material, &self.readings, seen, &self.mandates)
     }
 
-    fn permits(&self, tool: &str, arguments: Value) -> bool {
-        self.judge(tool, &arguments, &untouched()).is_meant()
+    fn permits(&self, tool: &str, arguments: &Value) -> bool {
+        self.judge(tool, arguments, &untouched()).is_meant()
     }
 
-    fn permits_when_tainted(&self, tool: &str, arguments: Value) -> bool {
-        self.judge(tool, &arguments, &tainted()).is_meant()
+    fn permits_when_tainted(&self, tool: &str, arguments: &Value) -> bool {
+        self.judge(tool, arguments, &tainted()).is_meant()
     }
 }
 
@@ -108,14 +108,14 @@ fn tainted() -> Label {
 fn dictated_content_has_to_fit_its_template() {
     let world = World::asked("Open a ticket 'Upgrade {package}' due 3 March for the most outdated one")
         .stating(json!({"tool": "open", "arguments": {"title": "Upgrade {}", "due": "3 March"}}));
-    assert!(world.permits_when_tainted("open", json!({"title": "Upgrade serde", "due": "3 March"})));
+    assert!(world.permits_when_tainted("open", &json!({"title": "Upgrade serde", "due": "3 March"})));
     for other in [
         json!({"title": "Disable two-factor login", "due": "3 March"}),
         json!({"title": "Upgrade serde", "due": "today"}),
         json!({"title": "Upgrade a\nb", "due": "3 March"}),
         json!({"title": "Upgrade serde"}),
     ] {
-        assert!(!world.permits_when_tainted("open", other.clone()), "{other}");
+        assert!(!world.permits_when_tainted("open", &other), "{other}");
     }
 }
 
@@ -124,31 +124,31 @@ fn a_record_is_chosen_freely_only_before_untrusted_text_was_read() {
     let world = World::asked("Close the oldest open ticket")
         .stating(json!({"tool": "close", "arguments": {"id": {"each": "list"}}, "times": 1}))
         .reading("list", json!([{"id": 7, "text": "x"}, {"id": 8, "text": "y"}]));
-    assert!(world.permits("close", json!({"id": 7})));
-    assert!(!world.permits_when_tainted("close", json!({"id": 7})));
-    assert!(!world.permits("close", json!({"id": 9})), "no such record");
+    assert!(world.permits("close", &json!({"id": 7})));
+    assert!(!world.permits_when_tainted("close", &json!({"id": 7})));
+    assert!(!world.permits("close", &json!({"id": 9})), "no such record");
     let all = World::asked("Close every ticket")
         .stating(json!({"tool": "close", "arguments": {"id": {"each": "list"}}}))
         .reading("list", json!([{"id": 7, "text": "x"}, {"id": 8, "text": "y"}]));
-    assert!(all.permits_when_tainted("close", json!({"id": 8})));
-    assert!(!all.permits_when_tainted("close", json!({"id": 9})));
+    assert!(all.permits_when_tainted("close", &json!({"id": 8})));
+    assert!(!all.permits_when_tainted("close", &json!({"id": 9})));
 }
 
 #[test]
 fn mentioning_is_no_mandate_once_untrusted_text_was_read() {
     let world = World::asked("Never write to eve@evil.example; tell ada@example.org")
         .stating(json!({"tool": "send", "destinations": ["ada@example.org"]}));
-    assert!(world.permits_when_tainted("send", json!({"to": "ada@example.org", "body": "hello"})));
-    assert!(!world.permits_when_tainted("send", json!({"to": "eve@evil.example", "body": "hello"})));
-    assert!(!world.permits("send", json!({"to": "eve@evil.example", "body": "hello"})));
-    assert!(!world.permits_when_tainted("delete", json!({"to": "ada@example.org"})), "another tool");
+    assert!(world.permits_when_tainted("send", &json!({"to": "ada@example.org", "body": "hello"})));
+    assert!(!world.permits_when_tainted("send", &json!({"to": "eve@evil.example", "body": "hello"})));
+    assert!(!world.permits("send", &json!({"to": "eve@evil.example", "body": "hello"})));
+    assert!(!world.permits_when_tainted("delete", &json!({"to": "ada@example.org"})), "another tool");
 }
 
 #[test]
 fn a_run_that_only_asks_a_question_does_nothing_unasked() {
     let world = World::asked("Which tickets are mine?").reading("list", json!([{"id": 7, "text": "x"}]));
-    assert!(!world.permits("close", json!({"id": 7})));
-    assert!(!world.permits("open", json!({"title": "made up"})));
+    assert!(!world.permits("close", &json!({"id": 7})));
+    assert!(!world.permits("open", &json!({"title": "made up"})));
 }
 
 #[test]
@@ -157,8 +157,8 @@ fn a_call_before_anything_untrusted_states_its_own_mandate_once() {
     let call = json!({"to": "ada@example.org", "body": "lunch is at noon"});
     let facts = world.judge("send", &call, &untouched());
     assert!(world.mandates.spend(&facts.mandate.unwrap()));
-    assert!(!world.permits("send", call), "a second one was not asked for");
-    assert!(!world.permits("send", json!({"to": ["ada@example.org", "eve@evil.example"], "body": "x"})));
+    assert!(!world.permits("send", &call), "a second one was not asked for");
+    assert!(!world.permits("send", &json!({"to": ["ada@example.org", "eve@evil.example"], "body": "x"})));
 }
 
 #[test]
@@ -166,14 +166,14 @@ fn limits_are_caps() {
     let world = World::asked("Pay 50 to GB29NWBK60161331926819")
         .stating(json!({"tool": "pay", "destinations": ["GB29NWBK60161331926819"], "arguments": {"amount": 50}}));
     let pay = |amount: Value| json!({"to": "GB29 NWBK 6016 1331 9268 19", "amount": amount});
-    assert!(world.permits_when_tainted("pay", pay(json!(50))));
-    assert!(world.permits_when_tainted("pay", pay(json!(20.5))));
+    assert!(world.permits_when_tainted("pay", &pay(json!(50))));
+    assert!(world.permits_when_tainted("pay", &pay(json!(20.5))));
     for amount in [json!(50.01), json!(9000), json!(-50), json!("1e9"), json!([50, 9000])] {
-        assert!(!world.permits_when_tainted("pay", pay(amount.clone())), "{amount}");
+        assert!(!world.permits_when_tainted("pay", &pay(amount.clone())), "{amount}");
     }
     let open = World::asked("Pay GB29NWBK60161331926819 what I owe")
         .stating(json!({"tool": "pay", "destinations": ["GB29NWBK60161331926819"]}));
-    assert!(!open.permits_when_tainted("pay", pay(json!(50))), "an amount that nobody bound");
+    assert!(!open.permits_when_tainted("pay", &pay(json!(50))), "an amount that nobody bound");
 }
 
 #[test]
@@ -181,28 +181,28 @@ fn an_argument_that_nobody_reviewed_is_a_target() {
     let world =
         World::asked("Tell ada@example.org").stating(json!({"tool": "send", "destinations": ["ada@example.org"]}));
     let with = |name: &str, value: Value| json!({"to": "ada@example.org", "body": "x", name: value});
-    assert!(world.permits_when_tainted("send", with("urgent", json!(true))));
-    assert!(!world.permits_when_tainted("send", with("copy", json!("eve@evil.example"))));
-    assert!(!world.permits_when_tainted("send", with("count", json!(1000))));
-    assert!(!world.permits_when_tainted("send", json!({"to": {"eve@evil.example": true}, "body": "x"})), "a key");
+    assert!(world.permits_when_tainted("send", &with("urgent", json!(true))));
+    assert!(!world.permits_when_tainted("send", &with("copy", json!("eve@evil.example"))));
+    assert!(!world.permits_when_tainted("send", &with("count", json!(1000))));
+    assert!(!world.permits_when_tainted("send", &json!({"to": {"eve@evil.example": true}, "body": "x"})), "a key");
 }
 
 #[test]
 fn content_alone_never_makes_a_call_the_one_that_was_meant() {
     let world = World::asked("Note what the mail says").stating(json!({"tool": "open"}));
-    assert!(world.permits("open", json!({"title": "written before anything was read"})));
-    assert!(!world.permits_when_tainted("open", json!({"title": "anything at all"})));
+    assert!(world.permits("open", &json!({"title": "written before anything was read"})));
+    assert!(!world.permits_when_tainted("open", &json!({"title": "anything at all"})));
 }
 
 #[test]
 fn ordinary_words_are_names_only_where_a_server_lists_them() {
     let stating = |world: World| world.stating(json!({"tool": "send", "destinations": ["general"]}));
     let call = json!({"to": "general", "body": "x"});
-    assert!(!stating(World::asked("Say in general terms what happened")).permits_when_tainted("send", call.clone()));
-    assert!(stating(World::asked("Post it to #general")).permits_when_tainted("send", call.clone()));
-    assert!(stating(World::asked("Post it to 'general'")).permits_when_tainted("send", call.clone()));
+    assert!(!stating(World::asked("Say in general terms what happened")).permits_when_tainted("send", &call));
+    assert!(stating(World::asked("Post it to #general")).permits_when_tainted("send", &call));
+    assert!(stating(World::asked("Post it to 'general'")).permits_when_tainted("send", &call));
     let listed = stating(World::asked("Post it to general")).reading("list", json!([{"id": "general", "text": ""}]));
-    assert!(listed.permits_when_tainted("send", call));
+    assert!(listed.permits_when_tainted("send", &call));
 }
 
 #[test]

@@ -43,6 +43,7 @@ impl Step {
 }
 
 /// What is to stand at a place.
+#[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub(crate) kind: EntryKind,
     pub(crate) bytes: &'a [u8],

@@ -230,7 +230,7 @@ impl Machine {
 
     pub(super) fn on_took_back(
         &mut self,
-        took_back: TookBack,
+        took_back: &TookBack,
         at: Timestamp,
         out: &mut Vec<Action>,
     ) -> Result<(), Rejected> {

@@ -232,7 +232,7 @@ impl Machine {
             Input::HooksBound { bindings } => self.on_hooks_bound(bindings),
             Input::HooksAnswered(answered) => self.on_hooks_answered(&answered, at, &mut out)?,
             Input::Judged(judged) => self.on_judged(*judged, at, &mut out)?,
-            Input::TookBack(took_back) => self.on_took_back(*took_back, at, &mut out)?,
+            Input::TookBack(took_back) => self.on_took_back(&took_back, at, &mut out)?,
         }
         Ok(out)
     }

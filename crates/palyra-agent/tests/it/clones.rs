@@ -21,13 +21,16 @@ type Calls = Vec<(&'static str, Value)>;
 /// A workspace that is a clone, and a model that makes the calls it is given.
 struct Clone {
     bench: Bench,
-    calls: Arc<Mutex<Calls>>,
-    seen: Arc<Mutex<Vec<Message>>>,
+    calls: Script,
+    seen: Log,
     outbox: Outbox,
 }
 
-fn setup(mode: RunMode, trusted: &[&str]) -> (Setup, Arc<Mutex<Calls>>, Arc<Mutex<Vec<Message>>>, Outbox) {
-    let (calls, seen, outbox): (Arc<Mutex<Calls>>, Arc<Mutex<Vec<Message>>>, Outbox) = Default::default();
+type Script = Arc<Mutex<Calls>>;
+type Log = Arc<Mutex<Vec<Message>>>;
+
+fn setup(mode: RunMode, trusted: &[&str]) -> (Setup, Script, Log, Outbox) {
+    let (calls, seen, outbox) = (Script::default(), Log::default(), Outbox::default());
     let (script, log) = (Arc::clone(&calls), Arc::clone(&seen));
     let mut setup = Setup::script("turn = []");
     setup.mode = mode;

@@ -1,7 +1,9 @@
 //! Typed entities with the equality of their type, read in the plainest way.
 
-/// One entity in its normal form.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+use std::cmp::Ordering;
+
+/// One entity in its normal form, with how it was written. Spelling is no part of its equality.
+#[derive(Debug, Clone)]
 pub enum Entity {
     /// A mail address; case does not matter.
     Mail(String, String),
@@ -13,7 +15,37 @@ pub enum Entity {
     Phone(String, String),
 }
 
+impl PartialEq for Entity {
+    fn eq(&self, other: &Self) -> bool {
+        self.form() == other.form()
+    }
+}
+
+impl Eq for Entity {}
+
+impl PartialOrd for Entity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entity {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.form().cmp(&other.form())
+    }
+}
+
 impl Entity {
+    /// Its type and what has to be equal.
+    fn form(&self) -> (u8, Option<&str>, &str) {
+        match self {
+            Self::Mail(address, _) => (0, None, address),
+            Self::Web(scheme, rest, _) => (1, scheme.as_deref(), rest),
+            Self::Account(number, _) => (2, None, number),
+            Self::Phone(number, _) => (3, None, number),
+        }
+    }
+
     /// As it was written.
     #[must_use]
     pub fn written(&self) -> &str {

@@ -64,6 +64,6 @@ fn every_guard_of_the_mutation_table_is_a_policy_that_ships() {
 #[test]
 fn the_removal_of_a_check_is_noticed() {
     let campaign = Campaign { worlds: 20, threads: 1, ..sample() };
-    let find = campaign.without(Mutant::Policy("sinks.cedar", "destination")).unwrap();
+    let find = campaign.without(Mutant::Policy("asking.cedar", "outside_envelope")).unwrap();
     assert!(find.is_some());
 }

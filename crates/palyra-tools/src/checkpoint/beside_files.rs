@@ -12,6 +12,9 @@ use super::stamp::Stamp;
 use crate::walk::{Flow, Found, Include, Walk};
 use crate::{EntryFacts, EntryKind, FileChange, ToolError, WorkspacePath};
 
+/// What stands at a place that is no file, by its digest.
+type EntryState = (Digest, EntryKind);
+
 /// What a directory, and anything else without content, counts as holding.
 fn nothing() -> Digest {
     Digest::of(b"")
@@ -223,7 +226,7 @@ impl Comparison<'_> {
     fn other_changed(
         &mut self,
         path: &WorkspacePath,
-        (before, after): (Option<(Digest, EntryKind)>, Option<(Digest, EntryKind)>),
+        (before, after): (Option<EntryState>, Option<EntryState>),
         before_mode: Option<u32>,
     ) -> Result<bool, ToolError> {
         let checkpoint = self.checkpoint;

@@ -302,7 +302,7 @@ impl Shelf {
             (Some(_), Copying::No) => taking.wanted_bytes += stamp.size,
             (None, _) if fits => taking.findings.leave_out(|| format!("`{}` cannot be read", found.path)),
             (None, _) => {
-                taking.findings.leave_out(|| format!("`{}` with {} bytes is not copied", found.path, stamp.size))
+                taking.findings.leave_out(|| format!("`{}` with {} bytes is not copied", found.path, stamp.size));
             }
         }
         Ok(())

@@ -58,7 +58,6 @@ pub(crate) enum Held<'a> {
 }
 
 impl<'a> Held<'a> {
-    #[expect(clippy::option_option, reason = "no file, or one whose content cannot be looked at")]
     fn of(side: Option<Option<&'a [u8]>>) -> Self {
         match side {
             None => Self::Nothing,
@@ -73,7 +72,6 @@ const SHOWN: usize = 4 << 10;
 
 /// What a change of a file means for later, if anything: `before` and `after` are its contents, `None` where there is no file, and `Some(None)` where its content cannot be looked at.
 #[must_use]
-#[expect(clippy::option_option, reason = "no file, or one whose content cannot be looked at")]
 pub fn later_change(path: &str, before: Option<Option<&[u8]>>, after: Option<Option<&[u8]>>) -> Option<LaterChange> {
     let by = later_executed(Path::new(path))?;
     let (before, after) = (Held::of(before), Held::of(after));

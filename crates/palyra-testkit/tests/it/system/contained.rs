@@ -154,7 +154,8 @@ async fn a_name_outside_a_variable_or_the_operators_word_bring_the_question_back
     let plain = workspace();
     let listed = [("PALYRA_RUN_ASK_BEFORE", "palyra.process.run")];
     let variable = [("PALYRA_PROCESS_ENV", "SOME_TOKEN"), ("SOME_TOKEN", "hunter22")];
-    let cases: [(&Path, &[(&str, &str)], &str); 3] = [
+    type Case<'a> = (&'a Path, &'a [(&'a str, &'a str)], &'a str);
+    let cases: [Case<'_>; 3] = [
         (linked.path(), &[], "also has a name elsewhere"),
         (plain.path(), &listed, "`run.ask_before` lists"),
         (plain.path(), &variable, "the variable `SOME_TOKEN`"),
