@@ -2177,7 +2177,7 @@ export interface components {
             /** @description Why, in a sentence of the model; empty if only words were compared. */
             why?: string;
         };
-        /** @description Integrity, confidentiality, permitted readers and sources of one datum. */
+        /** @description Integrity, confidentiality, permitted readers, sources and origins of one datum. */
         Label: {
             /** @description How far it may be trusted. */
             integrity: components["schemas"]["Integrity"];
@@ -2187,11 +2187,18 @@ export interface components {
             readers?: string[] | null;
             /** @description Tool calls, URLs, files and senders it came from. */
             sources?: string[];
+            /**
+             * @description The places whose data it holds. Data that are not public and have no origin come from [`DataOrigin::Unknown`]; see
+             *     [`Label::origins`].
+             */
+            origins?: components["schemas"]["DataOrigin"][];
         };
         /** @enum {string} */
         Integrity: "system" | "operator" | "user" | "tool_trusted" | "untrusted";
         /** @enum {string} */
         Confidentiality: "public" | "internal" | "private" | "secret";
+        /** @description A place that data comes from or goes to. */
+        DataOrigin: string;
         /** @description What became of something written to a session. */
         SessionInputResponse: {
             /** @description In one word. */
@@ -2353,12 +2360,23 @@ export interface components {
              */
             version?: number | null;
         };
-        /** @description One kind of effect that a run means to have. */
+        /** @description One effect that a run is meant to have: its mandate. */
         IntentView: {
             /** @description The tool. */
             tool: string;
             /** @description Where the effect goes, as far as it was named. */
             destinations?: string[];
+            /** @description Values of other arguments by name; `{"each": TOOL}` stands for whatever that tool lists. */
+            arguments?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: uint32
+             * @description How often it may still be done; absent means as often as the work needs.
+             */
+            times?: number | null;
+            /** @description Places whose data it may carry there, such as `workspace` or `mcp.calendar`. */
+            from?: components["schemas"]["DataOrigin"][];
         };
         /** @description One step of a run's plan. The model wrote it, knowing all that it had read. */
         PlanStepView: {
@@ -3327,6 +3345,10 @@ export interface components {
         ListFileLabelsResponse: {
             /** @description Where they were written, oldest first. */
             files: components["schemas"]["FileLabelView"][];
+            /** @description Files of the given workspace that are instructions, and whether a run that began now would follow them. */
+            instructions?: components["schemas"]["InstructionFileView"][];
+            /** @description Why everything in the given workspace is taken for somebody else's, to follow the word "it"; absent if it is not. */
+            foreign?: string | null;
         };
         /** @description A content that a run wrote and that is worth less than other files. */
         FileLabelView: {
@@ -3353,6 +3375,28 @@ export interface components {
              * @description The record of the journal that says so.
              */
             record: number;
+        };
+        /** @description A file of a workspace that is meant as instructions. */
+        InstructionFileView: {
+            /** @description The path in the workspace. */
+            path: string;
+            /** @description What it holds; absent if it is too large to be followed. */
+            digest?: components["schemas"]["Digest"] | null;
+            /** @description Why it is not followed; absent if it is. */
+            withheld?: string | null;
+        };
+        /** @description A content that a person answers for. */
+        EndorsedFileView: {
+            /** @description The workspace in which they looked. */
+            workspace: string;
+            /** @description The path in it. */
+            path: string;
+            /** @description The content; it is endorsed wherever it lies. */
+            digest: components["schemas"]["Digest"];
+            /** @description Who. */
+            by: string;
+            /** @description When. */
+            at: components["schemas"]["Timestamp"];
         };
         /** @description A page of bindings. */
         ListBindingsResponse: {
@@ -7092,7 +7136,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["FileLabelView"];
+                    "application/json": components["schemas"]["EndorsedFileView"];
                 };
             };
             400: components["responses"]["Refusal"];
