@@ -17,7 +17,7 @@ use crate::links::{self, LinkKind};
 use crate::mandate::{Bound, Mandates, Spent};
 use crate::material::{Material, Trace, leaf_label, scalar};
 use crate::reading::{Reading, SourceNaming};
-use crate::schema::{is_chosen_from_a_list, is_numeric, names_property};
+use crate::schema::{is_chosen_from_a_list, names_property};
 use crate::variables::{Reference, Variables};
 
 /// A call that a model proposes.
@@ -268,7 +268,7 @@ impl Judge<'_> {
         let sink = self.call.classification.sinks.get(name).copied();
         let is_palyras_own = !matches!(self.call.destination, Some(DataOrigin::Server(_) | DataOrigin::Skill(_)));
         let closed = is_chosen_from_a_list(self.call.schema, name, value);
-        match Role::of(sink, closed, is_numeric(self.call.schema, name)) {
+        match Role::of(sink, closed) {
             Role::Target if sink.is_none() && is_palyras_own => Role::Content,
             role => role,
         }
@@ -283,10 +283,7 @@ impl Judge<'_> {
         arguments: &mut [ArgumentFacts],
     ) {
         let tainted = self.seen.integrity == Integrity::Untrusted;
-        let used = match spent {
-            Some(Spent::Use { mandate, .. }) => mandates.all().get(*mandate),
-            Some(Spent::Itself(_)) | None => None,
-        };
+        let used = spent.and_then(|spent| mandates.all().get(spent.mandate));
         let is_listed = |argument: &ArgumentFacts| {
             let reads = mandates.all().iter().filter(|standing| standing.mandate.tool == self.call.tool);
             used.into_iter().chain(reads.filter(|_| !self.is_consequential())).any(|standing| {

@@ -66,12 +66,6 @@ runtime_contract_enum! {
         OpenLimitsBeforeReading = "open_limits_before_reading",
         /// A plain word is a target only where it names something.
         WordsNameSomething = "words_name_something",
-        /// A call states its own mandate only before untrusted text.
-        CallsStateThemselvesBeforeReading = "calls_state_themselves_before_reading",
-        /// It does so once.
-        CallsStateThemselvesOnce = "calls_state_themselves_once",
-        /// It does so with the user's own words alone.
-        CallsStateUsersWords = "calls_state_users_words",
         /// Data of a place goes to another only where a mandate says so.
         Clearance = "clearance",
         /// A few of the user's words are the user's words; many can spell something.

@@ -46,10 +46,9 @@ impl Judge<'_> {
             held.extend(self.seen.all_origins());
         }
         let stated: BTreeSet<&DataOrigin> = match spent {
-            Some(Spent::Use { mandate, .. }) => {
-                mandates.all().get(*mandate).into_iter().flat_map(|standing| &standing.mandate.from).collect()
+            Some(spent) => {
+                mandates.all().get(spent.mandate).into_iter().flat_map(|standing| &standing.mandate.from).collect()
             }
-            Some(Spent::Itself(_)) => BTreeSet::new(),
             // A tool that only reads takes nothing from a mandate, but one may say what its queries are made of.
             None if !self.is_consequential() => {
                 let of_tool = mandates
@@ -73,8 +72,7 @@ impl Judge<'_> {
 
     /// Whether the mandate that covers the call holds this very value: then it was written before anything untrusted was read, for everybody to see.
     fn is_dictated(&self, name: &str, spent: Option<&Spent>, mandates: &Mandates) -> bool {
-        let Some(Spent::Use { mandate, .. }) = spent else { return false };
-        let standing = mandates.all().get(*mandate);
+        let standing = spent.and_then(|spent| mandates.all().get(spent.mandate));
         match standing.and_then(|standing| standing.mandate.arguments.get(name)) {
             Some(Bound::Exactly(Value::String(text))) => !text.contains("{}"),
             // A number is a cap: anything below it fits, too.

@@ -32,15 +32,16 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// The role of an argument that a classification gives this sink, or none. `closed` and `numeric` tell what its schema allows.
-    pub(crate) fn of(sink: Option<SinkKind>, closed: bool, numeric: bool) -> Self {
+    /// The role of an argument that a classification gives this sink, or none. `closed` tells whether its value is one that the schema lists.
+    ///
+    /// A number is no exception: that of a ticket says which one, and every smaller number is another ticket.
+    pub(crate) fn of(sink: Option<SinkKind>, closed: bool) -> Self {
         match sink {
             Some(SinkKind::Content) => Self::Content,
             Some(SinkKind::Amount) => Self::Limit,
             Some(SinkKind::Command) => Self::Command,
             Some(SinkKind::Destination | SinkKind::Path | SinkKind::Credential) => Self::Target,
             None if closed => Self::Choice,
-            None if numeric => Self::Limit,
             None => Self::Target,
         }
     }
@@ -111,68 +112,24 @@ pub(crate) fn coverage(
 ) -> Coverage {
     let of_tool = || {
         mandates.all().iter().enumerate().filter(|(_, standing)| {
-            (standing.mandate.tool == tool || !holds(Check::MandatesNameTheirTool))
-                && standing.grantor != Grantor::Call
-                && !standing.revoked
+            (standing.mandate.tool == tool || !holds(Check::MandatesNameTheirTool)) && !standing.revoked
         })
     };
     let mut gaps = Vec::new();
     for (place, standing) in of_tool() {
         match covers(standing, arguments, planner, known) {
-            Ok(members) => return Coverage::By(Box::new(Spent::Use { mandate: place, members })),
+            Ok(members) => return Coverage::By(Box::new(Spent { mandate: place, members })),
             Err(reasons) if gaps.is_empty() => gaps = reasons,
             Err(_) => {}
         }
     }
-    if of_tool().next().is_none() {
-        let planner = if holds(Check::CallsStateThemselvesBeforeReading) { planner } else { Planner::Fresh };
-        match (planner, stated_by_itself(tool, arguments, known)) {
-            (Planner::Fresh, Some(mandate)) => {
-                let is_known = |standing: &Standing| standing.mandate.binds_the_same(&mandate);
-                if !holds(Check::CallsStateThemselvesOnce) || !mandates.all().iter().any(is_known) {
-                    return Coverage::By(Box::new(Spent::Itself(mandate)));
-                }
-                gaps.push("the run has done so once, and did not say that it would again".to_owned());
-            }
-            (Planner::Fresh, None) => {
-                gaps.push("the run did not state this effect, and the request does not name its target".to_owned());
-            }
-            (Planner::Blind | Planner::Tainted, _) => {
-                gaps.push("the run did not state this effect before its first reading".to_owned());
-            }
-        }
+    if gaps.is_empty() {
+        gaps.push("the run did not state this effect before its first reading".to_owned());
     }
     Coverage::Nothing(gaps)
 }
 
-/// The mandate that a call states by being made: all of its targets, and at least one, are the user's own words.
-fn stated_by_itself(tool: &str, arguments: &[Covered<'_>], known: &dyn Known) -> Option<Mandate> {
-    let mut mandate = Mandate::of(tool);
-    for argument in arguments {
-        match argument.role {
-            Role::Target | Role::Command
-                if argument.provenance != Provenance::Trusted && holds(Check::CallsStateUsersWords) =>
-            {
-                return None;
-            }
-            Role::Command => {
-                mandate.arguments.insert(argument.name.to_owned(), Bound::Exactly(argument.value.clone()));
-            }
-            Role::Target => {
-                let texts = texts(argument.value, known)?;
-                if !texts.iter().all(|text| is_nameable(text, known)) {
-                    return None;
-                }
-                mandate.destinations.extend(texts);
-            }
-            Role::Limit | Role::Choice | Role::Content => {}
-        }
-    }
-    mandate.times = Some(1);
-    (!mandate.destinations.is_empty() || !mandate.arguments.is_empty()).then_some(mandate)
-}
-
-/// The members of a listing that the call acts on, if the mandate covers it; otherwise what is missing.
+/// The members of a listing and the destinations that the call uses up, if the mandate covers it; otherwise what is missing.
 fn covers(
     standing: &Standing,
     arguments: &[Covered<'_>],
@@ -218,10 +175,7 @@ impl Comparison<'_> {
             (Some(Bound::Exactly(bound)), Role::Limit) => self.limit(argument, bound),
             (Some(Bound::Exactly(bound)), Role::Content | Role::Command) => self.content(argument, bound),
             (Some(Bound::Exactly(bound)), Role::Target | Role::Choice) => self.one_of(argument, &[bound]),
-            (None, Role::Target) if !mandate.destinations.is_empty() => {
-                let named: Vec<Value> = mandate.destinations.iter().cloned().map(Value::String).collect();
-                self.one_of(argument, &named.iter().collect::<Vec<_>>());
-            }
+            (None, Role::Target) if !mandate.destinations.is_empty() => self.destinations(argument),
             (None, Role::Target | Role::Command) => self.open_target(argument),
             (None, Role::Limit) => self.open_limit(argument),
             (None, Role::Content | Role::Choice) => {}
@@ -237,6 +191,25 @@ impl Comparison<'_> {
             Some(texts) if !texts.is_empty() && texts.iter().all(is_named) => self.is_bound = true,
             _ if !holds(Check::TargetsAreBound) => self.is_bound = true,
             _ => self.gaps.push(format!("`{}` is not what the run said it would be", argument.name)),
+        }
+    }
+
+    /// Every text of the argument has to be a destination of the mandate, and one that is still left: without a number each of several is meant once.
+    fn destinations(&mut self, argument: &Covered<'_>) {
+        let mandate = &self.standing.mandate;
+        let named: Vec<Value> = mandate.destinations.iter().cloned().map(Value::String).collect();
+        self.one_of(argument, &named.iter().collect::<Vec<_>>());
+        if mandate.times.is_some() || mandate.destinations.len() < 2 || self.standing.grantor == Grantor::Person {
+            return;
+        }
+        let given = texts(argument.value, self.known).unwrap_or_default();
+        let used = mandate.destinations.iter().filter(|named| given.iter().any(|text| entity::same(named, text)));
+        for destination in used {
+            if self.standing.acted_on.contains(destination) && holds(Check::UsesAreCounted) {
+                self.gaps.push(format!("`{destination}` was acted on as often as the run said it would be"));
+            } else {
+                self.members.insert(destination.clone());
+            }
         }
     }
 

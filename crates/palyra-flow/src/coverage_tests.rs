@@ -42,7 +42,7 @@ impl World {
     /// States a mandate; it has to be admitted.
     fn stating(mut self, mandate: Value) -> Self {
         let mandate: Mandate = serde_json::from_value(mandate).unwrap();
-        assert_eq!(admit(&mandate, Some((&classification(), &json!({}))), &self.material), None);
+        assert_eq!(admit(&mandate, Some(&classification()), &self.material), None);
         self.mandates.state(vec![mandate], Planner::Fresh);
         self
     }
@@ -151,14 +151,40 @@ fn a_run_that_only_asks_a_question_does_nothing_unasked() {
     assert!(!world.permits("open", &json!({"title": "made up"})));
 }
 
+/// "Never write to eve@…" names her as well as an order would: only what is stated for everybody to see counts, whoever calls first.
 #[test]
-fn a_call_before_anything_untrusted_states_its_own_mandate_once() {
-    let mut world = World::asked("Tell ada@example.org that lunch is at noon");
-    let call = json!({"to": "ada@example.org", "body": "lunch is at noon"});
-    let facts = world.judge("send", &call, &untouched());
+fn naming_a_target_is_no_mandate_before_the_first_reading_either() {
+    let world = World::asked("Never write to eve@evil.example; tell ada@example.org that lunch is at noon");
+    for target in ["eve@evil.example", "ada@example.org"] {
+        assert!(!world.permits("send", &json!({"to": target, "body": "lunch is at noon"})), "{target}");
+    }
+}
+
+#[test]
+fn each_of_several_destinations_is_meant_once() {
+    let mut world = World::asked("Tell ada@example.org and bob@example.org 2 things")
+        .stating(json!({"tool": "send", "destinations": ["ada@example.org", "bob@example.org"]}));
+    let to = |whom: &str| json!({"to": whom, "body": "x"});
+    let facts = world.judge("send", &to("ada@example.org"), &tainted());
     assert!(world.mandates.spend(&facts.mandate.unwrap()));
-    assert!(!world.permits("send", &call), "a second one was not asked for");
-    assert!(!world.permits("send", &json!({"to": ["ada@example.org", "eve@evil.example"], "body": "x"})));
+    assert!(!world.permits_when_tainted("send", &to("ADA@example.org")), "in any spelling");
+    assert!(world.permits_when_tainted("send", &to("bob@example.org")));
+    let often = World::asked("Tell ada@example.org and bob@example.org 4 times").stating(
+        json!({"tool": "send", "destinations": ["ada@example.org", "bob@example.org"], "times": 4}),
+    );
+    assert!(often.permits_when_tainted("send", &to("ada@example.org")));
+}
+
+/// A number says which record as well as a word does, and no record is a smaller one of another.
+#[test]
+fn a_number_that_nobody_reviewed_is_a_target_and_no_cap() {
+    let world = World::asked("Update ticket 42").stating(json!({"tool": "update", "arguments": {"ticket": 42}}));
+    assert!(world.permits_when_tainted("update", &json!({"ticket": 42})));
+    for other in [json!(41), json!(0), json!(43), json!(42.5), json!([42, 41])] {
+        assert!(!world.permits_when_tainted("update", &json!({"ticket": other})), "{other}");
+    }
+    let open = World::asked("Update a ticket").stating(json!({"tool": "update"}));
+    assert!(!open.permits("update", &json!({"ticket": 41})), "a record that nobody named");
 }
 
 #[test]
@@ -210,7 +236,7 @@ fn what_is_bound_has_to_be_the_users() {
     let material = World::asked("Tell ada@example.org 2 things").material;
     let refused = |mandate: Value| {
         let mandate: Mandate = serde_json::from_value(mandate).unwrap();
-        admit(&mandate, Some((&classification(), &json!({}))), &material).is_some()
+        admit(&mandate, Some(&classification()), &material).is_some()
     };
     assert!(refused(json!({"tool": "send", "destinations": ["eve@evil.example"]})));
     assert!(refused(json!({"tool": "send", "arguments": {"to": "eve@evil.example"}})));

@@ -85,8 +85,6 @@ pub struct Each {
 pub enum Grantor {
     /// The planner, before it had read anything.
     Planner,
-    /// The planner, by making the call itself before it had read anything.
-    Call,
     /// A person.
     Person,
 }
@@ -104,7 +102,7 @@ pub struct Standing {
     /// Whether a person took it back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub revoked: bool,
-    /// The members of its listing that were acted on.
+    /// The members of its listing, and of its destinations, that were acted on.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub acted_on: BTreeSet<String>,
 }
@@ -116,19 +114,13 @@ pub struct Mandates {
 }
 
 /// What a call that is carried out takes from the mandates.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Spent {
-    /// A use of a mandate, in the order in which they were stated.
-    Use {
-        /// Which one.
-        mandate: usize,
-        /// The members of its listing that the call acts on.
-        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-        members: BTreeSet<String>,
-    },
-    /// The call stated its own mandate.
-    Itself(Mandate),
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Which mandate, in the order in which they were stated.
+    pub mandate: usize,
+    /// The members of its listing, and of its destinations where each is meant once, that the call acts on.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub members: BTreeSet<String>,
 }
 
 impl Mandates {
@@ -152,16 +144,21 @@ impl Mandates {
         }
     }
 
-    /// The same mandate stated twice is one.
+    /// The same mandate stated twice is one. What was used of it stays used, unless a person grants it anew.
     fn add(&mut self, new: Standing) {
         let same = |known: &&mut Standing| {
             known.grantor == new.grantor && !known.revoked && known.mandate.binds_the_same(&new.mandate)
         };
         match self.standing.iter_mut().find(same) {
             Some(known) => {
+                let used = match (known.grantor, uses(&known.mandate), known.left) {
+                    (Grantor::Planner, Some(all), Some(left)) => all.saturating_sub(left),
+                    (Grantor::Planner | Grantor::Person, _, _) => 0,
+                };
                 known.mandate.from.extend(new.mandate.from);
+                known.mandate.times = known.mandate.times.max(new.mandate.times);
                 known.left = match (known.left, new.left) {
-                    (Some(known), Some(new)) => Some(known.max(new)),
+                    (Some(known), Some(new)) => Some(known.max(new.saturating_sub(used))),
                     _ => None,
                 };
             }
@@ -186,33 +183,14 @@ impl Mandates {
 
     /// Takes what a call uses. Says whether it was still there: two calls that were decided at once may want the same.
     pub fn spend(&mut self, spent: &Spent) -> bool {
-        match spent {
-            Spent::Itself(mandate) => {
-                let known = |standing: &Standing| standing.mandate.binds_the_same(mandate);
-                if self.standing.iter().any(known) {
-                    return false;
-                }
-                let call = Standing {
-                    mandate: mandate.clone(),
-                    grantor: Grantor::Call,
-                    left: Some(0),
-                    revoked: false,
-                    acted_on: BTreeSet::new(),
-                };
-                self.standing.push(call);
-                true
-            }
-            Spent::Use { mandate, members } => {
-                let Some(standing) = self.standing.get_mut(*mandate) else { return false };
-                let is_spent = standing.left == Some(0) && holds(Check::UsesAreCounted);
-                if is_spent || members.iter().any(|member| standing.acted_on.contains(member)) {
-                    return false;
-                }
-                standing.left = standing.left.map(|left| left.saturating_sub(1));
-                standing.acted_on.extend(members.iter().cloned());
-                true
-            }
+        let Some(standing) = self.standing.get_mut(spent.mandate) else { return false };
+        let is_spent = standing.left == Some(0) && holds(Check::UsesAreCounted);
+        if is_spent || spent.members.iter().any(|member| standing.acted_on.contains(member)) {
+            return false;
         }
+        standing.left = standing.left.map(|left| left.saturating_sub(1));
+        standing.acted_on.extend(spent.members.iter().cloned());
+        true
     }
 }
 

@@ -7,7 +7,7 @@ fn to(tool: &str, destinations: &[&str]) -> Mandate {
 }
 
 fn use_of(mandate: usize) -> Spent {
-    Spent::Use { mandate, members: BTreeSet::new() }
+    Spent { mandate, members: BTreeSet::new() }
 }
 
 #[test]
@@ -35,6 +35,9 @@ fn stating_the_same_again_gives_no_further_use() {
     assert!(mandates.spend(&use_of(0)));
     mandates.state(vec![to("mail.send", &["a@x.org"])], Planner::Fresh);
     assert_eq!(mandates.all().len(), 1);
+    assert!(!mandates.spend(&use_of(0)));
+    mandates.state(vec![Mandate { times: Some(3), ..to("mail.send", &["a@x.org"]) }], Planner::Fresh);
+    assert!(mandates.spend(&use_of(0)) && mandates.spend(&use_of(0)) && !mandates.spend(&use_of(0)));
 }
 
 #[test]
@@ -43,7 +46,7 @@ fn each_member_of_a_listing_is_acted_on_once() {
     let each = Bound::Each(Each { each: "tickets.list".to_owned() });
     let close = Mandate { arguments: [("id".to_owned(), each)].into(), ..Mandate::of("tickets.close") };
     mandates.state(vec![close], Planner::Fresh);
-    let member = |id: &str| Spent::Use { mandate: 0, members: [id.to_owned()].into() };
+    let member = |id: &str| Spent { mandate: 0, members: [id.to_owned()].into() };
     assert!(mandates.spend(&member("7")) && mandates.spend(&member("8")) && !mandates.spend(&member("7")));
 }
 

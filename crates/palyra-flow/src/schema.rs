@@ -24,10 +24,3 @@ pub(crate) fn is_chosen_from_a_list(schema: &Value, name: &str, value: &Value) -
     let listed = property.and_then(|property| property.get("enum")).and_then(Value::as_array);
     listed.is_some_and(|values| values.contains(value))
 }
-
-/// Whether an argument is a number by its schema.
-pub(crate) fn is_numeric(schema: &Value, name: &str) -> bool {
-    let kind =
-        schema.get("properties").and_then(|properties| properties.get(name)).and_then(|property| property.get("type"));
-    matches!(kind.and_then(Value::as_str), Some("integer" | "number"))
-}

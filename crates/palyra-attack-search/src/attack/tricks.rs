@@ -79,7 +79,11 @@ impl Workshop<'_> {
         let all: Vec<String> = authorised.targets.get(&part).into_iter().flatten().cloned().collect();
         let Some(right) = self.random.any(&all).cloned() else { return Vec::new() };
         let near = near(&right, self.random);
-        vec![self.call(&tool, part, &Expression::plain(near), Some(&authorised))]
+        let near = match near.parse::<i64>() {
+            Ok(number) if self.random.one_in(2) => Expression::Value(json!(number)),
+            _ => Expression::plain(near),
+        };
+        vec![self.call(&tool, part, &near, Some(&authorised))]
     }
 
     fn negated_or_quoted(&mut self) -> Vec<Step> {
@@ -424,6 +428,11 @@ impl Workshop<'_> {
 
 /// Something that looks like the right thing and is not.
 pub(super) fn near(right: &str, random: &mut Random) -> String {
+    if let Ok(number) = right.parse::<i64>()
+        && random.one_in(2)
+    {
+        return number.saturating_sub(1 + i64::try_from(random.below(3)).unwrap_or(0)).to_string();
+    }
     let letters: Vec<char> = right.chars().collect();
     let cut = random.below(letters.len().max(2) - 1) + 1;
     let before: String = letters.iter().take(cut).collect();
