@@ -8,6 +8,7 @@ use crate::coverage::Role;
 use crate::leaves::{Part, parts};
 use crate::mandate::{Bound, Mandate};
 use crate::material::{Material, scalar};
+use crate::schema::is_chosen_from_a_list;
 
 /// Why a mandate does not count, for the planner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,11 +19,11 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// Checks a mandate against what the user and the operator wrote. `tool` is the classification of its tool, if there is such a tool.
+/// Checks a mandate against what the user and the operator wrote. `tool` is the classification and the schema of its tool, if there is such a tool.
 #[must_use]
-pub fn admit(mandate: &Mandate, tool: Option<&ToolClassification>, material: &Material) -> Option<Refused> {
+pub fn admit(mandate: &Mandate, tool: Option<(&ToolClassification, &Value)>, material: &Material) -> Option<Refused> {
     let refused = |reason: String| Some(Refused { tool: mandate.tool.clone(), reason });
-    let Some(classification) = tool else {
+    let Some((classification, schema)) = tool else {
         return refused("there is no such tool".to_owned());
     };
     let is_written = |text: &str| {
@@ -37,7 +38,7 @@ pub fn admit(mandate: &Mandate, tool: Option<&ToolClassification>, material: &Ma
     for (name, bound) in &mandate.arguments {
         let Bound::Exactly(value) = bound else { continue };
         let sink = classification.sinks.get(name).copied();
-        let is_free = match Role::of(sink, false) {
+        let is_free = match Role::of(sink, is_chosen_from_a_list(schema, name, value)) {
             Role::Content | Role::Choice => true,
             Role::Target | Role::Limit => false,
             Role::Command => is_written_command(value, material),

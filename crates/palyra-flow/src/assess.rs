@@ -17,7 +17,7 @@ use crate::links::{self, LinkKind};
 use crate::mandate::{Bound, Mandates, Spent};
 use crate::material::{Material, Trace, leaf_label, scalar};
 use crate::reading::{Reading, SourceNaming};
-use crate::schema::{is_chosen_from_a_list, names_property};
+use crate::schema::{is_chosen_from_a_list, is_default, names_property};
 use crate::variables::{Reference, Variables};
 
 /// A call that a model proposes.
@@ -135,6 +135,14 @@ impl Known for Judge<'_> {
 
     fn is_own_key(&self, key: &str) -> bool {
         names_property(self.call.schema, key)
+    }
+
+    fn is_default(&self, name: &str, value: &Value) -> bool {
+        is_default(self.call.schema, name, value)
+    }
+
+    fn is_number_of_user(&self, number: f64) -> bool {
+        self.material.says_number(number)
     }
 }
 
@@ -269,7 +277,7 @@ impl Judge<'_> {
         let is_palyras_own = !matches!(self.call.destination, Some(DataOrigin::Server(_) | DataOrigin::Skill(_)));
         let closed = is_chosen_from_a_list(self.call.schema, name, value);
         match Role::of(sink, closed) {
-            Role::Target if sink.is_none() && is_palyras_own => Role::Content,
+            Role::Target | Role::Choice if sink.is_none() && is_palyras_own => Role::Content,
             role => role,
         }
     }
@@ -439,9 +447,23 @@ impl Judge<'_> {
         })
     }
 
-    /// The user named the place if every text argument, and at least one, is the user's own word.
+    /// The user named the place if every text of the arguments, and at least one, is the user's own word. What a planner asks for that anybody may be speaking through, nobody named.
     fn source_naming(&self, members: &serde_json::Map<String, Value>) -> SourceNaming {
-        let texts: Vec<&str> = members.values().filter_map(Value::as_str).filter(|text| !text.is_empty()).collect();
+        if Planner::of(self.variables.0, self.seen) == Planner::Tainted && holds(Check::ListingsBeforeReading) {
+            return SourceNaming::ChosenOtherwise;
+        }
+        let Some(parts) = members.values().map(parts).collect::<Option<Vec<_>>>() else {
+            return SourceNaming::ChosenOtherwise;
+        };
+        let texts: Vec<&str> = parts
+            .into_iter()
+            .flatten()
+            .filter_map(|part| match part {
+                Part::Key(key) => (!self.is_own_key(key)).then_some(key),
+                Part::Value(value) => value.as_str(),
+            })
+            .filter(|text| !text.is_empty())
+            .collect();
         let named = |text: &&str| self.material.trace(text, None).provenance == Provenance::Trusted;
         match texts.is_empty() {
             true => SourceNaming::Everything,

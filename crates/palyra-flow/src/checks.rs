@@ -68,8 +68,18 @@ runtime_contract_enum! {
         WordsNameSomething = "words_name_something",
         /// Data of a place goes to another only where a mandate says so.
         Clearance = "clearance",
-        /// A few of the user's words are the user's words; many can spell something.
-        FewOwnWords = "few_own_words",
+        /// A few choices among what may be sent are just that; many can spell something.
+        FewChoices = "few_choices",
+        /// The user's words are the user's as they spelled them; another spelling can spell something.
+        PlainSpelling = "plain_spelling",
+        /// What a mandate dictates is what it says, not what else it covers.
+        DictatedIsTheSame = "dictated_is_the_same",
+        /// A choice that a mandate leaves open is made before untrusted text.
+        OpenChoicesBeforeReading = "open_choices_before_reading",
+        /// A listing is what an untainted planner asked for.
+        ListingsBeforeReading = "listings_before_reading",
+        /// An amount that a mandate leaves open is one that the user wrote.
+        OpenLimitsAreWritten = "open_limits_are_written",
         /// What is taken by reference keeps its label.
         ReferencesKeepLabels = "references_keep_labels",
         /// What the planner words itself has the label of all that it has seen.

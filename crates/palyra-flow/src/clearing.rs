@@ -16,8 +16,12 @@ use crate::mandate::{Bound, Mandates, Spent};
 use crate::material::scalar;
 use crate::schema::is_chosen_from_a_list;
 
-/// Most words of the user in one call that are taken for such: which of them were chosen, and in which order, can spell what the planner has seen.
-const MAX_OWN_WORDS: usize = 16;
+/// Most values of one call that are taken for what they are: words of the user, flags, records of the server, nothing at all. Which of them were chosen, how many, and in which order, can spell
+/// what the planner has seen.
+const MAX_CHOICES: usize = 16;
+
+/// Most calls of a run to one server whose choices are taken for what they are. The choices of a hundred calls spell something, too.
+const MAX_CALLS: usize = 48;
 
 impl Judge<'_> {
     /// The places whose data the call may hold and that its destination is not cleared for.
@@ -32,17 +36,23 @@ impl Judge<'_> {
             return BTreeSet::new();
         }
         let mut held = BTreeSet::new();
-        let mut own_words = 0;
+        let mut choices = 0;
         for (name, value) in members {
-            if self.is_dictated(name, spent, mandates) {
+            if self.is_dictated(name, value, spent, mandates) {
                 continue;
             }
+            choices += nodes(value);
             match parts(value) {
-                Some(parts) => parts.iter().for_each(|part| self.hold(name, *part, &mut own_words, &mut held)),
+                Some(parts) => parts.iter().for_each(|part| self.hold(name, *part, &mut held)),
                 None => held.extend(self.seen.all_origins()),
             }
         }
-        if own_words > MAX_OWN_WORDS && holds(Check::FewOwnWords) {
+        let calls = self
+            .variables
+            .0
+            .iter()
+            .filter(|reading| reading.server.is_some() && reading.server.as_deref() == self.call.server);
+        if (choices > MAX_CHOICES || calls.count() > MAX_CALLS) && holds(Check::FewChoices) {
             held.extend(self.seen.all_origins());
         }
         let stated: BTreeSet<&DataOrigin> = match spent {
@@ -70,19 +80,17 @@ impl Judge<'_> {
         held
     }
 
-    /// Whether the mandate that covers the call holds this very value: then it was written before anything untrusted was read, for everybody to see.
-    fn is_dictated(&self, name: &str, spent: Option<&Spent>, mandates: &Mandates) -> bool {
+    /// Whether the mandate that covers the call holds this very value, letter by letter: then it was written before anything untrusted was read, for everybody to see.
+    fn is_dictated(&self, name: &str, value: &Value, spent: Option<&Spent>, mandates: &Mandates) -> bool {
         let standing = spent.and_then(|spent| mandates.all().get(spent.mandate));
         match standing.and_then(|standing| standing.mandate.arguments.get(name)) {
-            Some(Bound::Exactly(Value::String(text))) => !text.contains("{}"),
-            // A number is a cap: anything below it fits, too.
-            Some(Bound::Exactly(value)) => !value.is_number(),
+            Some(Bound::Exactly(bound)) => bound == value || !holds(Check::DictatedIsTheSame),
             Some(Bound::Each(_)) | None => false,
         }
     }
 
     /// Adds the places whose data one value or key may hold.
-    fn hold(&self, name: &str, part: Part<'_>, own_words: &mut usize, held: &mut BTreeSet<DataOrigin>) {
+    fn hold(&self, name: &str, part: Part<'_>, held: &mut BTreeSet<DataOrigin>) {
         let text = match part {
             Part::Key(_) if !holds(Check::KeysAreValues) => return,
             Part::Key(key) if self.is_own_key(key) => return,
@@ -110,10 +118,13 @@ impl Judge<'_> {
         if self.material.is_issued_by(&text, self.call.server) {
             return;
         }
-        let is_own = self.material.is_written_by_person(&text)
-            || text.parse().is_ok_and(|number: f64| self.material.says_number(number));
+        let is_own = if holds(Check::PlainSpelling) {
+            self.material.is_spelled_by_person(&text)
+        } else {
+            self.material.is_written_by_person(&text)
+                || text.parse().is_ok_and(|number: f64| self.material.says_number(number))
+        };
         if is_own {
-            *own_words += 1;
             return;
         }
         if holds(Check::OwnWordsAreWhatWasSeen) {
@@ -125,5 +136,14 @@ impl Judge<'_> {
         for reading in taken.filter_map(|reference| self.variables.reading(reference.variable)) {
             held.extend(reading.label.all_origins());
         }
+    }
+}
+
+/// How many values there are in a value, itself among them: empty ones and those that hold others tell something, too.
+fn nodes(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(nodes).sum(),
+        Value::Object(members) => members.values().map(nodes).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::checks::{Check, holds};
 use crate::entity;
 use crate::leaves::{Part, parts};
-use crate::mandate::{Bound, Grantor, Mandate, Mandates, Spent, Standing};
+use crate::mandate::{Bound, Grantor, Mandates, Spent, Standing};
 use crate::material::scalar;
 use crate::reading::Reading;
 
@@ -66,6 +66,12 @@ pub(crate) trait Known {
 
     /// Whether a key is one that the tool's own schema lists.
     fn is_own_key(&self, key: &str) -> bool;
+
+    /// Whether the tool's schema says that leaving the argument out means this value.
+    fn is_default(&self, name: &str, value: &Value) -> bool;
+
+    /// Whether the user wrote this number.
+    fn is_number_of_user(&self, number: f64) -> bool;
 }
 
 /// How far the planner may be relied on.
@@ -174,11 +180,13 @@ impl Comparison<'_> {
             (Some(Bound::Each(each)), _) => self.member(argument, &each.each),
             (Some(Bound::Exactly(bound)), Role::Limit) => self.limit(argument, bound),
             (Some(Bound::Exactly(bound)), Role::Content | Role::Command) => self.content(argument, bound),
-            (Some(Bound::Exactly(bound)), Role::Target | Role::Choice) => self.one_of(argument, &[bound]),
+            (Some(Bound::Exactly(bound)), Role::Target) => self.one_of(argument, &[bound]),
+            (Some(Bound::Exactly(bound)), Role::Choice) => self.choice(argument, bound),
             (None, Role::Target) if !mandate.destinations.is_empty() => self.destinations(argument),
             (None, Role::Target | Role::Command) => self.open_target(argument),
             (None, Role::Limit) => self.open_limit(argument),
-            (None, Role::Content | Role::Choice) => {}
+            (None, Role::Choice) => self.open_choice(argument),
+            (None, Role::Content) => {}
         }
     }
 
@@ -248,8 +256,13 @@ impl Comparison<'_> {
             (Value::String(text), Value::String(template)) => fits(template, text),
             (value, dictated) => value == dictated,
         };
+        // A template that is nothing but holes says nothing.
+        let says_something = match dictated {
+            Value::String(template) => template.replace("{}", "").contains(char::is_alphanumeric),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => true,
+        };
         if fits || !holds(Check::DictatedWords) {
-            self.is_bound = true;
+            self.is_bound |= says_something;
         } else {
             self.gaps.push(format!("`{}` is not the text that the run said it would be", argument.name));
         }
@@ -267,7 +280,27 @@ impl Comparison<'_> {
         }
     }
 
+    fn choice(&mut self, argument: &Covered<'_>, bound: &Value) {
+        if argument.value != bound && holds(Check::TargetsAreBound) {
+            self.gaps.push(format!("`{}` is not what the run said it would be", argument.name));
+        }
+    }
+
+    /// A flag can publish what was private, and what a server lists can be recipients: only what happens anyway, unless said otherwise, needs no word.
+    fn open_choice(&mut self, argument: &Covered<'_>) {
+        let is_open = self.planner != Planner::Fresh && self.standing.grantor != Grantor::Person;
+        let is_default = self.known.is_default(argument.name, argument.value);
+        if is_open && !is_default && holds(Check::OpenChoicesBeforeReading) {
+            self.gaps.push(format!("the run did not say what `{}` would be before its first reading", argument.name));
+        }
+    }
+
     fn open_limit(&mut self, argument: &Covered<'_>) {
+        let is_written = number(argument.value).is_some_and(|number| self.known.is_number_of_user(number));
+        if self.standing.grantor != Grantor::Person && !is_written && holds(Check::OpenLimitsAreWritten) {
+            self.gaps.push(format!("the request does not say how much `{}` is", argument.name));
+            return;
+        }
         let is_open = self.planner != Planner::Fresh && self.standing.grantor != Grantor::Person;
         if is_open && holds(Check::OpenLimitsBeforeReading) {
             self.gaps

@@ -6,7 +6,7 @@ use palyra_common::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Each, FlowFacts, Material, Proposed, Reading, SourceNaming, admit, assess};
+use crate::{Each, FlowFacts, Mandate, Material, Proposed, Reading, SourceNaming, admit, assess};
 
 /// A server of tickets, mail and money, with one tool for each role of an argument.
 fn classification() -> ToolClassification {
@@ -26,6 +26,16 @@ fn classification() -> ToolClassification {
     }
 }
 
+fn schema() -> Value {
+    json!({"properties": {
+        "urgent": {"type": "boolean"},
+        "notify": {"type": "boolean", "default": true},
+        "visibility": {"enum": ["public", "private"]},
+        "to": {},
+        "id": {},
+    }})
+}
+
 struct World {
     material: Material,
     readings: Vec<Reading>,
@@ -42,7 +52,7 @@ impl World {
     /// States a mandate; it has to be admitted.
     fn stating(mut self, mandate: Value) -> Self {
         let mandate: Mandate = serde_json::from_value(mandate).unwrap();
-        assert_eq!(admit(&mandate, Some(&classification()), &self.material), None);
+        assert_eq!(admit(&mandate, Some((&classification(), &schema())), &self.material), None);
         self.mandates.state(vec![mandate], Planner::Fresh);
         self
     }
@@ -76,7 +86,7 @@ impl World {
             server: Some("desk"),
             destination: Some(&DataOrigin::Server("desk".to_owned())),
             classification: &classification(),
-            schema: &json!({"properties": {"urgent": {"type": "boolean"}, "to": {}, "id": {}}}),
+            schema: &schema(),
             arguments,
             references: &[],
         };
@@ -169,9 +179,8 @@ fn each_of_several_destinations_is_meant_once() {
     assert!(world.mandates.spend(&facts.mandate.unwrap()));
     assert!(!world.permits_when_tainted("send", &to("ADA@example.org")), "in any spelling");
     assert!(world.permits_when_tainted("send", &to("bob@example.org")));
-    let often = World::asked("Tell ada@example.org and bob@example.org 4 times").stating(
-        json!({"tool": "send", "destinations": ["ada@example.org", "bob@example.org"], "times": 4}),
-    );
+    let often = World::asked("Tell ada@example.org and bob@example.org 4 times")
+        .stating(json!({"tool": "send", "destinations": ["ada@example.org", "bob@example.org"], "times": 4}));
     assert!(often.permits_when_tainted("send", &to("ada@example.org")));
 }
 
@@ -203,11 +212,47 @@ fn limits_are_caps() {
 }
 
 #[test]
+fn a_choice_that_nobody_stated_is_made_before_anything_was_read() {
+    let world = World::asked("Rename the page to 'Team'")
+        .stating(json!({"tool": "rename", "arguments": {"title": "Team", "visibility": "private"}}));
+    let rename = |flags: Value| {
+        let mut call = json!({"title": "Team"});
+        call.as_object_mut().unwrap().extend(flags.as_object().unwrap().clone());
+        call
+    };
+    assert!(world.permits_when_tainted("rename", &rename(json!({"visibility": "private"}))));
+    assert!(
+        world.permits_when_tainted("rename", &rename(json!({"visibility": "private", "notify": true}))),
+        "a default"
+    );
+    for other in [json!({"visibility": "public"}), json!({"visibility": "private", "urgent": true}), json!({})] {
+        assert!(!world.permits_when_tainted("rename", &rename(other.clone())), "{other}");
+    }
+}
+
+#[test]
+fn a_template_of_holes_binds_nothing() {
+    let world = World::asked("Open a ticket").stating(json!({"tool": "open", "arguments": {"title": "{}{}"}}));
+    assert!(!world.permits_when_tainted("open", &json!({"title": "anything"})));
+}
+
+/// What an untainted planner asked for is the listing that was meant; what it asks for afterwards is anybody's.
+#[test]
+fn only_what_was_listed_before_untrusted_text_is_a_member() {
+    let world = World::asked("Close every ticket of the project")
+        .stating(json!({"tool": "close", "arguments": {"id": {"each": "list"}}}));
+    let facts = |seen: &Label| world.judge("list", &json!({}), seen).source;
+    assert_eq!(facts(&untouched()), SourceNaming::Everything);
+    assert_eq!(facts(&tainted()), SourceNaming::ChosenOtherwise);
+}
+
+#[test]
 fn an_argument_that_nobody_reviewed_is_a_target() {
     let world =
         World::asked("Tell ada@example.org").stating(json!({"tool": "send", "destinations": ["ada@example.org"]}));
     let with = |name: &str, value: Value| json!({"to": "ada@example.org", "body": "x", name: value});
-    assert!(world.permits_when_tainted("send", &with("urgent", json!(true))));
+    assert!(world.permits_when_tainted("send", &with("notify", json!(true))));
+    assert!(!world.permits_when_tainted("send", &with("urgent", json!(true))));
     assert!(!world.permits_when_tainted("send", &with("copy", json!("eve@evil.example"))));
     assert!(!world.permits_when_tainted("send", &with("count", json!(1000))));
     assert!(!world.permits_when_tainted("send", &json!({"to": {"eve@evil.example": true}, "body": "x"})), "a key");
@@ -236,7 +281,7 @@ fn what_is_bound_has_to_be_the_users() {
     let material = World::asked("Tell ada@example.org 2 things").material;
     let refused = |mandate: Value| {
         let mandate: Mandate = serde_json::from_value(mandate).unwrap();
-        admit(&mandate, Some(&classification()), &material).is_some()
+        admit(&mandate, Some((&classification(), &schema())), &material).is_some()
     };
     assert!(refused(json!({"tool": "send", "destinations": ["eve@evil.example"]})));
     assert!(refused(json!({"tool": "send", "arguments": {"to": "eve@evil.example"}})));
@@ -279,6 +324,40 @@ fn data_of_one_place_goes_to_another_only_by_mandate() {
         Planner::Fresh,
     );
     assert!(uncleared(&world, json!({"city": "Potsdam"})).is_empty());
+}
+
+/// Nothing of what a planner chooses among is free for long: spelling, flags, shapes and records spell something where there are many.
+#[test]
+fn choices_spell_nothing() {
+    let files = Label::user()
+        .join(&Label::new(Integrity::ToolTrusted, Confidentiality::Private).of_origin(DataOrigin::Workspace));
+    let world = World::asked("What is the weather in Berlin?");
+    let is_cleared = |arguments: Value| world.judge("forecast", &arguments, &files).uncleared.is_empty();
+    assert!(is_cleared(json!({"city": "Berlin", "urgent": true})));
+    for spelled in [
+        json!({"city": "Berlin \t \t\t"}),
+        json!({"city": "bErLiN"}),
+        json!({"city": "Berlin", "id": vec![true; 20]}),
+        json!({"city": "Berlin", "id": vec![Value::Null; 20]}),
+        json!({"city": "Berlin", "id": vec![json!([]); 20]}),
+        json!({"city": vec!["Berlin"; 20]}),
+    ] {
+        assert!(!is_cleared(spelled.clone()), "{spelled}");
+    }
+}
+
+/// A cap covers what is below it, and what is below it is the planner's choice.
+#[test]
+fn what_a_mandate_covers_is_not_all_dictated() {
+    let world = World::asked("Pay 50 to GB29NWBK60161331926819")
+        .stating(json!({"tool": "pay", "destinations": ["GB29NWBK60161331926819"], "arguments": {"amount": "50"}}));
+    let files =
+        tainted().join(&Label::new(Integrity::Untrusted, Confidentiality::Private).of_origin(DataOrigin::Workspace));
+    let uncleared = |amount: Value| {
+        world.judge("pay", &json!({"to": "GB29NWBK60161331926819", "amount": amount}), &files).uncleared
+    };
+    assert!(uncleared(json!("50")).is_empty());
+    assert!(!uncleared(json!("12.3456789")).is_empty());
 }
 
 #[test]

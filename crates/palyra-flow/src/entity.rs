@@ -61,6 +61,30 @@ impl Entity {
         }
     }
 
+    /// Whether a text is this entity in a spelling that says nothing beside it: its normal form, or an account in groups of four. Every other spelling that means the same, such as a
+    /// default port or a path with `..` in it, is the choice of whoever wrote it, and choices carry bits.
+    pub(crate) fn is_plainly(&self, text: &str) -> bool {
+        match &self.key {
+            Key::Web(rest) => {
+                let whole = |text: &str| text == rest || Some(text) == rest.strip_suffix('/');
+                match (text.split_once("://"), &self.scheme) {
+                    (Some((scheme, rest)), Some(own)) => scheme == own && whole(rest),
+                    (None, _) => whole(text),
+                    (Some(_), None) => false,
+                }
+            }
+            Key::Mail(mail) => text == mail,
+            Key::Phone(number) => text == number,
+            Key::Account(number) => {
+                let groups = text.split(' ').collect::<Vec<_>>();
+                let in_fours = groups.split_last().is_none_or(|(last, rest)| {
+                    !last.is_empty() && last.len() <= 4 && rest.iter().all(|group| group.len() == 4)
+                });
+                text == number || in_fours && groups.concat() == *number
+            }
+        }
+    }
+
     /// Whether a call with this entity goes where the named one leads. Whoever writes no scheme leaves it to the program.
     fn is_named_by(&self, scheme: Option<&str>) -> bool {
         scheme.is_none() || self.scheme.is_none() || self.scheme.as_deref() == scheme

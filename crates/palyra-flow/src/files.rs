@@ -5,15 +5,29 @@
 
 use std::collections::BTreeMap;
 
-use palyra_common::{Confidentiality, Digest, Integrity, Label};
+use palyra_common::{Confidentiality, DataOrigin, Digest, Integrity, Label};
 use serde::{Deserialize, Serialize};
 
-/// Whether a label is worse than that of an ordinary file of the workspace, so that it has to be remembered with what it belongs to.
+/// Whether a label is worse than that of an ordinary file of the workspace: people are told, and can endorse what it is about.
 #[must_use]
 pub fn is_worse_than_a_file(label: &Label) -> bool {
     label.integrity > Integrity::ToolTrusted
         || label.confidentiality > Confidentiality::Private
         || label.readers.is_some()
+}
+
+/// Whether a label has to be remembered with what it belongs to: it is worse than that of an ordinary file, or says that data of another place is in it.
+#[must_use]
+pub fn differs_from_a_file(label: &Label) -> bool {
+    is_worse_than_a_file(label) || label.origins.iter().any(is_elsewhere)
+}
+
+/// Whether data of this place says something of a file that holds it: what a server gave stays the server's, also where no text of it was seen.
+const fn is_elsewhere(origin: &DataOrigin) -> bool {
+    match origin {
+        DataOrigin::User | DataOrigin::Operator | DataOrigin::Workspace => false,
+        DataOrigin::Server(_) | DataOrigin::Skill(_) | DataOrigin::Host(_) | DataOrigin::Unknown => true,
+    }
 }
 
 /// One file that a call changed.
@@ -81,7 +95,7 @@ impl Written {
             }
         }
         let is_anything_there = files.iter().any(|file| !file.is_gone());
-        let worth_telling = is_worse_than_a_file(&given) || !kept.is_empty();
+        let worth_telling = differs_from_a_file(&given) || !kept.is_empty();
         (is_anything_there && worth_telling).then(|| Self { workspace: workspace.to_owned(), label: given, kept })
     }
 
@@ -89,7 +103,7 @@ impl Written {
     #[must_use]
     pub fn label_of(&self, path: &str) -> Option<Label> {
         let label = self.kept.get(path).map_or_else(|| self.label.clone(), |kept| self.label.join(kept));
-        is_worse_than_a_file(&label).then_some(label)
+        differs_from_a_file(&label).then_some(label)
     }
 }
 

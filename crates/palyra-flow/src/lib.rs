@@ -39,7 +39,7 @@ pub use assess::{ArgumentFacts, FlowFacts, Proposed, assess};
 pub use checks::remove;
 pub use checks::{Check, holds};
 pub use coverage::Planner;
-pub use files::{Rewrite, Written, WrittenFile, is_worse_than_a_file};
+pub use files::{Rewrite, Written, WrittenFile, differs_from_a_file, is_worse_than_a_file};
 pub use leaves::{Leaf, can_be_judged, leaves};
 pub use links::{LinkKind, links};
 pub use mandate::{Bound, Each, Grantor, Mandate, Mandates, Spent, Standing};

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::checks::{Check, holds};
 use crate::coverage::Planner;
+use crate::entity;
 
 /// One intended effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -57,7 +58,13 @@ impl Mandate {
 
     /// Whether it binds the same values of the same tool.
     pub(crate) fn binds_the_same(&self, other: &Self) -> bool {
-        self.tool == other.tool && self.destinations == other.destinations && self.arguments == other.arguments
+        let within = |one: &BTreeSet<String>, other: &BTreeSet<String>| {
+            one.iter().all(|text| other.iter().any(|other| entity::same(text, other)))
+        };
+        self.tool == other.tool
+            && within(&self.destinations, &other.destinations)
+            && within(&other.destinations, &self.destinations)
+            && self.arguments == other.arguments
     }
 }
 
@@ -191,6 +198,24 @@ impl Mandates {
         standing.left = standing.left.map(|left| left.saturating_sub(1));
         standing.acted_on.extend(spent.members.iter().cloned());
         true
+    }
+}
+
+impl Mandates {
+    /// Takes what a call uses that a person agreed to: what the run said it would do is done then, whether or not this was exactly it. Without, a planner could have a person agree to a
+    /// payment that differs a little, and make the stated one as well.
+    pub fn fulfil(&mut self, tool: &str, spent: Option<&Spent>) {
+        if spent.is_some_and(|spent| self.spend(spent)) {
+            return;
+        }
+        let is_left = |standing: &&mut Standing| {
+            standing.mandate.tool == tool
+                && standing.grantor == Grantor::Planner
+                && standing.left.is_some_and(|left| left > 0)
+        };
+        if let Some(standing) = self.standing.iter_mut().find(is_left) {
+            standing.left = standing.left.map(|left| left.saturating_sub(1));
+        }
     }
 }
 

@@ -41,6 +41,24 @@ fn stating_the_same_again_gives_no_further_use() {
 }
 
 #[test]
+fn what_a_person_agreed_to_is_done() {
+    let mut mandates = Mandates::default();
+    mandates.state(vec![to("bank.pay", &["a@x.org"]), to("bank.pay", &["b@x.org"])], Planner::Fresh);
+    mandates.fulfil("mail.send", None);
+    mandates.fulfil("bank.pay", Some(&use_of(1)));
+    assert!(!mandates.spend(&use_of(1)), "agreed to because of something else in the call");
+    mandates.fulfil("bank.pay", None);
+    assert!(!mandates.spend(&use_of(0)), "agreed to with another amount");
+}
+
+#[test]
+fn another_spelling_is_no_other_mandate() {
+    let mut mandates = Mandates::default();
+    mandates.state(vec![to("mail.send", &["a@x.org"]), to("mail.send", &["A@X.org"])], Planner::Fresh);
+    assert_eq!(mandates.all().len(), 1);
+}
+
+#[test]
 fn each_member_of_a_listing_is_acted_on_once() {
     let mut mandates = Mandates::default();
     let each = Bound::Each(Each { each: "tickets.list".to_owned() });

@@ -112,6 +112,41 @@ impl TrustedText {
         self.written.iter().any(|text| text.split(is_other).any(same))
     }
 
+    /// Whether a person wrote the value, and it is spelled as they wrote it, or as anybody would spell it. What else means the same, with other blanks or other capitals, is a choice, and choices
+    /// can spell what the planner has seen.
+    pub(crate) fn spells(&self, value: &str) -> bool {
+        if !self.holds(value) || value != value.trim() {
+            return false;
+        }
+        if self.written.iter().any(|text| text.contains(value)) {
+            return true;
+        }
+        if let Some(entity) = Entity::parse(value) {
+            return entity.is_plainly(value);
+        }
+        let capitals = value.chars().filter(|letter| letter.is_uppercase()).count();
+        let letters = value.chars().filter(|letter| letter.is_alphabetic()).count();
+        let begins_with_capitals = || {
+            let mut words = value.split(' ').map(|word| word.chars().filter(|letter| letter.is_alphabetic()));
+            words
+                .all(|mut word| word.next().is_none_or(char::is_uppercase) && word.all(|letter| !letter.is_uppercase()))
+        };
+        let begins_with_a_capital =
+            || capitals == 1 && value.chars().find(|letter| letter.is_alphabetic()).is_some_and(char::is_uppercase);
+        capitals == 0 || capitals == letters || begins_with_a_capital() || begins_with_capitals()
+    }
+
+    /// Whether a person wrote this number, and it is spelled as they wrote it, or in its shortest form.
+    pub(crate) fn spells_number(&self, value: &str) -> bool {
+        let Ok(number) = value.parse::<f64>() else { return false };
+        let is_part = |letter: char| letter.is_ascii_digit() || ".,".contains(letter);
+        let mut words = self.written.iter().flat_map(|text| text.split(|letter: char| !is_part(letter)));
+        self.says_number(number)
+            && (value == number.to_string()
+                || value == format!("{number:?}")
+                || words.any(|word| word.trim_matches(['.', ',']) == value))
+    }
+
     /// Whether the value is any part of one of the texts: what a value is *not* trusted for.
     pub(crate) fn mentions(&self, value: &str) -> bool {
         let value = plain(value.trim());
@@ -297,6 +332,46 @@ mod tests {
         assert!(text.holds_path("/srv/notes/Today.md") && text.holds_path("~/backup"));
         for other in ["/srv/notes/today.md", "/srv/notes", "/srv", "/", "~", "notes/Today.md", "~/backup/x", ""] {
             assert!(!text.holds_path(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn only_plain_spellings_say_nothing_beside_the_value() {
+        let text = trusted(
+            "Weather in berlin for 1,200 people? Pay GB29 NWBK 6016 1331 9268 19, see https://www.example.org/notes/today",
+        );
+        for value in [
+            "berlin",
+            "Berlin",
+            "BERLIN",
+            "Weather In Berlin",
+            "1,200",
+            "GB29NWBK60161331926819",
+            "GB29 NWBK 6016 1331 9268 19",
+            "www.example.org/notes/today",
+            "https://www.example.org/notes/today",
+        ] {
+            assert!(text.spells(value), "{value}");
+        }
+        for value in [
+            "berlin \t \t",
+            " berlin",
+            "bErLin",
+            "wEather in Berlin",
+            "GB29 NWBK6016 1331 9268 19",
+            "gb29NWBK60161331926819",
+            "https://www.example.org/SECRET/../notes/today",
+            "https://www.example.org:0443/notes/today",
+            "HTTPS://www.Example.org/notes/today",
+            "https://www.example.org/notes/today\n",
+        ] {
+            assert!(!text.spells(value), "{value}");
+        }
+        for number in ["1200", "1200.0"] {
+            assert!(text.spells_number(number), "{number}");
+        }
+        for number in ["1200.00", "1.2e3", "1200.00000000000000001", "+1200", " 1200", "1201"] {
+            assert!(!text.spells_number(number), "{number}");
         }
     }
 

@@ -136,6 +136,12 @@ impl Material {
         self.issued.get(&plain(word.trim())).is_some_and(is_issued) || self.trusted.sets_apart(word)
     }
 
+    /// Whether a person wrote this, and nothing is said by how it is spelled.
+    #[must_use]
+    pub(crate) fn is_spelled_by_person(&self, value: &str) -> bool {
+        self.trusted.spells(value) || self.trusted.spells_number(value)
+    }
+
     /// Whether a person wrote this number.
     #[must_use]
     pub(crate) fn says_number(&self, number: f64) -> bool {

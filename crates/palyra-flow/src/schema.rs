@@ -24,3 +24,9 @@ pub(crate) fn is_chosen_from_a_list(schema: &Value, name: &str, value: &Value) -
     let listed = property.and_then(|property| property.get("enum")).and_then(Value::as_array);
     listed.is_some_and(|values| values.contains(value))
 }
+
+/// Whether a schema says that leaving an argument out means this value.
+pub(crate) fn is_default(schema: &Value, name: &str, value: &Value) -> bool {
+    let property = schema.get("properties").and_then(|properties| properties.get(name));
+    property.and_then(|property| property.get("default")).is_some_and(|default| default == value)
+}

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use palyra_common::{Confidentiality, Digest, Integrity, Label};
-use palyra_flow::{Rewrite, Written, WrittenFile, is_worse_than_a_file};
+use palyra_flow::{Rewrite, Written, WrittenFile, differs_from_a_file, is_worse_than_a_file};
 use palyra_journal::NewRecord;
 use palyra_tools::{EffectScope, FileLabels, ToolDeclaration, TreeBook, Workspace};
 
@@ -185,7 +185,7 @@ pub(super) fn revealable(
     if is_told_apart {
         return None;
     }
-    let given = is_worse_than_a_file(given).then(|| given.clone());
+    let given = differs_from_a_file(given).then(|| given.clone());
     let foreign = trees.foreign_among(programs_read).map(|directory| {
         Label::new(Integrity::Untrusted, Confidentiality::Private)
             .from_source(format!("directory:{}", directory.display()))
@@ -278,6 +278,9 @@ impl Engine {
     /// # Errors
     /// When the journal cannot be read.
     pub async fn labelled_files(&self) -> Result<Vec<LabelledFile>, AgentError> {
-        self.query(|reader| projections::labelled_files(reader.connection(), 0)).await
+        let mut files = self.query(|reader| projections::labelled_files(reader.connection(), 0)).await?;
+        // Which place's data a file holds is nothing that a person could endorse.
+        files.retain(|file| is_worse_than_a_file(&file.label));
+        Ok(files)
     }
 }

@@ -186,7 +186,9 @@ impl Flow {
     fn refused(&self, registry: &Registry, mandate: &Mandate) -> Option<String> {
         let found = registry.get(&mandate.tool).ok().map(|tool| tool.declaration());
         let classification = found.map(palyra_tools::ToolDeclaration::classification);
-        admit(mandate, classification.as_ref(), &self.material).map(|refused| format!("{}: {}", refused.tool, refused.reason))
+        let tool = found.zip(classification.as_ref());
+        let tool = tool.map(|(declaration, classification)| (classification, &*declaration.input_schema));
+        admit(mandate, tool, &self.material).map(|refused| format!("{}: {}", refused.tool, refused.reason))
     }
 
     /// Adds what the run has read since the last decision.

@@ -460,6 +460,7 @@ impl Execution {
                     data: self.server.as_ref().and(output.data),
                     class: self.class.clone(),
                     server: self.server.clone(),
+                    origin: self.origin.clone(),
                     failure: output.failure,
                     broke_off: output.broke_off,
                     truncated: output.truncated,
@@ -489,8 +490,8 @@ impl Execution {
         let attestation = self.attest(&content, took, stop);
         let text = CallResult::of_text(content, Label::system(), attestation);
         // Whose tool it was says whose words the failure may depend on.
-        let server = self.server.clone();
-        self.finish(CallResult { error: Some(error), server, ..text })
+        let (server, origin, class) = (self.server.clone(), self.origin.clone(), self.class.clone());
+        self.finish(CallResult { error: Some(error), server, origin, class, ..text })
     }
 
     fn attest(&self, content: &str, took: Duration, stop: Stop) -> ToolAttestation {

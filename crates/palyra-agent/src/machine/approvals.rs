@@ -130,7 +130,13 @@ impl Machine {
         };
         let state = match (decision, question) {
             (ApprovalDecision::Allow, Question::RunAgain) => CallState::Ready { facts, attempts },
-            (ApprovalDecision::Allow, _) => self.permitted(index, facts, out),
+            (ApprovalDecision::Allow, _) => {
+                if let Some(tool) = self.round().and_then(|round| round.calls.get(index)).map(|call| call.tool.clone())
+                {
+                    self.mandates.fulfil(&tool, facts.mandate.as_ref());
+                }
+                self.permitted(index, facts, out)
+            }
             // Never asked about a call.
             (_, Question::SpendMore | Question::MayGoOn | Question::ReplaceAnswer | Question::AcceptChanges) => {
                 self.refuse(index, Refusal::internal("the question was not about a call"), out)

@@ -2,8 +2,8 @@
 
 use palyra_budget::MicroUsd;
 use palyra_common::{
-    ApprovalDecision, ApprovalEvidence, ApprovalId, ApprovalScope, AuxiliaryTaskId, Digest, InputMode, Label,
-    OutputClass, Risk, StableErrorEnvelope, Timestamp, ToolAttestation, ToolVerdict, runtime_contract_enum,
+    ApprovalDecision, ApprovalEvidence, ApprovalId, ApprovalScope, AuxiliaryTaskId, DataOrigin, Digest, InputMode,
+    Label, OutputClass, Risk, StableErrorEnvelope, Timestamp, ToolAttestation, ToolVerdict, runtime_contract_enum,
 };
 use palyra_flow::{Mandate, SourceNaming, Spent, Written};
 use palyra_models::{Answering, Attempt, ReasoningBlock, StopReason, ToolCallRequest, Usage};
@@ -412,6 +412,9 @@ pub struct CallResult {
     /// The outside server it came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
+    /// The place whose data it holds, or would hold if the call had worked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<DataOrigin>,
     /// What scans found and cut out of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub safety: Vec<String>,
@@ -470,6 +473,7 @@ impl CallResult {
             data: None,
             class: None,
             server: None,
+            origin: None,
             safety: Vec::new(),
             suspicions: Vec::new(),
             signals: Signals::default(),

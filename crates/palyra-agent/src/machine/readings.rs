@@ -4,7 +4,7 @@
 //! an unforgeable frame (`open`, or because the planner asked to read it), or a preview with nothing in it that an attacker could write
 //! (`guarded`, `strict`).
 
-use palyra_common::{Integrity, Label, OutputClass, RunMode};
+use palyra_common::{Confidentiality, DataOrigin, Integrity, Label, OutputClass, RunMode};
 use palyra_flow::{
     Mandate, Mandates, Planner, PreviewDetail, Reading, Reference, SourceNaming, Variables, preview, resolve,
     resolve_blind, resolve_text,
@@ -268,10 +268,12 @@ impl Machine {
             return;
         }
         if held {
-            result.label = result.label.join(&self.given_to(&call.call_id));
-            result.label.integrity = Integrity::Untrusted;
+            result.label = self.label_of_held(call, result);
             // Whether it worked is one of the things that must not show.
             (result.error, result.failure, result.truncated) = (None, None, false);
+            if let Some(inspected) = self.inspected(call) {
+                result.server.clone_from(&inspected.server);
+            }
         } else {
             self.signals.join(&result.signals);
         }
@@ -298,13 +300,23 @@ impl Machine {
         self.readings.push(reading);
     }
 
+    /// The label of a result of which nothing may show. It is the same whether the call worked or not: what follows is decided by it.
+    fn label_of_held(&self, call: &Call, result: &CallResult) -> Label {
+        let place = result.origin.clone().unwrap_or(DataOrigin::Workspace);
+        let worst = Label::new(Integrity::Untrusted, Confidentiality::Private).of_origin(place);
+        let given = result.label.join(&self.given_to(&call.call_id)).join(&worst);
+        self.inspected(call).map_or(given.clone(), |reading| given.join(&reading.label))
+    }
+
+    /// The reading that a call looks into.
+    fn inspected(&self, call: &Call) -> Option<&Reading> {
+        let variable = call.arguments.get("variable").filter(|_| call.tool == INSPECT)?;
+        Variables(&self.readings).reading(Reference::parse(variable.as_str()?)?.variable)
+    }
+
     /// Where a result really comes from: what was seen of a variable comes from where the variable does.
     fn origin(&self, call: &Call) -> (String, String) {
-        let inspected = (call.tool == INSPECT)
-            .then(|| call.arguments.get("variable").and_then(Value::as_str).and_then(Reference::parse))
-            .flatten()
-            .and_then(|reference| Variables(&self.readings).reading(reference.variable));
-        match inspected {
+        match self.inspected(call) {
             Some(reading) => (reading.call_id.clone(), reading.tool.clone()),
             None => (call.call_id.clone(), call.tool.clone()),
         }

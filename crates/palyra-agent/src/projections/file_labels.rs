@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 use palyra_common::{Confidentiality, Digest, Integrity, Label, RunId, Timestamp};
-use palyra_flow::is_worse_than_a_file;
+use palyra_flow::differs_from_a_file;
 use palyra_journal::{Projection, ProjectionError, StoredRecord};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::{Deserialize, Serialize};
@@ -182,7 +182,7 @@ pub(crate) fn labelled_files(connection: &Connection, after: u64) -> rusqlite::R
         )?
         .query_map([i64::try_from(after).unwrap_or(i64::MAX)], read)?
         .collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok(rows.into_iter().filter(|file| is_worse_than_a_file(&file.label)).collect())
+    Ok(rows.into_iter().filter(|file| differs_from_a_file(&file.label)).collect())
 }
 
 /// Everything that people endorsed, oldest first.

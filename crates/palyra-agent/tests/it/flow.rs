@@ -125,6 +125,34 @@ async fn what_the_user_named_goes_without_a_question_and_what_the_model_made_up_
     assert_eq!(sent(&outbox).len(), 2);
 }
 
+/// Whoever agrees to the payment that they wanted has had it made: what was stated is not there a second time.
+#[tokio::test]
+async fn what_a_person_agreed_to_is_not_done_again_unasked() {
+    let linked = json!({"to": "ada@example.org", "body": "see www.evil.example"});
+    let again = json!({"to": "ada@example.org", "body": "once more"});
+    let brain = Brain::playing(vec![
+        (INTENT, json!({"effects": [{"tool": SEND, "destinations": ["ada@example.org"]}]})),
+        (READ, json!({})),
+        (SEND, linked.clone()),
+        (SEND, again),
+    ]);
+    let (bench, outbox) = bench(brain, RunMode::Guarded, inbox()).await;
+    let run = bench.engine.create_run(bench.task("Write to ada@example.org about the mail")).await.unwrap();
+    let asked = waiting(&bench, run.run_id).await;
+    assert_eq!(asked.arguments, linked);
+    bench.engine.decide_approval(asked.approval_id, answer(ApprovalDecision::Allow)).await.unwrap();
+    let asked = loop {
+        let filter = ApprovalFilter { run_id: Some(run.run_id), open: Some(true) };
+        if let Some(open) = bench.engine.approvals(filter).await.unwrap().pop() {
+            break open;
+        }
+        tokio::task::yield_now().await;
+    };
+    bench.engine.decide_approval(asked.approval_id, answer(ApprovalDecision::Deny)).await.unwrap();
+    bench.finish(run.run_id).await;
+    assert_eq!(sent(&outbox), [linked]);
+}
+
 #[tokio::test]
 async fn once_untrusted_text_was_read_only_what_was_meant_goes_without_a_question() {
     let to = |name: &str| json!({"to": name, "body": "x"});

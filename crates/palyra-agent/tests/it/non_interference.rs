@@ -233,6 +233,24 @@ fn a_strict_run_asks_about_content_it_does_not_see_whatever_that_is() {
     assert!(asked > 4, "the runs below would say nothing: {asked}");
 }
 
+/// A number cannot be written to a file, a text can: whether that worked must not decide whether a person is asked about what is made of it.
+#[test]
+fn whether_a_blind_call_worked_decides_nothing() {
+    let steps = |body: Value| {
+        let brain = Brain::playing(vec![
+            ("mcp.mail.read", json!({})),
+            ("palyra.fs.write", json!({"path": "a.txt", "content": "$v1.items.0.body"})),
+            ("palyra.vars.inspect", json!({"variable": "$v1.items.0.body", "want": "label", "labels": ["a", "b"]})),
+            ("mcp.mail.read", json!({"query": "$v2"})),
+            ("mcp.mail.read", json!({"query": "$v3"})),
+            ("mcp.chat.post", json!({"to": "team", "body": "$v3"})),
+        ]);
+        play(brain, RunMode::Strict, json!({"items": [{"id": 7, "body": body}]})).steps()
+    };
+    assert_eq!(steps(json!(7)), steps(json!("Ada")));
+    assert_eq!(steps(json!("")), steps(json!(["Ada"])));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
