@@ -75,6 +75,10 @@ impl<'a> Shadow<'a> {
         if policies.iter().any(|policy| policy.starts_with("engine.") || policy.starts_with("safety.")) {
             return None;
         }
+        // What a person agreed to for longer is no matter of mandates.
+        if policies.iter().any(|policy| policy.starts_with("approved.")) {
+            return None;
+        }
         let kind = self
             .world
             .tool(tool)

@@ -182,7 +182,10 @@ impl Player<'_> {
                 happened,
             });
             if let Some(difference) = found {
-                self.played.differences.push((difference, format!("{} {}", judged.tool, judged.arguments)));
+                let policies = judged.policies.join(" ");
+                self.played
+                    .differences
+                    .push((difference, format!("{} {} ({policies})", judged.tool, judged.arguments)));
             }
         }
     }

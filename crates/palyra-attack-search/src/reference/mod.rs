@@ -14,6 +14,8 @@ pub use entities::{Entity, entities, entity};
 /// Most parts of a call, and deepest nesting, that are looked at.
 const MAX_PARTS: usize = 20_000;
 const MAX_DEPTH: usize = 64;
+/// Most parts of a call of which each is taken for what it is.
+const MAX_CHOICES: usize = 16;
 
 /// Who may have written something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -340,6 +342,9 @@ impl Reference {
 
     fn cleared(&self, declared: &Declared, destination: &str, parts: &[Part<'_>], mandate: Option<&Mandate>) -> Says {
         for part in parts {
+            if parts.len() <= MAX_CHOICES && self.is_known_to(destination, part) {
+                continue;
+            }
             let role = mandate.map_or_else(|| role(declared, part), |mandate| bound_role(mandate, declared, part));
             // What is bound is the user's own. Choice: a member of a closed set and a number within its cap tell a few bits at most.
             let is_bound = mandate.is_some() && matches!(role, Role::Target | Role::Limit | Role::Option)
@@ -353,6 +358,22 @@ impl Reference {
             }
         }
         Says::Permit
+    }
+
+    /// Whether the destination learns nothing from a part but that it was chosen: the user's own words, what it issued itself, a flag, nothing.
+    ///
+    /// Choice: a few of those tell a few bits; many can spell something.
+    fn is_known_to(&self, destination: &str, part: &Part<'_>) -> bool {
+        let folded = part.text.to_lowercase();
+        let is_number_of_user = || {
+            let number = part.text.parse::<f64>().ok();
+            number.is_some_and(|number| self.user.iter().any(|user| numbers(user).any(|written| written == number)))
+        };
+        matches!(part.value, Some(Value::Bool(_)))
+            || self.is_span(&part.text)
+            || self.user.iter().any(|user| whole_words(&user.to_lowercase(), &folded))
+            || self.issued.contains(&(destination.to_owned(), part.text.clone()))
+            || is_number_of_user()
     }
 
     fn is_name_of_schema(&self, part: &Part<'_>) -> bool {
@@ -416,6 +437,12 @@ fn bound_role(mandate: &Mandate, declared: &Declared, part: &Part<'_>) -> Role {
     } else {
         role(declared, part)
     }
+}
+
+/// The numbers of a text.
+fn numbers(text: &str) -> impl Iterator<Item = f64> {
+    text.split(|letter: char| !letter.is_ascii_digit() && letter != '.')
+        .filter_map(|word| word.trim_matches('.').parse().ok())
 }
 
 fn same(one: &str, other: &str) -> bool {
