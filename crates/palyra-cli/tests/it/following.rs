@@ -36,6 +36,16 @@ fn an_answer_goes_to_stdout_and_everything_else_to_stderr() {
 }
 
 #[test]
+fn what_a_run_intends_is_shown_while_it_goes_on() {
+    let place = Place::new();
+    let _daemon = FakeDaemon::start(&place, Story::Intends);
+    let ran = place.run(&["run", "write to ada@example.org"]);
+    let expected = "✗ intends: mcp.mail.send to eve@example.org, once\n  refused: mcp.mail.send: `eve@example.org` is not in \
+                    the request\nintends: mcp.mail.send to ada@example.org, once\n";
+    assert!(ran.err.contains(expected) && !ran.err.contains("palyra.intent.declare"), "{ran:?}");
+}
+
+#[test]
 fn a_task_comes_from_standard_input_too() {
     let place = Place::new();
     let daemon = FakeDaemon::start(&place, Story::Completes);
@@ -415,14 +425,21 @@ fn a_run_shows_its_declared_effects_and_a_person_changes_them() {
     let place = Place::new();
     let daemon = FakeDaemon::start(&place, Story::Completes);
     let page = place.run(&["runs", "show", "last"]).out;
-    assert!(page.contains("\nmode       guarded\ndeclared effect: mcp.bank.send_money → GB29\n"), "{page}");
+    assert!(
+        page.contains("\nmode       guarded\nintends: mcp.bank.send_money to GB29, any number of times\n"),
+        "{page}"
+    );
     let shown = place.run(&["runs", "envelope", "last"]);
-    assert_eq!((shown.code, shown.out.as_str()), (0, "declared effect: mcp.bank.send_money → GB29\n"));
+    assert_eq!((shown.code, shown.out.as_str()), (0, "intends: mcp.bank.send_money to GB29, any number of times\n"));
     assert!(daemon.requests().iter().all(|(line, _)| !line.contains("/envelope")), "looking changes nothing");
 
     let arguments = ["--allow", "mcp.mail.send", "--to", "b@x", "--to", "a@x", "--remove", "mcp.bank.send_money"];
     let edited = place.run(&[&["runs", "envelope", "last"][..], &arguments].concat());
-    assert_eq!((edited.code, edited.out.as_str()), (0, "declared effect: mcp.mail.send → a@x, b@x\n"), "{edited:?}");
+    assert_eq!(
+        (edited.code, edited.out.as_str()),
+        (0, "intends: mcp.mail.send to a@x, b@x, any number of times\n"),
+        "{edited:?}"
+    );
     let requests = daemon.requests();
     let (line, body) = requests.iter().find(|(line, _)| line.contains("/envelope")).unwrap();
     assert_eq!(line, &format!("POST /api/v1/runs/{}/envelope HTTP/1.1", run_id()));
