@@ -2,7 +2,7 @@
 
 use palyra_budget::MicroUsd;
 use palyra_common::{
-    ApprovalDecision, ApprovalEvidence, ApprovalId, ApprovalScope, AuxiliaryTaskId, Digest, InputMode, Label,
+    ApprovalDecision, ApprovalEvidence, ApprovalId, ApprovalScope, AuxiliaryTaskId, DataOrigin, Digest, InputMode, Label,
     OutputClass, Risk, StableErrorEnvelope, Timestamp, ToolAttestation, ToolVerdict, runtime_contract_enum,
 };
 use palyra_flow::{Mandate, SourceNaming, Spent, Written};
@@ -358,6 +358,9 @@ pub struct CallFacts {
     pub summary: String,
     /// The normalised thing it acts on.
     pub resource: String,
+    /// Where the arguments go, if they leave the workspace. Absent in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<DataOrigin>,
     /// Label of everything the planner had seen when it proposed the call.
     #[serde(default = "Label::system")]
     pub seen: Label,
