@@ -119,6 +119,7 @@ fn decided(turn: u32, call: u32) -> Input {
             summary: "read a file".into(),
             resource: "file".into(),
             destination: None,
+            confirmed_first: false,
             evidence: Vec::new(),
             offer: None,
             source: palyra_flow::SourceNaming::ChosenOtherwise,

@@ -166,6 +166,7 @@ pub(super) fn decide(
             summary: format!("hand `{}` back to the client", tool.name),
             resource: format!("client:{}", tool.name),
             destination: None,
+            confirmed_first: false,
             evidence: Vec::new(),
             offer: None,
             source: SourceNaming::ChosenOtherwise,

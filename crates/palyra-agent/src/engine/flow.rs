@@ -2,21 +2,25 @@
 //!
 //! The index over what was read is derived from the machine and only ever grows, so each decision adds what is new and looks the rest up.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use palyra_common::config::MandateClass;
 use palyra_common::{
     ApprovalEvidence, Consequence, Label, Provenance, Risk, SinkKind, StableErrorEnvelope, Timestamp,
     ToStableError as _, ToolVerdict,
 };
 use palyra_flow::{
-    Check, FlowFacts, Mandate, Material, Planner, Proposed, SourceNaming, admit, assess, can_be_judged, holds,
+    Check, FlowFacts, Mandate, Material, Planner, Proposed, SourceNaming, Spent, admit, assess, can_be_judged, holds,
 };
 use palyra_policy::{ObservedCall, Signals, narrowest_pattern};
-use palyra_tools::{CallResource, Concurrency, Containment, Registry, Repeatability, Tool, ToolError, Workspace};
+use palyra_tools::{
+    CallResource, Concurrency, Containment, Registry, Repeatability, Tool, ToolDeclaration, ToolError, Workspace,
+};
 use serde_json::Value;
 
 use super::{EngineOptions, client_tools, strict};
-use crate::decide::{Proposal, Verdict, contained, observed};
+use crate::decide::{CONFIRM_MANDATES, Proposal, Verdict, contained, observed};
 use crate::machine::{CallFacts, Decided, Machine, Offer};
 use crate::own_tools::{INTENT, IntentInput};
 use crate::projections;
@@ -116,6 +120,7 @@ impl Flow {
         }
         let run = machine.spec();
         let signals = Signals { at_source: comes_from_suspicious_text(&flow, machine), ..machine.signals().clone() };
+        let states = states(&registry, tool, arguments, &flow);
         let proposal = Proposal {
             run,
             call_id,
@@ -123,6 +128,7 @@ impl Flow {
             arguments,
             resource: &resource,
             flow: &flow,
+            states: &states,
             signals: &signals,
             containment: &containment,
             at,
@@ -142,8 +148,10 @@ impl Flow {
         if verdict.verdict == ToolVerdict::NeedsApproval {
             verdict.reasons.extend(containment.reason());
         }
+        let confirmed_first = verdict.policies.iter().any(|policy| policy == CONFIRM_MANDATES);
         let offer = match verdict.verdict {
-            ToolVerdict::NeedsApproval if blind.is_none() => {
+            // Whoever wants to be asked about what a run means to do does not agree to it in advance.
+            ToolVerdict::NeedsApproval if blind.is_none() && tool != INTENT && !confirmed_first => {
                 offer(options, machine, observed(&flow, declaration, &machine.spec().workspace, &resource)).await
             }
             ToolVerdict::NeedsApproval | ToolVerdict::Permit | ToolVerdict::Deny => None,
@@ -163,6 +171,7 @@ impl Flow {
                 summary: found.summarise(given),
                 resource: resource.to_string(),
                 destination,
+                confirmed_first,
                 evidence: shown,
                 offer,
                 source: flow.source,
@@ -186,7 +195,7 @@ impl Flow {
 
     fn refused(&self, registry: &Registry, mandate: &Mandate) -> Option<String> {
         let found = registry.get(&mandate.tool).ok().map(|tool| tool.declaration());
-        let classification = found.map(palyra_tools::ToolDeclaration::classification);
+        let classification = found.map(ToolDeclaration::classification);
         let tool = found.zip(classification.as_ref());
         let tool = tool.map(|(declaration, classification)| (classification, &*declaration.input_schema));
         admit(mandate, tool, &self.material).map(|refused| format!("{}: {}", refused.tool, refused.reason))
@@ -224,6 +233,34 @@ impl Flow {
         }
         self.readings = machine.readings().len();
     }
+}
+
+/// Of what kind the mandates are that a call states: those that it declares, or the one that it is.
+fn states(registry: &Registry, tool: &str, arguments: &Value, flow: &FlowFacts) -> BTreeSet<MandateClass> {
+    let stated = match &flow.mandate {
+        Some(Spent::Itself(mandate)) => vec![mandate.clone()],
+        _ if tool == INTENT => {
+            serde_json::from_value::<IntentInput>(arguments.clone()).map(|input| input.effects).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    };
+    let of = |mandate: &Mandate| registry.get(&mandate.tool).ok().map(|tool| classes(mandate, tool.declaration()));
+    stated.iter().filter_map(of).flatten().collect()
+}
+
+/// What a mandate for this tool would let a run do.
+fn classes(mandate: &Mandate, tool: &ToolDeclaration) -> BTreeSet<MandateClass> {
+    let acts = tool.consequence == Consequence::Consequential;
+    let decides = |kind: SinkKind| acts && tool.sinks.iter().any(|sink| sink.kind == kind);
+    let mut classes = BTreeSet::new();
+    if decides(SinkKind::Amount) {
+        classes.insert(MandateClass::Paying);
+    }
+    // Whoever is given data of another place hears of it by a mere query, too.
+    if decides(SinkKind::Destination) || !mandate.from.is_empty() {
+        classes.insert(MandateClass::Outward);
+    }
+    classes
 }
 
 /// The tools there are; the source of one that is missing is asked first.
@@ -407,6 +444,7 @@ fn out_of_hand(call_id: &str, reason: String, policy: String) -> Decided {
             summary: String::new(),
             resource: String::new(),
             destination: None,
+            confirmed_first: false,
             evidence: Vec::new(),
             offer: None,
             source: SourceNaming::ChosenOtherwise,

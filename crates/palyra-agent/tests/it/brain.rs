@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 /// What a brain does next.
 pub(crate) enum Next {
     Call(&'static str, Value),
+    Calls(Vec<(&'static str, Value)>),
     Say(String),
 }
 
@@ -76,20 +77,21 @@ impl ModelProvider for Brain {
                 Next::Say(fields_of(&request.output, &answer).unwrap_or(answer))
             }
         };
-        let events = match next {
+        let calls = match next {
             Next::Say(text) => {
-                vec![ModelEvent::TextDelta(text), ModelEvent::Finished(StopReason::EndTurn)]
+                let events = [ModelEvent::TextDelta(text), ModelEvent::Finished(StopReason::EndTurn)];
+                return Ok(Box::pin(stream::iter(events.map(Ok))));
             }
-            Next::Call(tool, arguments) => vec![
-                ModelEvent::ToolCallDelta {
-                    index: Some(0),
-                    id: Some("c".into()),
-                    name: Some(tool.into()),
-                    arguments: arguments.to_string(),
-                },
-                ModelEvent::Finished(StopReason::ToolUse),
-            ],
+            Next::Call(tool, arguments) => vec![(tool, arguments)],
+            Next::Calls(calls) => calls,
         };
+        let deltas = (0_u32..).zip(calls).map(|(index, (tool, arguments))| ModelEvent::ToolCallDelta {
+            index: Some(index),
+            id: Some(format!("c{index}")),
+            name: Some(tool.into()),
+            arguments: arguments.to_string(),
+        });
+        let events: Vec<ModelEvent> = deltas.chain([ModelEvent::Finished(StopReason::ToolUse)]).collect();
         Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
     }
 }
@@ -142,6 +144,11 @@ impl Outside {
             repeatable: true,
         };
         Self::made(server, tool, &class, reply, outbox)
+    }
+
+    /// Does what its classification says.
+    pub(crate) fn classified(server: &str, tool: &str, class: &ToolClassification, outbox: &Outbox) -> Arc<dyn Tool> {
+        Self::made(server, tool, class, json!({"ok": true}), outbox)
     }
 
     /// Sends `body` to `to`.

@@ -17,6 +17,7 @@ mod calls_without_run;
 mod cancel;
 mod canvases;
 mod client_tools;
+mod confirmed_mandates;
 mod clock;
 mod clones;
 mod context;
