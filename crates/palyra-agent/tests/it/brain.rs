@@ -27,6 +27,7 @@ pub(crate) enum Next {
 pub(crate) struct Brain {
     plan: Box<Plan>,
     extract: Box<Extract>,
+    context_tokens: u32,
 }
 
 type Plan = dyn Fn(&[Message]) -> Next + Send + Sync;
@@ -34,14 +35,23 @@ type Extract = dyn Fn(&str) -> String + Send + Sync;
 
 impl Brain {
     pub(crate) fn new(plan: impl Fn(&[Message]) -> Next + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { plan: Box::new(plan), extract: Box::new(|_| "{}".into()) })
+        Self::extracting(plan, |_| "{}".into())
     }
 
     pub(crate) fn extracting(
         plan: impl Fn(&[Message]) -> Next + Send + Sync + 'static,
         extract: impl Fn(&str) -> String + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Arc::new(Self { plan: Box::new(plan), extract: Box::new(extract) })
+        Self::with_window(128_000, plan, extract)
+    }
+
+    /// The same with so many tokens of context.
+    pub(crate) fn with_window(
+        context_tokens: u32,
+        plan: impl Fn(&[Message]) -> Next + Send + Sync + 'static,
+        extract: impl Fn(&str) -> String + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self { plan: Box::new(plan), extract: Box::new(extract), context_tokens })
     }
 
     /// Makes these calls one after the other, whatever comes back, and ends with the newest result.
@@ -67,7 +77,8 @@ impl ModelProvider for Brain {
         "brain"
     }
     fn describe(&self) -> ProviderInfo {
-        ProviderInfo { name: "brain".into(), model: "brain".into(), context_tokens: 128_000, is_language_model: false }
+        let (name, model) = ("brain".into(), "brain".into());
+        ProviderInfo { name, model, context_tokens: self.context_tokens, is_language_model: false }
     }
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let next = match request.purpose {
