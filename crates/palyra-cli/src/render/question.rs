@@ -96,8 +96,10 @@ fn about(tool: &str, arguments: &Value) -> Vec<String> {
 pub(crate) fn choices(question: &Question) -> &'static str {
     match question.offer {
         // How far each reaches is said here, because the pattern does not say it.
-        Some(_) => "  [a]llow once, [s] in this session, [t] for an hour in all your sessions, [d]eny, [m]ore > ",
-        None => "  [a]llow once, [d]eny, [m]ore > ",
+        Some(_) => {
+            "  [a]llow once, [s] in this session, [t] for an hour in all your sessions, [d]eny (d because …), [m]ore > "
+        }
+        None => "  [a]llow once, [d]eny (d because …), [m]ore > ",
     }
 }
 
@@ -236,7 +238,7 @@ mod tests {
     #[test]
     fn without_an_offer_nothing_lasts() {
         let plain = Question { offer: None, evidence: Vec::new(), ..question() };
-        assert_eq!(choices(&plain), "  [a]llow once, [d]eny, [m]ore > ");
+        assert_eq!(choices(&plain), "  [a]llow once, [d]eny (d because …), [m]ore > ");
         assert_eq!(lines(&plain, &Console::for_tests()).len(), 3);
     }
 
