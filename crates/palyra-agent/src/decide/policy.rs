@@ -121,7 +121,7 @@ impl PolicyDecider {
         if verdict.verdict != ToolVerdict::Permit || listed.is_empty() {
             return verdict;
         }
-        let reason = format!("you want to be asked before {} (`run.confirm_mandates`)", listed.join(" and "));
+        let reason = format!("you want to be asked before {}", listed.join(" and "));
         Verdict {
             verdict: ToolVerdict::NeedsApproval,
             reasons: vec![reason],

@@ -19,7 +19,7 @@ use palyra_tools::{
 };
 use serde_json::Value;
 
-use super::{EngineOptions, client_tools, strict};
+use super::{EngineOptions, client_tools, question, strict};
 use crate::decide::{CONFIRM_MANDATES, Proposal, Verdict, contained, observed};
 use crate::machine::{CallFacts, Decided, Machine, Offer};
 use crate::own_tools::{INTENT, IntentInput};
@@ -141,12 +141,14 @@ impl Flow {
                 Err(error) => refusal(error.to_string(), Vec::new()),
             },
         };
-        if verdict.verdict == ToolVerdict::NeedsApproval {
-            verdict.reasons.extend(flow.gaps.iter().cloned());
-        }
+        // Why it would be permitted is no reason to ask.
+        let permitted = (verdict.verdict == ToolVerdict::Permit).then(|| std::mem::take(&mut verdict.reasons));
         options.safety.before_execution(declaration, arguments, &flow, &mut verdict);
+        if let Some(reasons) = permitted.filter(|_| verdict.verdict == ToolVerdict::Permit) {
+            verdict.reasons = reasons;
+        }
         if verdict.verdict == ToolVerdict::NeedsApproval {
-            verdict.reasons.extend(containment.reason());
+            verdict.reasons = question::phrased(verdict.reasons, &verdict.policies, &flow, containment.reason());
         }
         let confirmed_first = verdict.policies.iter().any(|policy| policy == CONFIRM_MANDATES);
         let offer = match verdict.verdict {

@@ -67,7 +67,7 @@ async fn a_statement_counts_once_a_person_has_agreed_to_it() {
     let run = bench.engine.create_run(bench.task("Tell ada@example.org what is new")).await.unwrap();
     let asked = open(&bench, run.run_id).await;
     assert_eq!((asked.tool.as_str(), &asked.arguments), (INTENT, &meant()));
-    assert_eq!(asked.reason, "you want to be asked before anything goes to others (`run.confirm_mandates`)");
+    assert_eq!(asked.reason, "you want to be asked before anything goes to others");
     assert!(asked.offer.is_none(), "nobody agrees to statements in advance");
     assert!(bench.engine.run_details(run.run_id).await.unwrap().envelope.is_empty());
     bench.engine.decide_approval(asked.approval_id, answer(ApprovalDecision::Allow)).await.unwrap();

@@ -236,6 +236,24 @@ mod tests {
     }
 
     #[test]
+    fn no_question_needs_a_glossary() {
+        let asked = question();
+        let every_origin: Vec<ApprovalEvidence> = Provenance::ALL
+            .iter()
+            .flat_map(|provenance| SinkKind::ALL.iter().map(move |sink| (*provenance, *sink)))
+            .map(|(provenance, sink)| ApprovalEvidence { provenance, sink, source: None, ..asked.evidence[0].clone() })
+            .collect();
+        let asked = Question { evidence: every_origin, ..asked };
+        let mut said = lines(&asked, &Console::for_tests());
+        said.extend(more(&asked));
+        said.extend(elsewhere(&asked));
+        said.push(choices(&asked).to_owned());
+        for jargon in ["mandate", "sink", "provenance", "envelope", "label", "integrity", "clearance"] {
+            assert!(said.iter().all(|line| !line.to_lowercase().contains(jargon)), "{jargon}: {said:#?}");
+        }
+    }
+
+    #[test]
     fn without_an_offer_nothing_lasts() {
         let plain = Question { offer: None, evidence: Vec::new(), ..question() };
         assert_eq!(choices(&plain), "  [a]llow once, [d]eny (d because …), [m]ore > ");
@@ -278,7 +296,7 @@ mod tests {
         ]);
         let asked = Question {
             summary: "agree to what the run will do: mcp.mail.send, mcp.bank.pay".to_owned(),
-            reason: "you want to be asked before anything is paid (`run.confirm_mandates`)".to_owned(),
+            reason: "you want to be asked before anything is paid".to_owned(),
             risk: Risk::Low,
             tool: Some("palyra.intent.declare".to_owned()),
             arguments: Some(json!({ "effects": effects })),
