@@ -118,6 +118,8 @@ fn decided(turn: u32, call: u32) -> Input {
             risk: Risk::Low,
             summary: "read a file".into(),
             resource: "file".into(),
+            destination: None,
+            confirmed_first: false,
             evidence: Vec::new(),
             offer: None,
             source: palyra_flow::SourceNaming::ChosenOtherwise,

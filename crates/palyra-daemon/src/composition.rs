@@ -234,7 +234,8 @@ impl Composition {
         let Rules { policies, scanner } = rules.finished()?;
         let policies = Arc::new(policies);
         let decider = self.decider.unwrap_or_else(|| {
-            Arc::new(PolicyDecider::new(Arc::clone(&policies), config.run.ask_before.iter().cloned()))
+            let decider = PolicyDecider::new(Arc::clone(&policies), config.run.ask_before.iter().cloned());
+            Arc::new(decider.confirming(config.run.confirm_mandates.iter().copied()))
         });
         let engine = EngineOptions {
             journal: journal.clone(),

@@ -21,6 +21,8 @@ use serde_json::{Value, json};
 
 use crate::tracking::blocking;
 
+/// The tool's name.
+const NAME: &str = "palyra.http.fetch";
 /// Links of a page that are listed after its text.
 const LISTED_LINKS: usize = 100;
 
@@ -106,7 +108,7 @@ impl HttpFetch {
 
     /// What the tool says about itself.
     pub(crate) fn declared() -> ToolDeclaration {
-        let name = ToolName::builtin("palyra.http.fetch");
+        let name = ToolName::builtin(NAME);
         let mut declaration = ToolDeclaration::of::<HttpFetchInput>(name, "Fetch address", "fetch `{url}`")
             .sink("url", SinkKind::Destination)
             .sink("body", SinkKind::Content)
@@ -119,24 +121,10 @@ impl HttpFetch {
         declaration
     }
 
-    /// What a call asks for.
-    fn parsed(&self, arguments: &Value) -> Result<(HttpFetchInput, FetchMethod, Target), ToolError> {
-        let tool = self.declaration.name.as_str();
-        let input: HttpFetchInput = serde_json::from_value(arguments.clone())
-            .map_err(|error| ToolError::argument(tool, "arguments", "invalid", error.to_string()))?;
-        let method = input.method.unwrap_or(FetchMethod::Get);
-        if input.body.is_some() && method != FetchMethod::Post {
-            return Err(ToolError::argument(tool, "body", "not_allowed", "only `POST` sends a body"));
-        }
-        let target = Target::parse(&input.url).map_err(|error| refused(&error))?;
-        Ok((input, method, target))
-    }
-
     /// The narrowest grant for one address.
     fn grant(&self, effect: &str, target: &Target, method: FetchMethod) -> Result<EgressGrant, ToolError> {
         let mut grant = EgressGrant::new(effect);
-        let rule = format!("{} {}://{}:{}", method.as_str(), target.scheme, target.host, target.port);
-        grant.rules.push(Rule::parse(&rule).map_err(|error| refused(&error))?);
+        grant.rules.push(rule(target, method)?);
         grant.private_hosts.clone_from(&self.options.private_hosts);
         grant.limits = EgressLimits {
             download_bytes: self.options.max_bytes,
@@ -154,13 +142,8 @@ impl Tool for HttpFetch {
     }
 
     fn resource(&self, arguments: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
-        let (_, method, target) = self.parsed(arguments)?;
-        Ok(CallResource::Request(RequestTarget {
-            method: method.as_str().to_owned(),
-            scheme: target.scheme.to_string(),
-            host: target.host.to_string(),
-            port: target.port,
-        }))
+        let (_, method, target) = parsed(arguments)?;
+        Ok(resource(&target, method))
     }
 
     fn summarise(&self, arguments: &Value) -> String {
@@ -177,11 +160,11 @@ impl Tool for HttpFetch {
     }
 
     fn check(&self, arguments: &Value, _: &Workspace) -> Result<(), ToolError> {
-        self.parsed(arguments).map(drop)
+        parsed(arguments).map(drop)
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
-        let (input, method, target) = self.parsed(&invocation.arguments)?;
+        let (input, method, target) = parsed(&invocation.arguments)?;
         let grant = self.grant(invocation.effect_id.as_str(), &target, method)?;
         let mut request = FetchRequest::new(method.as_str(), input.url.clone());
         request.max_redirects = self.options.max_redirects;
@@ -202,6 +185,34 @@ impl Tool for HttpFetch {
             output = blocking(move || told(&answer, &invocation)) => output,
         }
     }
+}
+
+/// What a call asks for.
+fn parsed(arguments: &Value) -> Result<(HttpFetchInput, FetchMethod, Target), ToolError> {
+    let input: HttpFetchInput = serde_json::from_value(arguments.clone())
+        .map_err(|error| ToolError::argument(NAME, "arguments", "invalid", error.to_string()))?;
+    let method = input.method.unwrap_or(FetchMethod::Get);
+    if input.body.is_some() && method != FetchMethod::Post {
+        return Err(ToolError::argument(NAME, "body", "not_allowed", "only `POST` sends a body"));
+    }
+    let target = Target::parse(&input.url).map_err(|error| refused(&error))?;
+    Ok((input, method, target))
+}
+
+/// What a call is judged as: one request, whatever its address looks like.
+fn resource(target: &Target, method: FetchMethod) -> CallResource {
+    CallResource::Request(RequestTarget {
+        method: method.as_str().to_owned(),
+        scheme: target.scheme.to_string(),
+        host: target.host.to_string(),
+        port: target.port,
+    })
+}
+
+/// The line of a grant for one address.
+fn rule(target: &Target, method: FetchMethod) -> Result<Rule, ToolError> {
+    let rule = format!("{} {}://{}:{}", method.as_str(), target.scheme, target.host, target.port);
+    Rule::parse(&rule).map_err(|error| refused(&error))
 }
 
 fn refused(error: &palyra_egress::EgressError) -> ToolError {
@@ -269,3 +280,7 @@ fn written(answer: &FetchResponse, page: &Readable) -> String {
     }
     text
 }
+
+#[cfg(test)]
+#[path = "fetch_tests.rs"]
+mod tests;

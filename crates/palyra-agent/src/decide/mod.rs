@@ -4,7 +4,10 @@
 
 mod policy;
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
+use palyra_common::config::MandateClass;
 use palyra_common::{ApprovalScope, Risk, RunId, SessionId, StableErrorEnvelope, Timestamp, ToolVerdict};
 use palyra_flow::FlowFacts;
 use palyra_policy::{PatternGrant, Signals};
@@ -14,7 +17,7 @@ use serde_json::Value;
 use crate::spec::RunSpec;
 
 pub use policy::PolicyDecider;
-pub(crate) use policy::{contained, observed};
+pub(crate) use policy::{CONFIRM_MANDATES, contained, observed};
 
 /// A call that a model wants to make.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +34,8 @@ pub struct Proposal<'a> {
     pub resource: &'a CallResource,
     /// Where the values come from, what the planner has seen, what the run set out to do.
     pub flow: &'a FlowFacts,
+    /// Of what kind the mandates are that the call states.
+    pub states: &'a BTreeSet<MandateClass>,
     /// Signs that something the run has read tries to give orders.
     pub signals: &'a Signals,
     /// What the call can reach, as whoever carries it out answers for.

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
+use palyra_common::config::MandateClass;
 use palyra_common::{
     Confidentiality, EffectScope, ErrorCategory, RunId, SessionId, SinkKind, StableErrorEnvelope, ToStableError as _,
     ToolVerdict,
@@ -25,6 +26,9 @@ use crate::spec::MAIN_AGENT;
 /// How the ids of agreed patterns begin.
 const APPROVED_PREFIX: &str = "approved.";
 
+/// What determined a question that `run.confirm_mandates` asks for.
+pub(crate) const CONFIRM_MANDATES: &str = "engine.confirm_mandates";
+
 /// What policies call the main agent.
 const DEFAULT_AGENT: &str = "default";
 
@@ -33,6 +37,7 @@ const DEFAULT_AGENT: &str = "default";
 pub struct PolicyDecider {
     store: Arc<PolicyStore>,
     ask_before: BTreeSet<String>,
+    confirm: BTreeSet<MandateClass>,
     /// Ids of the agreed patterns that still count. A set that could not be replaced may hold others; they are asked about.
     agreed: Arc<RwLock<BTreeSet<String>>>,
 }
@@ -40,7 +45,13 @@ pub struct PolicyDecider {
 impl PolicyDecider {
     /// Decides by this store; a person is asked before any of these tools.
     pub fn new(store: Arc<PolicyStore>, ask_before: impl IntoIterator<Item = String>) -> Self {
-        Self { store, ask_before: ask_before.into_iter().collect(), agreed: Arc::default() }
+        Self { store, ask_before: ask_before.into_iter().collect(), confirm: BTreeSet::new(), agreed: Arc::default() }
+    }
+
+    /// The same, but a person is asked before mandates of these classes count.
+    #[must_use]
+    pub fn confirming(self, classes: impl IntoIterator<Item = MandateClass>) -> Self {
+        Self { confirm: classes.into_iter().collect(), ..self }
     }
 }
 
@@ -56,13 +67,14 @@ impl Decide for PolicyDecider {
         let verdict = if self.rests_on_revoked(&decision) { ToolVerdict::NeedsApproval } else { decision.verdict };
         let mut reasons = decision.person;
         reasons.extend(decision.errors);
-        Ok(Verdict {
+        let verdict = Verdict {
             verdict,
             reasons,
             told: decision.model,
             policies: decision.policies,
             requests: kept.map_err(unkept)?,
-        })
+        };
+        Ok(self.confirmed_first(verdict, proposal.states))
     }
 
     async fn decide_answer(&self, answer: AnswerProposal<'_>) -> Result<Verdict, StableErrorEnvelope> {
@@ -103,12 +115,35 @@ impl Decide for PolicyDecider {
 }
 
 impl PolicyDecider {
+    /// Asks about a call that is permitted and states mandates of which a person wants to hear first.
+    fn confirmed_first(&self, verdict: Verdict, states: &BTreeSet<MandateClass>) -> Verdict {
+        let listed: Vec<&str> = self.confirm.intersection(states).copied().map(in_plain_words).collect();
+        if verdict.verdict != ToolVerdict::Permit || listed.is_empty() {
+            return verdict;
+        }
+        let reason = format!("you want to be asked before {}", listed.join(" and "));
+        Verdict {
+            verdict: ToolVerdict::NeedsApproval,
+            reasons: vec![reason],
+            policies: vec![CONFIRM_MANDATES.to_owned()],
+            ..verdict
+        }
+    }
+
     fn rests_on_revoked(&self, decision: &Decision) -> bool {
         let mut patterns = decision.policies.iter().filter(|id| id.starts_with(APPROVED_PREFIX)).peekable();
         decision.verdict == ToolVerdict::Permit && patterns.peek().is_some() && {
             let agreed = self.agreed.read().unwrap_or_else(PoisonError::into_inner);
             !patterns.any(|id| agreed.contains(id))
         }
+    }
+}
+
+/// What mandates of a class let a run do.
+fn in_plain_words(class: MandateClass) -> &'static str {
+    match class {
+        MandateClass::Paying => "anything is paid",
+        MandateClass::Outward => "anything goes to others",
     }
 }
 

@@ -57,4 +57,23 @@ proptest! {
             prop_assert_eq!(inside, true, "{}", tool.declaration().name);
         }
     }
+
+    #[test]
+    fn a_request_is_judged_as_one_host_whatever_it_says(
+        method in "\\PC{0,12}", scheme in "\\PC{0,12}", host in "\\PC{0,40}", port in 0_u16.., which in 0_usize..3,
+    ) {
+        let tricky = [host.clone(), format!("{host},b.example"), format!("files:{host},*")];
+        let host = tricky[which].clone();
+        let target = RequestTarget { method: method.clone(), scheme: scheme.clone(), host: host.clone(), port };
+        let found = judged(&CallResource::Request(target), Confidentiality::Internal);
+        let destination = Destination { name: host, clearance: Confidentiality::Internal };
+        prop_assert_eq!(found, [(Resource::Host(destination), Some(Connection { scheme, port, method }))]);
+    }
+
+    #[test]
+    fn the_name_of_a_tool_call_is_never_a_path_or_a_host(key in "\\PC{0,40}", prefix in 0_usize..4) {
+        let prefix = ["", "files:", "url:GET:https:443:", "directory:"][prefix];
+        let found = judged(&CallResource::tool(format!("{prefix}{key}")), Confidentiality::Private);
+        prop_assert_eq!(found, [(Resource::Tool, None)]);
+    }
 }

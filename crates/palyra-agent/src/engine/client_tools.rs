@@ -165,6 +165,8 @@ pub(super) fn decide(
             risk: Risk::Low,
             summary: format!("hand `{}` back to the client", tool.name),
             resource: format!("client:{}", tool.name),
+            destination: None,
+            confirmed_first: false,
             evidence: Vec::new(),
             offer: None,
             source: SourceNaming::ChosenOtherwise,

@@ -2,8 +2,10 @@
 //!
 //! The index over what was read is derived from the machine and only ever grows, so each decision adds what is new and looks the rest up.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use palyra_common::config::MandateClass;
 use palyra_common::{
     ApprovalEvidence, Consequence, Label, Provenance, Risk, SinkKind, StableErrorEnvelope, Timestamp,
     ToStableError as _, ToolVerdict,
@@ -12,11 +14,13 @@ use palyra_flow::{
     Check, FlowFacts, Mandate, Material, Planner, Proposed, SourceNaming, admit, assess, can_be_judged, holds,
 };
 use palyra_policy::{ObservedCall, Signals, narrowest_pattern};
-use palyra_tools::{CallResource, Concurrency, Containment, Registry, Repeatability, Tool, ToolError, Workspace};
+use palyra_tools::{
+    CallResource, Concurrency, Containment, Registry, Repeatability, Tool, ToolDeclaration, ToolError, Workspace,
+};
 use serde_json::Value;
 
-use super::{EngineOptions, client_tools, strict};
-use crate::decide::{Proposal, Verdict, contained, observed};
+use super::{EngineOptions, client_tools, question, strict};
+use crate::decide::{CONFIRM_MANDATES, Proposal, Verdict, contained, observed};
 use crate::machine::{CallFacts, Decided, Machine, Offer};
 use crate::own_tools::{INTENT, IntentInput};
 use crate::projections;
@@ -116,6 +120,7 @@ impl Flow {
         }
         let run = machine.spec();
         let signals = Signals { at_source: comes_from_suspicious_text(&flow, machine), ..machine.signals().clone() };
+        let states = states(&registry, tool, arguments);
         let proposal = Proposal {
             run,
             call_id,
@@ -123,6 +128,7 @@ impl Flow {
             arguments,
             resource: &resource,
             flow: &flow,
+            states: &states,
             signals: &signals,
             containment: &containment,
             at,
@@ -135,15 +141,19 @@ impl Flow {
                 Err(error) => refusal(error.to_string(), Vec::new()),
             },
         };
-        if verdict.verdict == ToolVerdict::NeedsApproval {
-            verdict.reasons.extend(flow.gaps.iter().cloned());
-        }
+        // Why it would be permitted is no reason to ask.
+        let permitted = (verdict.verdict == ToolVerdict::Permit).then(|| std::mem::take(&mut verdict.reasons));
         options.safety.before_execution(declaration, arguments, &flow, &mut verdict);
-        if verdict.verdict == ToolVerdict::NeedsApproval {
-            verdict.reasons.extend(containment.reason());
+        if let Some(reasons) = permitted.filter(|_| verdict.verdict == ToolVerdict::Permit) {
+            verdict.reasons = reasons;
         }
+        if verdict.verdict == ToolVerdict::NeedsApproval {
+            verdict.reasons = question::phrased(verdict.reasons, &verdict.policies, &flow, containment.reason());
+        }
+        let confirmed_first = verdict.policies.iter().any(|policy| policy == CONFIRM_MANDATES);
         let offer = match verdict.verdict {
-            ToolVerdict::NeedsApproval if blind.is_none() => {
+            // Whoever wants to be asked about what a run means to do does not agree to it in advance.
+            ToolVerdict::NeedsApproval if blind.is_none() && tool != INTENT && !confirmed_first => {
                 offer(options, machine, observed(&flow, declaration, &machine.spec().workspace, &resource)).await
             }
             ToolVerdict::NeedsApproval | ToolVerdict::Permit | ToolVerdict::Deny => None,
@@ -162,6 +172,8 @@ impl Flow {
                 risk: risk(declaration.risk, &flow, &signals),
                 summary: found.summarise(given),
                 resource: resource.to_string(),
+                destination,
+                confirmed_first,
                 evidence: shown,
                 offer,
                 source: flow.source,
@@ -185,7 +197,7 @@ impl Flow {
 
     fn refused(&self, registry: &Registry, mandate: &Mandate) -> Option<String> {
         let found = registry.get(&mandate.tool).ok().map(|tool| tool.declaration());
-        let classification = found.map(palyra_tools::ToolDeclaration::classification);
+        let classification = found.map(ToolDeclaration::classification);
         let tool = found.zip(classification.as_ref());
         let tool = tool.map(|(declaration, classification)| (classification, &*declaration.input_schema));
         admit(mandate, tool, &self.material).map(|refused| format!("{}: {}", refused.tool, refused.reason))
@@ -223,6 +235,31 @@ impl Flow {
         }
         self.readings = machine.readings().len();
     }
+}
+
+/// Of what kind the mandates are that a call states.
+fn states(registry: &Registry, tool: &str, arguments: &Value) -> BTreeSet<MandateClass> {
+    if tool != INTENT {
+        return BTreeSet::new();
+    }
+    let stated = serde_json::from_value::<IntentInput>(arguments.clone()).map(|input| input.effects);
+    let of = |mandate: &Mandate| registry.get(&mandate.tool).ok().map(|tool| classes(mandate, tool.declaration()));
+    stated.unwrap_or_default().iter().filter_map(of).flatten().collect()
+}
+
+/// What a mandate for this tool would let a run do.
+fn classes(mandate: &Mandate, tool: &ToolDeclaration) -> BTreeSet<MandateClass> {
+    let acts = tool.consequence == Consequence::Consequential;
+    let decides = |kind: SinkKind| acts && tool.sinks.iter().any(|sink| sink.kind == kind);
+    let mut classes = BTreeSet::new();
+    if decides(SinkKind::Amount) {
+        classes.insert(MandateClass::Paying);
+    }
+    // Whoever is given data of another place hears of it by a mere query, too.
+    if decides(SinkKind::Destination) || !mandate.from.is_empty() {
+        classes.insert(MandateClass::Outward);
+    }
+    classes
 }
 
 /// The tools there are; the source of one that is missing is asked first.
@@ -405,6 +442,8 @@ fn out_of_hand(call_id: &str, reason: String, policy: String) -> Decided {
             risk: Risk::High,
             summary: String::new(),
             resource: String::new(),
+            destination: None,
+            confirmed_first: false,
             evidence: Vec::new(),
             offer: None,
             source: SourceNaming::ChosenOtherwise,

@@ -44,6 +44,7 @@ mod page;
 mod probe;
 mod progress;
 mod query;
+mod question;
 mod recall;
 mod recover;
 mod request_size;

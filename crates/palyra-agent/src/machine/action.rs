@@ -175,7 +175,7 @@ pub struct ApprovalRequest {
     /// What could be agreed to for longer than once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offer: Option<Offer>,
-    /// Digest of tool, normalised arguments, resource and labels: the answer holds for exactly this.
+    /// Digest of everything that is shown: the answer holds for exactly this.
     pub binding: Digest,
     /// When it lapses.
     #[serde(default, skip_serializing_if = "Option::is_none")]

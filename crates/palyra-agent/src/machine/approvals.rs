@@ -1,21 +1,21 @@
 //! Questions to people, and what their answers mean.
 //!
-//! An approval is bound to the digest of tool, normalised arguments, resource and the labels of what the planner had seen. Its id is derived from the run, the call and the attempt, so that
+//! An approval is bound to the digest of everything that the person is shown; see `displayed`. Its id is derived from the run, the call and the attempt, so that
 //! a replayed run asks the very same question. A refusal is told to the model, which may find another way; proposing exactly what was refused
 //! once more ends the run.
 
 use std::time::Duration;
 
-use palyra_common::{ApprovalDecision, ApprovalId, ApprovalSubject, Digest, RunId, TerminationReason, Timestamp};
+use palyra_common::{ApprovalDecision, ApprovalId, Digest, RunId, TerminationReason, Timestamp};
 use palyra_models::REFUSAL_ADVICE;
 
-use super::action::{Action, ApprovalRequest, Question};
+use super::action::{Action, Question};
+use super::displayed::{Displayed, proposal_digest};
 use super::input::CallFacts;
 use super::round::{Loss, NotRun, Refusal};
 use super::state::{Call, CallState, Ending, MoneyQuestion, Phase, ToolRound};
 use super::turns::detail;
 use super::{Machine, Rejected};
-use crate::canonical::canonical_json;
 
 impl Machine {
     /// Asks whether the proposed call at `index` may run.
@@ -72,31 +72,10 @@ impl Machine {
         at: Timestamp,
         out: &mut Vec<Action>,
     ) -> CallState {
-        let binding = Digest::of_parts(&[
-            call.tool.as_bytes(),
-            canonical_json(&call.arguments).as_bytes(),
-            facts.resource.as_bytes(),
-            facts.seen.integrity.as_str().as_bytes(),
-            facts.seen.confidentiality.as_str().as_bytes(),
-        ]);
-        let (approval_id, expires_at) = self.next_question(&call.call_id, at);
-        out.push(Action::RequestApproval(Box::new(ApprovalRequest {
-            approval_id,
-            owner: self.spec.owner.clone(),
-            call_id: call.call_id.clone(),
-            subject: ApprovalSubject::Tool,
-            risk: facts.risk,
-            question,
-            tool: call.tool.clone(),
-            arguments: call.arguments.clone(),
-            summary: facts.summary.clone(),
-            reasons,
-            evidence: facts.evidence.clone(),
-            offer: facts.offer.clone().filter(|_| question == Question::MayItRun),
-            binding,
-            expires_at,
-        })));
-        CallState::AwaitingApproval { approval_id, question, expires_at, binding, facts, attempts }
+        let proposal = proposal_digest(call, &facts);
+        let displayed = Displayed::call(call, question, reasons, &facts);
+        let (approval_id, expires_at) = self.put_question(&call.call_id, displayed, proposal, at, out);
+        CallState::AwaitingApproval { approval_id, question, expires_at, proposal, facts, attempts }
     }
 
     /// The id of a new question about a call, or about what stands where a call would, and when it lapses.
@@ -125,7 +104,7 @@ impl Machine {
             let index = round.calls.iter().position(asked)?;
             round.calls.get(index).map(|call| (index, call.state.clone()))
         });
-        let Some((index, CallState::AwaitingApproval { question, binding, facts, attempts, .. })) = found else {
+        let Some((index, CallState::AwaitingApproval { question, proposal, facts, attempts, .. })) = found else {
             return Err(self.reject("no such approval is open"));
         };
         let state = match (decision, question) {
@@ -168,7 +147,7 @@ impl Machine {
             call.state = state;
         }
         if decision != ApprovalDecision::Allow && question == Question::MayItRun {
-            if self.refused.contains(&binding) {
+            if self.refused.contains(&proposal) {
                 let message = match reason {
                     None => "a person had already refused exactly this call",
                     Some(_) => "exactly this call had already been denied",
@@ -183,7 +162,7 @@ impl Machine {
                 );
                 return Ok(());
             }
-            self.refused.push(binding);
+            self.refused.push(proposal);
         }
         self.advance(at, out);
         Ok(())

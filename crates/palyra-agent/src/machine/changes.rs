@@ -8,14 +8,14 @@
 use std::collections::BTreeMap;
 
 use palyra_common::{
-    ApprovalDecision, ApprovalSubject, Digest, Integrity, Risk, RunLifecyclePhase, StableErrorEnvelope, StatusDetail,
-    Timestamp,
+    ApprovalDecision, Digest, Integrity, Risk, RunLifecyclePhase, StableErrorEnvelope, StatusDetail, Timestamp,
 };
 use palyra_tools::{FileChange, LaterChange, RemainingFile, WrittenBy, belongs};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::action::{Action, ApprovalRequest, Question};
+use super::action::{Action, Question};
+use super::displayed::Displayed;
 use super::hook_questions::HookQuestion;
 use super::hooks::HookStep;
 use super::input::CallResult;
@@ -122,7 +122,6 @@ impl Machine {
         if self.changes.is_empty() {
             return false;
         }
-        let (approval_id, expires_at) = self.next_question(CALL, at);
         let files: Vec<_> = self
             .changes
             .values()
@@ -131,28 +130,18 @@ impl Machine {
             })
             .collect();
         let arguments = json!({ "files": files });
-        let digests: Vec<u8> = self
-            .changes
-            .values()
-            .flat_map(|held| format!("{}={:?}\n", held.net.path, held.net.after).into_bytes())
-            .collect();
+        // A difference may be shown in part; the digest of what a file holds is not.
+        let contents: String =
+            self.changes.values().map(|held| format!("{}={:?}\n", held.net.path, held.net.after)).collect();
         let canonical = canonical_json(&arguments);
-        out.push(Action::RequestApproval(Box::new(ApprovalRequest {
-            approval_id,
-            owner: self.spec.owner.clone(),
-            call_id: CALL.to_owned(),
-            subject: ApprovalSubject::Tool,
-            risk: Risk::High,
-            question: Question::AcceptChanges,
-            tool: TOOL.to_owned(),
-            arguments,
-            summary: format!("keep what this run left in {}; refusing restores them", self.named_changes()),
+        let older = Digest::of_parts(&[TOOL.as_bytes(), canonical.as_bytes(), contents.as_bytes()]);
+        let summary = format!("keep what this run left in {}; refusing restores them", self.named_changes());
+        let displayed = Displayed {
             reasons: vec![format!("it takes effect later, outside the sandbox: {}", self.effects())],
-            evidence: Vec::new(),
-            offer: None,
-            binding: Digest::of_parts(&[TOOL.as_bytes(), canonical.as_bytes(), &digests]),
-            expires_at,
-        })));
+            resource: contents,
+            ..Displayed::step(Question::AcceptChanges, Risk::High, TOOL, arguments, summary)
+        };
+        let (approval_id, expires_at) = self.put_question(CALL, displayed, older, at, out);
         let step = HookStep::BeforeDelivery(ending.clone());
         let question =
             HookQuestion { approval_id, question: Question::AcceptChanges, expires_at, step, proposed: None };

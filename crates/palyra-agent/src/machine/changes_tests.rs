@@ -2,6 +2,7 @@ use palyra_common::{ChangeAttribution, Confidentiality, InputMode, Label, Termin
 use palyra_tools::{Concurrency, EntryFacts, LaterExecuted, Repeatability, Standing};
 
 use super::*;
+use crate::machine::ApprovalRequest;
 use crate::machine::Input;
 use crate::machine::tests::{AT, decided, finished, started, turn};
 

@@ -3,14 +3,14 @@
 //! Questions about calls take the ordinary way; see `approvals`.
 
 use palyra_common::{
-    ApprovalDecision, ApprovalId, ApprovalSubject, Digest, HookDecision, Label, Risk, RunLifecyclePhase,
-    TerminationReason, Timestamp,
+    ApprovalDecision, ApprovalId, Digest, HookDecision, Label, Risk, RunLifecyclePhase, TerminationReason, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Machine;
-use super::action::{Action, ApprovalRequest, Question};
+use super::action::{Action, Question};
+use super::displayed::Displayed;
 use super::hooks::{HookStep, said_by};
 use super::state::{Ending, Phase};
 use super::turns::detail;
@@ -55,24 +55,12 @@ impl Machine {
             HookStep::BeforeRun => (json!({ "prompt": self.spec.prompt }), None),
             HookStep::BeforeDelivery(ending) => about_delivery(ending, &ruling),
         };
-        let (approval_id, expires_at) = self.next_question(call_id, at);
-        let canonical = canonical_json(&arguments);
-        out.push(Action::RequestApproval(Box::new(ApprovalRequest {
-            approval_id,
-            owner: self.spec.owner.clone(),
-            call_id: call_id.to_owned(),
-            subject: ApprovalSubject::Tool,
-            risk: Risk::Medium,
-            question,
-            tool: tool.to_owned(),
-            arguments,
-            summary: summary.to_owned(),
+        let older = Digest::of_parts(&[tool.as_bytes(), canonical_json(&arguments).as_bytes()]);
+        let displayed = Displayed {
             reasons: ruling.reasons,
-            evidence: Vec::new(),
-            offer: None,
-            binding: Digest::of_parts(&[tool.as_bytes(), canonical.as_bytes()]),
-            expires_at,
-        })));
+            ..Displayed::step(question, Risk::Medium, tool, arguments, summary.to_owned())
+        };
+        let (approval_id, expires_at) = self.put_question(call_id, displayed, older, at, out);
         let question = HookQuestion { approval_id, question, expires_at, step, proposed };
         self.enter(Phase::AskingForHook(Box::new(question)), at, out);
     }

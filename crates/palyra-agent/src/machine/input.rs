@@ -358,6 +358,9 @@ pub struct CallFacts {
     pub summary: String,
     /// The normalised thing it acts on.
     pub resource: String,
+    /// Where the arguments go, if they leave the workspace. Absent in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<DataOrigin>,
     /// Label of everything the planner had seen when it proposed the call.
     #[serde(default = "Label::system")]
     pub seen: Label,
@@ -367,6 +370,9 @@ pub struct CallFacts {
     /// What it takes from the run's mandates when it is carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mandate: Option<Spent>,
+    /// Whether the mandates that it states count only if a person agrees to the call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirmed_first: bool,
     /// The arguments that steer the effect and were not chosen by a trusted person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<ApprovalEvidence>,

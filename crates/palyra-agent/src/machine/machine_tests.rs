@@ -74,6 +74,8 @@ pub(super) fn decided(call_id: &str, verdict: ToolVerdict, concurrency: Concurre
             risk: Risk::Low,
             summary: "s".into(),
             resource: "r".into(),
+            destination: None,
+            confirmed_first: false,
             evidence: Vec::new(),
             offer: None,
             source: palyra_flow::SourceNaming::ChosenOtherwise,

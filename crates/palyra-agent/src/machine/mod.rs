@@ -14,13 +14,14 @@
 //! `HandedBack` from its `HandBack` action to its `ToolFinished` input, over restarts too.
 //!
 //! The files: `input`, `action`, `state` are the vocabulary; `turns` begins and ends model turns; `summaries` puts summaries into the context and takes them back; `round` schedules calls; `approvals` asks
-//! people, `deadlines` moves deadlines when the clock was set or the machine was suspended, `money` asks them for more; `hooks`, `screening` and `hook_questions` let plugins look at steps and calls; `objective` has answers judged; `changes` has people accept what takes effect later; `ending` ends runs; `restored` holds those of a restored backup; `looping` notices circles; `readings` keeps what
+//! people, `displayed` says what they are shown and binds their answers to it, `deadlines` moves deadlines when the clock was set or the machine was suspended, `money` asks them for more; `hooks`, `screening` and `hook_questions` let plugins look at steps and calls; `objective` has answers judged; `changes` has people accept what takes effect later; `ending` ends runs; `restored` holds those of a restored backup; `looping` notices circles; `readings` keeps what
 //! was read, with its labels; `offering` keeps the tools that the run came to need, and its plan.
 
 mod action;
 mod approvals;
 mod changes;
 mod deadlines;
+mod displayed;
 mod ending;
 mod hook_questions;
 mod hooks;
@@ -99,7 +100,7 @@ pub struct Machine {
     /// Messages that are in the context and that no model has been asked with yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     unread: Vec<String>,
-    /// Bindings that a person refused.
+    /// Digests of the proposals that a person refused.
     refused: Vec<palyra_common::Digest>,
     /// What tools gave back. Never forgotten, also when the context is summarised.
     readings: Vec<Reading>,

@@ -7,7 +7,8 @@ use palyra_budget::MicroUsd;
 use palyra_common::{ApprovalDecision, ApprovalId, ApprovalSubject, Digest, Risk, TerminationReason, Timestamp};
 use serde_json::json;
 
-use super::action::{Action, ApprovalRequest, Question};
+use super::action::{Action, Question};
+use super::displayed::Displayed;
 use super::state::{Ending, MoneyQuestion, Phase};
 use super::{Machine, Rejected};
 
@@ -36,24 +37,15 @@ impl Machine {
     }
 
     fn ask_for_money(&mut self, ending: Ending, amount: MicroUsd, at: Timestamp, out: &mut Vec<Action>) {
-        let (approval_id, expires_at) = self.next_question(CALL, at);
-        let reasons = ending.detail.iter().map(|detail| detail.message.clone()).collect();
-        out.push(Action::RequestApproval(Box::new(ApprovalRequest {
-            approval_id,
-            owner: self.spec.owner.clone(),
-            call_id: CALL.to_owned(),
+        let arguments = json!({ "micro_usd": amount.0 });
+        let summary = format!("spend up to {amount} beyond the budgets");
+        let displayed = Displayed {
             subject: ApprovalSubject::BudgetOverride,
-            risk: Risk::Medium,
-            question: Question::SpendMore,
-            tool: TOOL.to_owned(),
-            arguments: json!({ "micro_usd": amount.0 }),
-            summary: format!("spend up to {amount} beyond the budgets"),
-            reasons,
-            evidence: Vec::new(),
-            offer: None,
-            binding: Digest::of_parts(&[TOOL.as_bytes(), &amount.0.to_be_bytes()]),
-            expires_at,
-        })));
+            reasons: ending.detail.iter().map(|detail| detail.message.clone()).collect(),
+            ..Displayed::step(Question::SpendMore, Risk::Medium, TOOL, arguments, summary)
+        };
+        let older = Digest::of_parts(&[TOOL.as_bytes(), &amount.0.to_be_bytes()]);
+        let (approval_id, expires_at) = self.put_question(CALL, displayed, older, at, out);
         self.enter(Phase::AskingForMoney(MoneyQuestion { approval_id, amount, expires_at, ending }), at, out);
     }
 

@@ -260,7 +260,9 @@ impl Machine {
             && result.error.is_none()
             && let Ok(input) = serde_json::from_value::<IntentInput>(call.arguments.clone())
         {
-            self.mandates.state(input.effects, self.planner());
+            // What a person agreed to was stated before the first reading; other calls of the turn may have read something while the question was open.
+            let planner = if facts.confirmed_first { Planner::Fresh } else { self.planner() };
+            self.mandates.state(input.effects, planner);
         }
         let held = self.depends_on_untrusted(call, result);
         // What Palyra itself says about a call is no reading.

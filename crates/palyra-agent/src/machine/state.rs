@@ -210,8 +210,8 @@ pub enum CallState {
         question: Question,
         /// When it lapses.
         expires_at: Option<Timestamp>,
-        /// What the answer is bound to.
-        binding: Digest,
+        /// What a refusal of it is remembered by.
+        proposal: Digest,
         /// About the call.
         facts: CallFacts,
         /// Times it was begun before.

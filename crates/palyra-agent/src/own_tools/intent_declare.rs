@@ -31,7 +31,7 @@ impl IntentDeclare {
     pub(super) fn new() -> Result<Self, ToolError> {
         let name = ToolName::new(INTENT)?;
         Ok(Self(
-            ToolDeclaration::of::<IntentInput>(name, "State the intent", "state what the task will need: {effects}")
+            ToolDeclaration::of::<IntentInput>(name, "State the intent", "agree to what the run will do")
                 .reads(EffectScope::Pure)
                 .output(Integrity::System, Confidentiality::Public)
                 .offered(Offering::Always),
@@ -47,6 +47,17 @@ impl Tool for IntentDeclare {
 
     fn resource(&self, _: &Value, _: &Workspace) -> Result<CallResource, ToolError> {
         Ok(CallResource::tool("intent"))
+    }
+
+    fn summarise(&self, arguments: &Value) -> String {
+        let effects = arguments.get("effects").and_then(Value::as_array);
+        let tools: Vec<&str> =
+            effects.into_iter().flatten().filter_map(|effect| effect.get("tool")?.as_str()).collect();
+        if tools.is_empty() {
+            self.0.summarise(arguments)
+        } else {
+            format!("agree to what the run will do: {}", tools.join(", "))
+        }
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {

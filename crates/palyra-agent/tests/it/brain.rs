@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 /// What a brain does next.
 pub(crate) enum Next {
     Call(&'static str, Value),
+    Calls(Vec<(&'static str, Value)>),
     Say(String),
 }
 
@@ -26,6 +27,7 @@ pub(crate) enum Next {
 pub(crate) struct Brain {
     plan: Box<Plan>,
     extract: Box<Extract>,
+    context_tokens: u32,
 }
 
 type Plan = dyn Fn(&[Message]) -> Next + Send + Sync;
@@ -33,14 +35,23 @@ type Extract = dyn Fn(&str) -> String + Send + Sync;
 
 impl Brain {
     pub(crate) fn new(plan: impl Fn(&[Message]) -> Next + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { plan: Box::new(plan), extract: Box::new(|_| "{}".into()) })
+        Self::extracting(plan, |_| "{}".into())
     }
 
     pub(crate) fn extracting(
         plan: impl Fn(&[Message]) -> Next + Send + Sync + 'static,
         extract: impl Fn(&str) -> String + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Arc::new(Self { plan: Box::new(plan), extract: Box::new(extract) })
+        Self::with_window(128_000, plan, extract)
+    }
+
+    /// The same with so many tokens of context.
+    pub(crate) fn with_window(
+        context_tokens: u32,
+        plan: impl Fn(&[Message]) -> Next + Send + Sync + 'static,
+        extract: impl Fn(&str) -> String + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self { plan: Box::new(plan), extract: Box::new(extract), context_tokens })
     }
 
     /// Makes these calls one after the other, whatever comes back, and ends with the newest result.
@@ -66,7 +77,8 @@ impl ModelProvider for Brain {
         "brain"
     }
     fn describe(&self) -> ProviderInfo {
-        ProviderInfo { name: "brain".into(), model: "brain".into(), context_tokens: 128_000, is_language_model: false }
+        let (name, model) = ("brain".into(), "brain".into());
+        ProviderInfo { name, model, context_tokens: self.context_tokens, is_language_model: false }
     }
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let next = match request.purpose {
@@ -76,20 +88,21 @@ impl ModelProvider for Brain {
                 Next::Say(fields_of(&request.output, &answer).unwrap_or(answer))
             }
         };
-        let events = match next {
+        let calls = match next {
             Next::Say(text) => {
-                vec![ModelEvent::TextDelta(text), ModelEvent::Finished(StopReason::EndTurn)]
+                let events = [ModelEvent::TextDelta(text), ModelEvent::Finished(StopReason::EndTurn)];
+                return Ok(Box::pin(stream::iter(events.map(Ok))));
             }
-            Next::Call(tool, arguments) => vec![
-                ModelEvent::ToolCallDelta {
-                    index: Some(0),
-                    id: Some("c".into()),
-                    name: Some(tool.into()),
-                    arguments: arguments.to_string(),
-                },
-                ModelEvent::Finished(StopReason::ToolUse),
-            ],
+            Next::Call(tool, arguments) => vec![(tool, arguments)],
+            Next::Calls(calls) => calls,
         };
+        let deltas = (0_u32..).zip(calls).map(|(index, (tool, arguments))| ModelEvent::ToolCallDelta {
+            index: Some(index),
+            id: Some(format!("c{index}")),
+            name: Some(tool.into()),
+            arguments: arguments.to_string(),
+        });
+        let events: Vec<ModelEvent> = deltas.chain([ModelEvent::Finished(StopReason::ToolUse)]).collect();
         Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
     }
 }
@@ -142,6 +155,11 @@ impl Outside {
             repeatable: true,
         };
         Self::made(server, tool, &class, reply, outbox)
+    }
+
+    /// Does what its classification says.
+    pub(crate) fn classified(server: &str, tool: &str, class: &ToolClassification, outbox: &Outbox) -> Arc<dyn Tool> {
+        Self::made(server, tool, class, json!({"ok": true}), outbox)
     }
 
     /// Sends `body` to `to`.

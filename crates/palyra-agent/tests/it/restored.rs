@@ -20,19 +20,19 @@ fn with_tool(tool: TestTool) -> Setup {
 }
 
 /// The state as it is now, restored to a directory of its own. The workspace is that of the original, which has to stay.
-async fn restored(bench: &Bench) -> TempDir {
+pub(crate) async fn restored(bench: &Bench) -> TempDir {
     let home = tempfile::tempdir().unwrap();
     bench.journal.backup(home.path().join("backup"), Vec::new()).await.unwrap();
     palyra_journal::restore(&home.path().join("backup"), &state(&home), SystemClock.now()).unwrap();
     home
 }
 
-fn state(home: &TempDir) -> std::path::PathBuf {
+pub(crate) fn state(home: &TempDir) -> std::path::PathBuf {
     Path::join(home.path(), "state")
 }
 
 /// Ends an engine in good order, so that another one can start on its state.
-async fn stop(bench: Bench) -> TempDir {
+pub(crate) async fn stop(bench: Bench) -> TempDir {
     let Bench { engine, journal, directory } = bench;
     engine.stop(std::time::Duration::from_secs(5)).await;
     drop(engine);

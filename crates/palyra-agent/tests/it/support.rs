@@ -10,6 +10,7 @@ use palyra_agent::{
     NoHooks, PolicyDecider, Proposal, RunLimits, RunRow, Safety, Spending, StartedWith, ToolDiscovery, Verdict,
     engine_tools, projections,
 };
+use palyra_common::config::MandateClass;
 use palyra_common::{
     ApprovalDecision, ApprovalScope, Clock, Digest, Label, RunId, RunLifecyclePhase, RunMode, RunStreamBody,
     RunStreamEvent, StableErrorEnvelope, SystemClock, ToolVerdict,
@@ -34,6 +35,7 @@ pub(crate) struct Setup {
     pub(crate) limits: RunLimits,
     pub(crate) max_concurrent: usize,
     pub(crate) ask_before: Vec<String>,
+    pub(crate) confirm_mandates: Vec<MandateClass>,
     pub(crate) faults: Option<Arc<dyn FaultInjector>>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) mode: RunMode,
@@ -55,6 +57,7 @@ impl Setup {
             limits: RunLimits::default(),
             max_concurrent: 8,
             ask_before: Vec::new(),
+            confirm_mandates: Vec::new(),
             faults: None,
             tools: Vec::new(),
             mode: RunMode::Guarded,
@@ -95,7 +98,9 @@ impl Setup {
             ),
             discovery: self.discovery,
             provider,
-            decider: Arc::new(Permissive(PolicyDecider::new(policies(self.policies), self.ask_before))),
+            decider: Arc::new(Permissive(
+                PolicyDecider::new(policies(self.policies), self.ask_before).confirming(self.confirm_mandates),
+            )),
             spending: Arc::new(self.spending),
             mode: self.mode,
             safety: Safety::new(Scanner::new(&[]).unwrap()),

@@ -4,6 +4,7 @@ pub(crate) mod approvals;
 pub(crate) mod calls;
 pub(crate) mod compaction;
 pub(crate) mod evidence;
+pub(crate) mod intents;
 pub(crate) mod model_call;
 pub(crate) mod next_page;
 pub(crate) mod plan;

@@ -6,9 +6,9 @@ use palyra_client::api::ApprovalView;
 use palyra_common::{ApprovalEvidence, ApprovalId, Risk, RunId, ToolApprovalRequest};
 use serde_json::Value;
 
-use super::calls;
 use super::evidence::{self, Extent};
 use super::text::{shortened, visible};
+use super::{calls, intents};
 use crate::console::{Console, Style};
 
 /// A question that waits, wherever it was learnt of.
@@ -70,16 +70,7 @@ pub(crate) fn lines(question: &Question, console: &Console) -> Vec<String> {
         lines.push(format!("  {}", in_its_own_words(client)));
     }
     if let (Some(tool), Some(arguments)) = (&question.tool, &question.arguments) {
-        match step(tool, arguments) {
-            Some(texts) => {
-                let line =
-                    |(name, text): &(&str, &str)| format!("  {}: {}", shortened(name, 100), shortened(text, 300));
-                lines.extend(texts.iter().map(line));
-            }
-            None => {
-                lines.push(format!("  {} {}", shortened(tool, 100), calls::subject(arguments)).trim_end().to_owned());
-            }
-        }
+        lines.extend(about(tool, arguments).into_iter().map(|line| format!("  {line}")));
     }
     lines.push(format!("  {} risk; {}", question.risk, shortened(&question.reason, 300)));
     lines.extend(evidence::lines(&question.evidence, Extent::Glance).into_iter().map(|line| format!("  {line}")));
@@ -89,12 +80,26 @@ pub(crate) fn lines(question: &Question, console: &Console) -> Vec<String> {
     lines
 }
 
+/// What is asked about: the texts of a step, the effects that a run states, or the call in one line.
+fn about(tool: &str, arguments: &Value) -> Vec<String> {
+    if let Some(texts) = step(tool, arguments) {
+        let line = |(name, text): &(&str, &str)| format!("{}: {}", shortened(name, 100), shortened(text, 300));
+        return texts.iter().map(line).collect();
+    }
+    match intents::stated(tool, arguments) {
+        Some(intents) => intents::lines(&intents),
+        None => vec![format!("{} {}", shortened(tool, 100), calls::subject(arguments)).trim_end().to_owned()],
+    }
+}
+
 /// The keys, ending where the answer is typed.
 pub(crate) fn choices(question: &Question) -> &'static str {
     match question.offer {
         // How far each reaches is said here, because the pattern does not say it.
-        Some(_) => "  [a]llow once, [s] in this session, [t] for an hour in all your sessions, [d]eny, [m]ore > ",
-        None => "  [a]llow once, [d]eny, [m]ore > ",
+        Some(_) => {
+            "  [a]llow once, [s] in this session, [t] for an hour in all your sessions, [d]eny (d because …), [m]ore > "
+        }
+        None => "  [a]llow once, [d]eny (d because …), [m]ore > ",
     }
 }
 
@@ -168,6 +173,11 @@ pub(crate) fn agreed(sentence: &str) -> String {
 pub(crate) fn elsewhere(question: &Question) -> Vec<String> {
     let id = question.approval_id;
     let mut lines = vec![format!("needs an answer: {}", shortened(&question.summary, 300))];
+    if let (Some(tool), Some(arguments)) = (&question.tool, &question.arguments)
+        && let Some(intents) = intents::stated(tool, arguments)
+    {
+        lines.extend(intents::lines(&intents).into_iter().map(|line| format!("  {line}")));
+    }
     lines.extend(evidence::lines(&question.evidence, Extent::Glance).into_iter().map(|line| format!("  {line}")));
     let mut next = |what: &str, command: String| lines.push(format!("  {what:<8}  {command}"));
     next("details", format!("palyra approvals show {id}"));
@@ -226,9 +236,27 @@ mod tests {
     }
 
     #[test]
+    fn no_question_needs_a_glossary() {
+        let asked = question();
+        let every_origin: Vec<ApprovalEvidence> = Provenance::ALL
+            .iter()
+            .flat_map(|provenance| SinkKind::ALL.iter().map(move |sink| (*provenance, *sink)))
+            .map(|(provenance, sink)| ApprovalEvidence { provenance, sink, source: None, ..asked.evidence[0].clone() })
+            .collect();
+        let asked = Question { evidence: every_origin, ..asked };
+        let mut said = lines(&asked, &Console::for_tests());
+        said.extend(more(&asked));
+        said.extend(elsewhere(&asked));
+        said.push(choices(&asked).to_owned());
+        for jargon in ["mandate", "sink", "provenance", "envelope", "label", "integrity", "clearance"] {
+            assert!(said.iter().all(|line| !line.to_lowercase().contains(jargon)), "{jargon}: {said:#?}");
+        }
+    }
+
+    #[test]
     fn without_an_offer_nothing_lasts() {
         let plain = Question { offer: None, evidence: Vec::new(), ..question() };
-        assert_eq!(choices(&plain), "  [a]llow once, [d]eny, [m]ore > ");
+        assert_eq!(choices(&plain), "  [a]llow once, [d]eny (d because …), [m]ore > ");
         assert_eq!(lines(&plain, &Console::for_tests()).len(), 3);
     }
 
@@ -258,6 +286,30 @@ mod tests {
         let begins =
             Question { tool: Some("palyra.run".to_owned()), arguments: Some(json!({ "prompt": "tidy up" })), ..asked };
         assert_eq!(lines(&begins, &Console::for_tests())[1], "  the task: tidy up");
+    }
+
+    #[test]
+    fn a_question_about_what_a_run_will_do_lists_all_of_it() {
+        let effects = json!([
+            { "tool": "mcp.mail.send", "destinations": ["ada@example.org"] },
+            { "tool": "mcp.bank.pay", "destinations": ["GB29"], "arguments": { "amount": 50 } },
+        ]);
+        let asked = Question {
+            summary: "agree to what the run will do: mcp.mail.send, mcp.bank.pay".to_owned(),
+            reason: "you want to be asked before anything is paid".to_owned(),
+            risk: Risk::Low,
+            tool: Some("palyra.intent.declare".to_owned()),
+            arguments: Some(json!({ "effects": effects })),
+            evidence: Vec::new(),
+            offer: None,
+            ..question()
+        };
+        let intended = [
+            "  intends: mcp.mail.send to ada@example.org, once",
+            "  intends: mcp.bank.pay to GB29 with amount = 50, once",
+        ];
+        assert_eq!(lines(&asked, &Console::for_tests())[1..3], intended);
+        assert_eq!(elsewhere(&asked)[1..3], intended);
     }
 
     #[test]

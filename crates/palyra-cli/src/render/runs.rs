@@ -1,8 +1,7 @@
-//! Runs as text: one line each in lists, a page for one, its declared effects, and the closing lines of `palyra run`.
+//! Runs as text: one line each in lists, a page for one, and the closing lines of `palyra run`.
 
 use palyra_client::api::{
-    FileChangeKind, FileChangeView, IntentView, RunAgentView, RunDetail, RunTimings, RunUsage, RunView,
-    UnavailableToolsView,
+    FileChangeKind, FileChangeView, RunAgentView, RunDetail, RunTimings, RunUsage, RunView, UnavailableToolsView,
 };
 use palyra_common::{
     ChangeAttribution, ExitCode, RunLifecyclePhase, StatusDetail, TerminationReason, ToStableError as _, model_advice,
@@ -12,7 +11,7 @@ use palyra_models::{ModelError, ModelErrorClass};
 use super::calls;
 use super::evidence::{self, Extent};
 use super::text::{counted, instant, millis, minute, shortened};
-use super::{plan, table};
+use super::{intents, plan, table};
 use crate::console::plain;
 
 /// The exit code that a run's end means.
@@ -178,35 +177,6 @@ pub(crate) fn list(runs: &[RunView]) -> Vec<String> {
     table::lines(["RUN", "CREATED (UTC)", "OUTCOME", "TASK"], &rows)
 }
 
-/// The effects that a run declared, one line per tool. Whatever else it tries outside the workspace after it has read untrusted
-/// text is asked about first.
-pub(crate) fn envelope(intents: &[IntentView]) -> Vec<String> {
-    if intents.is_empty() {
-        return vec!["declared effects: none".to_owned()];
-    }
-    intents
-        .iter()
-        .map(|intent| {
-            let tool = shortened(&intent.tool, 100);
-            let mut named: Vec<String> = intent.destinations.iter().map(|named| evidence::cell(named, 200)).collect();
-            named.extend(intent.arguments.iter().map(|(name, value)| {
-                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                format!("{} = {}", shortened(name, 40), evidence::cell(&value, 200))
-            }));
-            let to = if named.is_empty() { "any destination".to_owned() } else { named.join(", ") };
-            let times = match intent.times {
-                None => String::new(),
-                Some(0) => ", done".to_owned(),
-                Some(1) => ", once".to_owned(),
-                Some(times) => format!(", {times} times"),
-            };
-            let from: Vec<String> = intent.from.iter().map(ToString::to_string).collect();
-            let from = if from.is_empty() { String::new() } else { format!(", may carry data of {}", from.join(", ")) };
-            format!("declared effect: {tool} → {to}{times}{from}")
-        })
-        .collect()
-}
-
 /// Everything about one run.
 pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
     let run = &detail.run;
@@ -222,7 +192,7 @@ pub(crate) fn page(detail: &RunDetail) -> Vec<String> {
     if let Some(RunAgentView { agent_id, version: Some(version) }) = &detail.agent {
         lines.push(format!("agent      {}, version {version}", shortened(agent_id, 100)));
     }
-    lines.extend(envelope(&detail.envelope));
+    lines.extend(intents::lines(&detail.envelope));
     lines.push(format!("created    {} UTC", instant(run.created_at)));
     if let Some(ended) = run.ended_at {
         lines.push(format!("ended      {} UTC", instant(ended)));

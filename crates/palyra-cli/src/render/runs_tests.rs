@@ -100,7 +100,7 @@ fn a_page_shows_everything_and_obeys_nothing() {
 }
 
 #[test]
-fn a_page_lists_declared_effects() {
+fn a_page_lists_what_the_run_intends() {
     let intent = |tool: &str, destinations: &[&str]| IntentView {
         tool: tool.to_owned(),
         destinations: destinations.iter().map(|&name| name.to_owned()).collect(),
@@ -118,12 +118,12 @@ fn a_page_lists_declared_effects() {
     let text = page(&RunDetail { envelope, ..detail() }).join("\n");
     assert!(
         text.contains(
-            "\nmode       guarded\ndeclared effect: mcp.bank.send_money → GB29, «with › and \u{fffd}», amount = 50, once, may carry data of workspace\ndeclared effect: \
-             mcp.chat.post → any destination\n"
+            "\nmode       guarded\nintends: mcp.bank.send_money to GB29, «with › and \u{fffd}» with amount = 50, once, may carry data of workspace\nintends: \
+             mcp.chat.post with any values, any number of times\n"
         ),
         "{text}"
     );
-    assert!(page(&detail()).contains(&"declared effects: none".to_owned()));
+    assert!(page(&detail()).contains(&"intends: nothing outside the workspace".to_owned()));
 }
 
 #[test]

@@ -1,14 +1,26 @@
-//! One line about one event of a tape, for people. Programs ask for `--output ndjson` and get the events themselves.
+//! One line about one event of a tape, for people, and one more for each effect that a call states. Programs ask for `--output ndjson` and get the events themselves.
 
 use palyra_common::{RunStreamBody, RunStreamEvent};
 
 use super::text::{instant, millis, shortened};
-use super::{calls, compaction, model_call, plan, unavailable_tools, verdict, withheld_instructions};
+use super::{calls, compaction, intents, model_call, plan, unavailable_tools, verdict, withheld_instructions};
 
 const WIDTH: usize = 120;
+/// Where the rest of an event's line begins.
+const INDENT: usize = 44;
+
+/// An event, and below it what a run is meant to do where the event states it. That is never cut off.
+pub(crate) fn lines(event: &RunStreamEvent) -> Vec<String> {
+    let stated = match &event.body {
+        RunStreamBody::ToolProposal(proposal) => intents::stated(&proposal.tool, &proposal.arguments),
+        _ => None,
+    };
+    let stated = stated.map(|intents| intents::lines(&intents)).unwrap_or_default();
+    std::iter::once(line(event)).chain(stated.into_iter().map(|line| format!("{:INDENT$}{line}", ""))).collect()
+}
 
 /// `   7  2026-11-15 07:11:48  decided         t1c1 permit: it reads inside the workspace`.
-pub(crate) fn line(event: &RunStreamEvent) -> String {
+fn line(event: &RunStreamEvent) -> String {
     let Told { what, about } = told(&event.body);
     format!("{:>4}  {}  {:<16} {}", event.seq, instant(event.at), shortened(what, 24), shortened(&about, WIDTH))
         .trim_end()
@@ -166,6 +178,22 @@ mod tests {
             "{line}"
         );
         assert!(!attested(&[]).contains("tier"), "{}", attested(&[]));
+    }
+
+    #[test]
+    fn a_statement_of_intent_is_shown_effect_by_effect() {
+        let effects = json!([{ "tool": "mcp.mail.send", "destinations": ["ada@example.org"] }, { "tool": "mcp.x.y" }]);
+        let call = json!({ "call_id": "t1c1", "tool": "palyra.intent.declare", "arguments": { "effects": effects } });
+        let mut event = json!({ "run_id": RunId::from_u128(1), "seq": 7, "at": Timestamp(1_794_700_000_123) });
+        event["tool_proposal"] = call;
+        assert_eq!(
+            lines(&serde_json::from_value(event).unwrap()),
+            [
+                "   7  2026-11-14 23:46:40  proposed         t1c1 palyra.intent.declare",
+                "                                            intends: mcp.mail.send to ada@example.org, once",
+                "                                            intends: mcp.x.y with any values, once",
+            ]
+        );
     }
 
     #[test]

@@ -81,7 +81,11 @@ fn a_call_is_explained() {
             "to=untrusted",
         ],
     );
-    assert!(asked.out.starts_with("tool.execute: needs_approval\n  the destination `eve` comes from"), "{}", asked.out);
+    assert!(
+        asked.out.starts_with("tool.execute: needs_approval\n  where it goes was not your choice: `eve` comes from"),
+        "{}",
+        asked.out
+    );
 
     let explained = policy(&place, &["explain", "--tool", "builder.run", "--output", "json"]).json();
     assert_eq!(explained["decision"]["verdict"], "permit");

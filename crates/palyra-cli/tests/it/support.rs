@@ -118,6 +118,8 @@ pub(crate) enum Story {
     AsksLater,
     /// Its model call fails once and is made again.
     Retries,
+    /// Says what it means to do, first with an address that nobody gave it.
+    Intends,
     /// The same as `Asks`, but untrusted text chose the recipient, and a pattern is offered.
     Steered,
 }
@@ -318,6 +320,15 @@ fn tape(stream: &mut UnixStream, story: Story, known: &(Mutex<Known>, Condvar)) 
             send_again(RunStreamBody::Status(RunStatus { progress: Some(progress), ..running }))?;
             send(token("done"))?;
         }
+        Story::Intends => {
+            let error = "mcp.mail.send: `eve@example.org` is not in the request";
+            let refused = StableErrorEnvelope::new("denied", ErrorCategory::Policy, error);
+            for body in
+                statement("eve@example.org", Some(refused)).into_iter().chain(statement("ada@example.org", None))
+            {
+                send(body)?;
+            }
+        }
         Story::UntilAborted => drop(known.1.wait_while(known.0.lock().unwrap(), |known| !known.aborted).unwrap()),
         Story::IgnoresAbort => loop {
             std::thread::park();
@@ -442,9 +453,31 @@ fn tool_call() -> [RunStreamBody; 3] {
     ]
 }
 
+/// The planner states what it means to do.
+fn statement(recipient: &str, error: Option<StableErrorEnvelope>) -> [RunStreamBody; 2] {
+    let (call_id, tool) = (recipient.to_owned(), "palyra.intent.declare".to_owned());
+    [
+        RunStreamBody::ToolProposal(ToolProposal {
+            call_id: call_id.clone(),
+            tool: tool.clone(),
+            arguments: json!({ "effects": [{ "tool": "mcp.mail.send", "destinations": [recipient] }] }),
+        }),
+        RunStreamBody::ToolResult(ToolResult {
+            call_id,
+            tool,
+            ok: error.is_none(),
+            content: "noted: mcp.mail.send".to_owned(),
+            truncated: false,
+            artifact: None,
+            error,
+            label: Label::system(),
+        }),
+    ]
+}
+
 fn end(story: Story) -> (RunLifecyclePhase, TerminationReason) {
     match story {
-        Story::Completes | Story::Retries | Story::Asks | Story::AsksLater | Story::Steered => {
+        Story::Completes | Story::Retries | Story::Intends | Story::Asks | Story::AsksLater | Story::Steered => {
             (RunLifecyclePhase::Completed, TerminationReason::FinalAnswer)
         }
         Story::Fails => (RunLifecyclePhase::Failed, TerminationReason::MaxTurns),

@@ -25,7 +25,7 @@ pub use reference::generate_reference;
 pub use resolve::{ConfigSource, Explanation, LoadedConfig, load, resolve};
 pub use schema::{
     ApprovalConfig, BudgetConfig, Config, ContextConfig, DaemonConfig, DeploymentConfig, HttpConfig, JournalConfig,
-    LogConfig, LogFormat, LogLevel, ModelConfig, ModelProviderChoice, PatchConfig, QuicConfig, RunConfig,
+    LogConfig, LogFormat, LogLevel, MandateClass, ModelConfig, ModelProviderChoice, PatchConfig, QuicConfig, RunConfig,
     StorageConfig, TelemetryConfig, ToolConfig,
 };
 pub use value::{ConfigValue, ValueType};

@@ -74,6 +74,16 @@ runtime_contract_enum! {
     }
 }
 
+runtime_contract_enum! {
+    /// What a person can want to agree to before a run may do it, although its task says so.
+    pub enum MandateClass("mandate_class") {
+        /// It pays: a tool whose classification names an argument that is an amount.
+        Paying = "paying",
+        /// It reaches others: a tool that acts on a destination of its own, or data of one place that another is to be given.
+        Outward = "outward",
+    }
+}
+
 const MAX: i64 = i64::MAX;
 /// A day of seconds; longer single waits are a mistake in the unit.
 const DAY: i64 = 86_400;
@@ -210,6 +220,9 @@ config_schema! {
         loop_repeats: u32 = 4, ValueType::integer(2, 1_000), EnvNames::Standard;
         /// Tools, by full name, that require approval before each call.
         ask_before: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
+        /// What a run says it will do that counts only once a person has agreed to it: `paying` for amounts, `outward` for what
+        /// reaches others.
+        confirm_mandates: Vec<MandateClass> = Vec::new(), ValueType::choices::<MandateClass>(), EnvNames::Standard;
         /// Runs that work at the same time; more wait in the queue.
         max_concurrent: u32 = 64, ValueType::integer(1, 10_000), EnvNames::Standard;
         /// Auxiliary model tasks, such as summaries, that work at the same time; more wait in a separate queue.

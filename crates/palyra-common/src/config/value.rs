@@ -119,6 +119,13 @@ pub enum ValueType {
         /// The canonical form of a spelling.
         canonical: fn(&str) -> Option<&'static str>,
     },
+    /// A list of values of a contract enum.
+    Choices {
+        /// The canonical values.
+        names: fn() -> Vec<&'static str>,
+        /// The canonical form of a spelling.
+        canonical: fn(&str) -> Option<&'static str>,
+    },
     /// An IP address and a port.
     Address,
     /// The base of an HTTP interface.
@@ -149,6 +156,14 @@ impl ValueType {
         }
     }
 
+    /// A list of choices of a contract enum.
+    pub(super) const fn choices<T: ContractEnum>() -> Self {
+        Self::Choices {
+            names: || T::ALL.iter().map(|value| value.as_str()).collect(),
+            canonical: |text| T::parse(text).ok().map(T::as_str),
+        }
+    }
+
     /// A whole number within bounds.
     pub(super) const fn integer(min: i64, max: i64) -> Self {
         Self::Integer { min, max }
@@ -164,6 +179,7 @@ impl ValueType {
             Self::Text => "string".to_owned(),
             Self::List => "list of strings".to_owned(),
             Self::Choice { names, .. } => format!("string, one of {}", names().join(", ")),
+            Self::Choices { names, .. } => format!("list of strings, each one of {}", names().join(", ")),
             Self::Address => "string, an IP address and a port such as 127.0.0.1:7142".to_owned(),
             Self::HttpUrl => "string, a URL such as https://host/v1".to_owned(),
             Self::Path => "string, a path".to_owned(),
@@ -203,6 +219,13 @@ impl ValueType {
                 Some(name) => Ok(ConfigValue::Text(name.to_owned())),
                 None => wrong(format!("`{}` is not one of {}", shown(&text), names().join(", "))),
             },
+            (Self::Choices { names, canonical }, ConfigValue::List(values)) => {
+                let known = |text: &String| canonical(text).map(str::to_owned).ok_or_else(|| shown(text));
+                match values.iter().map(known).collect::<Result<Vec<String>, String>>() {
+                    Ok(values) => Ok(ConfigValue::List(values)),
+                    Err(unknown) => wrong(format!("`{unknown}` is not one of {}", names().join(", "))),
+                }
+            }
             (Self::Address, ConfigValue::Text(text)) => match text.parse::<SocketAddr>() {
                 Ok(address) => Ok(ConfigValue::Text(address.to_string())),
                 Err(_) => wrong(format!("`{}` is not an IP address and a port", shown(&text))),
@@ -236,11 +259,11 @@ impl ValueType {
                 Ok(value) => ConfigValue::Integer(value),
                 Err(_) => return not_a("whole number"),
             },
-            Self::List if text.trim_start().starts_with('[') => {
+            Self::List | Self::Choices { .. } if text.trim_start().starts_with('[') => {
                 let Ok(value) = text.trim().parse::<toml_edit::Value>() else { return not_a("list") };
                 ConfigValue::from_toml(&toml_edit::Item::Value(value)).map_err(Mismatch::Type)?
             }
-            Self::List => ConfigValue::List(
+            Self::List | Self::Choices { .. } => ConfigValue::List(
                 text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect(),
             ),
             Self::Text

@@ -49,6 +49,17 @@ fn each_mistake_gives_one_line_with_place_and_code() {
             "/etc/palyra/palyra.toml:2: expected list of strings for `run.ask_before`; \
              found list of values other than strings",
         ),
+        (
+            "[run]\nconfirm_mandates = [\"paying\", \"all\"]",
+            "config_invalid_value",
+            "/etc/palyra/palyra.toml:2: invalid value for `run.confirm_mandates`: `all` is not one of paying, outward",
+        ),
+        (
+            "[run]\nconfirm_mandates = \"paying\"",
+            "config_wrong_type",
+            "/etc/palyra/palyra.toml:2: expected list of strings, each one of paying, outward for `run.confirm_mandates`; \
+             found string",
+        ),
         ("run = 3", "config_wrong_type", "/etc/palyra/palyra.toml:1: expected table for `run`; found integer"),
         (
             "[[run]]\nmax_turns = 3",

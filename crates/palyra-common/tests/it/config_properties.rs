@@ -63,6 +63,11 @@ fn valid(name: &str, value_type: &ValueType, seed: u32) -> (String, String) {
         }
         ValueType::Text | ValueType::Path => quoted(format!("/t{seed}")),
         ValueType::List => (format!("a{seed},b"), format!("['a{seed}', 'b']")),
+        ValueType::Choices { names, .. } => {
+            let names = names();
+            let name = names[seed as usize % names.len()];
+            (name.to_owned(), format!("['{name}']"))
+        }
         ValueType::Choice { names, .. } => {
             let names = names();
             quoted(names[seed as usize % names.len()].to_owned())

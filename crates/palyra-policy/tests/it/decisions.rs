@@ -159,7 +159,7 @@ fn reasons_are_one_clean_line() {
     let decision = set.decide(&request);
     assert_eq!(decision.verdict, ToolVerdict::NeedsApproval);
     let reason = &decision.person[0];
-    assert!(reason.starts_with("the destination `a  [2J xxx"), "{reason}");
+    assert!(reason.starts_with("where it goes was not your choice: `a  [2J xxx"), "{reason}");
     assert!(reason.chars().count() < 220 && !reason.chars().any(char::is_control), "{reason}");
 }
 

@@ -23,10 +23,12 @@ pub(crate) enum Answer {
 }
 
 /// What a typed line means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Typed {
     /// An answer.
     Answer(Answer),
+    /// The call may not run, for this reason, which the model is told.
+    DenyBecause(String),
     /// Show everything.
     More,
     /// Nothing that could be understood.
@@ -41,15 +43,40 @@ pub(crate) fn understand(line: &str, offer: Option<&str>) -> Typed {
         "t" | "timeboxed" if offer.is_some() => Typed::Answer(Answer::Hour),
         "d" | "deny" | "n" | "no" => Typed::Answer(Answer::Deny),
         "m" | "more" => Typed::More,
-        _ => Typed::Unclear,
+        _ => reason_to_deny(line).map_or(Typed::Unclear, |reason| Typed::DenyBecause(reason.to_owned())),
     }
+}
+
+/// The reason in `d because …`, `deny: …` or `no, …`.
+fn reason_to_deny(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let end = line.find(|c: char| !c.is_ascii_alphabetic())?;
+    let (word, rest) = line.split_at_checked(end)?;
+    if !["d", "deny", "n", "no"].iter().any(|known| word.eq_ignore_ascii_case(known)) {
+        return None;
+    }
+    let (marked, rest) = match rest.strip_prefix([':', ',']) {
+        Some(rest) => (true, rest.trim_start()),
+        None => (false, rest.trim_start()),
+    };
+    let because = rest.split_at_checked("because".len()).filter(|(word, reason)| {
+        word.eq_ignore_ascii_case("because") && (reason.is_empty() || reason.starts_with(char::is_whitespace))
+    });
+    let reason = match because {
+        Some((_, reason)) => reason.trim_start(),
+        None if marked => rest,
+        None => return None,
+    };
+    (!reason.is_empty()).then_some(reason)
 }
 
 /// Why a line is not an answer, and which answers there are.
 pub(crate) fn explain_unclear(line: &str, offer: Option<&str>) -> String {
     let answers = match offer {
-        Some(_) => "a (allow once), s (this session), t (one hour), d (deny) or m (show everything)",
-        None => "a (allow once), d (deny) or m (show everything)",
+        Some(_) => {
+            "a (allow once), s (this session), t (one hour), d (deny), `d because …` (deny and tell the model why) or m (show everything)"
+        }
+        None => "a (allow once), d (deny), `d because …` (deny and tell the model why) or m (show everything)",
     };
     match shortened(line, 40).as_str() {
         "" => format!("type {answers}"),
@@ -68,6 +95,11 @@ impl Answer {
         };
         DecideApprovalParams { decision, scope, minutes, reason: None }
     }
+}
+
+/// The answer of a person who says why not.
+pub(crate) fn denied_because(reason: String) -> DecideApprovalParams {
+    DecideApprovalParams { reason: Some(reason), ..Answer::Deny.params() }
 }
 
 /// The answer of `--on-approval deny`. It says so itself, since nobody was asked.
@@ -130,6 +162,37 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_may_say_why() {
+        for (line, reason) in [
+            ("d because it is the wrong Ada", "it is the wrong Ada"),
+            ("deny: Write to the Staging copy", "Write to the Staging copy"),
+            ("No, because I said so\n", "I said so"),
+            ("n, use the other one", "use the other one"),
+            ("D BECAUSE yes", "yes"),
+            ("d: because: of that", "because: of that"),
+        ] {
+            assert_eq!(understand(line, None), Typed::DenyBecause(reason.to_owned()), "{line}");
+        }
+        for unclear in [
+            "d:",
+            "d because",
+            "d because  ",
+            "do because x",
+            "d x",
+            "deny it",
+            "a because it is fine",
+            "because",
+            "d becausex",
+        ] {
+            assert_eq!(understand(unclear, None), Typed::Unclear, "{unclear}");
+        }
+        assert_eq!(
+            serde_json::to_string(&denied_because("no".to_owned())).unwrap(),
+            r#"{"decision":"deny","scope":"once","reason":"no"}"#
+        );
+    }
+
+    #[test]
     fn only_what_was_offered_can_last() {
         for (key, answer) in [("s", Answer::Session), ("Session", Answer::Session), ("t", Answer::Hour)] {
             assert_eq!(understand(key, Some("calls like this")), Typed::Answer(answer));
@@ -142,7 +205,7 @@ mod tests {
         let without = explain_unclear("maybe\u{1b}[2J", None);
         assert_eq!(
             without,
-            "`maybe\u{fffd}[2J` is not an answer; type a (allow once), d (deny) or m (show everything)"
+            "`maybe\u{fffd}[2J` is not an answer; type a (allow once), d (deny), `d because …` (deny and tell the model why) or m (show everything)"
         );
         assert!(explain_unclear("ok", Some("calls like this")).contains("s (this session), t (one hour)"));
         assert!(explain_unclear(" ", None).starts_with("type a"));

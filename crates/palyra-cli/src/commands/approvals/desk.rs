@@ -227,6 +227,7 @@ impl<'a> Desk<'a> {
         let choices = question::choices(first);
         match answer::understand(&line.text, first.offer.as_deref()) {
             Typed::Answer(answer) => self.give(first.approval_id, answer.params()),
+            Typed::DenyBecause(reason) => self.give(first.approval_id, answer::denied_because(reason)),
             Typed::More => self.console.prompt(&format!("{}\n{choices}", question::more(first).join("\n"))),
             Typed::Unclear => {
                 let explained = answer::explain_unclear(&line.text, first.offer.as_deref());

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use palyra_common::{MODEL_CALL, RunLifecyclePhase, RunStatus, RunStreamBody, RunStreamEvent};
 
-use super::open_calls::{OpenCalls, latest};
+use super::open_calls::{FinishedCall, OpenCalls, latest};
 use crate::console::{Console, OutputFormat, Style, plain};
 use crate::error::CliError;
 use crate::render::model_call::Attempts;
 use crate::render::text::shortened;
-use crate::render::{calls, compaction, model_call, plan, unavailable_tools, verdict, withheld_instructions};
+use crate::render::{calls, compaction, intents, model_call, plan, unavailable_tools, verdict, withheld_instructions};
 
 /// Silence after which the person is told what is being waited for.
 const QUIET: Duration = Duration::from_secs(1);
@@ -98,10 +98,20 @@ impl<'a> Live<'a> {
             }
             RunStreamBody::ToolResult(result) => {
                 self.end_line()?;
-                let (subject, took) = self.calls.finish(&result.call_id, event.at);
-                let line = calls::line(result, &subject, took);
-                let style = if result.ok { Style::Dim } else { Style::Bad };
-                self.remark(&self.console.styled(style, &line));
+                let FinishedCall { subject, intents, took } = self.calls.finish(&result.call_id, event.at);
+                match intents {
+                    // What the run is meant to do is for the person to read, so it does not stand back.
+                    Some(intents) => {
+                        for line in intents::outcome(&intents, result) {
+                            let line = if result.ok { line } else { self.console.styled(Style::Bad, &line) };
+                            self.remark(&line);
+                        }
+                    }
+                    None => {
+                        let style = if result.ok { Style::Dim } else { Style::Bad };
+                        self.remark(&self.console.styled(style, &calls::line(result, &subject, took)));
+                    }
+                }
                 self.enter_calls_or("the model is thinking");
             }
             RunStreamBody::Status(RunStatus { progress: Some(progress), .. }) if progress.call_id == MODEL_CALL => {

@@ -5,11 +5,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use palyra_client::api::IntentView;
 use palyra_common::{ApprovalId, CallProgress, RunStreamBody, RunStreamEvent, Timestamp};
 
 use crate::console::one_line;
-use crate::render::calls;
 use crate::render::text::shortened;
+use crate::render::{calls, intents};
 
 /// The calls of one run that are under way, by id.
 #[derive(Debug, Default)]
@@ -22,8 +23,20 @@ pub(super) struct OpenCalls {
 struct Call {
     tool: String,
     subject: String,
+    intents: Option<Vec<IntentView>>,
     since: Timestamp,
     measured: Option<Duration>,
+}
+
+/// A call that is over.
+#[derive(Debug, Default)]
+pub(super) struct FinishedCall {
+    /// What it was about.
+    pub(super) subject: String,
+    /// The effects that it stated, if it was a statement of any.
+    pub(super) intents: Option<Vec<IntentView>>,
+    /// How long it took, as its executor measured it or else by the tape.
+    pub(super) took: Option<Duration>,
 }
 
 impl OpenCalls {
@@ -34,6 +47,7 @@ impl OpenCalls {
                 let call = Call {
                     tool: shortened(&proposal.tool, 60),
                     subject: calls::subject(&proposal.arguments),
+                    intents: intents::stated(&proposal.tool, &proposal.arguments),
                     since: event.at,
                     measured: None,
                 };
@@ -59,15 +73,11 @@ impl OpenCalls {
         }
     }
 
-    /// Ends a call: what it was about and how long it took, as its executor measured it or else by the tape.
-    pub(super) fn finish(&mut self, call_id: &str, at: Timestamp) -> (String, Option<Duration>) {
-        match self.calls.remove(call_id) {
-            Some(call) => {
-                let took = call.measured.unwrap_or_else(|| at.since(call.since));
-                (call.subject, Some(took))
-            }
-            None => (String::new(), None),
-        }
+    /// Ends a call.
+    pub(super) fn finish(&mut self, call_id: &str, at: Timestamp) -> FinishedCall {
+        let Some(call) = self.calls.remove(call_id) else { return FinishedCall::default() };
+        let took = call.measured.unwrap_or_else(|| at.since(call.since));
+        FinishedCall { subject: call.subject, intents: call.intents, took: Some(took) }
     }
 
     /// What is under way, if anything is.
@@ -132,7 +142,7 @@ mod tests {
             ToolApprovalResponse { approval_id: ApprovalId::from_u128(1), decision, scope, by: "me".to_owned() };
         calls.observe(&event(61_000, RunStreamBody::ToolApprovalResponse(response)));
         assert_eq!(calls.activity().as_deref(), Some("palyra.fs.write a.md"));
-        let (subject, took) = calls.finish("c", Timestamp(61_005));
+        let FinishedCall { subject, took, .. } = calls.finish("c", Timestamp(61_005));
         assert_eq!((subject.as_str(), took), ("a.md", Some(Duration::from_millis(5))));
         assert_eq!(calls.activity(), None);
     }
@@ -167,7 +177,8 @@ mod tests {
                 timed_out: false,
             }),
         ));
-        assert_eq!(calls.finish("c", Timestamp(9_000)).1, Some(Duration::from_millis(7)));
-        assert_eq!(calls.finish("c", Timestamp(9_000)), (String::new(), None));
+        assert_eq!(calls.finish("c", Timestamp(9_000)).took, Some(Duration::from_millis(7)));
+        let unknown = calls.finish("c", Timestamp(9_000));
+        assert_eq!((unknown.subject.as_str(), unknown.took), ("", None));
     }
 }

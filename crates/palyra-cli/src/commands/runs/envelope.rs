@@ -76,7 +76,7 @@ pub(super) async fn execute(
     };
     let console = &context.console;
     if console.is_text() {
-        render::runs::envelope(&detail.envelope).iter().try_for_each(|line| console.line(line))?;
+        render::intents::lines(&detail.envelope).iter().try_for_each(|line| console.line(line))?;
     } else {
         console.document(&Envelope { run_id: detail.run.run_id, mode: detail.mode, envelope: &detail.envelope })?;
     }

@@ -39,7 +39,7 @@ Examples:
 pub(crate) enum RunsCommand {
     /// List runs, newest first
     List(list::ListArguments),
-    /// Show one run: its outcome, answer, declared effects, file changes, time and cost
+    /// Show one run: its outcome, answer, intended effects, file changes, time and cost
     Show(RunArgument),
     /// Follow a run to its end, as `palyra run` does; Ctrl-C detaches and the run continues
     Attach(attach::AttachArguments),

@@ -39,7 +39,8 @@ pub(super) async fn execute(
     let mut left = arguments.limit.unwrap_or(u64::MAX);
     let mut all = Vec::new();
     let mut folded = Folded::default();
-    let print = |event: &RunStreamEvent| context.console.prose(&render::tape::line(event));
+    let print =
+        |event: &RunStreamEvent| render::tape::lines(event).iter().try_for_each(|line| context.console.prose(line));
     while left > 0
         && let Some(event) = tape.next().await?
     {
