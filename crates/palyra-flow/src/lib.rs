@@ -44,6 +44,6 @@ pub use leaves::{Leaf, can_be_judged, leaves};
 pub use links::{LinkKind, links};
 pub use mandate::{Bound, Each, Grantor, Mandate, Mandates, Spent, Standing};
 pub use material::{Material, Trace};
-pub use preview::{PreviewDetail, preview};
+pub use preview::{PreviewDetail, preview, tells_something};
 pub use reading::{Reading, SourceNaming};
 pub use variables::{Reference, Resolved, Variables, resolve, resolve_blind, resolve_text};

@@ -25,6 +25,7 @@ fn messages(source: SourceNaming) -> Reading {
                 field("result.*.sender", FieldRole::Identifier),
                 field("result.*.id", FieldRole::Assigned),
             ],
+            named: Vec::new(),
         },
         source,
         text: data.to_string(),
