@@ -175,6 +175,23 @@ async fn a_guarded_planner_reads_an_untrusted_file_in_a_frame_and_a_strict_one_d
     }
 }
 
+/// Numbers and dates spell text, so what a planner writes that was shown them is worth no more than they are.
+#[tokio::test]
+async fn what_a_planner_wrote_that_was_shown_numbers_of_others_is_untrusted() {
+    for (mode, reads, expected) in [
+        (RunMode::Guarded, true, Integrity::Untrusted),
+        (RunMode::Guarded, false, Integrity::ToolTrusted),
+        (RunMode::Strict, true, Integrity::ToolTrusted),
+    ] {
+        let (bench, script) = bench(mode).await;
+        let write = (WRITE, json!({"path": "notes.txt", "content": "call 991"}));
+        let mail = reads.then(|| (MAIL, json!({})));
+        play(&bench, &script, mail.into_iter().chain([write]).collect()).await;
+        let (_, events) = play(&bench, &script, vec![(READ, json!({"path": "notes.txt"}))]).await;
+        assert_eq!(tool_result(&events, "t1c1").label.integrity, expected, "{mode} {reads}");
+    }
+}
+
 #[tokio::test]
 async fn bytes_are_known_wherever_they_lie_and_other_bytes_are_not() {
     let (bench, script) = bench(RunMode::Guarded).await;
