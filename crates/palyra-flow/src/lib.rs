@@ -30,8 +30,11 @@ mod material;
 mod numbers;
 mod preview;
 mod reading;
+mod references;
 mod schema;
+mod schemes;
 mod variables;
+mod wallets;
 
 pub use admission::{Refused, admit};
 pub use assess::{ArgumentFacts, FlowFacts, Proposed, assess};
