@@ -170,7 +170,10 @@ impl Material {
         }
         if let Some(at) = self.beyond.filter(|_| whole.len() >= SHORTEST_HOST && !self.trusted.holds(text)) {
             let source = self.pieces.get(at).map(|piece| piece.described.clone());
-            let one_of_many = format!("one of more than {MAX_HOSTS} addresses");
+            // Longer than what a pattern of calls may name, so nobody can agree to all of them for longer than once.
+            let one_of_many = format!(
+                "one of more than {MAX_HOSTS} addresses of untrusted text, which are too many to look for each of them in what is sent here"
+            );
             found.push((one_of_many, Trace { provenance: Provenance::Untrusted, source, sentence: None }));
         }
         found

@@ -162,6 +162,7 @@ fn more_addresses_than_are_looked_for_are_asked_about() {
     let found = judged(&many, "look at wwwx evil example");
     assert!(found.iter().any(|(_, trace)| trace.provenance == Provenance::Untrusted), "{found:?}");
     assert_eq!(found.first().and_then(|(_, trace)| trace.source.as_deref()), Some("a page"));
+    assert!(found.iter().all(|(shown, _)| shown.chars().count() > 100), "no pattern can hold it: {found:?}");
     assert!(judged(&many, "all is well").is_empty(), "the user's own words");
     assert!(judged(&many, "yes").is_empty(), "too short to hold an address");
 }
