@@ -19,6 +19,7 @@ use crate::brain::{Brain, Outbox, Outside};
 use crate::support::{Bench, Setup, answer, is_phase, tool_result};
 
 const MAIL: &str = "mcp.mail.read";
+const PAGE: &str = "mcp.web.page";
 const PROGRAM: &str = "test.once";
 const READ: &str = "palyra.fs.read";
 const WRITE: &str = "palyra.fs.write";
@@ -97,8 +98,11 @@ fn setup(script: &Script, mode: RunMode) -> Setup {
     let mut setup = Setup::script("turn = []");
     setup.provider = Some(script.brain());
     setup.mode = mode;
-    setup.tools =
-        vec![Outside::reading("mail", "read", json!({"body": EVIL}), &Outbox::default()), CopyProgram::tool()];
+    setup.tools = vec![
+        Outside::reading("mail", "read", json!({"body": EVIL}), &Outbox::default()),
+        Outside::reading("web", "page", json!(EVIL), &Outbox::default()),
+        CopyProgram::tool(),
+    ];
     setup
 }
 
@@ -370,8 +374,8 @@ async fn ordinary_work_labels_nothing() {
     ];
     play(&bench, &script, calls).await;
     assert_eq!(bench.engine.labelled_files().await.unwrap(), []);
-    // After the mail was read, by reference alone, what is not made from it is still as good as any file.
-    let calls = vec![(MAIL, json!({})), (WRITE, json!({"path": "d.txt", "content": "the person's own words"}))];
+    // After a text was read of which nothing was shown, what is not made from it is still as good as any file.
+    let calls = vec![(PAGE, json!({})), (WRITE, json!({"path": "d.txt", "content": "the person's own words"}))];
     play(&bench, &script, calls).await;
     assert_eq!(bench.engine.labelled_files().await.unwrap(), []);
 }
