@@ -4,6 +4,8 @@
 
 mod policy;
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use palyra_common::{ApprovalScope, Risk, RunId, SessionId, StableErrorEnvelope, Timestamp, ToolVerdict};
 use palyra_flow::FlowFacts;
@@ -50,6 +52,8 @@ pub struct Verdict {
     pub told: Vec<String>,
     /// What determined it.
     pub policies: Vec<String>,
+    /// The policies that ask, if a person is asked.
+    pub asking: BTreeSet<String>,
     /// What was asked, as it is kept for simulations.
     pub requests: Vec<Value>,
 }

@@ -2,6 +2,7 @@
 //!
 //! The index over what was read is derived from the machine and only ever grows, so each decision adds what is new and looks the rest up.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use palyra_common::{
@@ -20,9 +21,6 @@ use crate::decide::{Proposal, Verdict, contained, observed};
 use crate::machine::{CallFacts, Decided, Machine, Offer};
 use crate::own_tools::{INTENT, IntentInput};
 use crate::projections;
-
-/// Longest value that is offered as part of a pattern, in characters.
-const MAX_OFFERED: usize = 100;
 
 /// The index of one run.
 pub(super) struct Flow {
@@ -143,8 +141,10 @@ impl Flow {
             verdict.reasons.extend(containment.reason());
         }
         let offer = match verdict.verdict {
-            ToolVerdict::NeedsApproval if blind.is_none() => {
-                offer(options, machine, observed(&flow, declaration, &machine.spec().workspace, &resource)).await
+            // Where no policy asks, agreeing for longer would answer nothing.
+            ToolVerdict::NeedsApproval if blind.is_none() && !verdict.asking.is_empty() => {
+                let call = observed(&flow, declaration, &machine.spec().workspace, &resource, arguments);
+                offer(options, machine, call, verdict.asking).await
             }
             ToolVerdict::NeedsApproval | ToolVerdict::Permit | ToolVerdict::Deny => None,
         };
@@ -186,7 +186,8 @@ impl Flow {
     fn refused(&self, registry: &Registry, mandate: &Mandate) -> Option<String> {
         let found = registry.get(&mandate.tool).ok().map(|tool| tool.declaration());
         let classification = found.map(palyra_tools::ToolDeclaration::classification);
-        admit(mandate, classification.as_ref(), &self.material).map(|refused| format!("{}: {}", refused.tool, refused.reason))
+        admit(mandate, classification.as_ref(), &self.material)
+            .map(|refused| format!("{}: {}", refused.tool, refused.reason))
     }
 
     /// Adds what the run has read since the last decision.
@@ -296,8 +297,13 @@ fn evidence(flow: &FlowFacts) -> Vec<ApprovalEvidence> {
         .collect()
 }
 
-/// The narrowest pattern that covers this call and those that were approved in this session before. None if there is no such pattern.
-async fn offer(options: &EngineOptions, machine: &Machine, call: ObservedCall) -> Option<Offer> {
+/// The narrowest pattern that covers this call and those that were approved in this session before, and answers the policies that ask. None if there is no such pattern.
+async fn offer(
+    options: &EngineOptions,
+    machine: &Machine,
+    call: ObservedCall,
+    asking: BTreeSet<String>,
+) -> Option<Offer> {
     let (session, tool) = (machine.spec().session_id, call.tool.clone());
     let read = options
         .journal
@@ -309,20 +315,20 @@ async fn offer(options: &EngineOptions, machine: &Machine, call: ObservedCall) -
             Vec::new()
         }
     };
-    let steering = call.arguments.clone();
+    let observed = call.arguments.clone();
     let earlier = earlier.into_iter().map(|offer| ObservedCall {
         tool: call.tool.clone(),
         arguments: offer.observed,
         workspace: offer.pattern.workspace,
         method: offer.pattern.method,
+        empty: offer.pattern.empty,
+        destination: offer.pattern.destination,
+        // What is cleared is what this question is about.
+        uncleared: BTreeSet::new(),
     });
     let calls: Vec<ObservedCall> = std::iter::once(call.clone()).chain(earlier).collect();
-    let pattern = narrowest_pattern(&calls).ok()?;
-    // Nobody agrees to what does not fit into a sentence.
-    let short = |argument: &palyra_policy::Argument| {
-        argument.value.as_ref().is_none_or(|value| value.chars().count() <= MAX_OFFERED)
-    };
-    calls.iter().flat_map(|call| &call.arguments).all(short).then_some(Offer { pattern, observed: steering })
+    let pattern = narrowest_pattern(&calls, asking).ok()?;
+    Some(Offer { pattern, observed })
 }
 
 /// Whether a value that steers the call was found in a text that tries to give orders.
@@ -357,7 +363,14 @@ fn too_late() -> Verdict {
 }
 
 fn refusal(reason: String, policies: Vec<String>) -> Verdict {
-    Verdict { verdict: ToolVerdict::Deny, reasons: vec![reason], told: Vec::new(), policies, requests: Vec::new() }
+    Verdict {
+        verdict: ToolVerdict::Deny,
+        reasons: vec![reason],
+        told: Vec::new(),
+        policies,
+        asking: BTreeSet::new(),
+        requests: Vec::new(),
+    }
 }
 
 /// A proposal of a tool that the run's agent does not have.
