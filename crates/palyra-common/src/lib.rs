@@ -40,7 +40,7 @@ pub use advice::model_advice;
 pub use amount::micro_dollars;
 pub use attribution::ChangeAttribution;
 pub use build_info::BuildInfo;
-pub use classification::{Consequence, FieldClass, FieldRole, OutputClass, ToolClassification};
+pub use classification::{Consequence, FieldClass, FieldRole, OutputClass, ToolClassification, named_fields};
 pub use clock::{Clock, FixedClock, SystemClock, Timestamp};
 pub use clock_change::{CLOCK_TOLERANCE, ClockChange, ClockOffsets};
 pub use command_line::command_line;

@@ -1,12 +1,16 @@
-//! Things in a text that lead somewhere: web addresses, mail addresses, bank accounts.
+//! Things in a text that lead somewhere: web addresses, mail addresses, bank accounts, wallets.
 //!
-//! Whoever follows them goes where the text says, so a link inside content is a destination of its own. Recognition works on folded text
-//! as well, so that full-width letters or zero-width characters do not hide an address from the rule while a browser would still
-//! follow it.
+//! Whoever follows them goes where the text says, so a link inside content is a destination of its own. Recognition works on several
+//! readings of a text, because clients do: with full-width letters and zero-width characters undone, with character references of
+//! HTML resolved, and with backslashes taken for slashes.
 
+use std::borrow::Cow;
+
+use memchr::memmem;
 use palyra_safety::fold;
 
 use crate::numbers::{self, NumberKind};
+use crate::{references, schemes, wallets};
 
 /// What kind of address it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,30 +21,85 @@ pub enum LinkKind {
     BareHost,
 }
 
-/// The addresses in a text, as they stand there, without surrounding punctuation.
+/// The addresses in a text, as they stand there, without surrounding punctuation. An address of the web that is written in another way than with `//` is
+/// given as a browser reads it.
 #[must_use]
 pub fn links(text: &str) -> Vec<(String, LinkKind)> {
     let mut found = tokens(text);
-    let folded = fold(text);
-    if folded.text != text {
-        for link in tokens(&folded.text) {
-            if !found.contains(&link) {
+    let mut add = |reading: &str, backslashes: Backslashes| {
+        for link in tokens(reading) {
+            // Words that backslashes join are no hosts: `src\main.rs` is a path, and `\n` a line end.
+            let counts = backslashes == Backslashes::AsWritten || link.1 == LinkKind::Explicit;
+            if counts && !found.contains(&link) {
                 found.push(link);
+            }
+        }
+    };
+    let resolved = text.contains('&').then(|| references::resolved(text)).flatten();
+    for base in [Some(text), resolved.as_deref()].into_iter().flatten() {
+        let mut readings = vec![Cow::Borrowed(base)];
+        if !base.is_ascii() {
+            readings.push(fold(base).text);
+            readings.push(Cow::Owned(fold(&parted(base)).text.into_owned()));
+        }
+        for reading in &readings {
+            if *reading != text {
+                add(reading, Backslashes::AsWritten);
+            }
+            if has_backslashed_slashes(reading) {
+                add(&reading.replace('\\', "/"), Backslashes::AsSlashes);
             }
         }
     }
     found
 }
 
+/// How a reading takes backslashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Backslashes {
+    AsWritten,
+    AsSlashes,
+}
+
+/// Whether a backslash stands where a slash of an address would.
+fn has_backslashed_slashes(text: &str) -> bool {
+    let pairs: [&[u8]; 4] = [b":\\", b"\\\\", b"\\/", b"/\\"];
+    memchr::memchr(b'\\', text.as_bytes()).is_some()
+        && pairs.iter().any(|pair| memmem::find(text.as_bytes(), pair).is_some())
+}
+
+/// The text with a space for each character that shows nothing: a client may end a word there. Full stops of other scripts part the labels of a host.
+fn parted(text: &str) -> String {
+    let letter = |letter: char| match letter {
+        '\u{ad}'
+        | '\u{180e}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{2064}'
+        | '\u{feff}' => ' ',
+        '\u{3002}' | '\u{ff0e}' | '\u{ff61}' => '.',
+        letter => letter,
+    };
+    text.chars().map(letter).collect()
+}
+
 fn tokens(text: &str) -> Vec<(String, LinkKind)> {
     let mut found = words(text);
-    let numbers = numbers::numbers(text).into_iter().filter(|(_, kind)| *kind == NumberKind::International);
-    for number in numbers.filter_map(|(span, _)| text.get(span)) {
-        if !found.iter().any(|(known, _)| known == number) {
-            found.push((number.to_owned(), LinkKind::Explicit));
+    let mut add = |link: Cow<'_, str>| {
+        if !found.iter().any(|(known, _)| *known == link) {
+            found.push((link.into_owned(), LinkKind::Explicit));
         }
-    }
+    };
+    let numbers = numbers::numbers(text).into_iter().filter(|(_, kind)| *kind == NumberKind::International);
+    numbers.filter_map(|(span, _)| text.get(span)).for_each(|number| add(number.into()));
+    wallets::wallets(text).into_iter().for_each(|wallet| add(wallet.into()));
+    schemes::in_link_position(text).into_iter().for_each(|link| add(link.into()));
     found
+}
+
+/// Whether a text as a whole is an address, one that has no typed form of its own included.
+pub(crate) fn leads_somewhere(text: &str) -> bool {
+    kind(text).is_some() || wallets::is_wallet(text)
 }
 
 /// The addresses that hold no space.
@@ -111,7 +170,10 @@ fn consider(piece: &str, found: &mut Vec<(String, LinkKind)>) {
     if !found.iter().any(|(known, _)| known == token)
         && let Some(kind) = kind(token)
     {
-        found.push((token.to_owned(), kind));
+        let link = schemes::normalised(token).unwrap_or_else(|| token.to_owned());
+        if !found.iter().any(|(known, _)| *known == link) {
+            found.push((link, kind));
+        }
     }
 }
 
@@ -157,13 +219,14 @@ pub(crate) fn kind(token: &str) -> Option<LinkKind> {
         return None;
     }
     let lower = token.to_ascii_lowercase();
-    // A browser reads `//host` as an address of the scheme that the page has.
-    if let Some(host) = lower.strip_prefix("//")
-        && is_host(host.split(['/', '?', '#', ':']).next().unwrap_or_default())
+    // A browser reads `//host` as an address of the scheme that the page has, and `\\host` alike; elsewhere the latter is a file share.
+    if lower.starts_with(['/', '\\'])
+        && let Some(rest) = lower.get(1..).and_then(|rest| rest.strip_prefix(['/', '\\']))
+        && names_host(rest)
     {
         return Some(LinkKind::Explicit);
     }
-    if lower.contains("://") || lower.starts_with("www.") || lower.starts_with("mailto:") {
+    if lower.contains("://") || lower.starts_with("www.") || schemes::leads_somewhere(&lower) {
         return Some(LinkKind::Explicit);
     }
     if let Some((name, host)) = lower.rsplit_once('@')
@@ -176,18 +239,44 @@ pub(crate) fn kind(token: &str) -> Option<LinkKind> {
         return Some(LinkKind::Explicit);
     }
     let host = lower.split(['/', '?', '#', ':']).next().unwrap_or_default();
-    is_host(host).then_some(LinkKind::BareHost)
+    // No file has a label of that form.
+    let is_punycode = || host.split('.').any(|label| label.starts_with("xn--"));
+    is_host(host).then(|| if is_punycode() { LinkKind::Explicit } else { LinkKind::BareHost })
 }
 
-/// Labels of letters, digits and hyphens, at least two of them, the last one of letters.
+/// Whether an address goes on with a host behind its slashes: a name or a number, with or without a user, a port and a dot at its end.
+fn names_host(rest: &str) -> bool {
+    let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    let is_number = |host: &str| host.parse::<std::net::Ipv4Addr>().is_ok();
+    // On a share the host stands before the `@`, elsewhere behind it.
+    authority.split('@').any(|part| {
+        let host = part.split(':').next().unwrap_or_default();
+        is_host(host) || is_number(host) || unescaped(host).is_some_and(|host| is_host(&host) || is_number(&host))
+    })
+}
+
+/// A host whose characters are escaped, as a browser reads it.
+fn unescaped(host: &str) -> Option<String> {
+    let (mut out, mut rest) = (Vec::new(), host);
+    while let Some((before, after)) = rest.split_once('%') {
+        out.extend_from_slice(before.as_bytes());
+        out.push(u8::from_str_radix(after.get(..2)?, 16).ok()?);
+        rest = after.get(2..)?;
+    }
+    out.extend_from_slice(rest.as_bytes());
+    String::from_utf8(out).ok().filter(|plain| plain != host)
+}
+
+/// Labels of letters, digits and hyphens, at least two of them, the last one of letters or in Punycode. A dot may stand at the end.
 fn is_host(host: &str) -> bool {
-    let labels: Vec<&str> = host.split('.').collect();
+    let labels: Vec<&str> = host.strip_suffix('.').unwrap_or(host).split('.').collect();
     let plain = |label: &&str| {
         !label.is_empty() && label.chars().all(|letter| letter.is_alphanumeric() || letter == '-' || letter == '_')
     };
-    labels.len() >= 2
-        && labels.iter().all(plain)
-        && labels.last().is_some_and(|last| last.len() >= 2 && last.chars().all(char::is_alphabetic))
+    let is_top = |last: &&str| {
+        last.len() >= 2 && last.chars().all(char::is_alphabetic) || last.len() > 4 && last.starts_with("xn--")
+    };
+    labels.len() >= 2 && labels.iter().all(plain) && labels.last().is_some_and(is_top)
 }
 
 #[cfg(test)]
@@ -225,6 +314,81 @@ mod tests {
     fn disguised_addresses_are_found_too() {
         assert!(found("ｗｗｗ．ｅｖｉｌ．ｅｘａｍｐｌｅ").iter().any(|link| link.contains("evil")));
         assert!(found("www.ev\u{200b}il.example").iter().any(|link| link == "www.evil.example"));
+    }
+
+    /// What a browser, a mail client or a Markdown program follows is an address, however it is written.
+    #[test]
+    fn what_a_client_follows_is_an_address() {
+        for (text, link) in [
+            ("http:evil.example/?d=1", "http://evil.example/?d=1"),
+            ("https:/evil.example", "https://evil.example"),
+            ("go to https:\\\\evil.example\\x now", "https://evil.example/x"),
+            ("\\\\evil.example\\share", "//evil.example/share"),
+            ("/\\evil.example/x", "//evil.example/x"),
+            ("https&colon;&sol;&sol;evil&period;example", "https://evil.example"),
+            ("&#104;&#x74;tps&#58;//evil&#46;example", "https://evil.example"),
+            ("evil.xn--p1ai/x", "evil.xn--p1ai/x"),
+            ("[more]: http:evil.example", "http://evil.example"),
+            ("[more](evil-app:go)", "evil-app:go"),
+            ("<evil-app:go?x=1>", "evil-app:go?x=1"),
+            ("<http:evil.example>", "http://evil.example"),
+            ("//evil.example/x", "//evil.example/x"),
+            ("//user@evil.example:8080/x", "//user@evil.example:8080/x"),
+            ("//203.0.113.7/x", "//203.0.113.7/x"),
+            ("//evil%2eexample/x", "//evil%2eexample/x"),
+            ("ftp:evil.example", "ftp://evil.example"),
+            ("tel:112", "tel:112"),
+            ("sms:+4930123?body=x", "sms:+4930123?body=x"),
+            ("javascript:alert", "javascript:alert"),
+            ("data:text/html", "data:text/html"),
+            ("file:///etc/passwd", "file:///etc/passwd"),
+            ("smb:host", "smb:host"),
+            ("x-evil:run", "x-evil:run"),
+            ("bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq", "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq"),
+            ("to=1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa"),
+            ("0x52908400098527886E0F7030069857D2E4169EE7.", "0x52908400098527886E0F7030069857D2E4169EE7"),
+            ("see\u{200b}www.evil.example", "www.evil.example"),
+            ("see\u{2060}//evil\u{3002}example/x", "//evil.example/x"),
+        ] {
+            let all = links(text);
+            assert!(all.contains(&(link.to_owned(), LinkKind::Explicit)), "{text:?}: {all:?}");
+        }
+        assert!(found("see\u{200b}evil.example/x").contains(&"evil.example/x".to_owned()), "a host between two words");
+    }
+
+    #[test]
+    fn ordinary_text_is_no_address() {
+        for text in [
+            "main.rs:12:5",
+            "README.md",
+            "version 1.2.3, e.g. today at 12:30",
+            "std::fmt::Display",
+            "key:value",
+            "C:\\Users\\ada\\notes.txt",
+            "a line\\nanother",
+            "\\section{x}",
+            "AT&T; Q&A",
+            "x && y",
+            "HTTP/1.1 200",
+            "file:line",
+            "Vec<std::string::String>",
+            "// a comment",
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+            "fix: keep the order",
+            "feat(http): add it",
+            "https: or http:",
+            "i.e. p.m. 10.5",
+            "2026-03-01T10:00:00Z",
+            "the ratio 1:2",
+            "note:this",
+            "list[0]: a:b",
+        ] {
+            let explicit: Vec<_> = links(text).into_iter().filter(|(_, kind)| *kind == LinkKind::Explicit).collect();
+            assert!(explicit.is_empty(), "{text:?}: {explicit:?}");
+        }
+        for text in ["1.2.3", "e.g", "12:30", "v1.2.3-4", "10.5", "main"] {
+            assert!(links(text).is_empty(), "{text:?}: {:?}", links(text));
+        }
     }
 
     #[test]

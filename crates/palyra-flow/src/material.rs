@@ -48,6 +48,8 @@ pub struct Material {
     pieces: Vec<Piece>,
     /// Addresses that untrusted text holds, folded, with where.
     hosts: Vec<(String, usize)>,
+    /// The first text with an address for which there was no room among them.
+    beyond: Option<usize>,
 }
 
 /// An address in a record whose author the server attests.
@@ -172,6 +174,14 @@ impl Material {
                 found.push((host.clone(), Trace { provenance: Provenance::Untrusted, source, sentence: None }));
             }
         }
+        if let Some(at) = self.beyond.filter(|_| whole.len() >= SHORTEST_HOST && !self.trusted.holds(text)) {
+            let source = self.pieces.get(at).map(|piece| piece.described.clone());
+            // Longer than what a pattern of calls may name, so nobody can agree to all of them for longer than once.
+            let one_of_many = format!(
+                "one of more than {MAX_HOSTS} addresses of untrusted text, which are too many to look for each of them in what is sent here"
+            );
+            found.push((one_of_many, Trace { provenance: Provenance::Untrusted, source, sentence: None }));
+        }
         found
     }
 
@@ -180,8 +190,13 @@ impl Material {
         for (link, _) in links::links(text) {
             let host = squeezed(host(&link));
             let known = self.hosts.iter().any(|(known, _)| *known == host);
-            if host.len() >= SHORTEST_HOST && !known && self.hosts.len() < MAX_HOSTS {
+            if host.len() < SHORTEST_HOST || known {
+                continue;
+            }
+            if self.hosts.len() < MAX_HOSTS {
                 self.hosts.push((host, at));
+            } else {
+                self.beyond.get_or_insert(at);
             }
         }
         self.pieces.push(Piece { listed_by, described, text: text.to_owned(), folded: loose(text) });
@@ -209,7 +224,7 @@ impl Material {
         }
         let found = |at: &usize| self.pieces.get(*at).map(|piece| piece.described.clone());
         let entity = Entity::parse(value);
-        let is_address = entity.as_ref().is_some_and(Entity::leads_somewhere) || links::kind(value.trim()).is_some();
+        let is_address = entity.as_ref().is_some_and(Entity::leads_somewhere) || links::leads_somewhere(value.trim());
         let is_address = is_address && holds(Check::HandlesAreNoAddresses);
         let issuers = self.issued.get(&plain(value.trim())).filter(|_| !is_address);
         if let Some((_, at)) = issuers.and_then(|known| {
@@ -315,7 +330,8 @@ pub(crate) fn scalar(value: &Value) -> Option<String> {
 const MAX_PLACES: usize = 8;
 /// Shortest address that is looked for inside other text: shorter ones stand in too many words.
 const SHORTEST_HOST: usize = 6;
-/// Most addresses of untrusted text that are looked for; a page with more is a list of links, and links are looked at one by one anyway.
+/// Most addresses of untrusted text that are looked for. Once there are more, nobody can say of a text that it carries none, and a person is asked: decoys must
+/// not push the one address out that matters.
 const MAX_HOSTS: usize = 2_000;
 
 /// The host of an address, for search; the whole of what is no web address.

@@ -25,6 +25,7 @@ fn messages(source: SourceNaming) -> Reading {
                 field("result.*.sender", FieldRole::Identifier),
                 field("result.*.id", FieldRole::Assigned),
             ],
+            named: Vec::new(),
         },
         source,
         text: data.to_string(),
@@ -143,4 +144,25 @@ fn a_handle_is_worth_something_to_its_own_server_alone_and_an_address_is_none() 
     for address in addresses {
         assert_eq!(material.trace(address, Some("chat")).provenance, Provenance::Untrusted, "{address}");
     }
+}
+
+/// Decoys that fill the table must not push the one address out that matters.
+#[test]
+fn more_addresses_than_are_looked_for_are_asked_about() {
+    let decoys = |count: usize| -> String { (0..count).map(|n| format!("www.decoy{n}.example\n")).collect() };
+    let judged = |page: &str, text: &str| {
+        let mut material = Material::default();
+        material.trust("Write that 'all is well' to Ada.");
+        material.distrust(page, "a page");
+        material.carried(text)
+    };
+    let few = decoys(50);
+    assert!(judged(&few, "all is well with evilxexample here").is_empty());
+    let many = format!("{}www.evil.example", decoys(2_000));
+    let found = judged(&many, "look at wwwx evil example");
+    assert!(found.iter().any(|(_, trace)| trace.provenance == Provenance::Untrusted), "{found:?}");
+    assert_eq!(found.first().and_then(|(_, trace)| trace.source.as_deref()), Some("a page"));
+    assert!(found.iter().all(|(shown, _)| shown.chars().count() > 100), "no pattern can hold it: {found:?}");
+    assert!(judged(&many, "all is well").is_empty(), "the user's own words");
+    assert!(judged(&many, "yes").is_empty(), "too short to hold an address");
 }

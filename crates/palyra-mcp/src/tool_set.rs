@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use palyra_common::ToolClassification;
+use palyra_common::{ToolClassification, named_fields};
 use serde::Serialize;
 
 use crate::{ClassificationFile, McpError, PinState, Pins, ServerName, ToolDescription};
@@ -117,13 +117,15 @@ impl ToolSet {
                 set.withheld.push(WithheldTool { description, why });
                 continue;
             }
-            let (classification, source) = match file.reviewed_entry(&description) {
+            let (mut classification, source) = match file.reviewed_entry(&description) {
                 Some(entry) => (entry.classification(), ClassificationSource::Reviewed),
                 None => {
                     let arguments = description.argument_names().map(str::to_owned);
                     (ToolClassification::cautious(arguments), ClassificationSource::Cautious)
                 }
             };
+            // The operator has accepted the description as a whole, so the names in it are no message of a later result.
+            classification.output.named.extend(description.output_schema.iter().flat_map(named_fields));
             set.offered.push(OfferedTool { name, description, classification, source });
         }
         set

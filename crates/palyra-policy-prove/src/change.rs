@@ -17,8 +17,13 @@ pub(crate) struct Change<'a> {
 
 impl<'a> Change<'a> {
     pub(crate) fn between(before: &'a [Part], after: &'a [Part]) -> Self {
+        let by_name = before.iter().chain(after).any(|part| part.role == Role::Agreed);
         let only_in = |these: &'a [Part], those: &[Part]| {
-            these.iter().filter(|part| !those.iter().any(|other| other.same_meaning(part))).collect()
+            // What was agreed to names the policies whose questions it answers, so then their names decide, too.
+            let same = |part: &Part, other: &Part| {
+                other.same_meaning(part) && (!(by_name && part.asks()) || other.id == part.id)
+            };
+            these.iter().filter(|part| !those.iter().any(|other| same(part, other))).collect()
         };
         Self { added: only_in(after, before), removed: only_in(before, after) }
     }
@@ -56,10 +61,12 @@ impl<'a> Change<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn part(id: &str, role: Role) -> Part {
-        Part { id: id.to_owned(), role, json: serde_json::json!({ "effect": id }) }
+        Part { id: id.to_owned(), role, json: serde_json::json!({ "effect": id }), answers: BTreeSet::new() }
     }
 
     #[test]

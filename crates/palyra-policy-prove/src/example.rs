@@ -101,7 +101,7 @@ fn requests(action: ActionKind, env: &Env) -> Option<Vec<Request>> {
     Some(resources.into_iter().map(with).collect())
 }
 
-const FIELDS: [&str; 24] = [
+const FIELDS: [&str; 25] = [
     "tool",
     "scope",
     "risk",
@@ -113,6 +113,7 @@ const FIELDS: [&str; 24] = [
     "consequential",
     "in_envelope",
     "cleared",
+    "uncleared",
     "contained",
     "workspace",
     "signals",
@@ -264,11 +265,11 @@ impl Reader<'_> {
             mode: word::<RunMode>(facts.get("mode")?)?,
             labels: label(labels)?,
             arguments: self.arguments(record(facts.get("sinks")?)?, entity(facts.get("args")?)?)?,
+            empty: BTreeSet::new(),
             asking: if is("ask_before")? { Asking::AskBefore } else { Asking::NotListed },
             consequence: if is("consequential")? { Consequence::Consequential } else { Consequence::Contained },
             envelope: if is("in_envelope")? { Envelope::Inside } else { Envelope::Outside },
-            // The counterexample knows no place by name.
-            uncleared: if is("cleared")? { BTreeSet::new() } else { [DataOrigin::Unknown].into() },
+            uncleared: if is("cleared")? { BTreeSet::new() } else { places(facts.get("uncleared")) },
             workspace: text(facts.get("workspace")?)?,
             containment: if is("contained")? { Containment::Contained } else { Containment::Reaching },
             signals: signals(record(facts.get("signals")?)?)?,
@@ -339,6 +340,14 @@ impl Reader<'_> {
         }
         Some(found)
     }
+}
+
+/// The places of a set. One that is no place's name is any place that nobody named.
+fn places(set: Option<&EvalResult>) -> BTreeSet<DataOrigin> {
+    let Some(EvalResult::Set(names)) = set else { return [DataOrigin::Unknown].into() };
+    let named = |name: &EvalResult| text(name).and_then(|name| name.parse().ok()).unwrap_or(DataOrigin::Unknown);
+    let places: BTreeSet<DataOrigin> = names.iter().map(named).collect();
+    if places.is_empty() { [DataOrigin::Unknown].into() } else { places }
 }
 
 /// The id, or a plain name if the solver had no use for one.

@@ -41,6 +41,9 @@ pub(crate) fn facts<'a>(
             let (word, rank) = ("context.labels.confidentiality", "context.labels.confidentiality_rank");
             known.push(ranked::<Confidentiality>(word, rank, "Confidentiality"));
         }
+        if is_used("uncleared") {
+            known.push("context.cleared == context.uncleared.isEmpty()".to_owned());
+        }
         if is_used("signals") && is_used("confidence_rank") {
             known.push(bounded::<SignalConfidence>("context.signals.confidence_rank"));
             // A kind that was noticed weighs something.

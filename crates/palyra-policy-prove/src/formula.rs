@@ -4,12 +4,14 @@
 //! request, so that two sets can be compared by comparing two policies:
 //!
 //! - `may`: some permit applies and no forbid does.
-//! - `unasked`: the same, and either a permit that waives questions applies, or a person agreed, or nothing asks.
+//! - `unasked`: the same, and either a permit that waives questions applies, or a person agreed and nothing asks but what they answered, or nothing asks at all.
 //!
 //! Policies are taken in Cedar's JSON form. Their action is left out: only those that concern the action are given.
 
+use std::collections::BTreeSet;
+
 use cedar_policy::{Policy, PolicyId};
-use palyra_policy::Role;
+use palyra_policy::{PolicyEntry, Role};
 use serde_json::{Value, json};
 
 use crate::ProveError;
@@ -27,19 +29,27 @@ pub(crate) struct Part {
     pub(crate) id: String,
     pub(crate) role: Role,
     pub(crate) json: Value,
+    /// The policies whose questions it answers, if it is what a person agreed to.
+    pub(crate) answers: BTreeSet<String>,
 }
 
 impl Part {
-    pub(crate) fn new(id: &str, role: Role, policy: &Policy) -> Result<Self, ProveError> {
+    pub(crate) fn new(entry: &PolicyEntry, policy: &Policy) -> Result<Self, ProveError> {
         let json = policy.to_json().map_err(ProveError::not_analysable)?;
-        Ok(Self { id: id.to_owned(), role, json })
+        let (role, answers) = (entry.annotations.role, entry.annotations.answers.clone());
+        Ok(Self { id: entry.id.clone(), role, json, answers })
+    }
+
+    /// Whether it asks a person.
+    pub(crate) fn asks(&self) -> bool {
+        matches!(self.role, Role::Guard | Role::PermitIfApproved)
     }
 
     /// Whether two parts always decide alike: reasons and notes do not decide.
     pub(crate) fn same_meaning(&self, other: &Self) -> bool {
         let decisive = |part: &Self| {
             let fields = ["effect", "principal", "action", "resource", "conditions"];
-            (part.role, fields.map(|field| part.json.get(field).cloned()))
+            (part.role, part.answers.clone(), fields.map(|field| part.json.get(field).cloned()))
         };
         decisive(self) == decisive(other)
     }
@@ -58,9 +68,22 @@ pub(crate) fn formulas(parts: &[Part], facts: &Value) -> Result<Formulas, ProveE
     };
     let permitted = any_of(&[Role::Permit, Role::PermitIfApproved, Role::PermitUnasked])?;
     let may = and(permitted, not(any_of(&[Role::Forbid])?));
-    let answered = any_of(&[Role::PermitUnasked, Role::Agreed])?;
-    let unasked = and(may.clone(), or(answered, not(any_of(&[Role::Guard, Role::PermitIfApproved])?)));
+    let mut answered = vec![any_of(&[Role::PermitUnasked])?, not(asked_beside(parts, &BTreeSet::new())?)];
+    // Patterns that answer the same are together, so that what asks besides is written once.
+    let agreed = || parts.iter().filter(|part| part.role == Role::Agreed);
+    for answers in agreed().map(|part| &part.answers).collect::<BTreeSet<_>>() {
+        let alike = agreed().filter(|part| part.answers == *answers);
+        let applies = any(alike.map(|part| condition(&part.json)).collect::<Result<Vec<_>, _>>()?);
+        answered.push(and(applies, not(asked_beside(parts, answers)?)));
+    }
+    let unasked = and(may.clone(), any(answered));
     Ok(Formulas { may: policy("may", &[facts.clone(), may])?, unasked: policy("unasked", &[facts.clone(), unasked])? })
+}
+
+/// Whether a policy asks that is none of these.
+fn asked_beside(parts: &[Part], answers: &BTreeSet<String>) -> Result<Value, ProveError> {
+    let others = parts.iter().filter(|part| part.asks() && !answers.contains(&part.id));
+    Ok(any(others.map(|part| condition(&part.json)).collect::<Result<Vec<_>, _>>()?))
 }
 
 fn policy(id: &str, conditions: &[Value]) -> Result<Policy, ProveError> {

@@ -115,7 +115,7 @@ fn action_of(env: &RequestEnv) -> Result<ActionKind, ProveError> {
 fn parts(set: &PolicySet, action: ActionKind) -> Result<Vec<Part>, ProveError> {
     let mut parts = Vec::new();
     for (entry, policy) in set.concerning(action) {
-        parts.push(Part::new(&entry.id, entry.annotations.role, policy)?);
+        parts.push(Part::new(entry, policy)?);
     }
     parts.sort_by(|left, right| left.id.cmp(&right.id));
     Ok(parts)

@@ -207,6 +207,7 @@ fn request() -> Request {
                 argument("directory", SinkKind::Path, "."),
                 argument("input", SinkKind::Content, ""),
             ],
+            empty: BTreeSet::new(),
             asking: Asking::NotListed,
             consequence: Consequence::Consequential,
             envelope: Envelope::Inside,

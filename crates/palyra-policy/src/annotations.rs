@@ -3,19 +3,23 @@
 //! - `@id("name")`: required; with the name of the file it is the policy's stable id.
 //! - `@approval("required")` on a permit: it permits only if a person agrees. `@approval("waived")`: it permits even where a guard
 //!   would ask; this is how an operator's explicit trust is written down. `@approval("agreed")`: a person agreed to calls like these; it
-//!   answers the question of a guard, and permits nothing by itself.
+//!   answers the questions of the policies that `@answers` names, and permits nothing by itself.
+//! - `@answers("sinks.flow asking.outside_envelope")` on what was agreed: the ids of the policies whose questions it answers. It counts only where no other policy
+//!   asks; without the annotation it answers none.
 //! - `@guard("approval")` on a forbid: it forbids unless a person agrees. Read by plain Cedar it is a forbid, so a program that does
 //!   not know the annotation errs on the safe side.
 //! - `@reason_person`, `@reason_model`: why, in plain words. `@note`: for whoever reads the file.
 //!
 //! An unknown annotation is an error: a misspelt `@approval` must not turn a question into a permission.
 
+use std::collections::BTreeSet;
+
 use cedar_policy::Effect;
 use serde::Serialize;
 
 use crate::{Place, PolicyError};
 
-const KNOWN: [&str; 6] = ["id", "approval", "guard", "reason_person", "reason_model", "note"];
+const KNOWN: [&str; 7] = ["id", "approval", "answers", "guard", "reason_person", "reason_model", "note"];
 
 /// Whether a permit asks a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -39,7 +43,7 @@ pub enum Role {
     PermitIfApproved,
     /// It permits even where a guard would ask.
     PermitUnasked,
-    /// It answers the question of a guard, and permits nothing by itself.
+    /// It answers the questions of some policies, and permits nothing by itself.
     Agreed,
     /// It turns a permission into a question.
     Guard,
@@ -56,6 +60,9 @@ pub struct Annotations {
     pub role: Role,
     /// What `@approval` says.
     pub approval: Option<Approval>,
+    /// The policies whose questions it answers.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub answers: BTreeSet<String>,
     /// Why, for the person.
     pub reason_person: Option<String>,
     /// Why, for the model.
@@ -71,6 +78,7 @@ impl Annotations {
         let bad = |reason: String| PolicyError::BadAnnotation { at: at.clone(), reason };
         let (mut name, mut approval, mut guard) = (None, None, None);
         let (mut reason_person, mut reason_model) = (None, None);
+        let mut answers = BTreeSet::new();
         for (key, value) in pairs {
             match key {
                 "id" => name = Some(value.to_owned()),
@@ -85,6 +93,7 @@ impl Annotations {
                         }
                     });
                 }
+                "answers" => answers = value.split_whitespace().map(str::to_owned).collect(),
                 "guard" if value == "approval" => guard = Some(()),
                 "guard" => return Err(bad(format!("`@guard` must be \"approval\", not `{value}`"))),
                 "reason_person" => reason_person = Some(value.to_owned()),
@@ -107,13 +116,16 @@ impl Annotations {
                 return Err(bad("`@guard` and `@approval` cannot be combined".to_owned()));
             }
         };
+        if !answers.is_empty() && role != Role::Agreed {
+            return Err(bad("`@answers` is only allowed beside `@approval(\"agreed\")`".to_owned()));
+        }
         let name =
             name.ok_or_else(|| PolicyError::BadId { at: at.clone(), reason: "a policy needs an `@id`".into() })?;
         if !is_plain(&name) {
             let reason = format!("`{name}` is not a valid id: use lower-case letters, digits, `_` and `-`");
             return Err(PolicyError::BadId { at: at.clone(), reason });
         }
-        Ok(Self { name, role, approval, reason_person, reason_model })
+        Ok(Self { name, role, approval, answers, reason_person, reason_model })
     }
 }
 

@@ -135,6 +135,8 @@ fn is_context(json: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn decision(reason: String) -> Decision {
@@ -144,6 +146,7 @@ mod tests {
             person: vec![reason],
             model: Vec::new(),
             errors: Vec::new(),
+            asking: BTreeSet::new(),
             policy_set: palyra_common::Digest::of(&[]),
         }
     }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use cedar_policy::{Entity, EntityUid, RestrictedExpression};
-use palyra_common::{Confidentiality, Consequence, Integrity, Label, Risk};
+use palyra_common::{Confidentiality, Consequence, DataOrigin, Integrity, Label, Risk};
 
 use crate::entities;
 use crate::names::{Names, uid, word};
@@ -73,11 +73,12 @@ fn effect(
         pair("mode", word(&names.run_mode, facts.mode)),
         pair("labels", label(names, &facts.labels)?),
         pair("args", RestrictedExpression::new_entity_uid(arguments.uid())),
-        pair("sinks", sinks(names, &facts.arguments)?),
+        pair("sinks", sinks(names, &facts.arguments, &facts.empty)?),
         pair("ask_before", RestrictedExpression::new_bool(facts.asking == Asking::AskBefore)),
         pair("consequential", RestrictedExpression::new_bool(facts.consequence == Consequence::Consequential)),
         pair("in_envelope", RestrictedExpression::new_bool(facts.envelope == Envelope::Inside)),
         pair("cleared", RestrictedExpression::new_bool(facts.uncleared.is_empty())),
+        pair("uncleared", origins(&facts.uncleared)),
         pair("workspace", RestrictedExpression::new_string(facts.workspace.clone())),
         pair("contained", RestrictedExpression::new_bool(facts.containment == Containment::Contained)),
         pair("signals", signals(names, &facts.signals)?),
@@ -288,8 +289,18 @@ fn strings(values: BTreeSet<&str>) -> RestrictedExpression {
     RestrictedExpression::new_set(values.into_iter().map(|value| RestrictedExpression::new_string(value.to_owned())))
 }
 
-fn sinks(names: &Names, arguments: &[Argument]) -> Result<RestrictedExpression, PolicyError> {
+fn origins(places: &BTreeSet<DataOrigin>) -> RestrictedExpression {
+    RestrictedExpression::new_set(places.iter().map(|place| RestrictedExpression::new_string(place.to_string())))
+}
+
+fn sinks(names: &Names, arguments: &[Argument], empty: &BTreeSet<String>) -> Result<RestrictedExpression, PolicyError> {
     let mut kinds = Vec::new();
+    let unclassified =
+        arguments.iter().filter(|argument| argument.sink.is_none()).map(|argument| argument.name.as_str());
+    let others: BTreeSet<&str> = unclassified.chain(empty.iter().map(String::as_str)).collect();
+    if !others.is_empty() {
+        kinds.push(pair("other", record([pair("names", strings(others))])?));
+    }
     for kind in SinkKind::ALL {
         if let Some(joined) = Joined::of(arguments, *kind) {
             kinds.push(pair(kind.as_str(), joined.expression(names, *kind)?));

@@ -2,8 +2,10 @@
 //!
 //! Cedar answers up to three times. First the rules: without a permit, or with any forbid, the answer is no. Then, for what the rules
 //! permit, the guards: each one that applies turns the permission into a question. Then, for what would be asked, what a person agreed
-//! to before: that answers the question, and is looked at for nothing else. A policy that fails while it is evaluated denies, whatever
+//! to before: that answers the questions that it was agreed to in answer of, counts only if no other is open, and is looked at for nothing else. A policy that fails while it is evaluated denies, whatever
 //! the others say: a forbid that could not be evaluated might have been the one that mattered.
+
+use std::collections::BTreeSet;
 
 use cedar_policy::{
     Authorizer, Decision as CedarDecision, Entities, PolicySet as CedarSet, Request as CedarRequest, Response,
@@ -30,6 +32,9 @@ pub struct Decision {
     /// What failed, if something did; the verdict is then a denial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
+    /// The policies that ask, if a person is asked.
+    #[serde(skip)]
+    pub asking: BTreeSet<String>,
     /// The set that decided.
     pub policy_set: Digest,
 }
@@ -118,8 +123,12 @@ impl PolicySet {
         if guards.diagnostics().errors().next().is_some() {
             return self.failure(&guards);
         }
-        let asks = guards.diagnostics().reason().next().is_some() || self.any(&rules, Role::PermitIfApproved);
-        if !asks {
+        let asking: BTreeSet<String> = self
+            .determining(&[&rules, &guards])
+            .filter(|entry| matches!(entry.annotations.role, Role::Guard | Role::PermitIfApproved))
+            .map(|entry| entry.id.clone())
+            .collect();
+        if asking.is_empty() {
             return self.answer(ToolVerdict::Permit, prepared.request, &[&rules]);
         }
 
@@ -127,10 +136,21 @@ impl PolicySet {
         if agreed.diagnostics().errors().next().is_some() {
             return self.failure(&agreed);
         }
-        if agreed.diagnostics().reason().next().is_some() {
-            return self.answer(ToolVerdict::Permit, prepared.request, &[&rules, &agreed]);
+        // INVARIANT: what was agreed to in answer of some questions answers no other, and each question has the same answer as the rest.
+        let answering: Vec<&PolicyEntry> =
+            self.determining(&[&agreed]).filter(|entry| entry.annotations.answers.is_superset(&asking)).collect();
+        if !answering.is_empty() {
+            let determining = self.determining(&[&rules]).chain(answering).collect();
+            return self.determined(ToolVerdict::Permit, prepared.request, determining);
         }
-        self.answer(ToolVerdict::NeedsApproval, prepared.request, &[&rules, &guards])
+        let decision = self.answer(ToolVerdict::NeedsApproval, prepared.request, &[&rules, &guards]);
+        Decision { asking, ..decision }
+    }
+
+    /// The policies that determined the answers.
+    fn determining<'a>(&'a self, responses: &[&'a Response]) -> impl Iterator<Item = &'a PolicyEntry> {
+        let ids: Vec<_> = responses.iter().flat_map(|response| response.diagnostics().reason()).collect();
+        ids.into_iter().filter_map(|id| self.entries.get::<str>(id.as_ref()))
     }
 
     fn any(&self, response: &Response, role: Role) -> bool {
@@ -142,11 +162,10 @@ impl PolicySet {
 
     /// The verdict with the policies that determined it. When a person is asked, the policies that ask come first.
     fn answer(&self, verdict: ToolVerdict, request: &Request, responses: &[&Response]) -> Decision {
-        let mut determining: Vec<_> = responses
-            .iter()
-            .flat_map(|response| response.diagnostics().reason())
-            .filter_map(|id| self.entries.get::<str>(id.as_ref()))
-            .collect();
+        self.determined(verdict, request, self.determining(responses).collect())
+    }
+
+    fn determined(&self, verdict: ToolVerdict, request: &Request, mut determining: Vec<&PolicyEntry>) -> Decision {
         determining.sort_by_key(|entry| {
             let asks = matches!(entry.annotations.role, Role::Guard | Role::PermitIfApproved);
             (!asks, entry.id.as_str())
@@ -200,7 +219,7 @@ impl PolicySet {
         model: Vec<String>,
         errors: Vec<String>,
     ) -> Decision {
-        Decision { verdict, policies, person, model, errors, policy_set: self.digest() }
+        Decision { verdict, policies, person, model, errors, asking: BTreeSet::new(), policy_set: self.digest() }
     }
 }
 
@@ -221,6 +240,7 @@ impl Decision {
             add(&mut first.person, second.person);
             add(&mut first.model, second.model);
             add(&mut first.policies, second.policies);
+            first.asking.extend(second.asking);
             first.policies.sort();
         }
         add(&mut first.errors, second.errors);

@@ -1,5 +1,8 @@
 //! The narrowest pattern that covers a call and those that were approved before it.
 //!
+//! INVARIANT: what a pattern leaves open is content that somebody reviewed, and its sentence names that. Every other value is shown in the sentence exactly as it is; a
+//! call with a value that cannot be shown so has no pattern.
+//!
 //! What was equal in all of them stays exact. Commands that begin with the same words may become a beginning, if those words say
 //! what is run; everything else becomes the list of what was seen. Nothing is ever guessed wider than that.
 
@@ -7,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use palyra_common::Confidentiality;
 
-use crate::pattern::{COVERED, NEVER_IN_THE_REST};
+use crate::pattern::NEVER_IN_THE_REST;
+use crate::reasons::shown;
 use crate::{ObservedCall, Pattern, PolicyError, SinkKind, ValuePattern};
 
 /// How many words commands must share before the rest may vary: a program and what it is to do.
@@ -123,19 +127,24 @@ const LAUNCHERS: [&str; 106] = [
     "zsh",
 ];
 
-/// The narrowest pattern that covers the first of these calls and those of the others that are calls of the same tool steered by the
-/// same arguments.
+/// Longest value that is part of a pattern, in characters. Nobody agrees to what does not fit into a sentence.
+const MAX_SHOWN: usize = 100;
+
+/// The narrowest pattern that covers the first of these calls and those of the others that are calls of the same tool with the same
+/// arguments, and answers these policies. What it clears is what the first call may carry.
 ///
 /// # Errors
-/// When no pattern can cover the call: it brings a credential, or a steering argument without a value that may be looked at.
-pub fn narrowest_pattern(calls: &[ObservedCall]) -> Result<Pattern, PolicyError> {
+/// When no pattern can cover the call: it brings a credential, an argument without a value that may be looked at, or one that a sentence cannot show exactly.
+pub fn narrowest_pattern(calls: &[ObservedCall], answers: BTreeSet<String>) -> Result<Pattern, PolicyError> {
     let Some(call) = calls.first() else { return Err(PolicyError::bad_pattern("there is no call to cover")) };
     let steering = steering(call)?;
-    let mut seen: BTreeMap<&str, (SinkKind, BTreeSet<&str>)> =
+    let mut seen: BTreeMap<&str, (Option<SinkKind>, BTreeSet<&str>)> =
         steering.iter().map(|(name, (kind, value))| (*name, (*kind, BTreeSet::from([*value])))).collect();
     let mut content_up_to = content(call);
     let alike = |other: &&ObservedCall| {
         (&other.tool, &other.workspace, &other.method) == (&call.tool, &call.workspace, &call.method)
+            && (&other.empty, &other.destination) == (&call.empty, &call.destination)
+            && contents(other) == contents(call)
     };
     for other in calls.iter().skip(1).filter(alike) {
         let Ok(values) = self::steering(other) else { continue };
@@ -152,38 +161,66 @@ pub fn narrowest_pattern(calls: &[ObservedCall]) -> Result<Pattern, PolicyError>
     }
     let arguments =
         seen.into_iter().map(|(name, (kind, values))| (name.to_owned(), narrowest(kind, &values))).collect();
-    let (tool, workspace, method) = (call.tool.clone(), call.workspace.clone(), call.method.clone());
-    Ok(Pattern { tool, arguments, content_up_to, workspace, method })
+    let pattern = Pattern {
+        tool: call.tool.clone(),
+        arguments,
+        empty: call.empty.clone(),
+        content: contents(call).into_iter().map(str::to_owned).collect(),
+        content_up_to,
+        workspace: call.workspace.clone(),
+        method: call.method.clone(),
+        destination: call.destination.clone(),
+        cleared: call.uncleared.clone(),
+        answers,
+    };
+    pattern.check()?;
+    Ok(pattern)
 }
 
-/// The arguments that a pattern must cover, with their values.
-fn steering(call: &ObservedCall) -> Result<BTreeMap<&str, (SinkKind, &str)>, PolicyError> {
+/// All arguments but reviewed content, with their values. What nobody reviewed may steer the call.
+fn steering(call: &ObservedCall) -> Result<BTreeMap<&str, (Option<SinkKind>, &str)>, PolicyError> {
     let mut found = BTreeMap::new();
-    for (argument, kind) in call.sinks() {
-        if kind == SinkKind::Credential {
-            return Err(PolicyError::bad_pattern(format!("`{}` is a credential", argument.name)));
+    let names =
+        call.arguments.iter().map(|argument| argument.name.as_str()).chain(call.empty.iter().map(String::as_str));
+    if let Some(name) = names.into_iter().find(|name| !is_shown_exactly(name)) {
+        return Err(PolicyError::bad_pattern(format!("the name `{}` cannot be shown as it is", shown(name))));
+    }
+    for argument in call.arguments.iter().filter(|argument| argument.sink != Some(SinkKind::Content)) {
+        let bad = |reason: &str| PolicyError::bad_pattern(format!("`{}` {reason}", argument.name));
+        if argument.sink == Some(SinkKind::Credential) {
+            return Err(bad("is a credential"));
         }
-        if COVERED.contains(&kind) {
-            let value = argument.value.as_deref();
-            let value =
-                value.ok_or_else(|| PolicyError::bad_pattern(format!("`{}` has no value to cover", argument.name)))?;
-            found.insert(argument.name.as_str(), (kind, value));
+        let value = argument.value.as_deref().ok_or_else(|| bad("has no value to cover"))?;
+        if !is_shown_exactly(value) {
+            return Err(bad("cannot be shown as it is"));
         }
+        found.insert(argument.name.as_str(), (argument.sink, value));
     }
     Ok(found)
 }
 
-fn content(call: &ObservedCall) -> Confidentiality {
-    let contents = call.sinks().filter(|(_, kind)| *kind == SinkKind::Content);
-    contents.map(|(argument, _)| argument.label.confidentiality).max().unwrap_or(Confidentiality::Public)
+/// Whether a person who reads the sentence sees every character.
+fn is_shown_exactly(text: &str) -> bool {
+    text.chars().count() <= MAX_SHOWN && shown(text) == text
 }
 
-fn narrowest(kind: SinkKind, values: &BTreeSet<&str>) -> ValuePattern {
+/// The names of the arguments with reviewed content.
+fn contents(call: &ObservedCall) -> BTreeSet<&str> {
+    let contents = call.arguments.iter().filter(|argument| argument.sink == Some(SinkKind::Content));
+    contents.map(|argument| argument.name.as_str()).collect()
+}
+
+fn content(call: &ObservedCall) -> Confidentiality {
+    let contents = call.arguments.iter().filter(|argument| argument.sink == Some(SinkKind::Content));
+    contents.map(|argument| argument.label.confidentiality).max().unwrap_or(Confidentiality::Public)
+}
+
+fn narrowest(kind: Option<SinkKind>, values: &BTreeSet<&str>) -> ValuePattern {
     let mut each = values.iter();
     if let (Some(only), None) = (each.next(), each.next()) {
         return ValuePattern::Exact((*only).to_owned());
     }
-    let shared = if kind == SinkKind::Command { shared_beginning(values) } else { None };
+    let shared = if kind == Some(SinkKind::Command) { shared_beginning(values) } else { None };
     shared.map_or_else(
         || ValuePattern::OneOf(values.iter().map(|value| (*value).to_owned()).collect()),
         ValuePattern::Prefix,

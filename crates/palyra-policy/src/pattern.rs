@@ -1,16 +1,17 @@
 //! Patterns that a person agreed to, as policies.
 //!
-//! A [`Pattern`] says which calls of one tool are meant: each argument that steers the call has a [`ValuePattern`]. A [`PatternGrant`]
-//! binds it to a run, a session or a user and becomes a policy with `@approval("agreed")`: it answers the question of a guard and
-//! permits nothing that the other policies do not permit.
+//! A [`Pattern`] says which calls of one tool are meant: each argument that is not reviewed content has a [`ValuePattern`]. A [`PatternGrant`]
+//! binds it to a run, a session or a user and becomes a policy with `@approval("agreed")`: it answers the questions that the person was asked
+//! and permits nothing that the other policies do not permit.
 //!
-//! INVARIANT: every argument of a call that is a destination, a command, a path or an amount is named by the pattern and fits it;
-//! a call with one more of them is asked about again. A call that brings a credential is asked about every time, so that no credential
-//! is written into a policy. Content may be no more confidential than what was agreed to.
+//! INVARIANT: every argument of a call is named by the pattern. What a review calls content may say anything that is no more confidential than
+//! what was agreed to; every other argument fits its value, down to the last key, whether or not anybody reviewed it. A call that brings a
+//! credential is asked about every time, so that no credential is written into a policy. A call that may carry data of one place more, or about
+//! which one policy more asks, is asked about again. Facts that a pattern does not have, because it is older than they are, match nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use palyra_common::{ApprovalId, Confidentiality, Integrity, Timestamp};
+use palyra_common::{ApprovalId, Confidentiality, DataOrigin, Integrity, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::annotations::is_plain;
@@ -19,15 +20,15 @@ use crate::compile::compile;
 use crate::context::MAX_VALUE_BYTES;
 use crate::deep_stack::on_deep_stack;
 use crate::names::Names;
-use crate::reasons::shown;
+use crate::reasons::{place, shown};
 use crate::vocabulary::Rank;
-use crate::{Argument, Context, PolicyError, PolicySource, Provenance, Request, SinkKind};
+use crate::{Argument, Context, Origin, PolicyError, PolicySource, Provenance, Request, Resource, SinkKind};
 
 /// The name under which approved patterns are loaded; it begins their ids.
 pub const APPROVED_FILE: &str = "approved.cedar";
 
-/// The kinds of arguments whose values a pattern must cover.
-pub(crate) const COVERED: [SinkKind; 4] = [SinkKind::Destination, SinkKind::Command, SinkKind::Path, SinkKind::Amount];
+/// The kinds of classified arguments whose values a pattern must cover, beside all that nobody classified.
+const COVERED: [SinkKind; 4] = [SinkKind::Destination, SinkKind::Command, SinkKind::Path, SinkKind::Amount];
 
 /// What the rest of a value may not contain when only its beginning was agreed to: whatever lets a shell do something else, and `..`,
 /// which leaves a directory.
@@ -57,8 +58,14 @@ pub enum ValuePattern {
 pub struct Pattern {
     /// The tool.
     pub tool: String,
-    /// The arguments that steer it.
+    /// All arguments that are not reviewed content.
     pub arguments: BTreeMap<String, ValuePattern>,
+    /// The arguments that are there and hold nothing, as `name: []`.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub empty: BTreeSet<String>,
+    /// The arguments with reviewed content, which may say anything.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub content: BTreeSet<String>,
     /// The highest confidentiality of content.
     pub content_up_to: Confidentiality,
     /// The workspace in which it holds; in every one if it was agreed to before patterns said so.
@@ -67,6 +74,15 @@ pub struct Pattern {
     /// The method of the connections that are meant, for calls that connect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
+    /// Where the arguments go, if they leave the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<DataOrigin>,
+    /// The places whose data may go there.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub cleared: BTreeSet<DataOrigin>,
+    /// The policies whose questions were answered by agreeing.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub answers: BTreeSet<String>,
 }
 
 /// Where a pattern holds.
@@ -109,6 +125,12 @@ pub struct ObservedCall {
     pub workspace: Option<String>,
     /// The method, if it connects.
     pub method: Option<String>,
+    /// Its arguments that hold nothing, as `name: []`.
+    pub empty: BTreeSet<String>,
+    /// Where the arguments go, if they leave the workspace.
+    pub destination: Option<DataOrigin>,
+    /// The places whose data it may hold and that its destination is not cleared for.
+    pub uncleared: BTreeSet<DataOrigin>,
 }
 
 impl ObservedCall {
@@ -121,13 +143,17 @@ impl ObservedCall {
                 arguments: facts.arguments.clone(),
                 workspace: Some(facts.workspace.clone()).filter(|workspace| !workspace.is_empty()),
                 method: facts.connection.as_ref().map(|connection| connection.method.to_ascii_uppercase()),
+                empty: facts.empty.clone(),
+                destination: match (&facts.tool.origin, &request.resource) {
+                    (Some(Origin::Server(server)), _) => Some(DataOrigin::Server(server.clone())),
+                    (Some(Origin::Skill(skill)), _) => Some(DataOrigin::Skill(skill.clone())),
+                    (None, Resource::Host(host)) => Some(DataOrigin::Host(host.name.clone())),
+                    (None, _) => None,
+                },
+                uncleared: facts.uncleared.clone(),
             }),
             Context::Answer(_) | Context::Command(_) => None,
         }
-    }
-
-    pub(crate) fn sinks(&self) -> impl Iterator<Item = (&Argument, SinkKind)> {
-        self.arguments.iter().filter_map(|argument| argument.sink.map(|kind| (argument, kind)))
     }
 }
 
@@ -215,24 +241,31 @@ impl ValuePattern {
 }
 
 impl Pattern {
-    /// Whether a call is meant. The policy made from the pattern says the same.
+    /// Whether a call is meant, apart from who asks about it. The policy made from the pattern says the same.
     #[must_use]
     pub fn covers(&self, call: &ObservedCall) -> bool {
         let named = |name: &str| call.arguments.iter().find(|argument| argument.name == name);
         let all_named = self.arguments.iter().all(|(name, value)| named(name).is_some_and(|found| value.covers(found)));
-        let nothing_else = call.sinks().all(|(argument, kind)| match kind {
-            SinkKind::Content => argument.label.confidentiality <= self.content_up_to,
-            SinkKind::Credential => false,
+        let nothing_else = call.arguments.iter().all(|argument| match argument.sink {
+            Some(SinkKind::Content) => {
+                self.content.contains(&argument.name) && argument.label.confidentiality <= self.content_up_to
+            }
+            Some(SinkKind::Credential) => false,
             _ => self.arguments.contains_key(&argument.name),
         });
+        let flows = (self.destination.is_none() || self.destination == call.destination)
+            && self.cleared.is_superset(&call.uncleared);
         let here = self.workspace.is_none() || self.workspace == call.workspace;
         let so = self.method.is_none() || self.method == call.method;
-        call.tool == self.tool && here && so && all_named && nothing_else
+        call.tool == self.tool && here && so && flows && all_named && nothing_else && self.empty == call.empty
     }
 
-    fn check(&self) -> Result<(), PolicyError> {
-        if self.arguments.len() > MAX_PARTS {
+    pub(crate) fn check(&self) -> Result<(), PolicyError> {
+        if self.arguments.len() + self.content.len() + self.empty.len() > MAX_PARTS {
             return Err(PolicyError::bad_pattern(format!("more than {MAX_PARTS} arguments")));
+        }
+        if self.answers.iter().any(|id| id.is_empty() || id.contains(char::is_whitespace)) {
+            return Err(PolicyError::bad_pattern("the id of a policy has no spaces"));
         }
         if self.tool.is_empty() || self.tool.len() > MAX_VALUE_BYTES {
             return Err(PolicyError::bad_pattern("the tool needs a name"));
@@ -250,16 +283,47 @@ impl Pattern {
                 self.content_up_to.rank()
             ),
         ];
-        let names: Vec<String> = self.arguments.keys().map(|name| quoted(name)).collect();
-        for kind in COVERED {
+        let listed =
+            |names: &mut dyn Iterator<Item = &String>| names.map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
+        let steering = listed(&mut self.arguments.keys());
+        let others = listed(&mut self.arguments.keys().chain(&self.empty));
+        let content = listed(&mut self.content.iter());
+        let kinds = COVERED.map(|kind| (kind.as_str(), &steering));
+        for (kind, names) in kinds.into_iter().chain([("content", &content), ("other", &others)]) {
             // An empty set has no type in Cedar; without names there must be no such argument at all.
-            let others = if names.is_empty() {
+            let except = if names.is_empty() {
                 String::new()
             } else {
-                format!(" && !([{}].containsAll(context.sinks.{kind}.names))", names.join(", "))
+                format!(" && !([{names}].containsAll(context.sinks.{kind}.names))")
             };
-            conditions.push(format!("unless {{ context.sinks has {kind}{others} }}"));
+            conditions.push(format!("unless {{ context.sinks has {kind}{except} }}"));
         }
+        if !self.empty.is_empty() {
+            let empty = listed(&mut self.empty.iter());
+            conditions.push(format!(
+                "when {{ context.sinks has other && context.sinks.other.names.containsAll([{empty}]) }}"
+            ));
+        }
+        let places: Vec<String> = self.cleared.iter().map(|place| quoted(&place.to_string())).collect();
+        conditions.push(if places.is_empty() {
+            "when { context.cleared }".to_owned()
+        } else {
+            format!("when {{ [{}].containsAll(context.uncleared) }}", places.join(", "))
+        });
+        conditions.extend(match &self.destination {
+            Some(DataOrigin::Server(name)) => {
+                let server = format!("Server::{}", quoted(name));
+                Some(format!("when {{ context.tool has server && context.tool.server == {server} }}"))
+            }
+            Some(DataOrigin::Skill(id)) => {
+                let skill = format!("Skill::{}", quoted(id));
+                Some(format!("when {{ context.tool has skill && context.tool.skill == {skill} }}"))
+            }
+            Some(DataOrigin::Host(name)) => {
+                Some(format!("when {{ resource has name && resource.name == {} }}", quoted(name)))
+            }
+            Some(DataOrigin::User | DataOrigin::Operator | DataOrigin::Workspace | DataOrigin::Unknown) | None => None,
+        });
         conditions
             .extend(self.workspace.iter().map(|here| format!("when {{ context.workspace == {} }}", quoted(here))));
         conditions.extend(
@@ -297,7 +361,7 @@ impl Pattern {
     #[must_use]
     pub fn sentence(&self) -> String {
         let mut parts = self.arguments.iter();
-        let values = match (parts.next(), parts.next()) {
+        let mut values = match (parts.next(), parts.next()) {
             (None, _) => String::new(),
             (Some((_, only)), None) => format!(" {}", only.shown()),
             _ => {
@@ -305,11 +369,20 @@ impl Pattern {
                 format!(" with {}", each.collect::<Vec<_>>().join(", "))
             }
         };
-        let content = match self.content_up_to {
-            Confidentiality::Public => String::new(),
-            confidentiality => format!(" and {confidentiality} content"),
-        };
-        format!("{}{values}{content}", shown(&self.tool))
+        if !self.empty.is_empty() {
+            let empty: Vec<String> = self.empty.iter().map(|name| shown(name)).collect();
+            values.push_str(&format!(" and empty {}", empty.join(", ")));
+        }
+        if !self.content.is_empty() {
+            let names: Vec<String> = self.content.iter().map(|name| format!("`{}`", shown(name))).collect();
+            values.push_str(&format!(", whatever {} says ({})", names.join(" or "), self.content_up_to));
+        }
+        if !self.cleared.is_empty() {
+            let places: Vec<String> = self.cleared.iter().map(place).collect();
+            let to = self.destination.as_ref().map_or_else(|| "its destination".to_owned(), place);
+            values.push_str(&format!(", with data from {} going to {to}", places.join(", ")));
+        }
+        format!("{}{values}", shown(&self.tool))
     }
 }
 
@@ -331,9 +404,10 @@ pub fn pattern_policy(grant: &PatternGrant) -> Result<String, PolicyError> {
     // Braces would be placeholders.
     let sentence = grant.sentence().replace(['{', '}'], "|");
     let mut text = format!(
-        "@id({})\n@approval(\"agreed\")\n@note({})\n@reason_person({})\n@reason_model(\"a person has allowed calls like this\")\n\
+        "@id({})\n@approval(\"agreed\")\n@answers({})\n@note({})\n@reason_person({})\n@reason_model(\"a person has allowed calls like this\")\n\
          permit ({principal}, action in Action::\"effect\", resource)\n",
         quoted(&grant.id),
+        quoted(&grant.pattern.answers.iter().map(String::as_str).collect::<Vec<_>>().join(" ")),
         quoted(&format!("approval {}", grant.approval)),
         quoted(&format!("a person allowed {sentence}")),
     );

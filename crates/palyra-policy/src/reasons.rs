@@ -174,7 +174,7 @@ fn origins(request: &Request, kind: SinkKind) -> String {
 }
 
 /// A place in words that people know.
-fn place(origin: &DataOrigin) -> String {
+pub(crate) fn place(origin: &DataOrigin) -> String {
     match origin {
         DataOrigin::User => "your request".to_owned(),
         DataOrigin::Operator => "the operator's instructions".to_owned(),

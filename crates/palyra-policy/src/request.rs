@@ -190,6 +190,9 @@ pub struct EffectFacts {
     /// The arguments whose value or origin policies may look at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<Argument>,
+    /// The arguments that are there and hold nothing, as `name: []`. To empty something is an effect, too.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub empty: BTreeSet<String>,
     /// Whether the operator wants to be asked before this tool.
     pub asking: Asking,
     /// Whether the effect matters outside the run.

@@ -178,6 +178,7 @@ impl Decide for ProbeDecider {
             reasons: vec!["a probe of the test".to_owned()],
             told: Vec::new(),
             policies: vec!["testkit.probe".to_owned()],
+            asking: if name == ASKED { ["testkit.probe".to_owned()].into() } else { [].into() },
             requests: Vec::new(),
         })
     }

@@ -94,6 +94,9 @@ pub struct ToolDeclaration {
     pub output: Label,
     /// Fields of its structured output that have a role of their own.
     pub fields: Vec<FieldClass>,
+    /// Fields of its structured output that its pinned output schema names, and nothing more is known about.
+    #[serde(skip)]
+    pub named: Vec<String>,
     /// How long it may work; the engine cancels it then.
     pub timeout: Duration,
     /// One line for a person, with `{argument}` where an argument's value goes.
@@ -131,6 +134,7 @@ impl ToolDeclaration {
             sinks: Vec::new(),
             output: Label::new(Integrity::Untrusted, Confidentiality::Private),
             fields: Vec::new(),
+            named: Vec::new(),
             timeout: DEFAULT_TIMEOUT,
             summary: summary.to_owned(),
             offering: Offering::IfRoom,
@@ -245,6 +249,7 @@ impl ToolDeclaration {
             class.sinks.iter().map(|(argument, kind)| Sink { argument: argument.clone(), kind: *kind }).collect();
         self.output = Label::new(class.output.integrity, class.output.confidentiality);
         self.fields.clone_from(&class.output.fields);
+        self.named.clone_from(&class.output.named);
         self
     }
 
@@ -257,6 +262,7 @@ impl ToolDeclaration {
                 integrity: self.output.integrity,
                 confidentiality: self.output.confidentiality,
                 fields: self.fields.clone(),
+                named: self.named.clone(),
             },
             sinks: self.sinks.iter().map(|sink| (sink.argument.clone(), sink.kind)).collect(),
             repeatable: self.repeatability == Repeatability::Repeatable,

@@ -55,6 +55,8 @@ pub struct Verdict {
     pub told: Vec<String>,
     /// What determined it.
     pub policies: Vec<String>,
+    /// The policies that ask, if a person is asked.
+    pub asking: BTreeSet<String>,
     /// What was asked, as it is kept for simulations.
     pub requests: Vec<Value>,
 }

@@ -19,6 +19,7 @@ use palyra_policy::{
     Principal, Request, Resource, RunPrincipal, ToolFacts, pattern_policy,
 };
 use palyra_tools::{CallResource, RequestTarget, ToolDeclaration, WorkspacePath};
+use serde_json::Value;
 
 use super::{AnswerProposal, Decide, Proposal, Verdict};
 use crate::spec::MAIN_AGENT;
@@ -72,6 +73,7 @@ impl Decide for PolicyDecider {
             reasons,
             told: decision.model,
             policies: decision.policies,
+            asking: decision.asking,
             requests: kept.map_err(unkept)?,
         };
         Ok(self.confirmed_first(verdict, proposal.states))
@@ -95,6 +97,7 @@ impl Decide for PolicyDecider {
             reasons: decision.person,
             told: decision.model,
             policies: decision.policies,
+            asking: BTreeSet::new(),
             requests: Vec::new(),
         })
     }
@@ -153,6 +156,7 @@ pub(crate) fn observed(
     tool: &ToolDeclaration,
     workspace: &str,
     resource: &CallResource,
+    arguments: &Value,
 ) -> ObservedCall {
     let method = match resource {
         CallResource::Request(target) => Some(target.method.to_ascii_uppercase()),
@@ -163,7 +167,23 @@ pub(crate) fn observed(
         method,
         tool: tool.name.to_string(),
         arguments: flow.arguments.iter().map(|facts| argument(facts, tool.scope)).collect(),
+        empty: empty(arguments),
+        destination: tool.destination(resource),
+        uncleared: flow.uncleared.clone(),
     }
+}
+
+/// The arguments that are there and hold nothing: no value of theirs is judged, but a list that is emptied is an effect all the same.
+fn empty(arguments: &Value) -> BTreeSet<String> {
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    };
+    let members = arguments.as_object().into_iter().flatten();
+    members.filter(|(_, value)| is_empty(value)).map(|(name, value)| format!("{name}: {value}")).collect()
 }
 
 /// What policies are told of what a call can reach.
@@ -244,6 +264,7 @@ fn facts(proposal: &Proposal<'_>, ask_before: &BTreeSet<String>) -> EffectFacts 
         mode: proposal.run.mode,
         labels: proposal.flow.seen.clone(),
         arguments: proposal.flow.arguments.iter().map(|argument| self::argument(argument, tool.scope)).collect(),
+        empty: empty(proposal.arguments),
         asking: if listed { Asking::AskBefore } else { Asking::NotListed },
         consequence: proposal.flow.consequence,
         envelope: if proposal.flow.is_meant() { Envelope::Inside } else { Envelope::Outside },

@@ -150,7 +150,7 @@ impl Shared {
         result: &CallResult,
     ) -> Option<Written> {
         // A program writes what it was given and what it could read, and its result has the label of both.
-        let given = machine.given_to(call_id).join(&result.label);
+        let given = machine.label_of_work(call_id).join(&result.label);
         let paths = result.changes.iter().filter(|change| change.before.is_some()).map(|change| change.path.as_str());
         // What is untrusted anyway need not be looked up.
         let foreign =

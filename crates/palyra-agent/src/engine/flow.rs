@@ -25,9 +25,6 @@ use crate::machine::{CallFacts, Decided, Machine, Offer};
 use crate::own_tools::{INTENT, IntentInput};
 use crate::projections;
 
-/// Longest value that is offered as part of a pattern, in characters.
-const MAX_OFFERED: usize = 100;
-
 /// The index of one run.
 pub(super) struct Flow {
     workspace: Arc<Workspace>,
@@ -152,9 +149,12 @@ impl Flow {
         }
         let confirmed_first = verdict.policies.iter().any(|policy| policy == CONFIRM_MANDATES);
         let offer = match verdict.verdict {
-            // Whoever wants to be asked about what a run means to do does not agree to it in advance.
-            ToolVerdict::NeedsApproval if blind.is_none() && tool != INTENT && !confirmed_first => {
-                offer(options, machine, observed(&flow, declaration, &machine.spec().workspace, &resource)).await
+            // Where no policy asks, agreeing for longer would answer nothing; and whoever wants to be asked about what a run means to do does not agree to it in advance.
+            ToolVerdict::NeedsApproval
+                if blind.is_none() && !verdict.asking.is_empty() && tool != INTENT && !confirmed_first =>
+            {
+                let call = observed(&flow, declaration, &machine.spec().workspace, &resource, arguments);
+                offer(options, machine, call, verdict.asking).await
             }
             ToolVerdict::NeedsApproval | ToolVerdict::Permit | ToolVerdict::Deny => None,
         };
@@ -335,8 +335,13 @@ fn evidence(flow: &FlowFacts) -> Vec<ApprovalEvidence> {
         .collect()
 }
 
-/// The narrowest pattern that covers this call and those that were approved in this session before. None if there is no such pattern.
-async fn offer(options: &EngineOptions, machine: &Machine, call: ObservedCall) -> Option<Offer> {
+/// The narrowest pattern that covers this call and those that were approved in this session before, and answers the policies that ask. None if there is no such pattern.
+async fn offer(
+    options: &EngineOptions,
+    machine: &Machine,
+    call: ObservedCall,
+    asking: BTreeSet<String>,
+) -> Option<Offer> {
     let (session, tool) = (machine.spec().session_id, call.tool.clone());
     let read = options
         .journal
@@ -348,20 +353,20 @@ async fn offer(options: &EngineOptions, machine: &Machine, call: ObservedCall) -
             Vec::new()
         }
     };
-    let steering = call.arguments.clone();
+    let observed = call.arguments.clone();
     let earlier = earlier.into_iter().map(|offer| ObservedCall {
         tool: call.tool.clone(),
         arguments: offer.observed,
         workspace: offer.pattern.workspace,
         method: offer.pattern.method,
+        empty: offer.pattern.empty,
+        destination: offer.pattern.destination,
+        // What is cleared is what this question is about.
+        uncleared: BTreeSet::new(),
     });
     let calls: Vec<ObservedCall> = std::iter::once(call.clone()).chain(earlier).collect();
-    let pattern = narrowest_pattern(&calls).ok()?;
-    // Nobody agrees to what does not fit into a sentence.
-    let short = |argument: &palyra_policy::Argument| {
-        argument.value.as_ref().is_none_or(|value| value.chars().count() <= MAX_OFFERED)
-    };
-    calls.iter().flat_map(|call| &call.arguments).all(short).then_some(Offer { pattern, observed: steering })
+    let pattern = narrowest_pattern(&calls, asking).ok()?;
+    Some(Offer { pattern, observed })
 }
 
 /// Whether a value that steers the call was found in a text that tries to give orders.
@@ -396,7 +401,14 @@ fn too_late() -> Verdict {
 }
 
 fn refusal(reason: String, policies: Vec<String>) -> Verdict {
-    Verdict { verdict: ToolVerdict::Deny, reasons: vec![reason], told: Vec::new(), policies, requests: Vec::new() }
+    Verdict {
+        verdict: ToolVerdict::Deny,
+        reasons: vec![reason],
+        told: Vec::new(),
+        policies,
+        asking: BTreeSet::new(),
+        requests: Vec::new(),
+    }
 }
 
 /// A proposal of a tool that the run's agent does not have.

@@ -391,7 +391,8 @@ impl Execution {
         let declaration = tool.declaration();
         self.server.clone_from(&declaration.server);
         self.origin = declaration.origin();
-        self.class = (!declaration.fields.is_empty()).then(|| declaration.classification().output);
+        let says_more = !declaration.fields.is_empty() || !declaration.named.is_empty();
+        self.class = says_more.then(|| declaration.classification().output);
         self.inline = match (declaration.shown_inline, declaration.labels_results) {
             (false, _) => Inline::Nothing,
             (true, true) => Inline::Everything,

@@ -82,7 +82,7 @@ impl Machine {
         if self.changes.is_empty() && result.later.is_empty() {
             return;
         }
-        let tainted = self.given_to(&call.call_id).integrity == Integrity::Untrusted;
+        let tainted = self.label_of_work(&call.call_id).integrity == Integrity::Untrusted;
         let words: Vec<String> = self.words().map(str::to_owned).collect();
         for change in &result.changes {
             let later = result.later.iter().find(|later| later.path == change.path);

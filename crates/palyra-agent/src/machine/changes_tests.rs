@@ -131,3 +131,33 @@ fn only_what_is_still_different_and_that_nobody_wanted_is_asked_about() {
     changed(&mut machine, 2, untrusted, written("sub/build.rs"), Some(Standing::IfSteered));
     assert_eq!(machine.change_set().collect::<Vec<_>>(), ["sub/build.rs"]);
 }
+
+/// A planner that was shown numbers of what anyone may have written, and no text, can have been told by them what to write; one that was shown nothing cannot.
+#[test]
+fn what_a_planner_wrote_that_knew_numbers_of_others_is_asked_about() {
+    let (untrusted, build) = (Label::new(Integrity::Untrusted, Confidentiality::Private), "build.rs");
+    for (mode, data, held) in [
+        (palyra_common::RunMode::Guarded, Some(serde_json::json!({"n": 991})), 1),
+        (palyra_common::RunMode::Guarded, None, 0),
+        (palyra_common::RunMode::Strict, Some(serde_json::json!({"n": 991})), 0),
+    ] {
+        let mut machine = started();
+        machine.spec.mode = mode;
+        machine.step(turn(1, 1, "", &["tool"]), AT).unwrap();
+        let permitted = decided("t1c1", ToolVerdict::Permit, Concurrency::Shared, Repeatability::Repeatable);
+        machine.step(permitted, AT).unwrap();
+        let Input::ToolFinished { call_id, tool, mut result } = finished("t1c1", "a result") else { panic!() };
+        result.label = untrusted.clone();
+        result.server = Some("desk".into());
+        let field = palyra_common::FieldClass { field: "n".into(), role: palyra_common::FieldRole::Assigned };
+        result.class =
+            Some(palyra_common::OutputClass { fields: vec![field], ..palyra_common::OutputClass::whole(&untrusted) });
+        result.data.clone_from(&data);
+        machine.step(Input::ToolFinished { call_id, tool, result }, AT).unwrap();
+        assert_eq!(machine.planner(), palyra_flow::Planner::Blind, "{mode} {data:?}");
+        let written =
+            FileChange { attribution: ChangeAttribution::Written, ..change(build, None, Some(b"fn main() {}")) };
+        changed(&mut machine, 2, Label::system(), written, Some(Standing::IfSteered));
+        assert_eq!(machine.change_set().count(), held, "{mode} {data:?}");
+    }
+}

@@ -389,7 +389,7 @@ pub struct CallFacts {
 pub struct Offer {
     /// The narrowest pattern that covers this call and those approved before.
     pub pattern: palyra_policy::Pattern,
-    /// The steering arguments of this call.
+    /// The arguments of this call.
     pub observed: Vec<palyra_policy::Argument>,
 }
 

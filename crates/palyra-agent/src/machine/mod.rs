@@ -114,6 +114,9 @@ pub struct Machine {
     /// Whether a strict run has carried out a call with what its planner has not seen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     acted_blindly: bool,
+    /// Whether the planner was shown numbers, dates or the shape of what anyone may have written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    was_told_something: bool,
     created_at: Timestamp,
     /// When the present phase began.
     phase_since: Timestamp,
@@ -176,6 +179,7 @@ impl Machine {
             trusted: spec.objective.iter().map(|objective| objective.text.clone()).collect(),
             mandates: Mandates::default(),
             acted_blindly: false,
+            was_told_something: false,
             spec,
             created_at: at,
             phase_since: at,

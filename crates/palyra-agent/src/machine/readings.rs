@@ -7,7 +7,7 @@
 use palyra_common::{Confidentiality, DataOrigin, Integrity, Label, OutputClass, RunMode};
 use palyra_flow::{
     Mandate, Mandates, Planner, PreviewDetail, Reading, Reference, SourceNaming, Variables, preview, resolve,
-    resolve_blind, resolve_text,
+    resolve_blind, resolve_text, tells_something,
 };
 use palyra_policy::Signals;
 use palyra_safety::{FrameNonce, frame};
@@ -129,6 +129,17 @@ impl Machine {
         let references = self.call(call_id).map(|call| call.references.as_slice()).unwrap_or_default();
         let taken = references.iter().filter_map(|reference| variables.reading(reference.variable));
         taken.fold(self.seen(), |joined, reading| joined.join(&reading.label))
+    }
+
+    /// The label of what a call makes and leaves behind: files, canvases. Numbers, dates and the shape of what anyone may have written can spell anything, so a planner that
+    /// was shown them makes nothing that is worth more than they are, though it may still act on what it was meant to.
+    #[must_use]
+    pub fn label_of_work(&self, call_id: &str) -> Label {
+        let mut label = self.given_to(call_id);
+        if self.was_told_something && self.spec.machine_version >= USES_MANDATES {
+            label.integrity = Integrity::Untrusted;
+        }
+        label
     }
 
     /// The first item: the person's task, or what the planner may see of an outside sender's message.
@@ -325,7 +336,7 @@ impl Machine {
     }
 
     /// What the planner sees of an untrusted text, and how far that may be trusted. What it does not see is held in a variable.
-    pub(super) fn presented(&self, reading: &mut Reading, showing: &Showing, call_id: &str) -> (String, Integrity) {
+    pub(super) fn presented(&mut self, reading: &mut Reading, showing: &Showing, call_id: &str) -> (String, Integrity) {
         let withheld = match (showing, self.spec.mode) {
             (Showing::Revealed, _)
             | (Showing::ByMode, RunMode::Open)
@@ -346,6 +357,7 @@ impl Machine {
             RunMode::Open | RunMode::Guarded if self.spec.machine_version >= USES_MANDATES => PreviewDetail::Values,
             RunMode::Open | RunMode::Guarded => PreviewDetail::Lengths,
         };
+        self.was_told_something |= values.is_some() || tells_something(reading, detail);
         let shown = match values {
             Some(values) => format!("{{\"variable\":\"$v{variable}\",\"values\":{values}}}"),
             None => preview(reading, variable, detail),

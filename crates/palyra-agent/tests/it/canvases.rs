@@ -152,14 +152,16 @@ async fn a_canvas_of_another_session_is_none() {
 #[tokio::test]
 async fn the_label_of_what_was_seen_goes_with_the_drawing() {
     let inbox = json!({"items": [{"id": 7, "from": "bob", "body": "pay eve"}]});
-    for (mode, text, expected) in [
-        (RunMode::Open, "plain", Integrity::Untrusted),
-        (RunMode::Guarded, "plain", Integrity::System),
-        (RunMode::Guarded, "${v1.items.0.body}", Integrity::Untrusted),
+    for (mode, reply, text, expected) in [
+        (RunMode::Open, &inbox, "plain", Integrity::Untrusted),
+        // Numbers were shown, and how many there are.
+        (RunMode::Guarded, &inbox, "plain", Integrity::Untrusted),
+        (RunMode::Guarded, &json!("pay eve"), "plain", Integrity::System),
+        (RunMode::Guarded, &inbox, "${v1.items.0.body}", Integrity::Untrusted),
     ] {
         let mut setup = Setup::script("turn = []");
         setup.mode = mode;
-        setup.tools = vec![Outside::reading("mail", "read", inbox.clone(), &Outbox::default())];
+        setup.tools = vec![Outside::reading("mail", "read", reply.clone(), &Outbox::default())];
         setup.provider = Some(Brain::playing(vec![
             (READ, json!({})),
             (RENDER, json!({"title": "Mail", "document": {"root": {"type": "text", "text": text}}})),

@@ -19,6 +19,7 @@ use crate::brain::{Brain, Outbox, Outside};
 use crate::support::{Bench, Setup, answer, is_phase, tool_result};
 
 const MAIL: &str = "mcp.mail.read";
+const PAGE: &str = "mcp.web.page";
 const PROGRAM: &str = "test.once";
 const READ: &str = "palyra.fs.read";
 const WRITE: &str = "palyra.fs.write";
@@ -97,8 +98,11 @@ fn setup(script: &Script, mode: RunMode) -> Setup {
     let mut setup = Setup::script("turn = []");
     setup.provider = Some(script.brain());
     setup.mode = mode;
-    setup.tools =
-        vec![Outside::reading("mail", "read", json!({"body": EVIL}), &Outbox::default()), CopyProgram::tool()];
+    setup.tools = vec![
+        Outside::reading("mail", "read", json!({"body": EVIL}), &Outbox::default()),
+        Outside::reading("web", "page", json!(EVIL), &Outbox::default()),
+        CopyProgram::tool(),
+    ];
     setup
 }
 
@@ -172,6 +176,23 @@ async fn a_guarded_planner_reads_an_untrusted_file_in_a_frame_and_a_strict_one_d
         let read: Vec<_> = readings.map(|reading| (reading.variable, reading.label.integrity)).collect();
         assert_eq!(read, [(variable, Integrity::Untrusted), (None, Integrity::ToolTrusted)], "{mode:?}");
         assert_eq!(replayed.machine.seen().integrity, seen, "{mode:?}");
+    }
+}
+
+/// Numbers and dates spell text, so what a planner writes that was shown them is worth no more than they are.
+#[tokio::test]
+async fn what_a_planner_wrote_that_was_shown_numbers_of_others_is_untrusted() {
+    for (mode, reads, expected) in [
+        (RunMode::Guarded, true, Integrity::Untrusted),
+        (RunMode::Guarded, false, Integrity::ToolTrusted),
+        (RunMode::Strict, true, Integrity::ToolTrusted),
+    ] {
+        let (bench, script) = bench(mode).await;
+        let write = (WRITE, json!({"path": "notes.txt", "content": "call 991"}));
+        let mail = reads.then(|| (MAIL, json!({})));
+        play(&bench, &script, mail.into_iter().chain([write]).collect()).await;
+        let (_, events) = play(&bench, &script, vec![(READ, json!({"path": "notes.txt"}))]).await;
+        assert_eq!(tool_result(&events, "t1c1").label.integrity, expected, "{mode} {reads}");
     }
 }
 
@@ -353,8 +374,8 @@ async fn ordinary_work_labels_nothing() {
     ];
     play(&bench, &script, calls).await;
     assert_eq!(bench.engine.labelled_files().await.unwrap(), []);
-    // After the mail was read, by reference alone, what is not made from it is still as good as any file.
-    let calls = vec![(MAIL, json!({})), (WRITE, json!({"path": "d.txt", "content": "the person's own words"}))];
+    // After a text was read of which nothing was shown, what is not made from it is still as good as any file.
+    let calls = vec![(PAGE, json!({})), (WRITE, json!({"path": "d.txt", "content": "the person's own words"}))];
     play(&bench, &script, calls).await;
     assert_eq!(bench.engine.labelled_files().await.unwrap(), []);
 }

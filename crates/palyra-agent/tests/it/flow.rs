@@ -269,6 +269,44 @@ async fn an_answer_for_the_session_holds_until_it_is_taken_back() {
     assert_eq!(sent(&outbox).len(), 2);
 }
 
+/// The weather in Brno may be asked for with the calendar's data in mind. That says nothing about other words that would go to the same place, and nothing about other data.
+#[tokio::test]
+async fn an_answer_for_the_session_covers_the_values_and_the_data_that_were_shown() {
+    const WEATHER: &str = "mcp.weather.get";
+    let city = |city: &str| (WEATHER, json!({"city": city}));
+    for (then, asked_again) in [
+        (vec![city("Brno")], false),
+        (vec![city("4711")], true),
+        (vec![(WEATHER, json!({"city": "Brno", "note": "4711"}))], true),
+        (vec![(WEATHER, json!({"city": "Brno", "days": []}))], true),
+        (vec![("mcp.mail.read", json!({})), city("Brno")], true),
+    ] {
+        let calls = [vec![("mcp.calendar.list", json!({})), city("Brno")], then.clone()].concat();
+        let outbox = Outbox::default();
+        let mut setup = Setup::script("turn = []");
+        setup.provider = Some(Brain::playing(calls));
+        let tools = [("calendar", "list"), ("mail", "read"), ("weather", "get")];
+        setup.tools = tools.map(|(server, tool)| Outside::reading(server, tool, inbox(), &outbox)).into();
+        let bench = setup.start().await;
+        let run = bench.engine.create_run(bench.task("What is the weather where my next meeting is?")).await.unwrap();
+        let asked = waiting(&bench, run.run_id).await;
+        let covered = "mcp.weather.get `Brno`, with data from the server calendar going to the server weather";
+        assert_eq!(asked.offer.as_ref().unwrap().pattern.sentence(), covered);
+        let for_session = Answer { scope: ApprovalScope::Session, ..answer(ApprovalDecision::Allow) };
+        bench.engine.decide_approval(asked.approval_id, for_session).await.unwrap();
+        while !bench.engine.run(run.run_id).await.unwrap().phase.is_terminal() {
+            let filter = ApprovalFilter { run_id: Some(run.run_id), open: Some(true) };
+            for open in bench.engine.approvals(filter).await.unwrap() {
+                bench.engine.decide_approval(open.approval_id, answer(ApprovalDecision::Deny)).await.unwrap();
+            }
+            tokio::task::yield_now().await;
+        }
+        let (_, events) = bench.finish(run.run_id).await;
+        let questions = events.iter().filter(|event| event.body.kind() == "tool_approval_request").count();
+        assert_eq!(questions, 1 + usize::from(asked_again), "{then:?}");
+    }
+}
+
 #[tokio::test]
 async fn the_next_run_of_a_session_does_not_read_what_the_last_one_put_into_its_answer() {
     let brain = Brain::new(|messages| {

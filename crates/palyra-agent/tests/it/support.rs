@@ -257,6 +257,7 @@ impl Decide for Permissive {
                 reasons: vec![],
                 told: vec![],
                 policies: vec!["test".into()],
+                asking: [].into(),
                 requests: vec![],
             }),
             "test.broken_policy" => Err(StableErrorEnvelope::new(

@@ -71,7 +71,7 @@ pub(super) fn class(
         };
         format!("field {}: {}, {meaning}", field.field, field.role)
     }));
-    (OutputClass { integrity: Integrity::Untrusted, confidentiality, fields }, why)
+    (OutputClass { integrity: Integrity::Untrusted, confidentiality, fields, named: Vec::new() }, why)
 }
 
 /// Whether the tool fetches what everybody can fetch: its name says so, or it is pointed at an address and says so.

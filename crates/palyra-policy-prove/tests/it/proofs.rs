@@ -136,15 +136,20 @@ fn asking_less_widens() {
 /// What people agreed to answers questions: adding it widens, and it permits nothing by itself.
 #[test]
 fn agreeing_widens_by_not_asking() {
-    let grant = PatternGrant {
+    let mut grant = PatternGrant {
         id: "p".into(),
         scope: PatternScope::User("me".into()),
         pattern: Pattern {
             tool: "palyra.fs.write".into(),
             arguments: [("path".to_owned(), ValuePattern::Exact("notes.txt".into()))].into(),
+            empty: [].into(),
+            content: ["content".to_owned()].into(),
             content_up_to: palyra_common::Confidentiality::Private,
             workspace: None,
             method: None,
+            destination: None,
+            cleared: [].into(),
+            answers: ["asking.ask_before".to_owned()].into(),
         },
         expires_at: None,
         approval: "01JCQ0000000000000000000AA".parse().unwrap(),
@@ -157,6 +162,11 @@ fn agreeing_widens_by_not_asking() {
     let Proof::Narrows { .. } = prove(&proposed, &base, &solver(), DEFAULT_LIMIT).unwrap() else {
         panic!("revoking narrows")
     };
+    // What answers no question that is asked changes nothing.
+    grant.pattern.answers = ["no.such".to_owned()].into();
+    let other = PolicySource::new(APPROVED_FILE, pattern_policy(&grant).unwrap());
+    let idle = base.extended(&[other], Vec::new()).unwrap();
+    assert!(matches!(prove(&base, &idle, &solver(), DEFAULT_LIMIT).unwrap(), Proof::Narrows { .. }));
 }
 
 #[test]

@@ -1,16 +1,37 @@
 //! Patterns that a person agreed to: they cover exactly what they say, and no value can be more than a value.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use palyra_common::{ApprovalId, Confidentiality, Integrity, Label, Timestamp, ToStableError as _, ToolVerdict};
+use palyra_common::{
+    ApprovalId, Confidentiality, Consequence, DataOrigin, Integrity, Label, Timestamp, ToStableError as _, ToolVerdict,
+};
 use palyra_policy::{
-    APPROVED_FILE, Argument, Asking, ObservedCall, Origin, Pattern, PatternGrant, PatternScope, PolicySet,
-    PolicySource, Provenance, Request, SinkKind, ValuePattern, narrowest_pattern, pattern_policy,
+    APPROVED_FILE, Argument, Asking, Envelope, ObservedCall, Origin, Pattern, PatternGrant, PatternScope, PolicyError,
+    PolicySet, PolicySource, Provenance, Request, SinkKind, ValuePattern, narrowest_pattern, pattern_policy,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::support::{argument, execute, facts, with};
+
+/// The policies that ask in these tests.
+const ASKING: [&str; 5] = ["asking.ask_before", "sinks.clearance", "sinks.command", "sinks.destination", "own.ask"];
+
+/// A pattern as it was recorded before patterns had more facts.
+fn pattern() -> Pattern {
+    Pattern {
+        tool: "some.tool".into(),
+        arguments: BTreeMap::new(),
+        empty: BTreeSet::new(),
+        content: BTreeSet::new(),
+        content_up_to: Confidentiality::Public,
+        workspace: None,
+        method: None,
+        destination: None,
+        cleared: BTreeSet::new(),
+        answers: BTreeSet::new(),
+    }
+}
 
 fn grant(arguments: &[(&str, ValuePattern)]) -> PatternGrant {
     PatternGrant {
@@ -19,9 +40,9 @@ fn grant(arguments: &[(&str, ValuePattern)]) -> PatternGrant {
         pattern: Pattern {
             tool: "some.tool".into(),
             arguments: arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
-            content_up_to: Confidentiality::Public,
-            workspace: None,
-            method: None,
+            content: BTreeSet::from(["body".to_owned()]),
+            answers: ASKING.map(str::to_owned).into(),
+            ..pattern()
         },
         expires_at: None,
         approval: "01JCQ0000000000000000000AA".parse::<ApprovalId>().unwrap(),
@@ -61,7 +82,8 @@ fn a_pattern_answers_the_question_it_was_agreed_for() {
     let decision = set.decide(&asked(vec![valued("to", SinkKind::Destination, "bob")]));
     assert_eq!(decision.verdict, ToolVerdict::Permit);
     assert_eq!(decision.policies, ["approved.p1", "own.yes"]);
-    assert!(decision.person.contains(&"a person allowed some.tool `bob` in this session".to_owned()), "{decision:?}");
+    let said = "a person allowed some.tool `bob`, whatever `body` says (public) in this session";
+    assert!(decision.person.contains(&said.to_owned()), "{decision:?}");
     assert_eq!(grant.policy_id(), "approved.p1");
 }
 
@@ -78,7 +100,8 @@ fn one_more_steering_argument_is_asked_about_again() {
         (valued("sum", SinkKind::Amount, "9999"), ToolVerdict::NeedsApproval),
         (valued("password", SinkKind::Credential, "x"), ToolVerdict::NeedsApproval),
         (valued("body", SinkKind::Content, "x"), ToolVerdict::Permit),
-        (Argument { sink: None, ..valued("colour", SinkKind::Content, "red") }, ToolVerdict::Permit),
+        (valued("subject", SinkKind::Content, "x"), ToolVerdict::NeedsApproval),
+        (Argument { sink: None, ..valued("colour", SinkKind::Content, "red") }, ToolVerdict::NeedsApproval),
     ] {
         let decision = set.decide(&asked(vec![to(), more.clone()]));
         assert_eq!(decision.verdict, expected, "{} as {:?}", more.name, more.sink);
@@ -147,14 +170,137 @@ fn nothing_varies_behind_a_program_that_runs_others() {
     ];
     for pair in commands {
         let calls = pair.map(|line| call("palyra.process.run", vec![valued("argv", SinkKind::Command, line)]));
-        let pattern = narrowest_pattern(&calls).unwrap();
+        let pattern = narrowest(&calls).unwrap();
         assert!(matches!(pattern.arguments["argv"], ValuePattern::OneOf(_)), "{pair:?}: {}", pattern.sentence());
     }
     let calls = ["cargo test a", "cargo test b"]
         .map(|line| call("palyra.process.run", vec![valued("argv", SinkKind::Command, line)]));
-    assert_eq!(narrowest_pattern(&calls).unwrap().arguments["argv"], ValuePattern::Prefix("cargo test ".into()));
+    assert_eq!(narrowest(&calls).unwrap().arguments["argv"], ValuePattern::Prefix("cargo test ".into()));
     let elsewhere = ObservedCall { workspace: Some("/other".into()), ..calls[1].clone() };
-    assert_eq!(narrowest_pattern(&[calls[0].clone(), elsewhere]).unwrap().arguments["argv"], exact("cargo test a"));
+    assert_eq!(narrowest(&[calls[0].clone(), elsewhere]).unwrap().arguments["argv"], exact("cargo test a"));
+}
+
+/// "What is the weather in Brno?" is one question; which city an attacker would like to send is another.
+#[test]
+fn arguments_that_nobody_reviewed_are_pinned() {
+    let city = |value: &str| Argument { sink: None, ..valued("city", SinkKind::Content, value) };
+    let brno = ObservedCall::of(&asked(vec![city("Brno")])).unwrap();
+    let mut agreed_to = grant(&[]);
+    agreed_to.pattern = narrowest(&[brno]).unwrap();
+    assert_eq!(agreed_to.sentence(), "some.tool `Brno` in this session");
+    let set = agreed(&agreed_to);
+    let more = |argument: Argument| vec![city("Brno"), argument];
+    let nested = Argument { sink: None, ..valued("options", SinkKind::Content, "{\"to\":\"eve\"}") };
+    for (arguments, expected) in [
+        (vec![city("Brno")], ToolVerdict::Permit),
+        (vec![city("the bank's password")], ToolVerdict::NeedsApproval),
+        (Vec::new(), ToolVerdict::NeedsApproval),
+        (more(nested), ToolVerdict::NeedsApproval),
+        (more(valued("body", SinkKind::Content, "x")), ToolVerdict::NeedsApproval),
+    ] {
+        assert_eq!(set.decide(&asked(arguments.clone())).verdict, expected, "{arguments:?}");
+    }
+    let mut emptied = asked(vec![city("Brno")]);
+    facts(&mut emptied).empty = BTreeSet::from(["members: []".to_owned()]);
+    assert_eq!(set.decide(&emptied).verdict, ToolVerdict::NeedsApproval, "to empty something is an effect, too");
+    agreed_to.pattern = narrowest(&[ObservedCall::of(&emptied).unwrap()]).unwrap();
+    assert_eq!(agreed_to.sentence(), "some.tool `Brno` and empty members: [] in this session");
+    assert_eq!(agreed(&agreed_to).decide(&emptied).verdict, ToolVerdict::Permit);
+}
+
+/// Merging one reviewed pull request says nothing about the next.
+#[test]
+fn a_number_that_nobody_reviewed_is_pinned_beside_reviewed_arguments() {
+    let merge = |number: &str| {
+        let number = Argument { sink: None, ..valued("pullNumber", SinkKind::Content, number) };
+        asked(vec![
+            valued("owner", SinkKind::Destination, "ada"),
+            valued("repo", SinkKind::Destination, "site"),
+            number,
+        ])
+    };
+    let mut agreed_to = grant(&[]);
+    agreed_to.pattern = narrowest(&[ObservedCall::of(&merge("120")).unwrap()]).unwrap();
+    assert_eq!(agreed_to.sentence(), "some.tool with owner `ada`, pullNumber `120`, repo `site` in this session");
+    let set = agreed(&agreed_to);
+    assert_eq!(set.decide(&merge("120")).verdict, ToolVerdict::Permit);
+    assert_eq!(set.decide(&merge("666")).verdict, ToolVerdict::NeedsApproval);
+}
+
+/// An answer is for the questions that were asked, and for the data that they were about.
+#[test]
+fn a_pattern_answers_no_other_question_and_clears_no_other_data() {
+    let calendar = DataOrigin::Server("calendar".into());
+    let carrying = |places: &[&DataOrigin]| {
+        let mut request = execute();
+        facts(&mut request).uncleared = places.iter().map(|place| (*place).clone()).collect();
+        facts(&mut request).tool.origin = Some(Origin::Server("weather".into()));
+        request
+    };
+    let call = carrying(&[&calendar]);
+    let base = PolicySet::shipped().unwrap();
+    let question = base.decide(&call);
+    assert_eq!(question.asking, BTreeSet::from(["sinks.flow".to_owned()]));
+    let mut grant = grant(&[]);
+    grant.pattern = narrowest_pattern(&[ObservedCall::of(&call).unwrap()], question.asking).unwrap();
+    assert_eq!(
+        grant.sentence(),
+        "some.tool, with data from the server calendar going to the server weather in this session"
+    );
+    let set = base.extended(&[PolicySource::new(APPROVED_FILE, pattern_policy(&grant).unwrap())], Vec::new()).unwrap();
+    assert_eq!(set.decide(&call).verdict, ToolVerdict::Permit);
+    assert_eq!(set.decide(&carrying(&[])).verdict, ToolVerdict::Permit, "nothing is asked");
+    for other in [DataOrigin::Workspace, DataOrigin::Unknown, DataOrigin::Server("mail".into())] {
+        let verdict = set.decide(&carrying(&[&calendar, &other])).verdict;
+        assert_eq!(verdict, ToolVerdict::NeedsApproval, "{other}");
+    }
+    let mut elsewhere = call.clone();
+    facts(&mut elsewhere).tool.origin = Some(Origin::Server("evil".into()));
+    assert_eq!(set.decide(&elsewhere).verdict, ToolVerdict::NeedsApproval);
+    let mut unmeant = call.clone();
+    facts(&mut unmeant).consequence = Consequence::Consequential;
+    facts(&mut unmeant).envelope = Envelope::Outside;
+    let decision = set.decide(&unmeant);
+    assert_eq!(decision.verdict, ToolVerdict::NeedsApproval, "no mandate was asked about");
+    assert!(!decision.policies.iter().any(|id| id.starts_with("approved.")), "{decision:?}");
+    grant.pattern.answers.insert("asking.outside_envelope".to_owned());
+    let both = base.extended(&[PolicySource::new(APPROVED_FILE, pattern_policy(&grant).unwrap())], Vec::new()).unwrap();
+    assert_eq!(both.decide(&unmeant).verdict, ToolVerdict::Permit);
+}
+
+/// Patterns that were recorded before they said what they answer are asked about again.
+#[test]
+fn a_pattern_without_facts_matches_nothing_beyond_them() {
+    let recorded = r#"{"tool":"some.tool","arguments":{"to":{"exact":"bob"}},"content_up_to":"private"}"#;
+    let mut grant = grant(&[]);
+    grant.pattern = serde_json::from_str(recorded).unwrap();
+    assert_eq!(serde_json::to_string(&grant.pattern).unwrap(), recorded);
+    let call = || asked(vec![valued("to", SinkKind::Destination, "bob")]);
+    assert_eq!(agreed(&grant).decide(&call()).verdict, ToolVerdict::NeedsApproval);
+    // Even if it said what it answers, it would cover no content, no other argument and no data of others.
+    grant.pattern.answers = ASKING.map(str::to_owned).into();
+    assert_eq!(agreed(&grant).decide(&call()).verdict, ToolVerdict::Permit);
+    for more in [valued("body", SinkKind::Content, "x"), Argument { sink: None, ..valued("n", SinkKind::Content, "1") }]
+    {
+        let mut wider = call();
+        facts(&mut wider).arguments.push(more);
+        assert_eq!(agreed(&grant).decide(&wider).verdict, ToolVerdict::NeedsApproval);
+    }
+    let mut carrying = call();
+    facts(&mut carrying).uncleared = BTreeSet::from([DataOrigin::Workspace]);
+    assert_eq!(agreed(&grant).decide(&carrying).verdict, ToolVerdict::NeedsApproval);
+}
+
+#[test]
+fn what_a_sentence_cannot_show_is_not_offered() {
+    for hidden in ["two\nlines", "a`b", "zero\u{200b}width", &"x".repeat(101)] {
+        let argument = Argument { sink: None, ..valued("x", SinkKind::Content, hidden) };
+        assert!(narrowest(&[call("some.tool", vec![argument])]).is_err(), "{hidden:?}");
+        let name = Argument { sink: None, ..valued(hidden, SinkKind::Content, "x") };
+        assert!(narrowest(&[call("some.tool", vec![name])]).is_err(), "{hidden:?}");
+    }
+    let many = (0..40).map(|n| valued(&format!("a{n}"), SinkKind::Destination, "x")).collect();
+    assert!(narrowest(&[call("some.tool", many)]).is_err(), "too many to read");
 }
 
 /// Agreeing answers a question; it does not permit what no policy permits, and not what one forbids.
@@ -234,14 +380,26 @@ fn patterns_that_nobody_may_agree_to() {
     assert!(pattern_policy(&odd).is_err());
 }
 
+fn narrowest(calls: &[ObservedCall]) -> Result<Pattern, PolicyError> {
+    narrowest_pattern(calls, ASKING.map(str::to_owned).into())
+}
+
 fn call(tool: &str, arguments: Vec<Argument>) -> ObservedCall {
-    ObservedCall { tool: tool.into(), arguments, workspace: None, method: None }
+    ObservedCall {
+        tool: tool.into(),
+        arguments,
+        workspace: None,
+        method: None,
+        empty: BTreeSet::new(),
+        destination: None,
+        uncleared: BTreeSet::new(),
+    }
 }
 
 fn commands(commands: &[&str]) -> ValuePattern {
     let calls: Vec<ObservedCall> =
         commands.iter().map(|command| call("run", vec![valued("command", SinkKind::Command, command)])).collect();
-    let pattern = narrowest_pattern(&calls).unwrap();
+    let pattern = narrowest(&calls).unwrap();
     assert!(calls.iter().all(|call| pattern.covers(call)), "{pattern:?}");
     pattern.arguments["command"].clone()
 }
@@ -268,19 +426,20 @@ fn the_narrowest_pattern() {
     let pay = |to: &str, sum: &str| {
         call("pay", vec![valued("to", SinkKind::Destination, to), valued("sum", SinkKind::Amount, sum)])
     };
-    let pattern = narrowest_pattern(&[pay("a", "1"), pay("b", "1"), call("other", Vec::new())]).unwrap();
+    let pattern = narrowest(&[pay("a", "1"), pay("b", "1"), call("other", Vec::new())]).unwrap();
     let expected = BTreeMap::from([("sum".to_owned(), exact("1")), ("to".to_owned(), one_of(&["a", "b"]))]);
     assert_eq!((pattern.sentence().as_str(), pattern.arguments), ("pay with sum `1`, to `a` or `b`", expected));
     let unlike = call("pay", vec![valued("to", SinkKind::Destination, "c")]);
-    let pattern = narrowest_pattern(&[pay("a", "1"), unlike.clone()]).unwrap();
+    let pattern = narrowest(&[pay("a", "1"), unlike.clone()]).unwrap();
     assert!(!pattern.covers(&unlike), "a call steered by other arguments is another matter");
 
     let secret = call("login", vec![valued("password", SinkKind::Credential, "x")]);
-    assert!(narrowest_pattern(&[secret]).is_err());
-    assert!(narrowest_pattern(&[]).is_err());
+    assert!(narrowest(&[secret]).is_err());
+    assert!(narrowest(&[]).is_err());
     let hidden = Argument { value: None, ..valued("to", SinkKind::Destination, "") };
-    assert!(narrowest_pattern(&[call("pay", vec![hidden])]).is_err());
+    assert!(narrowest(&[call("pay", vec![hidden])]).is_err());
     let mut shown = grant(&[("command", prefix("cargo test "))]);
+    shown.pattern.content.clear();
     shown.pattern.tool = "palyra.process.run".into();
     assert_eq!(shown.sentence(), "palyra.process.run `cargo test *` in this session");
 }
@@ -324,6 +483,10 @@ fn a_pattern() -> impl Strategy<Value = ValuePattern> {
     ]
 }
 
+fn places() -> Vec<DataOrigin> {
+    vec![DataOrigin::Workspace, DataOrigin::Unknown, DataOrigin::Server("\"s\\".into()), DataOrigin::Host("h".into())]
+}
+
 prop_compose! {
     fn an_argument(name: &'static str)(
         sink in proptest::option::of(select(SinkKind::ALL)),
@@ -349,9 +512,15 @@ proptest! {
         second in an_argument("b"),
         third in an_argument("\"x"),
         copied in any::<[bool; 3]>(),
+        contents in proptest::collection::btree_set(select(vec!["a", "b", "\"x"]), 0..3),
+        emptied in proptest::collection::vec(proptest::collection::btree_set(select(vec!["c: []", "d: null"]), 0..2), 2),
+        cleared in proptest::collection::vec(proptest::collection::btree_set(select(places()), 0..3), 2),
     ) {
         let patterns: Vec<(&str, ValuePattern)> = patterns.into_iter().collect();
-        let grant = grant(&patterns);
+        let mut grant = grant(&patterns);
+        grant.pattern.content = contents.into_iter().map(str::to_owned).collect();
+        grant.pattern.empty = emptied[0].iter().map(|name| (*name).to_owned()).collect();
+        grant.pattern.cleared = cleared[0].iter().cloned().collect();
         let Ok(text) = pattern_policy(&grant) else { return Ok(()) };
         let mut arguments = vec![first, second, third];
         // Half of the values come from the pattern, so that many calls are covered.
@@ -365,7 +534,9 @@ proptest! {
                 _ => {}
             }
         }
-        let request = asked(arguments);
+        let mut request = asked(arguments);
+        facts(&mut request).empty = emptied[1].iter().map(|name| (*name).to_owned()).collect();
+        facts(&mut request).uncleared = cleared[1].clone();
         let covered = grant.pattern.covers(&ObservedCall::of(&request).unwrap());
         let set = once().extended(&[PolicySource::new(APPROVED_FILE, text)], Vec::new()).unwrap();
         let added: Vec<&str> = set.entries().map(|entry| entry.id.as_str()).filter(|id| id.starts_with("approved.")).collect();
@@ -379,7 +550,7 @@ proptest! {
     fn the_narrowest_pattern_covers_its_call(first in an_argument("a"), second in an_argument("b"), others in proptest::collection::vec(an_argument("a"), 0..3)) {
         let mut calls = vec![call("some.tool", vec![first, second.clone()])];
         calls.extend(others.into_iter().map(|other| call("some.tool", vec![other, second.clone()])));
-        if let Ok(pattern) = narrowest_pattern(&calls) {
+        if let Ok(pattern) = narrowest(&calls) {
             prop_assert!(pattern.covers(&calls[0]), "{:?}", pattern);
             let grant = PatternGrant { pattern, ..grant(&[]) };
             prop_assert!(pattern_policy(&grant).is_ok());

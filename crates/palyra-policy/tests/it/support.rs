@@ -45,6 +45,7 @@ pub(crate) fn call(action: ActionKind, resource: Resource, scope: EffectScope) -
             mode: RunMode::Guarded,
             labels: Label::user(),
             arguments: Vec::new(),
+            empty: BTreeSet::new(),
             asking: Asking::NotListed,
             consequence: Consequence::Contained,
             envelope: Envelope::Inside,

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use palyra_common::{Confidentiality, Consequence, HookEvent, Integrity, OutputClass, SinkKind, ToolClassification};
+use palyra_common::{
+    Confidentiality, Consequence, HookEvent, Integrity, OutputClass, SinkKind, ToolClassification, named_fields,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -91,7 +93,12 @@ impl ToolEntrypoint {
         };
         ToolClassification {
             consequence: self.labels.consequence,
-            output: OutputClass { integrity: self.labels.integrity, confidentiality, fields: Vec::new() },
+            output: OutputClass {
+                integrity: self.labels.integrity,
+                confidentiality,
+                fields: Vec::new(),
+                named: named_fields(&self.output_schema),
+            },
             sinks,
             repeatable: self.labels.repeatable,
         }

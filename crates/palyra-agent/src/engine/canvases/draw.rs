@@ -71,7 +71,7 @@ impl Drawing {
             let PatchInput { canvas_id, base_version, patch } = serde_json::from_value(arguments).map_err(wrong)?;
             Wanted::Change { canvas_id, base_version, patch: Value::Array(patch) }
         };
-        let label = machine.given_to(call_id);
+        let label = machine.label_of_work(call_id);
         let spec = machine.spec();
         Ok(Self { session_id: spec.session_id, run_id: spec.run_id, effect_id, label, wanted })
     }

@@ -109,6 +109,7 @@ impl CallArguments {
                 mode: RunMode::Guarded,
                 labels,
                 arguments,
+                empty: BTreeSet::new(),
                 asking: Asking::NotListed,
                 consequence: if self.consequential { Consequence::Consequential } else { Consequence::Contained },
                 envelope: if self.unplanned { Envelope::Outside } else { Envelope::Inside },
