@@ -335,14 +335,18 @@ fn mandate(world: &World, statement: &Statement) -> Value {
         arguments.insert(name.clone(), json!(cap));
     }
     let mut destinations: Vec<&String> = Vec::new();
+    let has_one_target = statement.targets.len() == 1;
     for (name, entities) in &statement.targets {
         match entities.as_slice() {
-            // A record is what one argument says; whom it goes to may stand in any.
+            // A record is what one argument says. Where there are several targets, each is stated by its name.
             [one] if statement.parts.get(name) == Some(&Part::Record) => {
                 let number = one.parse::<i64>().map_or_else(|_| json!(one), |number| json!(number));
                 arguments.insert(name.clone(), number);
             }
-            many => destinations.extend(many),
+            many if has_one_target => destinations.extend(many),
+            many => {
+                arguments.insert(name.clone(), json!(many));
+            }
         }
     }
     let from: Vec<String> = statement

@@ -15,6 +15,8 @@ use crate::world::{Origin, World};
 pub struct Made {
     /// Which step of the attack; none for what an honest planner does first.
     pub step: Option<usize>,
+    /// In which run of the session, from 0.
+    pub run: usize,
     /// The tool.
     pub tool: String,
     /// The arguments, as the tool gets them.
@@ -68,6 +70,7 @@ pub fn play(
         played: Played::default(),
         agreement: Agreement::Refused,
         letters: BTreeSet::new(),
+        runs: 0,
     };
     let mut is_hostile = player.turns_hostile()?;
     for (index, step) in attack.steps.iter().enumerate() {
@@ -92,6 +95,8 @@ struct Player<'a> {
     played: Played,
     agreement: Agreement,
     letters: BTreeSet<(Origin, usize)>,
+    /// How many runs of the session are over.
+    runs: usize,
 }
 
 impl Player<'_> {
@@ -149,6 +154,7 @@ impl Player<'_> {
                 let answer = sight.value(&Expression::Text(answer.clone()));
                 let answer = answer.as_str().filter(|text| !text.is_empty()).unwrap_or("done");
                 self.run.next_run(self.world, answer)?;
+                self.runs += 1;
                 self.shadow.next_run(answer, &variables(&shown));
             }
             Step::Extract { tool, origin, at } => {
@@ -194,6 +200,7 @@ impl Player<'_> {
         for Verdict { judged, agreed } in verdicts {
             self.played.calls.push(Made {
                 step,
+                run: self.runs,
                 tool: judged.tool,
                 arguments: judged.arguments,
                 verdict: judged.verdict,

@@ -48,6 +48,8 @@ runtime_contract_enum! {
         UsesAreCounted = "uses_are_counted",
         /// A target is what the mandate binds.
         TargetsAreBound = "targets_are_bound",
+        /// Destinations bind one target; which of two is which is said by name.
+        DestinationsAreReached = "destinations_are_reached",
         /// A member of a listing is one that was listed.
         MembersAreListed = "members_are_listed",
         /// A limit is no more than the mandate says.

@@ -142,8 +142,15 @@ fn covers(
     planner: Planner,
     known: &dyn Known,
 ) -> Result<BTreeSet<String>, Vec<String>> {
-    let mut check =
-        Comparison { standing, planner, known, members: BTreeSet::new(), gaps: Vec::new(), is_bound: false };
+    let mut check = Comparison {
+        standing,
+        planner,
+        known,
+        members: BTreeSet::new(),
+        gaps: Vec::new(),
+        is_bound: false,
+        reached: Reached::None,
+    };
     if standing.left == Some(0) && holds(Check::UsesAreCounted) {
         check.gaps.push(format!("`{}` was done as often as the run said it would", standing.mandate.tool));
     }
@@ -154,6 +161,15 @@ fn covers(
         if holds(Check::BoundArgumentsAreThere) && !arguments.iter().any(|argument| argument.name == name) {
             check.gaps.push(format!("`{name}` is missing"));
         }
+    }
+    if !standing.mandate.destinations.is_empty()
+        && check.reached != Reached::One
+        && holds(Check::DestinationsAreReached)
+    {
+        check.gaps.push(match check.reached {
+            Reached::Several => "the run did not say which of its targets is which".to_owned(),
+            Reached::None | Reached::One => "the call goes to none of those that the run said it would".to_owned(),
+        });
     }
     let has_to_be_bound = planner != Planner::Fresh && standing.grantor != Grantor::Person;
     if has_to_be_bound && !check.is_bound && holds(Check::SomethingIsBound) {
@@ -171,6 +187,16 @@ struct Comparison<'a> {
     gaps: Vec<String>,
     /// Whether a value of the call is one that the mandate binds.
     is_bound: bool,
+    /// How many arguments the destinations of the mandate bind.
+    reached: Reached,
+}
+
+/// How many arguments of a call are bound to the destinations of a mandate. They say whom a call is for, not which of two is to get what of the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reached {
+    None,
+    One,
+    Several,
 }
 
 impl Comparison<'_> {
@@ -205,6 +231,7 @@ impl Comparison<'_> {
     /// Every text of the argument has to be a destination of the mandate, and one that is still left: without a number each of several is meant once.
     fn destinations(&mut self, argument: &Covered<'_>) {
         let mandate = &self.standing.mandate;
+        self.reached = if self.reached == Reached::None { Reached::One } else { Reached::Several };
         let named: Vec<Value> = mandate.destinations.iter().cloned().map(Value::String).collect();
         self.one_of(argument, &named.iter().collect::<Vec<_>>());
         if mandate.times.is_some() || mandate.destinations.len() < 2 || self.standing.grantor == Grantor::Person {
@@ -269,9 +296,13 @@ impl Comparison<'_> {
     }
 
     fn open_target(&mut self, argument: &Covered<'_>) {
-        let chosen_well = argument.provenance <= Provenance::ToolTrusted || !holds(Check::OpenTargetsAreKnown);
-        if !chosen_well {
-            self.gaps.push(format!("`{}` is neither in the request nor a record of the server", argument.name));
+        // A person who grants a tool without a target leaves it to the records of its server; what a planner leaves open is what the user wrote.
+        let worst = match self.standing.grantor {
+            Grantor::Person => Provenance::ToolTrusted,
+            Grantor::Planner => Provenance::Trusted,
+        };
+        if argument.provenance > worst && holds(Check::OpenTargetsAreKnown) {
+            self.gaps.push(format!("`{}` is not in the request", argument.name));
         } else if self.planner != Planner::Fresh
             && self.standing.grantor != Grantor::Person
             && holds(Check::OpenTargetsBeforeReading)

@@ -184,6 +184,23 @@ fn each_of_several_destinations_is_meant_once() {
     assert!(often.permits_when_tainted("send", &to("ada@example.org")));
 }
 
+/// Destinations say whom a call is for. Which of two accounts pays is said by name, or anybody could turn the payment round.
+#[test]
+fn destinations_bind_one_target_and_names_bind_each() {
+    let request = "Move 50 from GB29NWBK60161331926819 to DE89370400440532013000";
+    let (from, to) = ("GB29NWBK60161331926819", "DE89370400440532013000");
+    let pooled =
+        World::asked(request).stating(json!({"tool": "move", "destinations": [from, to], "arguments": {"amount": 50}}));
+    let named =
+        World::asked(request).stating(json!({"tool": "move", "arguments": {"to": to, "id": from, "amount": 50}}));
+    let call = |to: &str, from: &str| json!({"to": to, "id": from, "amount": 50});
+    assert!(!pooled.permits_when_tainted("move", &call(to, from)));
+    assert!(named.permits_when_tainted("move", &call(to, from)));
+    assert!(!named.permits_when_tainted("move", &call(from, to)));
+    assert!(!pooled.permits_when_tainted("move", &json!({"amount": 50})), "it goes to nobody");
+    assert!(!pooled.permits_when_tainted("move", &json!({"to": "", "amount": 50})));
+}
+
 /// A number says which record as well as a word does, and no record is a smaller one of another.
 #[test]
 fn a_number_that_nobody_reviewed_is_a_target_and_no_cap() {

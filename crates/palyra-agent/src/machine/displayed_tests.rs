@@ -43,16 +43,26 @@ fn evidence() -> impl Strategy<Value = ApprovalEvidence> {
 }
 
 fn offer() -> impl Strategy<Value = Offer> {
-    (text(), prop::option::of(text()), prop::option::of(text())).prop_map(|(tool, workspace, method)| Offer {
-        pattern: Pattern {
-            tool,
-            arguments: std::collections::BTreeMap::new(),
-            content_up_to: Confidentiality::Private,
-            workspace,
-            method,
+    let names = || prop::collection::btree_set(text(), 0..2);
+    let places = || prop::collection::btree_set(destination(), 0..2);
+    let which = (text(), prop::option::of(text()), prop::option::of(text()), prop::option::of(destination()));
+    (which, names(), names(), names(), places()).prop_map(
+        |((tool, workspace, method, destination), empty, content, answers, cleared)| Offer {
+            pattern: Pattern {
+                tool,
+                arguments: std::collections::BTreeMap::new(),
+                empty,
+                content,
+                content_up_to: Confidentiality::Private,
+                workspace,
+                method,
+                destination,
+                cleared,
+                answers,
+            },
+            observed: Vec::new(),
         },
-        observed: Vec::new(),
-    })
+    )
 }
 
 fn destination() -> impl Strategy<Value = DataOrigin> {
