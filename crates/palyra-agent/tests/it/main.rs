@@ -31,6 +31,7 @@ mod hooks_support;
 mod images;
 mod input_queue;
 mod input_queue_durability;
+mod isolation;
 mod lifecycle;
 mod non_interference;
 mod objectives;
