@@ -137,10 +137,11 @@ fn submission(request: wire::SubmitCanvasActionRequest) -> Result<SubmitCanvasPa
 fn watched(
     pages: impl Stream<Item = dispatch::Result<HeldPage>> + Send,
 ) -> impl Stream<Item = Result<wire::WatchCanvasResponse, Status>> + Send {
-    let messages = |page| match page {
+    let messages = |page: dispatch::Result<HeldPage>| match page {
         Ok(HeldPage { page: Page::Canvas(changes), permit }) => {
             let messages = changes.into_iter().map(|change| Ok(change_of(change))).collect();
-            let bytes = |message: &Result<wire::WatchCanvasResponse, Status>| message.as_ref().map_or(0, Message::encoded_len);
+            let bytes =
+                |message: &Result<wire::WatchCanvasResponse, Status>| message.as_ref().map_or(0, Message::encoded_len);
             HeldMessages::new(messages, bytes, permit)
         }
         Ok(_) => HeldMessages::default(),
