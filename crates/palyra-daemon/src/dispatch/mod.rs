@@ -14,6 +14,7 @@ mod caller;
 mod canvases;
 mod devices;
 mod events;
+mod facts;
 mod files;
 mod hooks;
 mod idempotency;
