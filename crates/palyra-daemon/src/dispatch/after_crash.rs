@@ -17,7 +17,9 @@ use super::caller::Caller;
 use super::facts::facts;
 use super::records::Earlier;
 use super::refusal::{Refusal, Result};
-use super::{agents, approvals, bindings, canvases, hooks, publishers, runs, sessions, skills, tokens, workspaces};
+use super::{
+    agents, approvals, bindings, canvases, files, hooks, publishers, runs, sessions, skills, tokens, workspaces,
+};
 use crate::app::App;
 use crate::views;
 
@@ -71,6 +73,8 @@ pub(super) enum Subject<'a> {
     /// Whichever skill the first record after the mark tells of.
     InstalledSkill,
     Publisher(&'a str),
+    /// The file that the first record after the mark tells of: once it is endorsed it is no longer listed.
+    Endorsement,
     Statement(&'a ImportStatementParams),
     PublisherKey(&'a RevokeKeyParams),
 }
@@ -161,6 +165,10 @@ async fn rebuilt(app: &App, caller: &Caller, subject: Subject<'_>, effect: u64) 
             let seq = effect + 1;
             let hash = app.journal.read(move |reader| reader.record(seq)).await?.hash;
             json(&AppendEventResponse { seq, hash })
+        }
+        Subject::Endorsement => {
+            let Some(endorsed) = files::endorsed_at(app, effect + 1).await? else { return Ok(None) };
+            json(&endorsed)
         }
         Subject::Skill(name) => json(&skills::one(app, name)?),
         Subject::InstalledSkill => {

@@ -99,8 +99,7 @@ pub(super) fn facts(command: &Command) -> Facts<'_> {
         Command::WorkspaceRevoke(params) => of(Traces::Removed(Removed::Workspace(params)), Keeps, None),
         Command::WorkspaceList(_) => of(Repeatable, Keeps, None),
         Command::FileLabels(_) => of(Repeatable, Keeps, None),
-        // What it answers about is no longer listed once it is endorsed.
-        Command::FileEndorse(_) => of(Traces::None, Keeps, None),
+        Command::FileEndorse(_) => of(Journaled(Subject::Endorsement), Keeps, None),
         Command::BindingList(_) => of(Repeatable, Keeps, None),
         Command::BindingGet(_) => of(Repeatable, Keeps, None),
         // Whoever may not use a session cannot have a place lead to it.
