@@ -43,6 +43,8 @@ pub(super) enum Traces<'a> {
     Journaled(Subject<'a>),
     /// The same, but nobody can read of it afterwards; what it was is noted before.
     Removed(Removed<'a>),
+    /// It has a model write a summary of a session first, which leaves records of its own, and commits the summary last.
+    Summary(SessionId),
     /// It answers a secret, which is never stored, and is therefore not accepted under a key.
     Secret,
     /// It acts beside the journal, or answers what only its own course knows.
@@ -93,10 +95,19 @@ pub(super) enum Removed<'a> {
 pub(super) async fn resolve(app: &App, caller: &Caller, command: &Command, earlier: &Earlier) -> Result<Resolution> {
     let answer = match (facts(command).traces, earlier.effect) {
         (Traces::Repeatable, _) => return Ok(Resolution::Execute),
-        (Traces::Journaled(_) | Traces::Removed(_), None) if earlier.marked => return Ok(Resolution::Execute),
+        (Traces::Journaled(_) | Traces::Removed(_) | Traces::Summary(_), None) if earlier.marked => {
+            return Ok(Resolution::Execute);
+        }
         (Traces::Journaled(subject), Some(effect)) => rebuilt(app, caller, subject, effect).await?,
         (Traces::Removed(_), Some(_)) => earlier.before.clone(),
-        (Traces::Journaled(_) | Traces::Removed(_), None) | (Traces::Secret | Traces::None, _) => None,
+        (Traces::Summary(session_id), Some(effect)) => match sessions::compacted_at(app, session_id, effect).await? {
+            // Given again it would find nothing left to summarise.
+            Some(compacted) => Some(json(&compacted)?),
+            None => return Ok(Resolution::Execute),
+        },
+        (Traces::Journaled(_) | Traces::Removed(_) | Traces::Summary(_), None) | (Traces::Secret | Traces::None, _) => {
+            None
+        }
     };
     Ok(answer.map_or(Resolution::Unknown, Resolution::Answered))
 }

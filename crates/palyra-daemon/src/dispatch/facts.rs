@@ -46,7 +46,7 @@ pub(super) fn facts(command: &Command) -> Facts<'_> {
         Command::SessionModeSet(about) => of(Journaled(Subject::Session(about.target)), Adds, None),
         Command::SessionConfigSet(about) => of(Journaled(Subject::Session(about.target)), Adds, None),
         Command::SessionCompactPreview(_) => of(Repeatable, Keeps, None),
-        Command::SessionCompactApply(_) => of(Repeatable, Adds, None),
+        Command::SessionCompactApply(about) => of(Traces::Summary(about.target), Adds, None),
         Command::SessionCompactRevert(about) => of(Journaled(Subject::Compaction(about.target)), Keeps, None),
         Command::SessionRecall(params) => of(Repeatable, Adds, params.session_id),
         Command::SessionInput(_) => of(Repeatable, Adds, None),
