@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::api::paths;
 use crate::client::{Client, LONG_PATIENCE};
-use crate::command::{self, Command, CommandSpec, HttpMethod, StreamCommand};
+use crate::command::{self, Command, CommandSpec, HttpMethod, StreamCommand, TargetKind};
 use crate::error::ClientError;
 use crate::ndjson::NdjsonStream;
 use crate::transport::{Call, exchange, open_stream, percent_encode};
@@ -77,13 +77,14 @@ fn unwritable(error: &serde_json::Error) -> ClientError {
 fn call(
     spec: Option<&CommandSpec>,
     mut params: Value,
-    target: Option<(&'static str, String)>,
+    target: Option<(TargetKind, String)>,
 ) -> Result<Call, ClientError> {
     let Some(spec) = spec else {
         return Err(ClientError::Malformed { doing: DOING, message: "the command has no address".to_owned() });
     };
     let mut path = spec.path.to_owned();
-    if let (Some((field, id)), Value::Object(fields)) = (target, &mut params) {
+    if let (Some((kind, id)), Value::Object(fields)) = (target, &mut params) {
+        let field = kind.field();
         fields.remove(field);
         if id.is_empty() {
             return Err(ClientError::Refused(Box::new(command::invalid_field(field, "it is missing"))));

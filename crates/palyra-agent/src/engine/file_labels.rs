@@ -251,6 +251,15 @@ impl Engine {
         Ok(file)
     }
 
+    /// What a record of the journal says was endorsed; nothing if it is of another kind.
+    ///
+    /// # Errors
+    /// When there is no such record, or it cannot be read.
+    pub async fn endorsed_at(&self, seq: u64) -> Result<Option<EndorsedFile>, AgentError> {
+        let record = self.shared.options.journal.read(move |reader| reader.record(seq)).await?;
+        projections::endorsed_by(&record).map_err(|error| AgentError::Internal(error.to_string()))
+    }
+
     /// Reads what has a label from the journal.
     pub(super) async fn open_file_labels(&self) -> Result<(), AgentError> {
         let _reading = self.shared.file_labels.reading.lock().await;

@@ -125,6 +125,15 @@ impl Projection for FileLabelTables {
     }
 }
 
+/// What a record says was endorsed, if it is about that.
+pub(crate) fn endorsed_by(record: &StoredRecord) -> Result<Option<EndorsedFile>, ProjectionError> {
+    if record.kind.as_ref() != kind::ENDORSED {
+        return Ok(None);
+    }
+    let FileEndorsed { workspace, path, digest, bytes, by, .. } = parse(record)?;
+    Ok(Some(EndorsedFile { workspace, path, digest, bytes, by, at: record.at }))
+}
+
 /// The contents that a finished call wrote and that are worth less than other files.
 pub(crate) fn written_files(input: &Input, run_id: Option<RunId>, at: Timestamp, seq: u64) -> Vec<LabelledFile> {
     let Input::ToolFinished { call_id, result, .. } = input else { return Vec::new() };

@@ -42,7 +42,7 @@ pub(crate) use auxiliary::{auxiliary_task, auxiliary_tasks, unfinished_auxiliary
 pub(crate) use canvases::{canvas, canvas_changes, canvas_effect, canvases, open_canvases};
 #[cfg(feature = "testing")]
 pub(crate) use file_labels::written_files;
-pub(crate) use file_labels::{FileEndorsed, endorsed_files, kind as file_kind, labelled_files};
+pub(crate) use file_labels::{FileEndorsed, endorsed_by, endorsed_files, kind as file_kind, labelled_files};
 pub(crate) use hooks::{
     BindingRemoved, BindingSet, BindingSwitched, hook_binding, hook_bindings, hooks_due, kind as hook_kind,
 };

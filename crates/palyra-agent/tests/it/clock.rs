@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use palyra_agent::machine::ClockGap;
+use palyra_agent::machine::{AWAKE_GRACE, ClockGap};
 use palyra_agent::{ApprovalFilter, CLOCK_STEPPED, ClockStepped, RunLimits};
 use palyra_common::{
     ApprovalDecision, FixedClock, InputMode, RunId, RunLifecyclePhase, RunStreamBody, RunStreamEvent, Timestamp,
@@ -13,6 +13,7 @@ use crate::support::{Bench, Gate, Setup, actor, answer, is_phase};
 
 const GATED: &str = "[[turn]]\n[[turn.call]]\ntool = \"test.slow\"\narguments = {}\n[[turn]]\ntext = \"done\"";
 const ASKING: &str = "[[turn]]\n[[turn.call]]\ntool = \"palyra.fs.write\"\narguments = { path = \"a\", content = \"x\" }\n[[turn]]\ntext = \"done\"";
+const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: u64 = 60 * 1000;
 const HOUR: i64 = 60 * 60 * 1000;
 const MONTH: i64 = 30 * 24 * HOUR;
@@ -71,6 +72,35 @@ async fn time_that_really_passes_ends_a_run_whatever_the_clock_was_set_to() {
     assert_eq!(run.phase, RunLifecyclePhase::Failed);
     assert_eq!(run.detail.unwrap().code, "wall_clock");
     assert_eq!(adjusted(&events), [(-MONTH, "clock_set".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_run_has_a_while_left_after_the_machine_wakes_up() {
+    let clock = clock();
+    let (bench, gate, run_id) = at_work(&clock).await;
+    // A second of its minute is left.
+    clock.advance(Duration::from_millis(MINUTE) - SECOND);
+    clock.suspend(Duration::from_secs(3600));
+    bench.engine.steer(run_id, &actor("local"), "go on".to_owned(), InputMode::FollowUp).await.unwrap();
+    clock.advance(AWAKE_GRACE - SECOND);
+    bench.engine.steer(run_id, &actor("local"), "and on".to_owned(), InputMode::FollowUp).await.unwrap();
+    gate.open();
+    let (run, events) = bench.finish(run_id).await;
+    assert_eq!(run.phase, RunLifecyclePhase::Completed, "{:?}", run.detail);
+    assert_eq!(adjusted(&events), [(HOUR, "suspended".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_run_does_not_outlive_the_while_after_the_machine_woke_up() {
+    let clock = clock();
+    let (bench, _gate, run_id) = at_work(&clock).await;
+    clock.advance(Duration::from_millis(MINUTE) - SECOND);
+    clock.suspend(Duration::from_secs(3600));
+    bench.engine.steer(run_id, &actor("local"), "go on".to_owned(), InputMode::FollowUp).await.unwrap();
+    clock.advance(AWAKE_GRACE + SECOND);
+    bench.engine.steer(run_id, &actor("local"), "and on".to_owned(), InputMode::FollowUp).await.unwrap();
+    let (run, _) = bench.finish(run_id).await;
+    assert_eq!((run.phase, run.detail.unwrap().code.as_str()), (RunLifecyclePhase::Failed, "wall_clock"));
 }
 
 fn asking(clock: &FixedClock) -> Setup {
@@ -133,6 +163,24 @@ async fn a_clock_that_is_set_while_a_question_is_open_lets_nobody_miss_it() {
     }
 }
 
+#[tokio::test]
+async fn a_question_can_still_be_answered_after_the_machine_woke_up() {
+    let clock = clock();
+    let bench = asking(&clock).start().await;
+    let run = bench.engine.create_run(bench.task("write")).await.unwrap();
+    bench.follow_until(run.run_id, is_phase(RunLifecyclePhase::WaitingForApproval)).await;
+    clock.advance(Duration::from_millis(10 * MINUTE) - SECOND);
+    clock.suspend(Duration::from_secs(3600));
+    bench.engine.edit_envelope(run.run_id, &actor("local"), Vec::new(), Vec::new()).await.unwrap();
+    clock.advance(AWAKE_GRACE - SECOND);
+    let open = ApprovalFilter { run_id: Some(run.run_id), open: Some(true) };
+    let open = bench.engine.approvals(open).await.unwrap();
+    bench.engine.decide_approval(open[0].approval_id, answer(ApprovalDecision::Allow)).await.unwrap();
+    let (run, events) = bench.finish(run.run_id).await;
+    assert_eq!(run.phase, RunLifecyclePhase::Completed, "{:?}", run.detail);
+    assert_eq!(adjusted(&events), [(HOUR, "suspended".to_owned())]);
+}
+
 /// What is on record about the clock beside the tapes of runs.
 async fn recorded(bench: &Bench) -> Vec<ClockStepped> {
     let all = |reader: &palyra_journal::Reader| reader.range(1, 1_000);
@@ -142,22 +190,27 @@ async fn recorded(bench: &Bench) -> Vec<ClockStepped> {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_while_nothing_is_at_work_is_on_record() {
+async fn what_happens_to_the_clock_while_nothing_is_at_work_is_on_record() {
     let clock = clock();
     let mut setup = Setup::script(GATED);
     setup.clock = Arc::new(clock.clone());
     let bench = setup.start().await;
     clock.advance(Duration::from_secs(3600));
-    for step in [HOUR, -MONTH] {
-        clock.step(step);
+    let seen = async |step| {
         let seen = async {
-            while recorded(&bench).await.last().map(|step| step.by_ms) != Some(step) {
+            while recorded(&bench).await.last() != Some(&step) {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
         tokio::time::timeout(Duration::from_secs(20), seen).await.expect("it is noticed");
+    };
+    for by_ms in [HOUR, -MONTH] {
+        clock.step(by_ms);
+        seen(ClockStepped { by_ms, gap: ClockGap::ClockSet }).await;
     }
-    assert_eq!(recorded(&bench).await.len(), 2, "time that passes is no step");
+    clock.suspend(Duration::from_secs(3600));
+    seen(ClockStepped { by_ms: HOUR, gap: ClockGap::Suspended }).await;
+    assert_eq!(recorded(&bench).await.len(), 3, "time that passes is no step");
 }
 
 #[tokio::test]

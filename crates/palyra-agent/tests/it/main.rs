@@ -32,6 +32,7 @@ mod hooks_support;
 mod images;
 mod input_queue;
 mod input_queue_durability;
+mod isolation;
 mod labels_survive;
 mod lifecycle;
 mod non_interference;

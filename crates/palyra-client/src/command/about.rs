@@ -15,32 +15,48 @@ use serde_json::{Map, Value};
 
 /// An id that a command can be about.
 pub trait TargetId: FromStr<Err: Display> + Display + Clone + JsonSchema {
+    /// What it is an id of.
+    const KIND: TargetKind;
     /// Its field on the wire and its name in the templates of addresses.
-    const FIELD: &'static str;
+    const FIELD: &'static str = Self::KIND.field();
 }
 
 macro_rules! targets {
-    ($($type:ty => $field:literal),+ $(,)?) => {
+    ($($type:ty => $kind:ident $field:literal),+ $(,)?) => {
+        /// What a command can be about.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum TargetKind {
+            $(#[doc = concat!("Named by `", $field, "`.")] $kind,)+
+        }
+
+        impl TargetKind {
+            /// The field on the wire that names it.
+            #[must_use]
+            pub const fn field(self) -> &'static str {
+                match self { $(Self::$kind => $field,)+ }
+            }
+        }
+
         $(impl TargetId for $type {
-            const FIELD: &'static str = $field;
+            const KIND: TargetKind = TargetKind::$kind;
         })+
     };
 }
 
 targets! {
-    SessionId => "session_id",
-    RunId => "run_id",
-    ApprovalId => "approval_id",
-    AuxiliaryTaskId => "task_id",
-    BindingId => "binding_id",
-    CanvasId => "canvas_id",
-    DeviceId => "device_id",
-    SkillName => "skill_id",
-    PublisherName => "publisher",
-    HookName => "hook_id",
-    AgentName => "agent_id",
-    TokenName => "token_id",
-    RecordSeq => "seq",
+    SessionId => Session "session_id",
+    RunId => Run "run_id",
+    ApprovalId => Approval "approval_id",
+    AuxiliaryTaskId => AuxiliaryTask "task_id",
+    BindingId => Binding "binding_id",
+    CanvasId => Canvas "canvas_id",
+    DeviceId => Device "device_id",
+    SkillName => Skill "skill_id",
+    PublisherName => Publisher "publisher",
+    HookName => Hook "hook_id",
+    AgentName => Agent "agent_id",
+    TokenName => Token "token_id",
+    RecordSeq => Record "seq",
 }
 
 /// Id of an API token, as lists show it.

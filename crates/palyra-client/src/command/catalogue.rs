@@ -52,7 +52,7 @@ macro_rules! target_of {
         None
     }};
     ([$target:ty] $params:expr) => {
-        Some((<$target as $crate::command::TargetId>::FIELD, $params.target.to_string()))
+        Some((<$target as $crate::command::TargetId>::KIND, $params.target.to_string()))
     };
 }
 
@@ -112,9 +112,9 @@ macro_rules! catalogue {
                 }
             }
 
-            /// The thing that it is about, as its field and its id.
+            /// The thing that it is about: what it is, and its id.
             #[must_use]
-            pub fn target(&self) -> Option<(&'static str, String)> {
+            pub fn target(&self) -> Option<($crate::command::TargetKind, String)> {
                 match self { $(Self::$variant(params) => target_of!([$($target)?] params),)+ }
             }
 

@@ -14,7 +14,9 @@ mod unary;
 use palyra_common::{AcpCommand, CommandEffect, ErrorCategory, StableErrorEnvelope, TokenScope};
 use schemars::{Schema, SchemaGenerator};
 
-pub use about::{About, AgentName, HookName, NoParams, PublisherName, RecordSeq, SkillName, TargetId, TokenName};
+pub use about::{
+    About, AgentName, HookName, NoParams, PublisherName, RecordSeq, SkillName, TargetId, TargetKind, TokenName,
+};
 pub use parse::invalid_field;
 pub use socket::{SocketMessage, SocketReply, read_envelope, read_socket_message};
 pub use streams::{STREAM_COMMANDS, StreamCommand, StreamDocument};

@@ -4,17 +4,22 @@
 //! Where there is one, the answer is what the journal says now about the thing that was changed, or what was noted of it before it was removed.
 
 use palyra_client::api::{
-    AppendEventResponse, DecideApprovalResponse, ListPatternsParams, RemoveAgentResponse, RevertCompactionResponse,
-    SubmitCanvasResponse,
+    AppendEventResponse, BindingPlace, DecideApprovalResponse, ImportStatementParams, ListPatternsParams,
+    RemoveAgentResponse, RevertCompactionResponse, RevokeKeyParams, SubmitCanvasParams, SubmitCanvasResponse,
+    WorkspaceGrantParams,
 };
-use palyra_client::command::{Command, Outcome};
+use palyra_client::command::{Command, TokenName};
+use palyra_common::{ApprovalId, BindingId, CanvasId, RunId, SessionId};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::caller::Caller;
-use super::idempotency::stored;
+use super::facts::facts;
 use super::records::Earlier;
 use super::refusal::{Refusal, Result};
-use super::{agents, approvals, bindings, canvases, hooks, publishers, runs, sessions, skills, tokens, workspaces};
+use super::{
+    agents, approvals, bindings, canvases, files, hooks, publishers, runs, sessions, skills, tokens, workspaces,
+};
 use crate::app::App;
 use crate::views;
 
@@ -30,245 +35,171 @@ pub(super) enum Resolution {
 }
 
 /// What the journal can tell about a command that was not answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Traces {
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Traces<'a> {
     /// Doing it twice is the same as doing it once: things whose id comes from the key or from their content, and questions to a model that change nothing.
     Repeatable,
-    /// Its first commit holds all that it does: without one it has not begun, and with one the answer can mostly be read from the journal.
-    Journaled,
+    /// Its first commit holds all that it does: without one it has not begun, and with one the answer is what the journal says of this.
+    Journaled(Subject<'a>),
+    /// The same, but nobody can read of it afterwards; what it was is noted before.
+    Removed(Removed<'a>),
+    /// It has a model write a summary of a session first, which leaves records of its own, and commits the summary last.
+    Summary(SessionId),
+    /// It answers a secret, which is never stored, and is therefore not accepted under a key.
+    Secret,
     /// It acts beside the journal, or answers what only its own course knows.
     None,
 }
 
-/// What the journal can tell about each command. Reads are never accepted under a key; they change nothing.
-fn traces(command: &Command) -> Traces {
-    match command {
-        // The answer to a question; a form goes in under a name that comes from the key.
-        Command::CanvasSubmit(about) => match about.params.action.as_deref() {
-            Some("allow" | "deny") => Traces::Journaled,
-            _ => Traces::Repeatable,
-        },
-        Command::SessionNew(_)
-        | Command::SessionFork(_)
-        | Command::SessionResolve(_)
-        | Command::SessionCompactApply(_)
-        | Command::SessionRecall(_)
-        | Command::SessionInput(_)
-        | Command::AuxiliaryRun(_)
-        | Command::ApprovalRequest(_)
-        | Command::CanvasClose(_)
-        | Command::MessageRoute(_)
-        | Command::AttachmentAdd(_)
-        | Command::DeviceRevoke(_)
-        | Command::WorkspaceGrant(_)
-        | Command::SkillUpload(_)
-        | Command::SkillAudit(_)
-        | Command::SkillConfigure(_)
-        | Command::HookSet(_)
-        | Command::DaemonStop(_)
-        | Command::RunCreate(_) => Traces::Repeatable,
-        Command::SessionCompactRevert(_)
-        | Command::SessionRename(_)
-        | Command::SessionArchive(_)
-        | Command::SessionModeSet(_)
-        | Command::SessionConfigSet(_)
-        | Command::RunEnvelopeEdit(_)
-        | Command::BindingSet(_)
-        | Command::AgentSet(_)
-        | Command::SessionInputWithdraw(_)
-        | Command::RunAbort(_)
-        | Command::RunPause(_)
-        | Command::RunResume(_)
-        | Command::RunInput(_)
-        | Command::RunDeliver(_)
-        | Command::RunUndo(_)
-        | Command::RunCompactRevert(_)
-        | Command::ApprovalDecide(_)
-        | Command::PatternRevoke(_)
-        | Command::TokenRevoke(_)
-        | Command::WorkspaceRevoke(_)
-        | Command::BindingRemove(_)
-        | Command::AgentRemove(_)
-        | Command::EventAppend(_)
-        | Command::SkillInstall(_)
-        | Command::SkillRemove(_)
-        | Command::SkillEnable(_)
-        | Command::SkillDisable(_)
-        | Command::SkillQuarantine(_)
-        | Command::PublisherTrust(_)
-        | Command::PublisherUntrust(_)
-        | Command::PublisherImport(_)
-        | Command::PublisherRevokeKey(_)
-        | Command::HookRemove(_) => Traces::Journaled,
-        // What it answers about is no longer listed once it is endorsed.
-        Command::FileEndorse(_)
-        // These write files, run programs, or answer a secret that is never stored.
-        | Command::JournalBackup(_)
-        | Command::SkillCall(_)
-        | Command::TokenCreate(_)
-        | Command::TokenRotate(_)
-        | Command::CanvasLink(_) => Traces::None,
-        Command::SessionList(_)
-        | Command::SessionLoad(_)
-        | Command::SessionResume(_)
-        | Command::SessionExport(_)
-        | Command::SessionExplain(_)
-        | Command::SessionCompactPreview(_)
-        | Command::SessionQueue(_)
-        | Command::RunList(_)
-        | Command::RunGet(_)
-        | Command::RunContext(_)
-        | Command::RunReplay(_)
-        | Command::AuxiliaryList(_)
-        | Command::AuxiliaryGet(_)
-        | Command::ModelsStatus(_)
-        | Command::ModelsExplain(_)
-        | Command::ModelsOffered(_)
-        | Command::ModelsTest(_)
-        | Command::UsageReport(_)
-        | Command::ApprovalList(_)
-        | Command::ApprovalGet(_)
-        | Command::PatternList(_)
-        | Command::ToolList(_)
-        | Command::PolicyList(_)
-        | Command::ConfigGet(_)
-        | Command::JournalProve(_)
-        | Command::TokenList(_)
-        | Command::DeviceList(_)
-        | Command::WorkspaceList(_)
-        | Command::FileLabels(_)
-        | Command::BindingList(_)
-        | Command::BindingGet(_)
-        | Command::CanvasList(_)
-        | Command::CanvasGet(_)
-        | Command::AgentList(_)
-        | Command::AgentGet(_)
-        | Command::SkillList(_)
-        | Command::SkillGet(_)
-        | Command::PublisherList(_)
-        | Command::HookList(_)
-        | Command::PrincipalShow(_)
-        | Command::Reconnect(_) => Traces::Repeatable,
-    }
+/// What the answer of a command tells about that changed something.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Subject<'a> {
+    Session(SessionId),
+    /// Which inputs wait.
+    Queue(SessionId),
+    /// A summary that was taken back.
+    Compaction(SessionId),
+    Run(RunId),
+    RunDetail(RunId),
+    Undo(RunId),
+    Approval(ApprovalId),
+    Patterns,
+    /// An answer that was given on a canvas.
+    CanvasAnswer(CanvasId, &'a SubmitCanvasParams),
+    Binding(&'a BindingPlace),
+    Agent(&'a str),
+    Token(&'a TokenName),
+    /// The first record after the mark.
+    Event,
+    Skill(&'a str),
+    /// Whichever skill the first record after the mark tells of.
+    InstalledSkill,
+    Publisher(&'a str),
+    /// The file that the first record after the mark tells of: once it is endorsed it is no longer listed.
+    Endorsement,
+    Statement(&'a ImportStatementParams),
+    PublisherKey(&'a RevokeKeyParams),
+}
+
+/// What a command removes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Removed<'a> {
+    Binding(BindingId),
+    Agent(&'a str),
+    Workspace(&'a WorkspaceGrantParams),
+    Skill(&'a str),
+    Hook(&'a str),
 }
 
 /// Says how to go on with a command that was accepted under a key and not answered.
 pub(super) async fn resolve(app: &App, caller: &Caller, command: &Command, earlier: &Earlier) -> Result<Resolution> {
-    match (traces(command), earlier.effect) {
-        (Traces::Repeatable, _) => Ok(Resolution::Execute),
-        (Traces::Journaled, None) if earlier.marked => Ok(Resolution::Execute),
-        (Traces::Journaled | Traces::None, None) | (Traces::None, Some(_)) => Ok(Resolution::Unknown),
-        (Traces::Journaled, Some(effect)) => match (rebuilt(app, caller, command, effect).await?, &earlier.before) {
-            (Some(outcome), _) => Ok(Resolution::Answered(stored(&outcome)?)),
-            (None, Some(before)) => Ok(Resolution::Answered(before.clone())),
-            (None, None) => Ok(Resolution::Unknown),
+    let answer = match (facts(command).traces, earlier.effect) {
+        (Traces::Repeatable, _) => return Ok(Resolution::Execute),
+        (Traces::Journaled(_) | Traces::Removed(_) | Traces::Summary(_), None) if earlier.marked => {
+            return Ok(Resolution::Execute);
+        }
+        (Traces::Journaled(subject), Some(effect)) => rebuilt(app, caller, subject, effect).await?,
+        (Traces::Removed(_), Some(_)) => earlier.before.clone(),
+        (Traces::Summary(session_id), Some(effect)) => match sessions::compacted_at(app, session_id, effect).await? {
+            // Given again it would find nothing left to summarise.
+            Some(compacted) => Some(json(&compacted)?),
+            None => return Ok(Resolution::Execute),
         },
-    }
+        (Traces::Journaled(_) | Traces::Removed(_) | Traces::Summary(_), None) | (Traces::Secret | Traces::None, _) => {
+            None
+        }
+    };
+    Ok(answer.map_or(Resolution::Unknown, Resolution::Answered))
 }
 
 /// What a command that removes something is going to answer: afterwards nobody could read it any more.
 pub(super) async fn before(app: &App, command: &Command) -> Option<Value> {
-    let outcome = match command {
-        Command::BindingRemove(about) => Outcome::BindingRemove(bindings::get(app, about.target).await.ok()?.into()),
-        Command::AgentRemove(about) => {
-            let agent = agents::get(app, &about.target.0).ok()?;
-            let untied = bindings::without_agent(app, "", &about.target.0).await.ok()?;
+    let Traces::Removed(removed) = facts(command).traces else { return None };
+    let answer = match removed {
+        Removed::Binding(id) => json(&bindings::get(app, id).await.ok()?),
+        Removed::Agent(name) => {
+            let agent = agents::get(app, name).ok()?;
+            let untied = bindings::without_agent(app, "", name).await.ok()?;
             let removed_bindings = u32::try_from(untied.len()).unwrap_or(u32::MAX);
-            Outcome::AgentRemove(RemoveAgentResponse { agent, removed_bindings }.into())
+            json(&RemoveAgentResponse { agent, removed_bindings })
         }
-        Command::WorkspaceRevoke(params) => {
-            Outcome::WorkspaceRevoke(workspaces::granted(app, params).await.ok()?.into())
-        }
-        Command::SkillRemove(about) => Outcome::SkillRemove(skills::one(app, &about.target.0).ok()?.into()),
-        Command::HookRemove(about) => {
+        Removed::Workspace(params) => json(&workspaces::granted(app, params).await.ok()?),
+        Removed::Skill(name) => json(&skills::one(app, name).ok()?),
+        Removed::Hook(name) => {
             let mut bound = hooks::list(app).await.ok()?.hooks;
-            bound.retain(|hook| hook.hook_id == about.target.0);
-            Outcome::HookRemove(bound.pop()?.into())
+            bound.retain(|hook| hook.hook_id == name);
+            json(&bound.pop()?)
         }
-        _ => return None,
     };
-    stored(&outcome).ok()
+    answer.ok()
 }
 
-/// The answer of a command whose first commit begins at `effect`; none if the journal does not hold it, because the thing is gone or the answer tells more than what
-/// was committed.
-async fn rebuilt(app: &App, caller: &Caller, command: &Command, effect: u64) -> Result<Option<Outcome>> {
-    Ok(Some(match command {
-        // Given again, these would find their own change where they expect another version.
-        Command::SessionRename(about) => Outcome::SessionRename(sessions::view(app, about.target).await?.into()),
-        Command::SessionArchive(about) => Outcome::SessionArchive(sessions::view(app, about.target).await?.into()),
-        Command::SessionModeSet(about) => Outcome::SessionModeSet(sessions::view(app, about.target).await?.into()),
-        Command::SessionConfigSet(about) => Outcome::SessionConfigSet(sessions::view(app, about.target).await?.into()),
-        Command::RunEnvelopeEdit(about) => Outcome::RunEnvelopeEdit(runs::get(app, about.target).await?.into()),
-        Command::BindingSet(params) => Outcome::BindingSet(bindings::at(app, caller, &params.place).await?.into()),
-        Command::AgentSet(params) => Outcome::AgentSet(agents::get(app, &params.agent_id)?.into()),
-        Command::RunAbort(about) => Outcome::RunAbort(runs::view(app, about.target).await?.into()),
-        Command::RunPause(about) => Outcome::RunPause(runs::view(app, about.target).await?.into()),
-        Command::RunResume(about) => Outcome::RunResume(runs::view(app, about.target).await?.into()),
-        Command::RunInput(about) => Outcome::RunInput(runs::view(app, about.target).await?.into()),
-        Command::RunDeliver(about) => Outcome::RunDeliver(runs::view(app, about.target).await?.into()),
-        Command::RunCompactRevert(about) => Outcome::RunCompactRevert(runs::view(app, about.target).await?.into()),
-        Command::RunUndo(about) => {
-            let undone = app.engine.undone(about.target).await?;
-            let undone = undone.ok_or_else(|| Refusal::internal("an undo left no trace on its run"))?;
-            Outcome::RunUndo(views::undone(undone).into())
-        }
-        Command::SessionCompactRevert(about) => {
-            let (row, reverted) = app.engine.compaction_reverted(about.target, effect).await?;
-            let response = RevertCompactionResponse {
+/// The answer of a command whose first commit begins at `effect`; none if it tells more than what was committed.
+async fn rebuilt(app: &App, caller: &Caller, subject: Subject<'_>, effect: u64) -> Result<Option<Value>> {
+    let answer = match subject {
+        // Given again, most of these would find their own change where they expect another version.
+        Subject::Session(id) => json(&sessions::view(app, id).await?),
+        Subject::Queue(id) => json(&sessions::queue(app, id).await?),
+        Subject::Compaction(id) => {
+            let (row, reverted) = app.engine.compaction_reverted(id, effect).await?;
+            json(&RevertCompactionResponse {
                 session: views::session(row),
                 whole_again: reverted.whole_again,
                 still_summarised: reverted.still_summarised,
-            };
-            Outcome::SessionCompactRevert(response.into())
+            })
         }
-        Command::SessionInputWithdraw(about) => {
-            Outcome::SessionInputWithdraw(sessions::queue(app, about.target).await?.into())
+        Subject::Run(id) => json(&runs::view(app, id).await?),
+        Subject::RunDetail(id) => json(&runs::get(app, id).await?),
+        Subject::Undo(id) => {
+            let undone = app.engine.undone(id).await?;
+            let undone = undone.ok_or_else(|| Refusal::internal("an undo left no trace on its run"))?;
+            json(&views::undone(undone))
         }
-        Command::ApprovalDecide(about) => {
-            let approval = approvals::look_at(app, about.target).await?;
+        Subject::Approval(id) => {
+            let approval = approvals::look_at(app, id).await?;
             let run = match approval.run_id {
                 Some(run_id) => Some(runs::view(app, run_id).await?),
                 None => None,
             };
-            Outcome::ApprovalDecide(DecideApprovalResponse { approval, run }.into())
+            json(&DecideApprovalResponse { approval, run })
         }
-        Command::PatternRevoke(_) => {
-            Outcome::PatternRevoke(approvals::patterns(app, caller, ListPatternsParams::default()).await?.into())
+        Subject::Patterns => json(&approvals::patterns(app, caller, ListPatternsParams::default()).await?),
+        Subject::CanvasAnswer(id, params) => {
+            let Some(question) = canvases::question_of(app, id, params).await? else { return Ok(None) };
+            let approval = Some(approvals::look_at(app, question).await?);
+            json(&SubmitCanvasResponse { input: None, approval })
         }
-        Command::CanvasSubmit(about) => match canvases::question_of(app, about.target, &about.params).await? {
-            Some(question) => {
-                let approval = Some(approvals::look_at(app, question).await?);
-                Outcome::CanvasSubmit(SubmitCanvasResponse { input: None, approval }.into())
-            }
-            None => return Ok(None),
-        },
-        Command::EventAppend(_) => {
+        Subject::Binding(place) => json(&bindings::at(app, caller, place).await?),
+        Subject::Agent(name) => json(&agents::get(app, name)?),
+        Subject::Token(name) => json(&tokens::named(app, name)?),
+        Subject::Event => {
             let seq = effect + 1;
             let hash = app.journal.read(move |reader| reader.record(seq)).await?.hash;
-            Outcome::EventAppend(AppendEventResponse { seq, hash }.into())
+            json(&AppendEventResponse { seq, hash })
         }
-        Command::SkillEnable(about) => Outcome::SkillEnable(skills::one(app, &about.target.0)?.into()),
-        Command::SkillDisable(about) => Outcome::SkillDisable(skills::one(app, &about.target.0)?.into()),
-        Command::SkillQuarantine(about) => Outcome::SkillQuarantine(skills::one(app, &about.target.0)?.into()),
-        Command::TokenRevoke(about) => Outcome::TokenRevoke(tokens::named(app, &about.target)?.into()),
-        Command::SkillInstall(_) => match app.skills.changed_at(effect + 1).await? {
-            Some(changed) => match changed.events.iter().find_map(|event| event.skill_id()) {
-                Some(skill_id) => Outcome::SkillInstall(skills::get(app, skill_id.as_str()).await?.into()),
-                None => return Ok(None),
-            },
-            None => return Ok(None),
-        },
-        Command::PublisherImport(params) => match app.skills.changed_at(effect + 1).await? {
-            Some(changed) => Outcome::PublisherImport(publishers::imported_before(app, params, &changed)?.into()),
-            None => return Ok(None),
-        },
-        Command::PublisherRevokeKey(params) => match app.skills.changed_at(effect + 1).await? {
-            Some(changed) => Outcome::PublisherRevokeKey(publishers::key_revoked_before(params, &changed)?.into()),
-            None => return Ok(None),
-        },
-        Command::PublisherTrust(params) => Outcome::PublisherTrust(publishers::named(app, &params.publisher)?.into()),
-        Command::PublisherUntrust(about) => Outcome::PublisherUntrust(publishers::named(app, &about.target.0)?.into()),
-        _ => return Ok(None),
-    }))
+        Subject::Endorsement => {
+            let Some(endorsed) = files::endorsed_at(app, effect + 1).await? else { return Ok(None) };
+            json(&endorsed)
+        }
+        Subject::Skill(name) => json(&skills::one(app, name)?),
+        Subject::InstalledSkill => {
+            let Some(changed) = app.skills.changed_at(effect + 1).await? else { return Ok(None) };
+            let Some(id) = changed.events.iter().find_map(|event| event.skill_id()) else { return Ok(None) };
+            json(&skills::get(app, id.as_str()).await?)
+        }
+        Subject::Publisher(name) => json(&publishers::named(app, name)?),
+        Subject::Statement(params) => {
+            let Some(changed) = app.skills.changed_at(effect + 1).await? else { return Ok(None) };
+            json(&publishers::imported_before(app, params, &changed)?)
+        }
+        Subject::PublisherKey(params) => {
+            let Some(changed) = app.skills.changed_at(effect + 1).await? else { return Ok(None) };
+            json(&publishers::key_revoked_before(params, &changed)?)
+        }
+    };
+    answer.map(Some)
+}
+
+fn json(answer: &impl Serialize) -> Result<Value> {
+    serde_json::to_value(answer).map_err(|error| Refusal::internal(format!("an answer cannot be written: {error}")))
 }

@@ -1,6 +1,6 @@
 //! Whether this caller may give this command about this thing: Cedar decides, with facts that the journal has.
 
-use palyra_client::command::{self, Command, StreamCommand};
+use palyra_client::command::{self, Command, StreamCommand, TargetKind};
 use palyra_common::{
     AcpCommand, ApprovalId, AuxiliaryTaskId, BindingId, CanvasId, Clock as _, CommandEffect, ErrorCategory, RunId,
     SessionId, StableErrorEnvelope, SystemClock, TokenScope, ToolVerdict,
@@ -9,6 +9,7 @@ use palyra_policy::{CommandRequest, Decision};
 
 use super::bindings;
 use super::caller::Caller;
+use super::facts::facts;
 use super::refusal::{Refusal, Result};
 use super::requests;
 use crate::app::App;
@@ -16,37 +17,21 @@ use crate::app::App;
 /// Refuses a command that policy does not permit.
 pub(super) async fn command(app: &App, caller: &Caller, command: &Command) -> Result<()> {
     let target = command.target();
-    permit(app, caller, command.name(), target.as_ref().map(|(field, id)| (*field, id.as_str()))).await?;
-    // A run may go on in a session that is named beside it; one that is named twice is refused later.
-    match command {
-        Command::RunCreate(params) => {
-            if let (Some(session_id), None) = (params.session_id, &params.session_key) {
-                in_session(app, caller, command.name(), session_id).await?;
-            }
-            Ok(())
-        }
-        Command::AuxiliaryRun(params) => match params.session_id {
-            Some(session_id) => in_session(app, caller, command.name(), session_id).await,
-            None => Ok(()),
-        },
-        Command::SessionRecall(params) => match params.session_id {
-            Some(session_id) => in_session(app, caller, command.name(), session_id).await,
-            None => Ok(()),
-        },
-        // Whoever may not use a session cannot have a place lead to it.
-        Command::BindingSet(params) => in_session(app, caller, command.name(), params.session_id).await,
-        _ => Ok(()),
+    permit(app, caller, command.name(), target.as_ref().map(|(kind, id)| (*kind, id.as_str()))).await?;
+    match facts(command).session {
+        Some(session_id) => in_session(app, caller, command.name(), session_id).await,
+        None => Ok(()),
     }
 }
 
 /// Refuses a command that policy does not permit in this session.
 pub(super) async fn in_session(app: &App, caller: &Caller, name: AcpCommand, session_id: SessionId) -> Result<()> {
-    permit(app, caller, name, Some(("session_id", &session_id.to_string()))).await
+    permit(app, caller, name, Some((TargetKind::Session, &session_id.to_string()))).await
 }
 
 /// Refuses a command that policy does not permit about this run.
 pub(super) async fn in_run(app: &App, caller: &Caller, name: AcpCommand, run_id: RunId) -> Result<()> {
-    permit(app, caller, name, Some(("run_id", &run_id.to_string()))).await
+    permit(app, caller, name, Some((TargetKind::Run, &run_id.to_string()))).await
 }
 
 /// Refuses a command that policy does not permit with this directory to work in.
@@ -90,12 +75,12 @@ pub(super) async fn upload(app: &App, caller: &Caller) -> Result<()> {
 /// The same for a command that is answered with a stream.
 pub(super) async fn stream(app: &App, caller: &Caller, command: &StreamCommand) -> Result<()> {
     let target = command.target();
-    permit(app, caller, command.name(), target.as_ref().map(|(field, id)| (*field, id.as_str()))).await
+    permit(app, caller, command.name(), target.as_ref().map(|(kind, id)| (*kind, id.as_str()))).await
 }
 
-async fn permit(app: &App, caller: &Caller, name: AcpCommand, target: Option<(&str, &str)>) -> Result<()> {
+async fn permit(app: &App, caller: &Caller, name: AcpCommand, target: Option<(TargetKind, &str)>) -> Result<()> {
     let owner = match target {
-        Some((field, id)) => owner_of(app, field, id).await?,
+        Some((kind, id)) => owner_of(app, kind, id).await?,
         None => None,
     };
     decide(app, caller, name, owner.as_deref(), None)
@@ -149,15 +134,15 @@ fn refused(name: &str, decision: &Decision) -> Refusal {
 }
 
 /// Whose the thing is; a thing that does not exist is refused by whatever the command would have done with it.
-async fn owner_of(app: &App, field: &str, id: &str) -> Result<Option<String>> {
-    fn parsed<T: std::str::FromStr>(field: &str, id: &str) -> Result<T> {
-        id.parse().map_err(|_| Refusal::field(field, "it is not an id"))
+async fn owner_of(app: &App, kind: TargetKind, id: &str) -> Result<Option<String>> {
+    fn parsed<T: std::str::FromStr>(kind: TargetKind, id: &str) -> Result<T> {
+        id.parse().map_err(|_| Refusal::field(kind.field(), "it is not an id"))
     }
-    Ok(match field {
-        "session_id" => Some(app.engine.session(parsed::<SessionId>(field, id)?).await?.owner),
-        "run_id" => Some(app.engine.run(parsed::<RunId>(field, id)?).await?.owner),
-        "approval_id" => {
-            let id = parsed::<ApprovalId>(field, id)?;
+    Ok(match kind {
+        TargetKind::Session => Some(app.engine.session(parsed::<SessionId>(kind, id)?).await?.owner),
+        TargetKind::Run => Some(app.engine.run(parsed::<RunId>(kind, id)?).await?.owner),
+        TargetKind::Approval => {
+            let id = parsed::<ApprovalId>(kind, id)?;
             if let Some(question) = requests::find(app, id).await? {
                 return Ok(Some(question.asked.owner));
             }
@@ -165,12 +150,19 @@ async fn owner_of(app: &App, field: &str, id: &str) -> Result<Option<String>> {
             let row = row.ok_or_else(|| palyra_agent::AgentError::ApprovalNotFound(id.to_string()))?;
             Some(app.engine.run(row.run_id).await?.owner)
         }
-        "task_id" => Some(app.engine.auxiliary_task(parsed::<AuxiliaryTaskId>(field, id)?).await?.owner),
-        "canvas_id" => {
-            let (canvas, _) = app.engine.canvas(parsed::<CanvasId>(field, id)?).await?;
+        TargetKind::AuxiliaryTask => Some(app.engine.auxiliary_task(parsed::<AuxiliaryTaskId>(kind, id)?).await?.owner),
+        TargetKind::Canvas => {
+            let (canvas, _) = app.engine.canvas(parsed::<CanvasId>(kind, id)?).await?;
             Some(app.engine.session(canvas.session_id).await?.owner)
         }
-        "binding_id" => Some(bindings::get(app, parsed::<BindingId>(field, id)?).await?.owner),
-        _ => None,
+        TargetKind::Binding => Some(bindings::get(app, parsed::<BindingId>(kind, id)?).await?.owner),
+        // These belong to the daemon: whoever administers it decides about them.
+        TargetKind::Device
+        | TargetKind::Skill
+        | TargetKind::Publisher
+        | TargetKind::Hook
+        | TargetKind::Agent
+        | TargetKind::Token
+        | TargetKind::Record => None,
     })
 }

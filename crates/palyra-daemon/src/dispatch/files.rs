@@ -8,7 +8,7 @@ use palyra_client::api::{
 use palyra_common::AcpCommand;
 
 use super::caller::Caller;
-use super::refusal::Result;
+use super::refusal::{Refusal, Result};
 use super::workspaces;
 use crate::app::App;
 
@@ -38,8 +38,17 @@ pub(super) async fn endorse(app: &App, caller: &Caller, params: EndorseFileParam
     let workspace = workspaces::permit(app, caller, AcpCommand::FileEndorse, &workspace).await?;
     let (by, with) = (caller.id().to_owned(), caller.started_with(app));
     let endorsement = Endorsement { workspace, path, digest, by, with, via: Some(caller.via()) };
-    let EndorsedFile { workspace, path, digest, by, at, .. } = app.engine.endorse_file(endorsement).await?;
-    Ok(EndorsedFileView { workspace, path, digest, by, at })
+    app.engine.endorse_file(endorsement).await.map(endorsed).map_err(Refusal::from)
+}
+
+/// What was endorsed by a record of the journal, if that is what it tells of.
+pub(super) async fn endorsed_at(app: &App, seq: u64) -> Result<Option<EndorsedFileView>> {
+    Ok(app.engine.endorsed_at(seq).await?.map(endorsed))
+}
+
+fn endorsed(file: EndorsedFile) -> EndorsedFileView {
+    let EndorsedFile { workspace, path, digest, by, at, .. } = file;
+    EndorsedFileView { workspace, path, digest, by, at }
 }
 
 fn instruction(file: ProjectFile) -> InstructionFileView {

@@ -10,8 +10,9 @@ use palyra_client::command::{Command, Outcome};
 use palyra_common::{Clock as _, Digest, ErrorCategory, StableErrorEnvelope, SystemClock};
 use palyra_journal::FirstCommit;
 
-use super::after_crash::{self, Resolution};
+use super::after_crash::{self, Resolution, Traces};
 use super::caller::Caller;
+use super::facts::facts;
 use super::records::{self, CommandAccepted, CommandAnswered, CommandEffect, Earlier, kind};
 use super::refusal::{Refusal, Result};
 use super::{Answer, Asked, carry_out, changes_nothing, storage};
@@ -40,7 +41,7 @@ pub(super) async fn once(app: &App, caller: &Caller, asked: Asked) -> Result<Ans
         // The run as it stands now: its key is part of it, so there is no older answer to give.
         return if known { stored(&outcome).map(Answer::Stored) } else { Ok(Answer::Fresh(outcome)) };
     }
-    if tells_secrets(&asked.command) {
+    if matches!(facts(&asked.command).traces, Traces::Secret) {
         return Err(Refusal::field(
             "idempotency_key",
             "an answer that contains a secret is not stored, so it cannot be repeated",
@@ -145,10 +146,6 @@ fn canonical(value: &serde_json::Value) -> String {
         serde_json::Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
         other => other.to_string(),
     }
-}
-
-fn tells_secrets(command: &Command) -> bool {
-    matches!(command, Command::TokenCreate(_) | Command::TokenRotate(_) | Command::CanvasLink(_))
 }
 
 /// What a caller may use as a key.

@@ -14,6 +14,7 @@ mod caller;
 mod canvases;
 mod devices;
 mod events;
+mod facts;
 mod files;
 mod hooks;
 mod idempotency;
@@ -53,7 +54,9 @@ pub(crate) use authorise::{Beside, beside};
 pub(crate) use caller::{Caller, Transport};
 pub(crate) use canvases::{Link, link_of};
 pub(crate) use devices::{RevokedCertificate, revoked_certificates};
-pub(crate) use page_budget::{HeldPage, PageBudgets, PagePermit};
+#[cfg(test)]
+pub(crate) use page_budget::testing::TestBudget;
+pub(crate) use page_budget::{HeldMessages, HeldPage, PageBudgets, PagePermit};
 pub(crate) use records::projections;
 pub(crate) use refusal::{Refusal, Result};
 pub(crate) use skills::tell_hooks;

@@ -1,5 +1,6 @@
 //! What is told about a command besides its answer: its span, and who was turned away by a limit.
 
+use palyra_client::command::TargetKind;
 use palyra_common::AcpCommand;
 use palyra_identity::Via;
 use palyra_telemetry::{CommandOutcome, RateLimit, Transport as Seen, work};
@@ -23,14 +24,14 @@ impl From<Transport> for Seen {
 }
 
 /// The span of a command, with the run or session that it is about.
-pub(super) fn span(caller: &Caller, name: AcpCommand, target: Option<(&'static str, String)>) -> Span {
+pub(super) fn span(caller: &Caller, name: AcpCommand, target: Option<(TargetKind, String)>) -> Span {
     let span = work::command_span(name.as_str(), caller.transport.into(), caller.id());
     if let Some(trace) = &caller.trace {
         work::continue_trace(&span, trace);
     }
     match target {
-        Some(("run_id", id)) => _ = span.record("run_id", id),
-        Some(("session_id", id)) => _ = span.record("session_id", id),
+        Some((TargetKind::Run, id)) => _ = span.record("run_id", id),
+        Some((TargetKind::Session, id)) => _ = span.record("session_id", id),
         _ => {}
     }
     span

@@ -211,6 +211,75 @@ pub(crate) struct HeldPage {
     pub(crate) permit: PagePermit,
 }
 
+/// The messages of a page with the right to hold them, which ends when one past the last is asked for: a connection does that once it has taken them all.
+#[derive(Debug)]
+pub(crate) struct HeldMessages<T> {
+    messages: std::vec::IntoIter<T>,
+    permit: Option<PagePermit>,
+}
+
+impl<T> HeldMessages<T> {
+    /// The messages that a page was written as, which take up so many bytes each.
+    pub(crate) fn new(messages: Vec<T>, bytes: impl Fn(&T) -> usize, mut permit: PagePermit) -> Self {
+        permit.shrink_to(messages.iter().map(bytes).sum());
+        Self { messages: messages.into_iter(), permit: Some(permit) }
+    }
+
+    /// A message that is of no page, such as the refusal at the end of a stream.
+    pub(crate) fn single(message: T) -> Self {
+        Self { messages: vec![message].into_iter(), permit: None }
+    }
+}
+
+impl<T> Default for HeldMessages<T> {
+    fn default() -> Self {
+        Self { messages: Vec::new().into_iter(), permit: None }
+    }
+}
+
+impl<T> Iterator for HeldMessages<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        let next = self.messages.next();
+        if next.is_none() {
+            self.permit = None;
+        }
+        next
+    }
+}
+
+/// A budget for tests of those who hold pages.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use crate::serve::{Connection, ConnectionLimits, Connections, Origin};
+
+    pub(crate) struct TestBudget {
+        budget: PageBudget,
+        _connection: Connection,
+    }
+
+    impl TestBudget {
+        pub(crate) fn new() -> Self {
+            let connections = Connections::new(ConnectionLimits::for_open(1, Duration::from_secs(60)));
+            let connection = connections.admit(Origin::Shared).unwrap();
+            let budget = PageBudgets::default().stream(&PrincipalId::uid(1), &connection.downgrade());
+            Self { budget, _connection: connection }
+        }
+
+        pub(crate) async fn hold(&self, page: Page) -> HeldPage {
+            let permit = self.budget.acquire().await.unwrap();
+            self.budget.hand_out(page, permit)
+        }
+
+        /// Whether nothing is held.
+        pub(crate) fn is_free(&self) -> bool {
+            self.budget.shared.available_permits() == PER_CONNECTION
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use futures::FutureExt as _;
@@ -270,6 +339,17 @@ mod tests {
         drop(small);
         assert_eq!(budget.shared.available_permits(), PER_CONNECTION);
         assert!(budget.principal.lock().pages.is_empty());
+    }
+
+    #[tokio::test]
+    async fn messages_are_held_until_one_past_the_last_is_asked_for() {
+        let budget = testing::TestBudget::new();
+        let HeldPage { permit, .. } = budget.hold(Page::Events(Vec::new())).await;
+        let mut messages = HeldMessages::new(vec!["a", "b"], |message| message.len(), permit);
+        assert_eq!((messages.next(), messages.next()), (Some("a"), Some("b")));
+        assert!(!budget.is_free(), "the last message may not have been sent");
+        assert_eq!(messages.next(), None);
+        assert!(budget.is_free());
     }
 
     #[test]

@@ -235,6 +235,11 @@ pub(super) async fn compact_apply(app: &App, by: &str, id: SessionId, version: O
     Ok(compaction(plan, Applied::Yes))
 }
 
+/// What summarising a session came to that left the first summary from a record of the journal on; nothing if none was made.
+pub(super) async fn compacted_at(app: &App, id: SessionId, seq: u64) -> Result<Option<CompactionView>> {
+    Ok(app.engine.compaction_applied(id, seq).await?.map(|plan| compaction(plan, Applied::Yes)))
+}
+
 pub(super) async fn compact_revert(
     app: &App,
     by: &str,

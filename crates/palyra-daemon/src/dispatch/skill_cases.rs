@@ -19,6 +19,9 @@ pub(super) fn key(number: u8) -> PublisherKey {
     PublisherKey::from_seed(&[number; 32])
 }
 
+/// A hook that has nothing to say.
+const LISTENER: &str = include_str!("listener.wat");
+
 /// A signed skill.
 pub(super) struct Archive {
     pub(super) digest: Digest,
@@ -27,12 +30,23 @@ pub(super) struct Archive {
 
 impl Archive {
     pub(super) fn of(skill_id: &str) -> Self {
+        let tool = "[[entrypoints.tools]]\nid = \"echo\"\ndescription = \"Returns its input.\"\nmodule = \"modules/skill.wasm\"\n\
+             input_schema = { type = \"object\" }\noutput_schema = { type = \"object\" }\n";
+        Self::made_of(skill_id, tool, ECHO)
+    }
+
+    /// With a hook for the start of the daemon.
+    pub(super) fn with_hook(skill_id: &str) -> Self {
+        let hook = "[[entrypoints.hooks]]\nid = \"listener\"\nevents = [\"gateway:startup\"]\nmodule = \"modules/skill.wasm\"\n";
+        Self::made_of(skill_id, hook, LISTENER)
+    }
+
+    fn made_of(skill_id: &str, entrypoints: &str, module: &str) -> Self {
         let manifest = format!(
             "manifest_version = 1\nskill_id = \"{skill_id}\"\nname = \"Echo\"\nversion = \"1.0.0\"\npublisher = \"{PUBLISHER}\"\n\n\
-             [[entrypoints.tools]]\nid = \"echo\"\ndescription = \"Returns its input.\"\nmodule = \"modules/echo.wasm\"\n\
-             input_schema = {{ type = \"object\" }}\noutput_schema = {{ type = \"object\" }}\n"
+             {entrypoints}"
         );
-        let (path, module) = ("modules/echo.wasm".to_owned(), wat::parse_str(ECHO).unwrap());
+        let (path, module) = ("modules/skill.wasm".to_owned(), wat::parse_str(module).unwrap());
         let built = BuiltModule { path: path.clone(), sha256: Digest::of(&module) };
         let provenance = Provenance {
             builder: "test".to_owned(),

@@ -3,13 +3,14 @@
 //! Counted are the records of a principal's runs, sessions and commands, the files that they handed over, and whole outputs of their tools. Nothing on the journal is ever
 //! deleted, so the sum only grows. The owner at the machine itself has no quota: the disk is theirs, and `journal.min_free_bytes` keeps it from filling up.
 
-use palyra_client::command::{self, Command};
-use palyra_common::{CommandEffect, Digest, ErrorCategory, StableErrorEnvelope};
+use palyra_client::command::Command;
+use palyra_common::{Digest, ErrorCategory, StableErrorEnvelope};
 use palyra_journal::rusqlite::{Connection, OptionalExtension as _, params};
 use palyra_journal::{Projection, ProjectionError, StoredRecord, rusqlite};
 use serde::Deserialize;
 
 use super::caller::Caller;
+use super::facts::{Storage, facts};
 use super::refusal::{Refusal, Result};
 use crate::app::App;
 
@@ -18,7 +19,10 @@ const RECORD_OVERHEAD: u64 = 256;
 
 /// Refuses a command that would store more for a principal whose quota is used up.
 pub(super) async fn admit(app: &App, caller: &Caller, command: &Command) -> Result<()> {
-    if stores_more(command) { check(app, caller, 0).await } else { Ok(()) }
+    match facts(command).storage {
+        Storage::Adds => check(app, caller, 0).await,
+        Storage::Keeps => Ok(()),
+    }
 }
 
 /// Refuses whoever has no room for so many bytes more.
@@ -34,25 +38,6 @@ pub(super) async fn check(app: &App, caller: &Caller, more: u64) -> Result<()> {
         return Ok(());
     }
     Err(exceeded(caller.id(), used, limit))
-}
-
-/// Whether a command adds to what is stored. What only ends or takes back something is always possible.
-fn stores_more(command: &Command) -> bool {
-    match command {
-        Command::RunAbort(_)
-        | Command::RunPause(_)
-        | Command::SessionArchive(_)
-        | Command::SessionInputWithdraw(_)
-        | Command::ApprovalDecide(_)
-        | Command::PatternRevoke(_)
-        | Command::BindingRemove(_)
-        | Command::CanvasClose(_) => false,
-        other => match command::spec(other.name()).map(|spec| spec.effect) {
-            Some(CommandEffect::Change) | None => true,
-            // Those who administer the daemon can change the quota as well.
-            Some(CommandEffect::Read | CommandEffect::Administer) => false,
-        },
-    }
 }
 
 fn exceeded(principal: &str, used: u64, limit: u64) -> Refusal {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::Stream;
 use palyra_agent::{Attention, CanvasFollower, CanvasNews, Engine, Followed, RunFilter, TapeFollower};
 use palyra_client::api::{
     CanvasChangeView, JournalRecordView, RunTapeParams, TailJournalParams, VerifyLine, VerifyProgress,
@@ -133,6 +134,18 @@ impl Documents {
             refusal = self.lease.lost() => Err(refusal.into()),
             page = self.source.next_held(&mut self.waiting, &self.budget) => page,
         }
+    }
+
+    /// All of them; a refusal is the last item.
+    pub(crate) fn into_pages(self) -> impl Stream<Item = Result<HeldPage>> + Send {
+        futures::stream::unfold(Some(self), |state| async {
+            let mut documents = state?;
+            match documents.next().await {
+                Ok(Some(page)) => Some((Ok(page), Some(documents))),
+                Ok(None) => None,
+                Err(refusal) => Some((Err(refusal), None)),
+            }
+        })
     }
 }
 

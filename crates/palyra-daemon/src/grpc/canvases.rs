@@ -11,13 +11,14 @@ use palyra_proto::gateway::v1 as wire;
 use palyra_proto::gateway::v1::canvas_service_server::CanvasService;
 use palyra_proto::gateway::v1::watch_canvas_response::Change;
 use palyra_proto::{ProtoError, json_from_wire, timestamp_to_wire};
+use prost::Message;
 use serde_json::Value;
 use tonic::{Request, Response, Status};
 
 use super::ask::{caller, outcome, unreadable};
 use super::read;
 use crate::app::App;
-use crate::dispatch::{self, Documents, HeldPage, Page};
+use crate::dispatch::{self, HeldMessages, HeldPage, Page};
 
 /// The service.
 pub(super) struct Canvases {
@@ -73,7 +74,7 @@ impl CanvasService for Canvases {
         let params = WatchCanvasParams { from_version: Some(request.from_version) };
         let command = StreamCommand::CanvasWatch(About { target, params });
         let documents = dispatch::open(&self.app, &caller, command).await?;
-        Ok(Response::new(Box::pin(watched(documents))))
+        Ok(Response::new(Box::pin(watched(documents.into_pages()))))
     }
 
     async fn submit_canvas_action(
@@ -133,20 +134,20 @@ fn submission(request: wire::SubmitCanvasActionRequest) -> Result<SubmitCanvasPa
 }
 
 /// Each step as a message; pulled, so that a client that stops reading holds one page and nothing else.
-fn watched(documents: Documents) -> impl Stream<Item = Result<wire::WatchCanvasResponse, Status>> + Send {
-    let pages = futures::stream::unfold(Some(documents), |state| async {
-        let mut documents = state?;
-        match documents.next().await {
-            Ok(Some(HeldPage { page: Page::Canvas(changes), .. })) => {
-                let messages: Vec<_> = changes.into_iter().map(|change| Ok(change_of(change))).collect();
-                Some((messages, Some(documents)))
-            }
-            Ok(Some(_)) => Some((Vec::new(), Some(documents))),
-            Ok(None) => None,
-            Err(refusal) => Some((vec![Err(Status::from(refusal))], None)),
+fn watched(
+    pages: impl Stream<Item = dispatch::Result<HeldPage>> + Send,
+) -> impl Stream<Item = Result<wire::WatchCanvasResponse, Status>> + Send {
+    let messages = |page: dispatch::Result<HeldPage>| match page {
+        Ok(HeldPage { page: Page::Canvas(changes), permit }) => {
+            let messages = changes.into_iter().map(|change| Ok(change_of(change))).collect();
+            let bytes =
+                |message: &Result<wire::WatchCanvasResponse, Status>| message.as_ref().map_or(0, Message::encoded_len);
+            HeldMessages::new(messages, bytes, permit)
         }
-    });
-    pages.flat_map(futures::stream::iter)
+        Ok(_) => HeldMessages::default(),
+        Err(refusal) => HeldMessages::single(Err(Status::from(refusal))),
+    };
+    pages.flat_map(move |page| futures::stream::iter(messages(page)))
 }
 
 fn change_of(view: CanvasChangeView) -> wire::WatchCanvasResponse {
@@ -168,5 +169,37 @@ fn canvas(view: CanvasView) -> wire::Canvas {
         created_at: at(view.created_at),
         updated_at: at(view.updated_at),
         closed_at: view.closed_at.and_then(at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::dispatch::TestBudget;
+
+    #[tokio::test]
+    async fn steps_are_held_until_the_client_has_taken_them() {
+        let change = |version| CanvasChangeView {
+            canvas_id: CanvasId::from_u128(1),
+            version,
+            document: None,
+            patch: Some(json!([])),
+        };
+        let budget = TestBudget::new();
+        let page = budget.hold(Page::Canvas(vec![change(1), change(2)])).await;
+        // Nothing more happens on the canvas.
+        let pages = futures::stream::iter([Ok(page)]).chain(futures::stream::pending());
+        let mut messages = pin!(watched(pages));
+        for version in [1, 2] {
+            assert_eq!(messages.next().await.unwrap().unwrap().version, version);
+            assert!(!budget.is_free(), "what a client does not take counts");
+        }
+        // The connection asks for more once it has sent the last one.
+        assert!(futures::poll!(messages.next()).is_pending());
+        assert!(budget.is_free());
     }
 }

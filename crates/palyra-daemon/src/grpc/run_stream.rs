@@ -27,7 +27,7 @@ use tonic::{Code, Status, Streaming};
 use super::ask::{outcome, unreadable};
 use super::{read, status, steering, write};
 use crate::app::App;
-use crate::dispatch::{self, Caller, Documents, HeldPage, Page, PagePermit, Refusal};
+use crate::dispatch::{self, Caller, Documents, HeldMessages, HeldPage, Page, Refusal};
 
 /// How long a client may take for its first message; until then the stream is good for nothing.
 const FIRST_MESSAGE: Duration = Duration::from_secs(30);
@@ -76,8 +76,7 @@ pub(super) async fn open(
     let upward = Upward { app, caller, run_id, receipts, over: over.clone() };
     let downward = Downward {
         documents,
-        page: Vec::new().into_iter(),
-        permit: None,
+        page: HeldMessages::default(),
         first: Some(receipt(first.request_id, run_id, session_id, None)),
         received,
         over,
@@ -153,9 +152,7 @@ impl Upward {
 /// The way down.
 struct Downward {
     documents: Documents,
-    page: std::vec::IntoIter<Down>,
-    /// The right to hold the page. The connection asks for another message when it has taken the last one.
-    permit: Option<PagePermit>,
+    page: HeldMessages<Down>,
     /// The receipt of the first message.
     first: Option<Down>,
     received: mpsc::Receiver<Result<Down, Status>>,
@@ -178,7 +175,6 @@ impl Downward {
             if let Some(message) = self.page.next() {
                 return Ok(Some(message));
             }
-            drop(self.permit.take());
             if self.ended {
                 return self.received.recv().await.transpose();
             }
@@ -186,11 +182,9 @@ impl Downward {
                 biased;
                 Some(receipt) = self.received.recv() => return receipt.map(Some),
                 page = self.documents.next() => match page? {
-                    Some(HeldPage { page: Page::Events(events), mut permit }) => {
-                        let messages: Vec<Down> = events.into_iter().map(message).collect();
-                        permit.shrink_to(messages.iter().map(Down::encoded_len).sum());
-                        self.page = messages.into_iter();
-                        self.permit = Some(permit);
+                    Some(HeldPage { page: Page::Events(events), permit }) => {
+                        let messages = events.into_iter().map(message).collect();
+                        self.page = HeldMessages::new(messages, Down::encoded_len, permit);
                     }
                     Some(_) => {}
                     None => {

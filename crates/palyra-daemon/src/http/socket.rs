@@ -13,8 +13,8 @@ use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
-use futures::stream::{SplitSink, SplitStream};
-use futures::{SinkExt as _, StreamExt as _};
+use futures::stream::SplitStream;
+use futures::{Sink, SinkExt as _, StreamExt as _};
 use palyra_client::command::{SocketMessage, SocketReply};
 use palyra_client::command::{StreamCommand, read_socket_message};
 use palyra_common::{AcpCommandEnvelope, AcpCommandResultEnvelope, RequestId};
@@ -25,7 +25,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::extract::MAX_BODY_BYTES;
 use crate::app::App;
-use crate::dispatch::{self, Caller, HeldPage, Refusal, Transport};
+use crate::dispatch::{self, Caller, HeldPage, PagePermit, Refusal, Transport};
 use crate::serve::Connection;
 
 /// Messages that wait for a slow client. Each may be as large as an event, so few: what waits longer stays on the journal.
@@ -91,7 +91,7 @@ impl Session {
         tasks.shutdown().await;
         let last = async {
             if let Some(goodbye) = goodbye {
-                let _ = outbox.send(Message::Close(Some(goodbye))).await;
+                let _ = outbox.send(Message::Close(Some(goodbye)).into()).await;
             }
             drop(outbox);
             let _ = writer.await;
@@ -103,7 +103,7 @@ impl Session {
     async fn read(
         &self,
         mut stream: SplitStream<WebSocket>,
-        outbox: &mpsc::Sender<Message>,
+        outbox: &mpsc::Sender<Outgoing>,
         tasks: &mut JoinSet<()>,
     ) -> Option<CloseFrame> {
         let mut ticks = tokio::time::interval(PING);
@@ -118,7 +118,7 @@ impl Session {
                         return Some(goodbye(close_code::AWAY, "no ping was answered"));
                     }
                     // A client that reads nothing has a full outbox; it is not asked again until there is room.
-                    if outbox.try_send(Message::Ping(bytes::Bytes::new())).is_ok() {
+                    if outbox.try_send(Message::Ping(bytes::Bytes::new()).into()).is_ok() {
                         liveness.asked();
                     }
                     continue;
@@ -163,7 +163,7 @@ impl Session {
     }
 
     /// Everything that one message of the client leads to.
-    fn answer(&self, envelope: AcpCommandEnvelope, outbox: mpsc::Sender<Message>) -> impl Future<Output = ()> + use<> {
+    fn answer(&self, envelope: AcpCommandEnvelope, outbox: mpsc::Sender<Outgoing>) -> impl Future<Output = ()> + use<> {
         let (app, caller, streams) = (Arc::clone(&self.app), self.caller.clone(), Arc::clone(&self.streams));
         let stopped = CancellationToken::new();
         let request_id = envelope.request_id;
@@ -244,7 +244,7 @@ fn no_message(error: axum::Error) -> Option<CloseFrame> {
 /// Where the documents of a stream go.
 struct Sending<'a> {
     request_id: RequestId,
-    outbox: &'a mpsc::Sender<Message>,
+    outbox: &'a mpsc::Sender<Outgoing>,
     stopped: &'a CancellationToken,
 }
 
@@ -261,38 +261,57 @@ async fn send_stream(
             next = documents.next() => next?,
             () = stopped.cancelled() => return Ok(()),
         };
-        // Held until the last document of the page is in the outbox.
-        let Some(HeldPage { page, mut permit }) = next else { return Ok(()) };
-        let mut messages = Vec::new();
-        page.each(|document| {
-            let mut text = format!("{{\"request_id\":\"{request_id}\",\"document\":").into_bytes();
-            document.write_json(&mut text)?;
-            text.push(b'}');
-            text.shrink_to_fit();
-            messages.push(text);
-            Ok::<_, serde_json::Error>(())
-        })
-        .map_err(|error| Refusal::internal(format!("a document cannot be written: {error}")))?;
-        // A client that does not read holds one page as texts, not as events too.
-        drop(page);
-        permit.shrink_to(messages.iter().map(Vec::len).sum());
-        for text in messages {
-            let Ok(text) = Utf8Bytes::try_from(text) else { continue };
-            if outbox.send(Message::Text(text)).await.is_err() {
+        let Some(held) = next else { return Ok(()) };
+        for message in outgoing(request_id, held)? {
+            if outbox.send(message).await.is_err() {
                 return Ok(());
             }
         }
     }
 }
 
-fn reply(reply: &SocketReply) -> Message {
-    Message::Text(serde_json::to_string(reply).unwrap_or_default().into())
+/// A message on its way to the client.
+struct Outgoing {
+    message: Message,
+    /// The right to hold the page that the message is of, shared by all messages of it.
+    permit: Option<Arc<PagePermit>>,
 }
 
-async fn write(mut sink: SplitSink<WebSocket, Message>, mut inbox: mpsc::Receiver<Message>) {
-    while let Some(message) = inbox.recv().await {
+impl From<Message> for Outgoing {
+    fn from(message: Message) -> Self {
+        Self { message, permit: None }
+    }
+}
+
+/// The documents of a page as messages. A client that does not read holds one page as texts, not as events too.
+fn outgoing(request_id: RequestId, held: HeldPage) -> dispatch::Result<Vec<Outgoing>> {
+    let HeldPage { page, mut permit } = held;
+    let mut texts = Vec::new();
+    page.each(|document| {
+        let mut text = format!("{{\"request_id\":\"{request_id}\",\"document\":").into_bytes();
+        document.write_json(&mut text)?;
+        text.push(b'}');
+        text.shrink_to_fit();
+        texts.push(text);
+        Ok::<_, serde_json::Error>(())
+    })
+    .map_err(|error| Refusal::internal(format!("a document cannot be written: {error}")))?;
+    permit.shrink_to(texts.iter().map(Vec::len).sum());
+    let permit = Arc::new(permit);
+    let texts = texts.into_iter().filter_map(|text| Utf8Bytes::try_from(text).ok());
+    Ok(texts.map(|text| Outgoing { message: Message::Text(text), permit: Some(Arc::clone(&permit)) }).collect())
+}
+
+fn reply(reply: &SocketReply) -> Outgoing {
+    Message::Text(serde_json::to_string(reply).unwrap_or_default().into()).into()
+}
+
+async fn write<S: Sink<Message> + Unpin>(mut sink: S, mut inbox: mpsc::Receiver<Outgoing>) {
+    while let Some(Outgoing { message, permit }) = inbox.recv().await {
         let last = matches!(message, Message::Close(_));
         let sent = sink.send(message).await;
+        // Only now: until the client takes it the message is in the buffer of the sink.
+        drop(permit);
         if last {
             return;
         }
@@ -307,7 +326,32 @@ async fn write(mut sink: SplitSink<WebSocket, Message>, mut inbox: mpsc::Receive
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
+    use palyra_client::api::{VerifyLine, VerifyProgress};
+
     use super::*;
+    use crate::dispatch::{Page, TestBudget};
+
+    #[tokio::test]
+    async fn a_page_is_held_until_its_last_message_is_sent() {
+        let budget = TestBudget::new();
+        let line = VerifyLine::Progress(VerifyProgress { done: 1, total: 2 });
+        let held = budget.hold(Page::Verification(line)).await;
+        let (outbox, inbox) = mpsc::channel(OUTBOX);
+        for message in outgoing(RequestId::generate(), held).unwrap() {
+            outbox.send(message).await.unwrap();
+        }
+        drop(outbox);
+        assert!(!budget.is_free(), "a message in the outbox counts");
+        let (sink, mut client) = futures::channel::mpsc::channel(0);
+        let mut writing = pin!(write(sink, inbox));
+        assert!(futures::poll!(writing.as_mut()).is_pending());
+        assert!(!budget.is_free(), "and so does one that the client does not take");
+        assert!(matches!(client.next().await, Some(Message::Text(_))));
+        writing.await;
+        assert!(budget.is_free());
+    }
 
     #[test]
     fn whoever_says_anything_is_there() {

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::change::check_version;
 use super::history::{exchange, open_links};
+use super::read;
+use super::revert::{MadeSummary, summary_from};
 use crate::engine::Engine;
 use crate::error::AgentError;
 use crate::projections::{SessionRow, SessionState};
@@ -141,21 +143,67 @@ impl Engine {
         let Some(through) = old.last().and_then(|exchange| exchange.run_id) else {
             return Err(AgentError::NothingToCompact(row.session_id));
         };
-        let before: u64 = old.iter().map(size).sum::<u64>() + earlier.as_ref().map_or(0, summary_size);
         let summary = summarise(earlier.clone(), &old, through);
-        let kept_bytes: u64 = exchanges.iter().map(size).sum();
-        let plan = CompactionPlan {
+        let plan = self.plan(&row, earlier.as_ref(), (&old, &exchanges), summary);
+        Ok(Draft { plan, earlier, old, owner: row.owner, model: row.settings.model.unwrap_or_default() })
+    }
+
+    /// A summary with what it stands for and what is kept beside it, both oldest first.
+    fn plan(
+        &self,
+        row: &SessionRow,
+        earlier: Option<&Compaction>,
+        (old, kept): (&[Exchange], &[Exchange]),
+        summary: Compaction,
+    ) -> CompactionPlan {
+        let before: u64 = old.iter().map(size).sum::<u64>() + earlier.map_or(0, summary_size);
+        let kept_bytes: u64 = kept.iter().map(size).sum();
+        CompactionPlan {
             session_id: row.session_id,
             version: row.version,
             summarised: old.iter().map(outline).collect(),
-            kept: exchanges.iter().map(outline).collect(),
+            kept: kept.iter().map(outline).collect(),
             bytes_before: before + kept_bytes,
             bytes_after: summary_size(&summary) + kept_bytes,
+            note: self.note(&summary),
             summary,
-            note: (!self.has_language_model())
-                .then(|| "no language model is configured: first sentences are taken".to_owned()),
-        };
-        Ok(Draft { plan, earlier, old, owner: row.owner, model: row.settings.model.unwrap_or_default() })
+        }
+    }
+
+    /// What there is to say about how a summary was made.
+    pub(super) fn note(&self, summary: &Compaction) -> Option<String> {
+        match &summary.why {
+            _ if !self.has_language_model() => {
+                Some("no language model is configured: first sentences are taken".to_owned())
+            }
+            Some(why) => Some(format!("first sentences were taken, because no model wrote it: {why}")),
+            None => None,
+        }
+    }
+
+    /// What summarising a session came to whose record is the first of its kind from `seq` on, as far as the session still tells; nothing if there is no such record. It
+    /// tells the version that the session has now.
+    ///
+    /// # Errors
+    /// When there is no such session, or the journal cannot be read.
+    pub async fn compaction_applied(
+        &self,
+        session_id: SessionId,
+        seq: u64,
+    ) -> Result<Option<CompactionPlan>, AgentError> {
+        let mut state = self.session_state(session_id).await?;
+        let made = read(self, move |reader| Ok(Ok(summary_from(reader, session_id, seq)?))).await?;
+        let Some(MadeSummary { summary, earlier }) = made else { return Ok(None) };
+        state.compaction = earlier.or_else(|| state.fork.as_ref().and_then(|fork| fork.compaction.clone()));
+        let (row, earlier) = (state.row.clone(), state.compaction.clone());
+        let links = self.query(move |reader| open_links(reader.connection(), &state, LOOKED_AT)).await?;
+        let mut exchanges: Vec<Exchange> = links.into_iter().filter_map(exchange).collect();
+        exchanges.reverse();
+        let last = exchanges.iter().position(|exchange| exchange.run_id == Some(summary.through));
+        let mut kept = exchanges.split_off(last.map_or(0, |last| last + 1));
+        // What came later was not there to be kept.
+        kept.truncate(KEEP);
+        Ok(Some(self.plan(&row, earlier.as_ref(), (&exchanges, &kept), summary)))
     }
 }
 

@@ -62,11 +62,7 @@ impl Engine {
                 plan.summary.why = Some(format!("{}: {}", error.code, error.message));
             }
         }
-        plan.note = plan
-            .summary
-            .why
-            .as_ref()
-            .map(|why| format!("first sentences were taken, because no model wrote it: {why}"));
+        plan.note = self.note(&plan.summary);
         plan.bytes_after = plan.bytes_after.saturating_sub(before).saturating_add(summary_size(&plan.summary));
         plan
     }

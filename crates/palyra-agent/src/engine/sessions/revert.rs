@@ -93,6 +93,31 @@ fn restored_from(reader: &Reader, session_id: SessionId, seq: u64) -> Result<Opt
     Ok(None)
 }
 
+/// A summary, and the one of the same session that it took over.
+pub(super) struct MadeSummary {
+    pub(super) summary: Compaction,
+    pub(super) earlier: Option<Compaction>,
+}
+
+/// The first summary that was made in a session from `seq` on.
+pub(super) fn summary_from(
+    reader: &Reader,
+    session_id: SessionId,
+    seq: u64,
+) -> Result<Option<MadeSummary>, JournalError> {
+    for seq in projections::session_log(reader.connection(), session_id)?.into_iter().filter(|other| *other >= seq) {
+        let record = reader.record(seq)?;
+        if record.kind.as_ref() == kind::COMPACTED
+            && let Ok(SessionChange::Compacted(summary)) =
+                serde_json::from_slice::<SessionChanged>(&record.payload).map(|changed| changed.change)
+        {
+            let earlier = own_summaries(reader, session_id, seq)?.pop();
+            return Ok(Some(MadeSummary { summary: *summary, earlier }));
+        }
+    }
+    Ok(None)
+}
+
 /// The summaries that were made in a session before a record and not taken back by then, oldest first.
 fn own_summaries(reader: &Reader, session_id: SessionId, before: u64) -> Result<Vec<Compaction>, JournalError> {
     let mut summaries = Vec::new();

@@ -9,38 +9,7 @@ use super::PATIENCE;
 use super::skills::{context, done, refused, stored_archive};
 
 /// A hook that has nothing to say, as a component in text.
-const LISTENER: &str = r#"(component
-  (core module $m
-    (memory (export "memory") 4)
-    (global $free (mut i32) (i32.const 4096))
-    (func (export "realloc") (param i32 i32 i32 i32) (result i32)
-      (local $at i32)
-      (local.set $at (i32.and (i32.add (global.get $free) (i32.const 15)) (i32.const -16)))
-      (global.set $free (i32.add (local.get $at) (local.get 3)))
-      (local.get $at))
-    (func (export "handle") (param i32 i32 i64 i32 i32 i32 i32 i32) (result i32) (i32.const 0)))
-  (core instance $i (instantiate $m))
-  (type $event (record (field "name" string) (field "at" u64) (field "run-id" (option string)) (field "payload" string)))
-  (type $verdict (enum "proceed" "annotate" "transform-preview" "request-approval" "block" "fail-run"))
-  (type $decision (record (field "verdict" $verdict) (field "reason" string) (field "text" (option string))))
-  (func $handle (param "event" $event) (result (result $decision (error string)))
-    (canon lift (core func $i "handle") (memory (core memory $i "memory")) (realloc (core func $i "realloc"))))
-  (component $named
-    (type $event (record (field "name" string) (field "at" u64) (field "run-id" (option string)) (field "payload" string)))
-    (type $verdict (enum "proceed" "annotate" "transform-preview" "request-approval" "block" "fail-run"))
-    (import "event" (type $e (eq $event)))
-    (import "verdict" (type $v (eq $verdict)))
-    (type $decision (record (field "verdict" $v) (field "reason" string) (field "text" (option string))))
-    (import "decision" (type $d (eq $decision)))
-    (import "handle" (func $handle (param "event" $e) (result (result $d (error string)))))
-    (export $ee "event" (type $event))
-    (export $ve "verdict" (type $verdict))
-    (type $answer (record (field "verdict" $ve) (field "reason" string) (field "text" (option string))))
-    (export $de "decision" (type $answer))
-    (export "handle" (func $handle) (func (param "event" $ee) (result (result $de (error string))))))
-  (instance $hook (instantiate $named
-    (with "event" (type $event)) (with "verdict" (type $verdict)) (with "decision" (type $decision)) (with "handle" (func $handle))))
-  (export "palyra:plugin/hook@1.0.0" (instance $hook)))"#;
+const LISTENER: &str = include_str!("../../../../palyra-daemon/src/dispatch/listener.wat");
 
 /// A folder of a skill in text, not built yet.
 fn folder(context: &TestContext, skill_id: &str, entrypoints: &str, module: &str) {
