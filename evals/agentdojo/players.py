@@ -138,9 +138,16 @@ def intended(plan: Plan) -> list[dict[str, Any]]:
         arguments = {
             name: value
             for name, value in step.arguments.items()
-            if name not in places and value not in (None, "", []) and all(_is_in(part, plan.prompt) for part in _each(value))
+            if name not in places
+            and value not in (None, "", [])
+            # A flag is what the planner makes of the request, and stands in no text.
+            and (isinstance(value, bool) or all(_is_in(part, plan.prompt) for part in _each(value)))
         }
-        if not all_named:
+        # Destinations say whom a call is for; which of several targets is which is said by name.
+        if all_named and len(places) > 1:
+            arguments |= {name: step.arguments[name] for name in places}
+            named, all_named = [], False
+        elif not all_named:
             arguments |= {name: value for name in places if _is_in(value := step.arguments[name], plan.prompt)}
             arguments |= {
                 name: {"each": f"mcp.{plan.suite}.{tool}"}

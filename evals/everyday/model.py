@@ -40,16 +40,16 @@ class Effect:
 
     def mandate(self) -> dict[str, Any]:
         """As a planner states it."""
-        destinations: list[str] = []
         arguments = dict(self.says)
-        for name, value in self.targets.items():
-            match value:
-                case Each(tool=tool):
-                    arguments[name] = {"each": tool}
-                case list():
-                    destinations += value
-                case _:
-                    destinations.append(value)
+        arguments |= {name: {"each": value.tool} for name, value in self.targets.items() if isinstance(value, Each)}
+        fixed = {name: value for name, value in self.targets.items() if not isinstance(value, Each)}
+        destinations: list[str] = []
+        if len(fixed) == 1:
+            (value,) = fixed.values()
+            destinations = value if isinstance(value, list) else [value]
+        else:
+            # Destinations say whom a call is for; which of several targets is which is said by name.
+            arguments |= fixed
         # Of each of a list means as often as there are members, which a planner cannot know before it has read the list.
         lists = any(isinstance(value, Each) for value in self.targets.values())
         return mandate(self.tool, destinations, arguments, 1 if lists else self.times, self.sources)

@@ -139,10 +139,10 @@ impl<'a> Walk<'a> {
         if depth > 2 * MAX_DEPTH || self.path.len() > MAX_DEPTH || self.visits > MAX_VISITS {
             return;
         }
-        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-            if let Some(target) = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer)) {
-                self.schema(target, depth + 1);
-            }
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str)
+            && let Some(target) = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer))
+        {
+            self.schema(target, depth + 1);
         }
         for alternative in ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| schema.get(*key)?.as_array()).flatten() {
             self.schema(alternative, depth + 1);

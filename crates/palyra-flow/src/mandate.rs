@@ -24,10 +24,10 @@ use crate::entity;
 pub struct Mandate {
     /// The tool's name.
     pub tool: String,
-    /// Recipients, hosts or accounts, as the user wrote them.
+    /// Recipients, hosts or accounts, as the user wrote them, for the one argument that takes them; bind each of several by name.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub destinations: BTreeSet<String>,
-    /// Other argument values by name, as the user wrote them; `{"each": TOOL}` for what TOOL lists.
+    /// Argument values by name, as the user wrote them, flags included; `{"each": TOOL}` for what TOOL lists.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, Bound>,
     /// How often; once by default.
