@@ -122,9 +122,8 @@ async fn only_what_is_listed_is_asked_about() {
         (vec![states(payment)], vec![MandateClass::Paying], Some(INTENT)),
         // A query that carries data of another place goes to others as well.
         (vec![states(json!([{ "tool": READ, "from": ["workspace"] }]))], vec![MandateClass::Outward], Some(INTENT)),
-        // A call that states its own mandate states one.
-        (vec![to_ada()], vec![MandateClass::Outward], Some(SEND)),
-        (vec![to_ada()], vec![], None),
+        // Nothing is stated by a mere call.
+        (vec![to_ada()], vec![], Some(SEND)),
     ] {
         let (setup, _) = setup(Brain::playing(calls.clone()), &confirm);
         let bench = setup.start().await;

@@ -115,7 +115,7 @@ fn undo_names_each_file_and_where_its_old_content_is() {
 
 #[test]
 fn people_are_not_given_the_advice_that_is_meant_for_a_model() {
-    let context = TestContext::new().unwrap();
+    let context = TestContext::new().unwrap().env("PALYRA_RUN_ASK_BEFORE", "palyra.process.run");
     let refused = context.run(["run", "--on-approval", "deny", "run sh -c \"exit 3\""]).unwrap();
     let shown = context.run(["runs", "show", "last"]).unwrap();
     for told in [&refused, &shown] {

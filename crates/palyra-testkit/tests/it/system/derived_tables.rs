@@ -122,7 +122,7 @@ async fn fixture() -> (TestContext, TestDaemon, TempDir) {
         { "turn": [call("palyra.fs.read", json!({ "path": "long.txt" })), write, { "text": "done" }] },
     ] });
     let options = DaemonOptions::new(Model::Scripted(script)).state_root(&context.state_root());
-    let mut daemon = options.env("PALYRA_RUN_ASK_BEFORE", "palyra.fs.write").start().await.unwrap();
+    let mut daemon = options.env("PALYRA_RUN_ASK_BEFORE", "palyra.fs.write,palyra.process.run").start().await.unwrap();
     let client = daemon.client();
     let of = |prompt: &str| {
         let mut params = task(prompt, workspace.path());

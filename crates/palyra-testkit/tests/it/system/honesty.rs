@@ -47,7 +47,7 @@ async fn a_pipe_is_run_by_a_shell_after_a_question_that_is_true() {
     assert_eq!(shown.sentence.as_deref(), Some("cat notes.md | wc -l"));
     let (detail, events) = finish(&client, run.run_id).await;
     assert_eq!(detail.run.phase, RunLifecyclePhase::Completed, "{:?}", names(&events));
-    assert!(detail.answer.unwrap().ends_with(":\n2\n"));
+    assert!(results(&events)[0].ok, "{:?}", detail.answer);
     daemon.finish().await.unwrap();
 }
 
