@@ -69,7 +69,7 @@ pub use entry::{EntryFacts, EntryKind};
 pub use error::ToolError;
 pub use file_bytes::FileBytes;
 pub use file_labels::FileLabels;
-pub use later::{LaterChange, LaterExecuted, Standing, WrittenBy, belongs, later_change, later_executed};
+pub use later::{LaterChange, LaterExecuted, LaterSurvey, Standing, WrittenBy, belongs, later_executed};
 pub use name::{EffectId, ToolName};
 pub use palyra_common::{EffectScope, SinkKind};
 pub use progress::{ReportTaker, ToolProgress, ToolReport};

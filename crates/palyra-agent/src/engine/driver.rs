@@ -30,10 +30,11 @@ use super::flow::Flow;
 use super::hooks::{AfterRun, HookCalls, Request};
 use super::images::Images;
 use super::judging::Judging;
+use super::later_changes::LaterChanges;
 use super::live_tape::{LiveTape, Weighed};
 use super::model_call::{ModelCall, ModelNews};
 use super::supervise::Restarts;
-use super::take_back::{TakeBack, TakenBack, note_later};
+use super::take_back::{TakeBack, TakenBack};
 use super::tool_call::{ToolCalls, ToolNews};
 use super::{Engine, INBOX, LiveRun, Shared};
 use crate::error::AgentError;
@@ -81,6 +82,7 @@ pub(super) struct Driver {
     compaction: Option<Compaction>,
     judging: Option<Judging>,
     taking_back: Option<TakeBack>,
+    later: LaterChanges,
     images: Images,
     flow: Flow,
     slot: Option<OwnedSemaphorePermit>,
@@ -122,6 +124,7 @@ impl Driver {
             compaction: None,
             judging: None,
             taking_back: None,
+            later: LaterChanges::default(),
             images: Images::default(),
             slot: None,
             started_at: None,
@@ -438,7 +441,7 @@ impl Driver {
         let mut refused = None;
         while let Some(mut input) = queue.pop_front() {
             self.shared.label_written(&self.machine, &self.workspace, &mut input);
-            note_later(&self.shared, &self.workspace, &mut input).await;
+            self.later.note(&self.shared, &self.machine, &self.workspace, &mut input).await;
             self.labels_staged |= matches!(&input, Input::ToolFinished { result, .. } if result.wrote.is_some());
             let staged = self.render(EntryRef::Input(&input), at)?;
             let actions = match self.machine.step(input, at) {

@@ -35,6 +35,7 @@ mod images;
 mod inspect_call;
 mod instructions;
 mod judging;
+mod later_changes;
 mod live_tape;
 mod locks;
 mod model_call;

@@ -34,6 +34,8 @@ const TAKEN_BACK: &str = "changes_taken_back";
 const NOT_TAKEN_BACK: &str = "changes_not_taken_back";
 /// Most files that are named in one line.
 const NAMED: usize = 5;
+/// Longest name in such a line: one that fills the line would hide those behind it.
+const NAME: usize = 48;
 
 /// A file of the change set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -90,7 +92,7 @@ impl Machine {
                 held.net.after = change.after;
                 held.net.entry.after = change.entry.after;
                 if let Some(later) = later {
-                    held.change.difference.push_str(&later.difference);
+                    append(&mut held.change, later);
                 }
                 if is_as_before(&held.net) {
                     self.changes.remove(&change.path);
@@ -126,7 +128,14 @@ impl Machine {
             .changes
             .values()
             .map(|held| {
-                json!({ "path": held.change.path, "effect": held.change.by.effect(), "difference": held.change.difference })
+                let change = &held.change;
+                json!({
+                    "path": change.path,
+                    "executed_as": change.executed_as,
+                    "effect": change.by.effect(),
+                    "difference": change.difference,
+                    "not_shown": change.not_shown,
+                })
             })
             .collect();
         let arguments = json!({ "files": files });
@@ -135,7 +144,8 @@ impl Machine {
             self.changes.values().map(|held| format!("{}={:?}\n", held.net.path, held.net.after)).collect();
         let canonical = canonical_json(&arguments);
         let older = Digest::of_parts(&[TOOL.as_bytes(), canonical.as_bytes(), contents.as_bytes()]);
-        let summary = format!("keep what this run left in {}; refusing restores them", self.named_changes());
+        let summary =
+            format!("{}keep what this run left in {}; refusing restores them", self.warning(), self.named_changes());
         let displayed = Displayed {
             reasons: vec![format!("it takes effect later, outside the sandbox: {}", self.effects())],
             resource: contents,
@@ -149,9 +159,26 @@ impl Machine {
         true
     }
 
+    /// What of the change set the question does not show, for the beginning of it: nobody can agree to what they did not see without knowing that.
+    fn warning(&self) -> String {
+        let hidden = self.changes.values().map(|held| &held.change);
+        let hidden: Vec<(&LaterChange, &String)> =
+            hidden.filter_map(|change| Some((change, change.not_shown.as_ref()?))).collect();
+        let Some((first, why)) = hidden.first() else { return String::new() };
+        let others = match hidden.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!(
+            "not all of this is shown, so read {} ({}){others} before you agree: ",
+            named(&first.path),
+            shortened(why)
+        )
+    }
+
     /// `a`, `b` and 3 more.
     fn named_changes(&self) -> String {
-        let named: Vec<String> = self.changes.keys().take(NAMED).map(|path| format!("`{path}`")).collect();
+        let named: Vec<String> = self.changes.keys().take(NAMED).map(|path| named(path)).collect();
         let more = self.changes.len().saturating_sub(NAMED);
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
         format!("{}{rest}", named.join(", "))
@@ -244,6 +271,31 @@ impl Machine {
         self.enter_terminal(phase, ending, at, out);
         Ok(())
     }
+}
+
+/// Puts what a call changed behind what calls before it changed in the same file.
+fn append(change: &mut LaterChange, later: &LaterChange) {
+    change.difference.push_str(&later.difference);
+    if let Some(why) = &later.not_shown {
+        let earlier = change.not_shown.take().map(|earlier| format!("{earlier}; ")).unwrap_or_default();
+        change.not_shown = Some(format!("{earlier}{why}"));
+    }
+}
+
+/// A path in a line.
+fn named(path: &str) -> String {
+    format!("`{}`", shortened(path))
+}
+
+/// Both ends of a text that is too long for a line.
+fn shortened(text: &str) -> String {
+    let letters = text.chars().count();
+    if letters <= NAME {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(NAME / 2).collect();
+    let tail: String = text.chars().skip(letters - NAME / 2).collect();
+    format!("{head}…{tail}")
 }
 
 fn is_as_before(net: &FileChange) -> bool {

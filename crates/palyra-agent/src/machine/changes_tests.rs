@@ -19,7 +19,8 @@ fn change(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> FileChange
 }
 
 fn later(path: &str, standing: Standing) -> LaterChange {
-    LaterChange { path: path.into(), by: LaterExecuted::Hook, standing, difference: "+evil\n".into() }
+    let (path, difference) = (path.into(), "+evil\n".into());
+    LaterChange { path, by: LaterExecuted::Hook, standing, executed_as: None, difference, not_shown: None }
 }
 
 /// A machine whose call number `number` changed something; its context has this label.
@@ -160,4 +161,39 @@ fn what_a_planner_wrote_that_knew_numbers_of_others_is_asked_about() {
         changed(&mut machine, 2, Label::system(), written, Some(Standing::IfSteered));
         assert_eq!(machine.change_set().count(), held, "{mode} {data:?}");
     }
+}
+
+#[test]
+fn a_question_says_first_what_it_does_not_show() {
+    let asked_about = |later: Vec<LaterChange>| {
+        let mut machine = started();
+        let mut last = 1;
+        for (number, later) in (1..).zip(later) {
+            last = number + 1;
+            machine.step(turn(number, 1, "", &["tool"]), AT).unwrap();
+            let call = format!("t{number}c1");
+            let permitted = decided(&call, ToolVerdict::Permit, Concurrency::Shared, Repeatability::Repeatable);
+            machine.step(permitted, AT).unwrap();
+            let Input::ToolFinished { call_id, tool, mut result } = finished(&call, "") else { panic!() };
+            let content = number.to_be_bytes();
+            result.changes = vec![change(&later.path, None, Some(&content))];
+            result.later = vec![later];
+            machine.step(Input::ToolFinished { call_id, tool, result }, AT).unwrap();
+        }
+        let actions = machine.step(turn(last, 1, "done", &[]), AT).unwrap();
+        let [Action::RequestApproval(asked), Action::Status(_)] = &actions[..] else { panic!("{actions:?}") };
+        (**asked).clone()
+    };
+    let hidden = |path: &str| LaterChange { not_shown: Some("12 bytes".into()), ..later(path, Standing::Always) };
+    let asked = asked_about(vec![later("a", Standing::Always), later("b", Standing::Always)]);
+    assert_eq!(asked.summary, "keep what this run left in `a`, `b`; refusing restores them");
+    let asked = asked_about(vec![later("a", Standing::Always), hidden("z")]);
+    assert!(asked.summary.starts_with("not all of this is shown, so read `z` (12 bytes)"), "{}", asked.summary);
+    assert_eq!(asked.arguments["files"][1]["not_shown"], "12 bytes");
+    // What an earlier call hid is not forgotten when a later one writes the same file in the open.
+    let asked = asked_about(vec![hidden("a"), later("a", Standing::Always)]);
+    assert!(asked.summary.starts_with("not all of this"), "{}", asked.summary);
+    // A long name does not push the others out of the line.
+    let asked = asked_about(vec![later(&"x".repeat(4_000), Standing::Always), later("z", Standing::Always)]);
+    assert!(asked.summary.len() < 200 && asked.summary.contains("`z`"), "{}", asked.summary);
 }

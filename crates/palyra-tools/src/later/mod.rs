@@ -1,26 +1,41 @@
 //! Changes that take effect later, outside of any sandbox: files that a trusted tool executes, and files that instruct agents.
 //!
 //! What a program does in the workspace is contained until somebody's git, shell, editor or build runs what it left there. So such changes are collected over a run and accepted by a
-//! person at its end. [`later_change`] says of one change whether it is such a one; it is pure, and what it cannot read counts. [`belongs`] says whether a person has to be asked about it.
+//! person at its end. A [`LaterSurvey`] of the workspace says which changes are such ones: by the table of known names, under every path by which a file is reached, and by what git's
+//! configuration and the manifests of the workspace name. [`belongs`] says whether a person has to be asked about one.
+//!
+//! A run that has seen untrusted text is asked about everything that is not known to be harmless; any other run is asked about what is known to be executed. What cannot be read counts.
 
+mod difference;
 mod git_config;
+mod git_directory;
+mod inert;
+mod links;
 mod manifests;
+mod mentions;
+mod named_by_git;
+mod pattern;
+mod survey;
 mod table;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use palyra_common::runtime_contract_enum;
 use serde::{Deserialize, Serialize};
 
+use self::difference::Difference;
+pub use survey::LaterSurvey;
 pub use table::{LaterExecuted, later_executed};
 
 runtime_contract_enum! {
-    /// When a person is asked about a change that takes effect later.
+    /// When a person is asked about a change that takes effect later; the first asks most often.
     pub enum Standing("later_standing") {
         /// Whoever made it.
         Always = "always",
         /// If it was made from untrusted text, or by a program that was not told to.
         IfSteered = "if_steered",
+        /// If it was made from untrusted text.
+        IfTainted = "if_tainted",
     }
 }
 
@@ -33,8 +48,14 @@ pub struct LaterChange {
     pub by: LaterExecuted,
     /// When a person is asked.
     pub standing: Standing,
+    /// Under which other path it is executed, if links lead there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executed_as: Option<String>,
     /// What is different, for a person: lines that went, and lines that came.
     pub difference: String,
+    /// What of the difference is not shown, for a person; nothing if it is whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_shown: Option<String>,
 }
 
 /// Who made a change.
@@ -57,50 +78,78 @@ pub(crate) enum Held<'a> {
     Unknown,
 }
 
-impl<'a> Held<'a> {
-    fn of(side: Option<Option<&'a [u8]>>) -> Self {
-        match side {
-            None => Self::Nothing,
-            Some(None) => Self::Unknown,
-            Some(Some(bytes)) => Self::File(bytes),
-        }
+/// What somebody's tools make of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Role {
+    by: LaterExecuted,
+    /// The path under which they find it.
+    path: PathBuf,
+    /// Whether git reads it as its configuration, whatever it is called.
+    is_git_configuration: bool,
+}
+
+impl Role {
+    fn of(by: LaterExecuted, path: &Path) -> Self {
+        Self { by, path: path.to_owned(), is_git_configuration: false }
+    }
+
+    /// When a person is asked about a change of it, if it has an effect at all.
+    fn standing(&self, before: Held<'_>, after: Held<'_>) -> Option<Standing> {
+        let name = self.path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+        let always = self.by.standing();
+        let takes_effect = match self.by {
+            LaterExecuted::GitConfiguration
+                if self.is_git_configuration
+                    || ["config", "config.worktree"].contains(&name.as_str())
+                    || name.starts_with(".gitconfig") =>
+            {
+                git_config::takes_effect(before, after)
+            }
+            LaterExecuted::Hook if git_directory::is_todo(&name) => match after {
+                Held::File(bytes) => git_directory::executes(bytes),
+                Held::Nothing | Held::Unknown => true,
+            },
+            LaterExecuted::Build | LaterExecuted::Dependencies => {
+                return manifests::standing(&name, before, after).map(|found| found.max(always));
+            }
+            LaterExecuted::GitConfiguration
+            | LaterExecuted::Hook
+            | LaterExecuted::Git
+            | LaterExecuted::DirectoryEnvironment
+            | LaterExecuted::Session
+            | LaterExecuted::Service
+            | LaterExecuted::EditorTask
+            | LaterExecuted::Editor
+            | LaterExecuted::Automation
+            | LaterExecuted::Toolchain
+            | LaterExecuted::AgentConfiguration
+            | LaterExecuted::Instructions
+            | LaterExecuted::Unreviewed => true,
+        };
+        takes_effect.then_some(always)
     }
 }
 
-/// Most bytes of a difference that a person is shown.
-const SHOWN: usize = 4 << 10;
-
-/// What a change of a file means for later, if anything: `before` and `after` are its contents, `None` where there is no file, and `Some(None)` where its content cannot be looked at.
-#[must_use]
-pub fn later_change(path: &str, before: Option<Option<&[u8]>>, after: Option<Option<&[u8]>>) -> Option<LaterChange> {
-    let by = later_executed(Path::new(path))?;
-    let (before, after) = (Held::of(before), Held::of(after));
+/// What a change of a file means for later, if anything.
+fn later_change(path: &Path, role: &Role, before: Held<'_>, after: Held<'_>) -> Option<LaterChange> {
     if after == Held::Nothing {
         // What is gone executes nothing.
         return None;
     }
-    let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
-    let takes_effect = match by {
-        LaterExecuted::GitConfiguration if name == "config" || name == "config.worktree" || name == ".gitconfig" => {
-            git_config::takes_effect(before, after)
-        }
-        LaterExecuted::Build => manifests::takes_effect(&name, before, after),
-        LaterExecuted::GitConfiguration
-        | LaterExecuted::Hook
-        | LaterExecuted::Git
-        | LaterExecuted::DirectoryEnvironment
-        | LaterExecuted::EditorTask
-        | LaterExecuted::Editor
-        | LaterExecuted::Automation
-        | LaterExecuted::Toolchain
-        | LaterExecuted::Instructions => true,
-    };
-    takes_effect.then(|| LaterChange {
-        path: path.to_owned(),
-        by,
-        standing: by.standing(),
-        difference: difference(before, after),
-    })
+    let standing = role.standing(before, after)?;
+    Some(described(path, role, standing, Difference::of(before, after)))
+}
+
+fn described(path: &Path, role: &Role, standing: Standing, difference: Difference) -> LaterChange {
+    let shown = |path: &Path| crate::workspace_path::escape(path.as_os_str());
+    LaterChange {
+        path: shown(path),
+        by: role.by,
+        standing,
+        executed_as: (role.path != path).then(|| shown(&role.path)),
+        difference: difference.text,
+        not_shown: difference.not_shown,
+    }
 }
 
 /// Whether a person is asked about a change. `tainted` says whether the run had seen untrusted text when it was made, `words` are the texts of the user and the operator.
@@ -113,9 +162,12 @@ pub fn belongs<'a>(
 ) -> bool {
     match (change.standing, written_by) {
         (Standing::Always, _) => true,
-        (Standing::IfSteered, _) if tainted => true,
-        (Standing::IfSteered, WrittenBy::FileTool) => false,
-        (Standing::IfSteered, WrittenBy::Program) => !words.into_iter().any(|text| names(text, &change.path)),
+        (Standing::IfSteered | Standing::IfTainted, _) if tainted => true,
+        (Standing::IfTainted, _) | (Standing::IfSteered, WrittenBy::FileTool) => false,
+        (Standing::IfSteered, WrittenBy::Program) => {
+            let paths = [Some(change.path.as_str()), change.executed_as.as_deref()];
+            !words.into_iter().any(|text| paths.into_iter().flatten().any(|path| names(text, path)))
+        }
     }
 }
 
@@ -128,40 +180,15 @@ fn names(text: &str, path: &str) -> bool {
         .any(|word| word == path || word == name)
 }
 
-/// The lines that went and those that came, without what is the same at the beginning and the end.
-fn difference(before: Held<'_>, after: Held<'_>) -> String {
-    let text = |held| match held {
-        Held::Nothing => Some(String::new()),
-        Held::File(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
-        Held::Unknown => None,
-    };
-    let (Some(before), Some(after)) = (text(before), text(after)) else {
-        return "(its content cannot be shown)".to_owned();
-    };
-    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
-    let first = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
-    let (old, new) = (old.get(first..).unwrap_or_default(), new.get(first..).unwrap_or_default());
-    let last = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
-    let went = old.iter().take(old.len().saturating_sub(last)).map(|line| format!("-{line}"));
-    let came = new.iter().take(new.len().saturating_sub(last)).map(|line| format!("+{line}"));
-    let mut shown = format!("@@ line {}\n", first + 1);
-    for line in went.chain(came) {
-        if shown.len() + line.len() > SHOWN {
-            shown.push_str("… (there is more)\n");
-            break;
-        }
-        shown.push_str(&line);
-        shown.push('\n');
-    }
-    shown
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn changed(path: &str, before: Option<&str>, after: Option<&str>) -> Option<LaterChange> {
-        later_change(path, before.map(|text| Some(text.as_bytes())), after.map(|text| Some(text.as_bytes())))
+        let held = |side: Option<&'static str>| side.map_or(Held::Nothing, |text| Held::File(text.as_bytes()));
+        let path = Path::new(path);
+        let leak = |text: Option<&str>| text.map(|text| &*text.to_owned().leak());
+        later_change(path, &Role::of(later_executed(path)?, path), held(leak(before)), held(leak(after)))
     }
 
     #[test]
@@ -171,17 +198,17 @@ mod tests {
         let hook = changed(".git/hooks/pre-commit", None, Some("#!/bin/sh\nevil\n")).unwrap();
         assert_eq!((hook.by, hook.standing), (LaterExecuted::Hook, Standing::Always));
         assert_eq!(hook.difference, "@@ line 1\n+#!/bin/sh\n+evil\n");
-        let unknown = later_change(".envrc", Some(Some(b"a")), Some(None)).unwrap();
-        assert_eq!(unknown.difference, "(its content cannot be shown)");
     }
 
     #[test]
-    fn a_difference_shows_what_went_and_what_came() {
-        let made = changed("Makefile", Some("all:\n\ttrue\nend\n"), Some("all:\n\tfalse\n\tevil\nend\n")).unwrap();
-        assert_eq!(made.difference, "@@ line 2\n-\ttrue\n+\tfalse\n+\tevil\n");
-        let long = "x".repeat(80) + "\n";
-        let made = changed("Makefile", None, Some(&long.repeat(100))).unwrap();
-        assert!(made.difference.len() < SHOWN + 40 && made.difference.ends_with("(there is more)\n"));
+    fn what_a_file_says_decides_where_it_can_be_read() {
+        let standing = |path, text| changed(path, None, Some(text)).map(|change| change.standing);
+        assert_eq!(standing(".git/rebase-merge/git-rebase-todo", "pick 1 a\n"), None);
+        assert_eq!(standing(".git/rebase-merge/git-rebase-todo", "exec evil\n"), Some(Standing::Always));
+        assert_eq!(standing("Cargo.toml", "[dependencies]\na = \"1\"\n"), Some(Standing::IfTainted));
+        assert_eq!(standing("Cargo.toml", "[package]\nbuild = \"a.rs\"\n"), Some(Standing::IfSteered));
+        assert_eq!(standing("Cargo.lock", "[broken"), Some(Standing::IfTainted));
+        assert_eq!(standing(".git/config", "[user]\n\tname = Ada\n"), None);
     }
 
     #[test]
@@ -197,5 +224,8 @@ mod tests {
         assert!(asked(false, WrittenBy::Program, &["rebuild.rs other/build.rs"]));
         let hook = changed(".husky/pre-push", None, Some("x")).unwrap();
         assert!(belongs(&hook, false, WrittenBy::FileTool, ["write .husky/pre-push"].into_iter()));
+        let lock = changed("yarn.lock", None, Some("x")).unwrap();
+        assert!(!belongs(&lock, false, WrittenBy::Program, ["install it"].into_iter()));
+        assert!(belongs(&lock, true, WrittenBy::FileTool, ["install it"].into_iter()));
     }
 }

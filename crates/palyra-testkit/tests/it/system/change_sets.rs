@@ -119,6 +119,29 @@ async fn a_run_that_is_stopped_leaves_nothing_that_takes_effect_later() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_that_are_executed_under_another_name_are_asked_about_and_what_is_cut_off_is_said() {
+    let place = workspace();
+    let root = place.path();
+    std::fs::create_dir_all(root.join(".git")).unwrap();
+    std::fs::write(root.join(".git/config"), "[core]\n\thooksPath = tools/hooks\n").unwrap();
+    let line = "mkdir -p docs/c tools/hooks; ln -s docs/c .cargo; echo \"[build]\" > docs/c/config.toml; \
+                for i in $(seq 4000); do echo '# padding'; done > tools/hooks/pre-commit; echo evil >> tools/hooks/pre-commit";
+    let (daemon, id) = started(json!({ "turn": [run(&["sh", "-c", line]), { "text": "done" }] }), root).await;
+    let client = daemon.client();
+    wait_for_phase(&client, id, RunLifecyclePhase::WaitingForApproval).await;
+    let [question] = open(&client, id).await.try_into().unwrap();
+    for part in ["not all of this is shown", "`.cargo`", "`docs/c/config.toml`", "`tools/hooks/pre-commit`"] {
+        assert!(question.summary.contains(part), "{part}: {}", question.summary);
+    }
+    let shown = question.arguments.clone().unwrap().to_string();
+    assert!(shown.contains("+evil") && shown.contains("are not shown …"), "{shown}");
+    answered(&client, id, ApprovalDecision::Deny).await;
+    assert_eq!((text(root, ".cargo/config.toml"), text(root, "docs/c/config.toml")), (None, None));
+    assert_eq!(text(root, "tools/hooks/pre-commit"), None);
+    daemon.finish().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ordinary_work_asks_nothing_at_the_end() {
     let place = workspace();
     let write = |path: &str, content: &str| call("palyra.fs.write", json!({ "path": path, "content": content }));
