@@ -134,6 +134,18 @@ impl Daemon {
         left
     }
 
+    /// How often the first commit of a command was made, by its key.
+    async fn effects_since(&self, seq: u64) -> BTreeMap<String, usize> {
+        let mut effects = BTreeMap::new();
+        for record in self.app.journal.read(move |reader| reader.range(seq + 1, 10_000)).await.unwrap() {
+            if record.kind == "command.effect" {
+                let effect: Value = serde_json::from_slice(&record.payload).unwrap();
+                *effects.entry(effect["key"].as_str().unwrap().to_owned()).or_default() += 1;
+            }
+        }
+        effects
+    }
+
     /// Waits until nothing is carried out any more.
     async fn settle(&self) {
         let settled = async {
@@ -251,19 +263,28 @@ fn a_daemon_that_died_at_any_moment_leaves_commands_whose_outcome_is_known() {
     let mut cases = None;
     let mut left: Vec<AcpCommand> = changing_commands().collect();
     for polls in 0.. {
-        let died = lives(async {
+        let (begun, died) = lives(async {
             let daemon = Daemon::open(&environment, &root, &loaded).await;
             if cases.is_none() {
                 cases = Some(cases::Cases::new(&daemon, &directory.path().join("workspace")).await);
             }
+            let begun = daemon.last_seq().await;
             let died = die_after(polls, &daemon, cases.as_mut().unwrap(), &left).await;
             daemon.app.journal.clone().close().await.unwrap();
-            died
+            (begun, died)
         });
         lives(async {
             let daemon = Daemon::open(&environment, &root, &loaded).await;
             for unanswered in &died {
                 give_again(&daemon, unanswered).await;
+            }
+            let effects = daemon.effects_since(begun).await;
+            for Unanswered { command, params, key, .. } in &died {
+                let journaled =
+                    matches!(facts(&read(*command, params)).traces, Traces::Journaled(_) | Traces::Removed(_));
+                // None for those that find nothing to change.
+                let done = effects.get(key).copied().unwrap_or_default();
+                assert!(!journaled || done <= 1, "{key}: done {done} times");
             }
             daemon.app.journal.clone().close().await.unwrap();
         });
