@@ -6,7 +6,7 @@ use palyra_common::{ChangeAttribution, RunLifecyclePhase, RunStreamBody, RunStre
 use palyra_testkit::{DaemonOptions, Model, TestContext};
 use serde_json::{Value, json};
 
-use super::{call, finish, names, task, wait_for_phase, workspace};
+use super::{call, finish, names, results, task, wait_for_phase, workspace};
 
 /// What was asked on a tape: the reason, and all evidence as text.
 fn asked(events: &[RunStreamEvent]) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use palyra_client::Follow;
 use palyra_common::{Provenance, RunLifecyclePhase, RunStreamBody};
-use palyra_testkit::{DaemonOptions, Model, TestContext, TestDaemon};
+use palyra_testkit::{DaemonOptions, Followed, Model, Person, TestContext, TestDaemon};
 use serde_json::{Value, json};
 
 use super::{call, finish, task, wait_for_phase, workspace};
@@ -133,6 +133,9 @@ async fn who_follows_a_run_sees_how_a_slow_tool_gets_on_and_the_tape_stays_as_it
     let daemon = daemon(&context, script).await;
     let (client, place) = (daemon.client(), workspace());
     let run = client.create_run(&task("read slowly", place.path())).await.unwrap();
+    // Nobody has reviewed the server, so a person is asked about the call.
+    let (answering, run_id) = (daemon.client(), run.run_id);
+    let person = tokio::spawn(async move { Person::new(run_id).follow(&answering).await });
     let mut tape = client.tape(run.run_id, 1, Follow::UntilEnd).with_progress();
     let (mut told, mut positions) = (Vec::new(), Vec::new());
     while let Some(event) = tape.next().await.unwrap() {
@@ -144,6 +147,7 @@ async fn who_follows_a_run_sees_how_a_slow_tool_gets_on_and_the_tape_stays_as_it
         // The server goes on once somebody has seen how far it is.
         std::fs::write(out.with_extension("go"), "").unwrap();
     }
+    assert_eq!(person.await.unwrap().unwrap(), Followed::ToItsEnd);
     assert_eq!(told, [("t1c1".to_owned(), Some(40), "reading pages".to_owned())]);
     assert_eq!(positions, (1..=positions.len() as u64).collect::<Vec<_>>(), "the tape has no gaps");
     let (_, events) = finish(&client, run.run_id).await;
