@@ -143,6 +143,7 @@ fn finished(turn: u32, call: u32) -> Input {
             data: None,
             class: None,
             server: None,
+            origin: None,
             safety: Vec::new(),
             suspicions: Vec::new(),
             signals: palyra_policy::Signals::default(),

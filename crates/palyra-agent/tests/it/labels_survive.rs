@@ -52,7 +52,7 @@ async fn question(bench: &Bench, run_id: RunId) -> ApprovalRow {
 }
 
 /// A planner that reads a calendar and enough files for that to be summarised, and writes to Ada then.
-fn forgetful(from: Value) -> Arc<Brain> {
+fn forgetful(from: &Value) -> Arc<Brain> {
     let mut calls = vec![
         (INTENT, json!({ "effects": [{ "tool": SEND, "destinations": ["ada@example.org"], "from": from }] })),
         (CALENDAR, json!({})),
@@ -71,7 +71,7 @@ fn forgetful(from: Value) -> Arc<Brain> {
 #[tokio::test]
 async fn a_summary_carries_the_labels_of_what_it_stands_for() {
     for (from, asked) in [(json!(["workspace"]), true), (json!(["workspace", "mcp.calendar"]), false)] {
-        let (mut setup, outbox) = setup(forgetful(from));
+        let (mut setup, outbox) = setup(forgetful(&from));
         setup.mode = RunMode::Open;
         setup.limits.compact_at_percent = 40;
         let bench = setup.start().await;
