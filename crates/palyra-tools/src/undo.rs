@@ -157,7 +157,16 @@ type Verdicts<'a> = BTreeMap<&'a str, Verdict>;
 impl<'a> Changes<'a> {
     fn fold(changes: &'a [FileChange]) -> Self {
         let mut files: BTreeMap<&str, Folded<'_>> = BTreeMap::new();
+        let mut made = BTreeSet::new();
         for change in changes {
+            // A directory that the run made for a file, and removed again, was not there before.
+            let was_made_here = change.entry.before == EntryKind::Directory && made.contains(&change.path);
+            if was_made_here && change.after.is_none() && !files.contains_key(change.path.as_str()) {
+                continue;
+            }
+            if change.before.is_none() {
+                made.extend(&change.directories);
+            }
             let file = files.entry(&change.path).or_insert(Folded {
                 first: change,
                 last: change,
