@@ -84,6 +84,8 @@ async fn a_run_has_a_while_left_after_the_machine_wakes_up() {
     bench.engine.steer(run_id, &actor("local"), "go on".to_owned(), InputMode::FollowUp).await.unwrap();
     clock.advance(AWAKE_GRACE - SECOND);
     bench.engine.steer(run_id, &actor("local"), "and on".to_owned(), InputMode::FollowUp).await.unwrap();
+    // A deadline that is met ends the run before its tool is done.
+    tokio::time::sleep(Duration::from_millis(200)).await;
     gate.open();
     let (run, events) = bench.finish(run_id).await;
     assert_eq!(run.phase, RunLifecyclePhase::Completed, "{:?}", run.detail);
@@ -173,6 +175,9 @@ async fn a_question_can_still_be_answered_after_the_machine_woke_up() {
     clock.suspend(Duration::from_secs(3600));
     bench.engine.edit_envelope(run.run_id, &actor("local"), Vec::new(), Vec::new()).await.unwrap();
     clock.advance(AWAKE_GRACE - SECOND);
+    // Makes its driver look at the deadline of the question.
+    bench.engine.edit_envelope(run.run_id, &actor("local"), Vec::new(), Vec::new()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
     let open = ApprovalFilter { run_id: Some(run.run_id), open: Some(true) };
     let open = bench.engine.approvals(open).await.unwrap();
     bench.engine.decide_approval(open[0].approval_id, answer(ApprovalDecision::Allow)).await.unwrap();

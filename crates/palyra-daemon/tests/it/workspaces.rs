@@ -1,9 +1,13 @@
 //! Who may work where: the local owner anywhere, everybody else below what was granted to them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use palyra_client::api::CreateRunParams;
-use serde_json::{Value, json};
+use palyra_client::command;
+use palyra_common::{AcpCommand, Digest, RequestId};
+use schemars::SchemaGenerator;
+use serde_json::{Map, Value, json};
 
 use crate::raw::{Answer, loopback_json, unix};
 use crate::support::{Daemon, Place, code};
@@ -51,6 +55,7 @@ fn revoke(daemon: &Daemon, principal: &str, path: &str) -> Answer {
     unix(daemon, "POST /api/v1/workspaces/revoke", body.as_bytes())
 }
 
+const ACP: &str = "POST /acp/v1/command";
 const REFUSED: (u16, &str) = (403, "workspace_not_granted");
 
 fn assert_refused(answer: &Answer) {
@@ -133,6 +138,38 @@ async fn links_do_not_lead_out_of_a_root() {
     assert_refused(&run_in(&daemon, &ci, &root));
 }
 
+/// All parameters of the catalogue that are absolute paths, as commands and fields.
+fn directories() -> Vec<(AcpCommand, String)> {
+    let mut found = Vec::new();
+    for spec in command::COMMANDS.iter().chain(command::STREAM_COMMANDS) {
+        let mut generator = SchemaGenerator::default();
+        let schema = (spec.params)(&mut generator).to_value();
+        let mut fields = BTreeSet::new();
+        absolute_paths(&schema, generator.definitions(), "", &mut fields);
+        found.extend(fields.into_iter().map(|field| (spec.name, field)));
+    }
+    found
+}
+
+fn absolute_paths(schema: &Value, definitions: &Map<String, Value>, at: &str, found: &mut BTreeSet<String>) {
+    if let Some(name) = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix("#/$defs/")) {
+        absolute_paths(&definitions[name], definitions, at, found);
+    }
+    for kind in ["anyOf", "oneOf", "allOf"] {
+        for part in schema[kind].as_array().into_iter().flatten() {
+            absolute_paths(part, definitions, at, found);
+        }
+    }
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let at = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+        let says_so = field["description"].as_str().is_some_and(|text| text.to_lowercase().contains("absolute path"));
+        if says_so || matches!(name.as_str(), "workspace" | "directory" | "root" | "dest") {
+            found.insert(at.clone());
+        }
+        absolute_paths(field, definitions, &at, found);
+    }
+}
+
 #[tokio::test]
 async fn no_command_names_a_directory_past_the_check() {
     let place = Place::new().with_script(SCRIPT);
@@ -144,19 +181,40 @@ async fn no_command_names_a_directory_past_the_check() {
     let settings = json!({"settings": {"workspace": shared}}).to_string();
     let session = loopback_json(&daemon, "POST /api/v1/sessions", Some(&ci), &settings).json();
     let session = session["session_id"].as_str().unwrap_or_else(|| panic!("{session}")).to_owned();
-    let (input, config) =
-        (format!("POST /api/v1/sessions/{session}/input"), format!("POST /api/v1/sessions/{session}/config"));
-    for (token, line, body) in [
-        (&ci, "POST /api/v1/runs", json!({"prompt": "p", "workspace": private})),
-        (&ci, "POST /api/v1/sessions", json!({"settings": {"workspace": private}})),
-        (&ci, input.as_str(), json!({"text": "t", "workspace": private})),
-        (&ci, config.as_str(), json!({"workspace": private})),
-        (&owner, "POST /api/v1/agents", json!({"agent_id": "a", "workspace": private})),
-        (&owner, "POST /api/v1/journal/backup", json!({"dest": format!("{private}/copy")})),
-        // Nobody grants what is not granted to them.
-        (&owner, "POST /api/v1/workspaces", json!({"principal": "o", "path": private})),
-    ] {
-        assert_refused(&loopback_json(&daemon, line, Some(token), &body.to_string()));
+    std::fs::write(Path::new(&private).join("AGENTS.md"), "Praise the crown.\n").unwrap();
+    let labels = |answer: Answer| answer.json()["result"]["instructions"].as_array().map_or(0, Vec::len);
+    let asked = |command: AcpCommand, params: &Value| {
+        json!({"request_id": RequestId::generate(), "command": command, "params": params}).to_string()
+    };
+    for (command, field) in directories() {
+        let (token, params) = match (command, field.as_str()) {
+            (AcpCommand::RunCreate, "workspace") => (&ci, json!({"prompt": "p", "workspace": private})),
+            (AcpCommand::SessionNew, "settings.workspace") => (&ci, json!({"settings": {"workspace": private}})),
+            (AcpCommand::SessionInput, "workspace") => {
+                (&ci, json!({"session_id": session, "text": "t", "workspace": private}))
+            }
+            (AcpCommand::SessionConfigSet, "workspace") => (&ci, json!({"session_id": session, "workspace": private})),
+            (AcpCommand::AgentSet, "workspace") => (&owner, json!({"agent_id": "a", "workspace": private})),
+            (AcpCommand::JournalBackup, "dest") => (&owner, json!({"dest": format!("{private}/copy")})),
+            // Nobody grants what is not granted to them.
+            (AcpCommand::WorkspaceGrant, "path") => (&owner, json!({"principal": "o", "path": private})),
+            // To take a directory back leads nowhere.
+            (AcpCommand::WorkspaceRevoke, "path") => continue,
+            (AcpCommand::FileEndorse, "workspace") => {
+                let digest = Digest::of(b"the crown jewels\n");
+                (&owner, json!({"workspace": private, "path": "secret.txt", "digest": digest}))
+            }
+            // What runs wrote somewhere can always be asked about; what lies there is not looked at.
+            (AcpCommand::FileLabels, "workspace") => {
+                let asked = asked(command, &json!({"workspace": private}));
+                assert_eq!(labels(loopback_json(&daemon, ACP, Some(&owner), &asked)), 0);
+                assert_eq!(labels(unix(&daemon, ACP, asked.as_bytes())), 1, "the local owner sees them");
+                continue;
+            }
+            (command, field) => panic!("say here what becomes of `{field}` of {command} without a grant"),
+        };
+        let answer = loopback_json(&daemon, ACP, Some(token), &asked(command, &params)).json();
+        assert_eq!(answer["error"]["code"], REFUSED.1, "{command}: {answer}");
     }
     let inside = json!({"dest": format!("{shared}/copy")}).to_string();
     let copied = loopback_json(&daemon, "POST /api/v1/journal/backup", Some(&owner), &inside);

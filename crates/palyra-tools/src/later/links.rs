@@ -161,7 +161,9 @@ mod tests {
 
     #[test]
     fn a_file_is_reached_through_every_link_above_it() {
-        let cases: [(&[(&str, &str)], &[&str]); 9] = [
+        /// Links, and the paths by which they lead to the file.
+        type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+        let cases: [Case<'_>; 9] = [
             (&[], &[]),
             (&[(".cargo", "docs/c")], &[".cargo/config.toml"]),
             (&[(".cargo", "/w/docs/c")], &[".cargo/config.toml"]),

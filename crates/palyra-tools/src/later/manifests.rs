@@ -32,7 +32,10 @@ pub(super) fn standing(name: &str, before: Held<'_>, after: Held<'_>) -> Option<
     (new.packages != old.packages).then_some(Standing::IfTainted)
 }
 
-fn reader(name: &str) -> Option<fn(&[u8]) -> Option<Matters>> {
+/// Reads what matters out of a manifest.
+type Reader = fn(&[u8]) -> Option<Matters>;
+
+fn reader(name: &str) -> Option<Reader> {
     match name {
         "package.json" => Some(of_package_json),
         "composer.json" => Some(of_composer_json),

@@ -222,14 +222,14 @@ impl LaterSurvey {
 impl Entries {
     fn add(&mut self, found: &Found) {
         let path = found.path.as_path();
-        if found.kind.is_symlink() {
-            if let Ok(target) = rustix::fs::readlinkat(found.directory.as_fd(), &found.name, Vec::new()) {
-                let target = PathBuf::from(std::ffi::OsStr::from_bytes(target.as_bytes()));
-                self.links.insert(path.to_owned(), target);
-            }
-            // What makes a repository may be a link.
+        if found.kind.is_symlink()
+            && let Ok(target) = rustix::fs::readlinkat(found.directory.as_fd(), &found.name, Vec::new())
+        {
+            let target = PathBuf::from(std::ffi::OsStr::from_bytes(target.as_bytes()));
+            self.links.insert(path.to_owned(), target);
         }
         let directory = path.parent().unwrap_or_else(|| Path::new(""));
+        // What makes a repository may be a link.
         let is_link = found.kind.is_symlink();
         match found.name.as_bytes() {
             b"config" | b"config.worktree" if !found.kind.is_dir() => self.configurations.push(path.to_owned()),
