@@ -9,7 +9,7 @@ use std::io::{Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
-use palyra_common::{Confidentiality, Digest, Integrity, Label};
+use palyra_common::{Confidentiality, DataOrigin, Digest, Integrity, Label};
 
 use crate::cancel::Cancel;
 use crate::workspace::OpenFile;
@@ -212,5 +212,6 @@ impl Workspace {
 
 /// The label of what somebody else wrote.
 fn foreign(source: String) -> Label {
-    Label::new(Integrity::Untrusted, Confidentiality::Private).from_source(source)
+    let label = Label::new(Integrity::Untrusted, Confidentiality::Private).from_source(source);
+    label.of_origin(DataOrigin::Workspace)
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use palyra_common::{Confidentiality, Digest, Integrity, Label};
+use palyra_common::{Confidentiality, DataOrigin, Digest, Integrity, Label};
 use palyra_flow::{Rewrite, Written, WrittenFile, differs_from_a_file, is_worse_than_a_file};
 use palyra_journal::NewRecord;
 use palyra_tools::{EffectScope, FileLabels, ToolDeclaration, TreeBook, Workspace};
@@ -189,6 +189,7 @@ pub(super) fn revealable(
     let foreign = trees.foreign_among(programs_read).map(|directory| {
         Label::new(Integrity::Untrusted, Confidentiality::Private)
             .from_source(format!("directory:{}", directory.display()))
+            .of_origin(DataOrigin::Workspace)
     });
     let within = workspace.labels_within();
     given.into_iter().chain(within).chain(foreign).reduce(|one, other| one.join(&other))

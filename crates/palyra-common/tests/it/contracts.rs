@@ -5,7 +5,7 @@ use std::fmt::{Debug, Display};
 use std::path::Path;
 use std::str::FromStr;
 
-use palyra_common::config::{LogFormat, LogLevel, ModelProviderChoice};
+use palyra_common::config::{LogFormat, LogLevel, MandateClass, ModelProviderChoice};
 use palyra_common::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -98,6 +98,7 @@ fn every_contract_enum_reads_all_spellings_and_writes_one() {
         Integrity,
         LogFormat,
         LogLevel,
+        MandateClass,
         MissingIsolation,
         ModelPreference,
         ModelProviderChoice,
