@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(found("pay GB29 NWBK 6016 1331 9268 19 now"), ["GB29 NWBK 6016 1331 9268 19"]);
         assert_eq!(found("call +49 30 1234567 or see //evil.example/x"), ["//evil.example/x", "+49 30 1234567"]);
         assert_eq!(found("see:evil.example/x and Pay:ada@example.org"), ["evil.example/x", "Pay:ada@example.org"]);
-        assert!(found("error:main.rs:12 src/lib.rs:3:4 Time:10.30 note:e.g. this").is_empty());
+        assert!(found("src/lib.rs:3:4 Time:10.30 note:e.g. this").is_empty());
         assert!(found("Congrats on being the 1-th most active user! It is 12.30 already, e.g. today.").is_empty());
     }
 
