@@ -342,17 +342,16 @@ impl Reference {
 
     fn cleared(&self, declared: &Declared, destination: &str, parts: &[Part<'_>], mandate: Option<&Mandate>) -> Says {
         for part in parts {
-            if parts.len() <= MAX_CHOICES && self.is_known_to(destination, part) {
+            if parts.len() <= MAX_CHOICES && self.is_known_to(declared, destination, part) {
                 continue;
             }
             let role = mandate.map_or_else(|| role(declared, part), |mandate| bound_role(mandate, declared, part));
             // What is bound is the user's own. Choice: a member of a closed set and a number within its cap tell a few bits at most.
             let is_bound = mandate.is_some() && matches!(role, Role::Target | Role::Limit | Role::Option)
                 || mandate.is_some_and(|mandate| mandate.dictated.contains_key(part.argument));
-            let may = |origin: &String| {
-                origin == destination && !passes_on(declared)
-                    || mandate.is_some_and(|mandate| mandate.open.contains(origin))
-            };
+            // Choice: what a server holds may go back to it, and to whom a mandate of one of its tools is bound.
+            let may =
+                |origin: &String| origin == destination || mandate.is_some_and(|mandate| mandate.open.contains(origin));
             if !is_bound && part.label.is_private && !part.label.origins.iter().all(may) {
                 return Says::Ask("a part is not cleared");
             }
@@ -360,16 +359,18 @@ impl Reference {
         Says::Permit
     }
 
-    /// Whether the destination learns nothing from a part but that it was chosen: the user's own words, what it issued itself, a flag, nothing.
+    /// Whether the destination learns nothing from a part but that it was chosen: the user's own words, what it issued itself, a member of a closed set, a flag.
     ///
     /// Choice: a few of those tell a few bits; many can spell something.
-    fn is_known_to(&self, destination: &str, part: &Part<'_>) -> bool {
+    fn is_known_to(&self, declared: &Declared, destination: &str, part: &Part<'_>) -> bool {
         let folded = part.text.to_lowercase();
         let is_number_of_user = || {
             let number = part.text.parse::<f64>().ok();
             number.is_some_and(|number| self.user.iter().any(|user| numbers(user).any(|written| written == number)))
         };
+        let closed = declared.closed.get(part.argument).zip(part.value);
         matches!(part.value, Some(Value::Bool(_)))
+            || closed.is_some_and(|(closed, value)| closed.contains(value))
             || self.is_span(&part.text)
             || self.user.iter().any(|user| whole_words(&user.to_lowercase(), &folded))
             || self.issued.contains(&(destination.to_owned(), part.text.clone()))
@@ -412,12 +413,6 @@ pub const WORKSPACE: &str = "workspace";
 
 /// Names of fields of arguments that schemas list in these worlds.
 const SCHEMA_NAMES: &[&str] = &["value", "address", "id", "name"];
-
-/// Choice: what a server holds may go back to it. Where a server passes content on to others, those are the destination, and what the server holds needs to be
-/// named by the mandate.
-fn passes_on(declared: &Declared) -> bool {
-    declared.roles.values().any(|role| *role == Role::Target)
-}
 
 fn role(declared: &Declared, part: &Part<'_>) -> Role {
     if matches!(part.value, Some(Value::Bool(_))) || declared.closed.contains_key(part.argument) {

@@ -37,14 +37,12 @@ fn hostile_planners_get_through_to_tools() {
 }
 
 #[test]
-#[ignore = "steps 3 and 4 of ADR 0022 are to make it hold"]
 fn nobody_gets_what_was_not_authorised() {
     let tally = sample().run().unwrap();
     assert_eq!(tally.violations(), 0, "{}", told(&tally));
 }
 
 #[test]
-#[ignore = "steps 3 and 4 of ADR 0022 are to make it hold"]
 fn the_product_permits_nothing_that_the_reference_would_ask_about() {
     let tally = sample().run().unwrap();
     let wider: Vec<_> =
