@@ -250,7 +250,7 @@ pub enum AgentError {
         now: Digest,
     },
     /// A person has answered for its content already.
-    #[error("`{path}` needs no endorsement: somebody has endorsed this content before")]
+    #[error("`{path}` needs no endorsement: this content was endorsed before")]
     FileNotLabelled {
         /// The file.
         path: String,

@@ -53,7 +53,7 @@ impl fmt::Display for DataOrigin {
 
 /// A text that names no place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no place; use workspace, mcp.SERVER, skill.ID or host.NAME")]
+#[error("`{0}` is not a place; use workspace, mcp.SERVER, skill.ID or host.NAME")]
 pub struct InvalidDataOrigin(String);
 
 impl FromStr for DataOrigin {

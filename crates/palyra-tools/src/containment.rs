@@ -64,7 +64,7 @@ impl fmt::Display for Reach {
             Self::Network => f.write_str("it would have network"),
             Self::Credentials(which) => write!(f, "it would be given {which}"),
             Self::Outside(what) => write!(f, "it could change something outside the workspace: {what}"),
-            Self::Undo(what) => write!(f, "undo could not take back all that it may change: {what}"),
+            Self::Undo(what) => write!(f, "undo could not restore all that it may change: {what}"),
         }
     }
 }

@@ -62,7 +62,7 @@ fn project_file(workspace: &Workspace, book: &FileLabelBook, name: &str) -> Opti
         let place = format!("{}/{name}", workspace.root().display());
         let why = match book.of_content(&digest) {
             Some(label) if label.integrity == Integrity::Untrusted => "a run made it from untrusted text",
-            _ if book.was_endorsed(&place) => "it has changed since somebody endorsed it",
+            _ if book.was_endorsed(&place) => "it has changed since it was endorsed",
             _ => "nobody has endorsed it",
         };
         return withheld(Some(digest), why);

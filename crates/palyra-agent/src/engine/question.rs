@@ -7,9 +7,9 @@ use palyra_common::{Provenance, SinkKind};
 use palyra_flow::FlowFacts;
 
 /// What could go wrong where nobody knows better.
-const MISTAKE: &str = "It may be a mistake, or what somebody else's text wants";
+const MISTAKE: &str = "It may be a mistake, or what the text of another party wants";
 /// The same where data go from one place to another.
-const GONE: &str = "What goes there cannot be taken back";
+const GONE: &str = "What goes there cannot be undone";
 
 /// The guards that ask because of a value, and what that value decides.
 const ABOUT_VALUES: &[(&str, SinkKind, &str)] = &[
@@ -45,7 +45,7 @@ fn could_go_wrong(policies: &[String], flow: &FlowFacts) -> Option<String> {
     };
     let about_values = || ABOUT_VALUES.iter().filter(|(guard, ..)| asked(guard));
     if let Some((.., decides)) = about_values().find(|(_, kind, _)| written(*kind)) {
-        return Some(format!("Whoever wrote that would decide {decides}"));
+        return Some(format!("The author of that text would decide {decides}"));
     }
     if asked("sinks.flow") {
         return Some(GONE.to_owned());

@@ -44,7 +44,7 @@ fn the_second_sentence_says_what_could_go_wrong() {
         (
             &["asking.outside_envelope", "sinks.destination", "sinks.flow"][..],
             &found,
-            "Whoever wrote that would decide where this goes",
+            "The author of that text would decide where this goes",
         ),
         (&["sinks.destination", "sinks.flow"], &chosen, GONE),
         (&["sinks.destination"], &chosen, MISTAKE),

@@ -41,7 +41,7 @@ impl TakeBack {
                     TakenBack { input: Input::TookBack(Box::new(took_back)), note: Some(note) }
                 }
                 Err(error) => {
-                    tracing::error!(%run_id, %error, "what nobody accepted could not be taken back");
+                    tracing::error!(%run_id, %error, "what nobody accepted could not be undone");
                     let took_back = TookBack { number, remaining: Vec::new(), error: Some(error) };
                     TakenBack { input: Input::TookBack(Box::new(took_back)), note: None }
                 }

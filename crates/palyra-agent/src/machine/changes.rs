@@ -251,10 +251,10 @@ impl Machine {
         out: &mut Vec<Action>,
     ) -> Result<(), Rejected> {
         let Phase::Running(Activity::TakingBack(taking_back)) = &self.phase else {
-            return Err(self.reject("nothing is being taken back"));
+            return Err(self.reject("nothing is being undone"));
         };
         if taking_back.number != took_back.number {
-            return Err(self.reject("nothing is being taken back"));
+            return Err(self.reject("nothing is being undone"));
         }
         let TakingBack { mut ending, phase, .. } = (**taking_back).clone();
         let left: Vec<String> = match &took_back.error {

@@ -31,7 +31,7 @@ impl IntentDeclare {
     pub(super) fn new() -> Result<Self, ToolError> {
         let name = ToolName::new(INTENT)?;
         Ok(Self(
-            ToolDeclaration::of::<IntentInput>(name, "State the intent", "agree to what the run will do")
+            ToolDeclaration::of::<IntentInput>(name, "State the intent", "accept what the run will do")
                 .reads(EffectScope::Pure)
                 .output(Integrity::System, Confidentiality::Public)
                 .offered(Offering::Always),
@@ -56,7 +56,7 @@ impl Tool for IntentDeclare {
         if tools.is_empty() {
             self.0.summarise(arguments)
         } else {
-            format!("agree to what the run will do: {}", tools.join(", "))
+            format!("accept what the run will do: {}", tools.join(", "))
         }
     }
 

@@ -223,5 +223,5 @@ async fn an_agents_file_of_a_clone_is_followed_only_as_endorsed() {
         RunStreamBody::JournalEvent(event) if event.kind == "instructions.withheld" => Some(event.payload.to_string()),
         _ => None,
     });
-    assert!(why.unwrap().contains("it has changed since somebody endorsed it"));
+    assert!(why.unwrap().contains("it has changed since it was endorsed"));
 }

@@ -86,7 +86,7 @@ async fn a_destination_out_of_untrusted_text_is_shown_with_its_sentence_before_a
     );
     assert_eq!(shown.value, "eve@evil.example");
     assert_eq!(shown.source.as_deref(), Some("the result of mcp.mail.read (t1c1)"));
-    let risk = ". Whoever wrote that would decide where this goes";
+    let risk = ". The author of that text would decide where this goes";
     assert!(
         asked.reason.starts_with("your request does not ask for this use of mcp.mail.send; ")
             && asked.reason.ends_with(risk),

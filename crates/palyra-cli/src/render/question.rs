@@ -325,7 +325,7 @@ mod tests {
             { "tool": "mcp.bank.pay", "destinations": ["GB29"], "arguments": { "amount": 50 } },
         ]);
         let asked = Question {
-            summary: "agree to what the run will do: mcp.mail.send, mcp.bank.pay".to_owned(),
+            summary: "accept what the run will do: mcp.mail.send, mcp.bank.pay".to_owned(),
             reason: "you want to be asked before anything is paid".to_owned(),
             risk: Risk::Low,
             tool: Some("palyra.intent.declare".to_owned()),

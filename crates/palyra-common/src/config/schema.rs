@@ -220,7 +220,7 @@ config_schema! {
         loop_repeats: u32 = 4, ValueType::integer(2, 1_000), EnvNames::Standard;
         /// Tools, by full name, that require approval before each call.
         ask_before: Vec<String> = Vec::new(), ValueType::List, EnvNames::Standard;
-        /// What a run says it will do that counts only once a person has agreed to it: `paying` for amounts, `outward` for what
+        /// What a run says it will do that counts only once a person has accepted it: `paying` for amounts, `outward` for what
         /// reaches others.
         confirm_mandates: Vec<MandateClass> = Vec::new(), ValueType::choices::<MandateClass>(), EnvNames::Standard;
         /// Runs that work at the same time; more wait in the queue.

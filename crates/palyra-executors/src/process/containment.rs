@@ -119,7 +119,7 @@ pub(super) fn hold_to(
         Some(reason) => {
             let message = format!("the program was to be contained and cannot be any more: {reason}");
             let refusal = StableErrorEnvelope::new("not_contained", ErrorCategory::Conflict, message)
-                .hint("propose the call again; it is decided anew");
+                .hint("propose the call again, to have it decided again");
             Err(ToolError::Custom(Box::new(refusal)))
         }
     }

@@ -67,7 +67,7 @@ impl Tool for ProcessStart {
     }
 
     async fn containment(&self, _: &Value, _: &Arc<Workspace>) -> Containment {
-        let why = "it goes on beside the run, and what it changes is known only when somebody looks";
+        let why = "it continues beside the run, and what it changes is not known when the call ends";
         Containment::of(vec![Reach::Undo(why.to_owned())])
     }
 

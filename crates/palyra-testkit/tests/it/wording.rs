@@ -208,6 +208,7 @@ fn is_product_source(path: &Path) -> bool {
         && !text.contains("/tests/")
         && !text.contains("palyra-testkit")
         && !text.contains("palyra-figures")
+        && !text.contains("palyra-attack-search")
         && name.ends_with(".rs")
         && !name.ends_with("_tests.rs")
         && !name.ends_with("_properties.rs")

@@ -77,7 +77,7 @@ fn text(held: Held<'_>) -> Result<String, String> {
         Held::Nothing => Ok(String::new()),
         Held::File(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) if !text.contains('\0') => Ok(text.to_owned()),
-            _ => Err(format!("{} bytes that are no text", bytes.len())),
+            _ => Err(format!("{} bytes that are not text", bytes.len())),
         },
         Held::Unknown => Err("something that is too large or cannot be read".to_owned()),
     }

@@ -146,7 +146,7 @@ async fn instructions_that_a_run_wrote_are_followed_once_a_person_has_endorsed_t
     assert!(again.stderr.contains("[file_not_labelled]"), "{again}");
     std::fs::write(&file, format!("{TEXT} And more.")).unwrap();
     let told = context.run(["run", "--workspace", &workspace, "hello"]).unwrap();
-    assert!(told.stderr.contains("AGENTS.md is not followed: it has changed since somebody endorsed it"), "{told}");
+    assert!(told.stderr.contains("AGENTS.md is not followed: it has changed since it was endorsed"), "{told}");
     let listed = context.run(["files", "labels", "--workspace", &workspace]).unwrap();
     assert!(listed.stdout.contains("AGENTS.md is not followed: it has changed"), "{listed}");
     daemon.finish().await.unwrap();
