@@ -90,6 +90,6 @@ mod tests {
         assert_eq!(Containment::unconfined().reason(), None);
         let reaches = vec![Reach::Network, Reach::Undo("`big` is not copied".to_owned())];
         let reason = Containment::of(reaches).reason().unwrap();
-        assert!(reason.starts_with("it would have network; undo could not take back"), "{reason}");
+        assert!(reason.starts_with("it would have network; undo could not restore"), "{reason}");
     }
 }
