@@ -6,5 +6,5 @@ here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 python=$("$here/setup.sh")
 # shellcheck source-path=SCRIPTDIR source=../common/programs.sh
 source "$here/../common/programs.sh"
-use_programs
+use_programs "$@"
 exec "$python" -B "$here/evaluate.py" "$@"

@@ -15,6 +15,10 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 
+# How often progress is reported where nobody sits at a terminal.
+SECONDS_BETWEEN_LINES = 30
+
+
 class Worker(Protocol):
     """Carries out runs one after another."""
 
@@ -53,6 +57,7 @@ def carry_out(jobs: list[Any], make: Callable[[], Worker], workers: int) -> list
     for process in processes:
         process.start()
     records: dict[int, dict[str, Any]] = {}
+    on_terminal = sys.stderr.isatty()
     shown = time.monotonic()
     while len(records) < len(jobs):
         try:
@@ -61,10 +66,12 @@ def carry_out(jobs: list[Any], make: Callable[[], Worker], workers: int) -> list
         except queue.Empty:
             if not any(process.is_alive() for process in processes):
                 break
-        if sys.stderr.isatty() and time.monotonic() - shown > 1:
+        # A log gets a line now and then, so that an evaluation of an hour can be told from one that hangs.
+        if time.monotonic() - shown > (1 if on_terminal else SECONDS_BETWEEN_LINES):
             shown = time.monotonic()
-            print(f"\r{len(records)} of {len(jobs)} runs", end="", file=sys.stderr, flush=True)
-    if sys.stderr.isatty():
+            count = f"{len(records)} of {len(jobs)} runs"
+            print(f"\r{count}" if on_terminal else count, end="" if on_terminal else "\n", file=sys.stderr, flush=True)
+    if on_terminal:
         print("\r\033[K", end="", file=sys.stderr)
     for process in processes:
         process.join()

@@ -8,5 +8,5 @@ made=$("$here/setup.sh")
 export PALYRA_EVALS_NODE
 # shellcheck source-path=SCRIPTDIR source=../common/programs.sh
 source "$here/../common/programs.sh"
-use_programs
+use_programs "$@"
 exec "$python" -B "$here/evaluate.py" "$@"
