@@ -4,6 +4,7 @@
 //! asynchronous runtime.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use palyra_common::Digest;
@@ -14,6 +15,9 @@ use crate::ToolError;
 pub trait Artifacts: Send + Sync {
     /// Stores bytes durably; storing the same bytes again is no work.
     fn put(&self, bytes: &[u8]) -> Result<Digest, ToolError>;
+
+    /// Stores all that can be read, without ever holding it whole.
+    fn put_reader(&self, source: &mut dyn Read) -> Result<Digest, ToolError>;
 
     /// Up to `len` bytes from `offset`; fewer at the end, none beyond it; an unknown digest is `artifact_not_found`.
     fn get_range(&self, digest: &Digest, offset: u64, len: usize) -> Result<Vec<u8>, ToolError>;
@@ -41,6 +45,12 @@ impl Artifacts for MemoryArtifacts {
         let digest = Digest::of(bytes);
         self.map().entry(digest).or_insert_with(|| bytes.to_vec());
         Ok(digest)
+    }
+
+    fn put_reader(&self, source: &mut dyn Read) -> Result<Digest, ToolError> {
+        let mut bytes = Vec::new();
+        source.read_to_end(&mut bytes).map_err(|error| ToolError::io("an artifact", error))?;
+        self.put(&bytes)
     }
 
     fn get_range(&self, digest: &Digest, offset: u64, len: usize) -> Result<Vec<u8>, ToolError> {

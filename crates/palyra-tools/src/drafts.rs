@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use palyra_common::{ChangeAttribution, Digest};
 use serde_json::Value;
 
-use crate::effects::{NewContent, Plan, Receipt};
+use crate::effects::{Content, NewContent, Plan, Receipt};
 use crate::{Artifacts, EntryFacts, FileChange, ToolError, Workspace, WorkspacePath};
 
 /// A file before and as it will be; `None` is no file.
@@ -90,7 +90,7 @@ impl<'a> Drafts<'a> {
                 attribution: ChangeAttribution::Written,
                 entry: EntryFacts::default(),
             });
-            contents.push(NewContent { bytes: draft.now, mode: draft.mode });
+            contents.push(NewContent { content: draft.now.map(Content::Bytes), mode: draft.mode });
         }
         let (content, data) = report(&changes);
         Ok(Plan { receipt: Receipt { content, data, changes }, contents })

@@ -61,14 +61,17 @@ pub(crate) fn put(
     temporary: &str,
 ) -> Result<(), ToolError> {
     let is_directory = wanted.kind == EntryKind::Directory;
-    if let Some(now) = now.filter(|now| (now.kind == EntryKind::Directory) != is_directory) {
+    let in_the_way = now.filter(|now| (now.kind == EntryKind::Directory) != is_directory);
+    if let Some(now) = in_the_way {
         take_away(place, Some(now), now.kind)?;
     }
+    let expected = if in_the_way.is_some() { None } else { now };
     match wanted.kind {
         EntryKind::Directory => place.make_directory(),
         EntryKind::Link => place.put_link(wanted.bytes, temporary),
         EntryKind::File => {
-            let Some(name) = wanted.name_of else { return place.replace(wanted.bytes, wanted.mode, temporary) };
+            let replace = || place.replace(wanted.bytes, wanted.mode, temporary, expected);
+            let Some(name) = wanted.name_of else { return replace() };
             let path = workspace.path(name)?;
             let other = Place::find(workspace, &path)?;
             let found = other.as_ref().map(Place::standing).transpose()?.flatten();
@@ -78,7 +81,7 @@ pub(crate) fn put(
                     place.put_name(&other, temporary)
                 }
                 // Somebody changed the other name since: the content is what counts.
-                _ => place.replace(wanted.bytes, wanted.mode, temporary),
+                _ => replace(),
             }
         }
         // Neither is ever wanted: what they held is nowhere.

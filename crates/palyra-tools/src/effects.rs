@@ -72,9 +72,17 @@ pub(crate) struct Plan {
 /// What shall be there; what kind of thing it is, says the change.
 pub(crate) struct NewContent {
     /// What a file shall hold, or where a link shall lead; `None` removes what is there.
-    pub(crate) bytes: Option<Vec<u8>>,
+    pub(crate) content: Option<Content>,
     /// Permission bits; `None` leaves them to the system's default for new files.
     pub(crate) mode: Option<u32>,
+}
+
+/// Where a new content is until it is needed.
+pub(crate) enum Content {
+    /// Here, and in the plan.
+    Bytes(Vec<u8>),
+    /// Kept as the artifact that the change names, so that contents of many files are never in memory together.
+    Artifact,
 }
 
 /// What an effect works on.
@@ -242,8 +250,8 @@ impl EffectStore {
         let or_conflict = |error: ToolError| if error.is_somebody_elses() { conflict() } else { error };
         let path = ground.workspace.path(&change.path)?;
         let place = match edit.content {
-            Some(_) => Some(Place::find_or_make(ground.workspace, &path).map_err(or_conflict)?),
-            None => Place::find(ground.workspace, &path).map_err(or_conflict)?,
+            Some(_) if !path.is_root() => Some(Place::find_or_make(ground.workspace, &path).map_err(or_conflict)?),
+            Some(_) | None => Place::find(ground.workspace, &path).map_err(or_conflict)?,
         };
         // No directory, no file: a removal is done.
         let Some(place) = place else { return Ok(()) };
@@ -262,15 +270,11 @@ impl EffectStore {
         }
         let temporary = temporary_name(effect_id, number);
         match edit.content {
-            Some(bytes) => {
+            Some(content) => {
+                let bytes = content.load(ground.artifacts)?;
                 let (kind, mode) = (change.entry.after, edit.mode);
-                put(
-                    ground.workspace,
-                    &place,
-                    now,
-                    Wanted { kind, bytes, mode, name_of: edit.linked_to() },
-                    &temporary,
-                )?;
+                let wanted = Wanted { kind, bytes: &bytes, mode, name_of: edit.linked_to() };
+                put(ground.workspace, &place, now, wanted, &temporary)?;
             }
             None => take_away(&place, now, change.entry.before)?,
         }
@@ -341,7 +345,7 @@ impl EffectStore {
             }
         };
         let attempted = match attempt() {
-            Err(error) if error.is_somebody_elses() => Ok(()),
+            Err(error) if error.is_somebody_elses() || matches!(error, ToolError::EffectConflict { .. }) => Ok(()),
             other => other,
         };
         self.fault.step();

@@ -224,6 +224,52 @@ fn a_damaged_plan_changes_no_file() {
     assert!(refused > 20, "{refused}");
 }
 
+/// Has the effect put an artifact in the place of a file.
+fn restore(bench: &Bench, artifacts: &MemoryArtifacts) -> Result<Receipt, ToolError> {
+    let cancel = Cancel::never();
+    let ground = Ground { workspace: &bench.workspace, artifacts, cancel: &cancel };
+    let change = FileChange {
+        path: "changed".to_owned(),
+        before: Some(Digest::of(b"old")),
+        after: Some(Digest::of(&kept())),
+        before_mode: None,
+        directories: Vec::new(),
+        attribution: palyra_common::ChangeAttribution::Observed,
+        entry: crate::EntryFacts::default(),
+    };
+    bench.store.once(&ground, &bench.id, FINGERPRINT, || {
+        let receipt = Receipt { content: String::new(), data: json!({}), changes: vec![change] };
+        Ok(Plan { receipt, contents: vec![NewContent { content: Some(Content::Artifact), mode: None }] })
+    })
+}
+
+fn kept() -> Vec<u8> {
+    vec![b'k'; 100_000]
+}
+
+#[test]
+fn a_content_that_is_an_artifact_is_not_in_the_plan_and_comes_back_after_a_crash() {
+    let bench = Bench::new();
+    bench.artifacts.put(&kept()).unwrap();
+    bench.pull_the_plug_after(1);
+    catch_unwind(AssertUnwindSafe(|| restore(&bench, &bench.artifacts))).unwrap_err();
+    let plan = fs::metadata(bench.store.file(&bench.id, PLAN)).unwrap();
+    assert!(plan.len() < 10_000, "{} bytes", plan.len());
+    restore(&bench, &bench.artifacts).unwrap();
+    assert_eq!(bench.read("changed").unwrap().into_bytes(), kept());
+}
+
+#[test]
+fn an_artifact_that_is_gone_meanwhile_changes_nothing() {
+    let bench = Bench::new();
+    bench.artifacts.put(&kept()).unwrap();
+    bench.pull_the_plug_after(1);
+    catch_unwind(AssertUnwindSafe(|| restore(&bench, &bench.artifacts))).unwrap_err();
+    let error = restore(&bench, &MemoryArtifacts::default()).unwrap_err();
+    assert_eq!((error.code(), bench.read("changed")), ("artifact_not_found", text("old")));
+    assert!(bench.store.unfinished().unwrap().is_empty());
+}
+
 #[test]
 fn a_planted_link_is_not_written_through() {
     let bench = Bench::new();

@@ -6,7 +6,7 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, Write as _};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Component;
 
@@ -73,12 +73,15 @@ impl<'a> Place<'a> {
         Ok(Self { workspace, path, directory, name })
     }
 
-    /// The place, or `None` if its directory does not exist (any more).
+    /// The place, or `None` if its directory does not exist (any more). The workspace itself is a name in its own directory, where only its mode can change.
     pub(crate) fn find(workspace: &'a Workspace, path: &'a WorkspacePath) -> Result<Option<Self>, ToolError> {
         let refuse = |error| workspace.refuse(path, error);
         workspace.guard(path)?;
-        let (name, parent) = split(path)?;
         let mut directory = workspace.dir().try_clone().map_err(refuse)?;
+        if path.is_root() {
+            return Ok(Some(Self { workspace, path, directory, name: ".".into() }));
+        }
+        let (name, parent) = split(path)?;
         for part in names(&parent) {
             directory = match directory.open_dir_nofollow(part) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -186,10 +189,11 @@ impl<'a> Place<'a> {
     /// Sets the mode of the directory that is there.
     pub(crate) fn set_directory_mode(&self, mode: u32) -> Result<(), ToolError> {
         let set = || -> io::Result<()> {
-            if !self.directory.symlink_metadata(&self.name)?.is_dir() {
-                return Err(io::ErrorKind::NotADirectory.into());
-            }
-            Ok(rustix::fs::chmodat(self.directory.as_fd(), &self.name, Mode::from_raw_mode(mode), AtFlags::empty())?)
+            // Held by a handle: a program could put a link to somebody's directory in its place between looking and setting. It only stands for a place, so
+            // that a directory that nobody may read can be opened, and its mode is set by its name among our own handles.
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let held = rustix::fs::openat(self.directory.as_fd(), &self.name, flags, Mode::empty())?;
+            Ok(rustix::fs::chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), Mode::from_raw_mode(mode))?)
         };
         set().map_err(|error| self.workspace.refuse(self.path, error))
     }
@@ -206,6 +210,9 @@ impl<'a> Place<'a> {
 
     /// Removes a directory with all that is in it.
     pub(crate) fn remove_tree(&self) -> Result<(), ToolError> {
+        if self.path.is_root() {
+            return Err(ToolError::PathIsDirectory { path: self.path.to_string() });
+        }
         match self.directory.remove_dir_all(&self.name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.workspace.refuse(self.path, error)),
             _ => Ok(()),
@@ -224,8 +231,15 @@ impl<'a> Place<'a> {
         found.map_err(|error| self.workspace.refuse(self.path, error))
     }
 
-    /// Puts a file there atomically and durably.
-    pub(crate) fn replace(&self, bytes: &[u8], mode: Option<u32>, temporary: &str) -> Result<(), ToolError> {
+    /// Puts a file there atomically and durably, if what stood there when somebody looked still does: making the new file durable takes long enough for a person to
+    /// save theirs.
+    pub(crate) fn replace(
+        &self,
+        bytes: &[u8],
+        mode: Option<u32>,
+        temporary: &str,
+        expected: Option<Standing>,
+    ) -> Result<(), ToolError> {
         let attributes = self.attributes()?;
         self.discard(temporary)?;
         let write = || -> io::Result<()> {
@@ -238,15 +252,36 @@ impl<'a> Place<'a> {
             if let Some(mode) = mode {
                 file.set_permissions(Permissions::from_mode(mode))?;
             }
-            file.sync_all()?;
-            self.directory.rename(temporary, &self.directory, &self.name)?;
-            sync(&self.directory)
+            file.sync_all()
         };
-        write().map_err(|error| {
+        let refuse = |error| self.workspace.refuse(self.path, error);
+        let put = || {
+            write().map_err(refuse)?;
+            if !self.is_still(expected).map_err(refuse)? {
+                return Err(ToolError::EffectConflict { path: self.path.to_string() });
+            }
+            self.directory
+                .rename(temporary, &self.directory, &self.name)
+                .and_then(|()| sync(&self.directory))
+                .map_err(refuse)
+        };
+        put().inspect_err(|_| {
             // Best effort: the error that stopped the write is the one to report.
             let _ = self.directory.remove_file(temporary);
-            self.workspace.refuse(self.path, error)
         })
+    }
+
+    /// Whether nothing changed since somebody looked, by the time of the last status change, which programs cannot set.
+    fn is_still(&self, expected: Option<Standing>) -> io::Result<bool> {
+        match (self.directory.symlink_metadata(&self.name), expected) {
+            (Ok(now), Some(expected)) => {
+                let is_same_file = (now.dev(), now.ino()) == expected.inode;
+                Ok(is_same_file && (now.ctime(), now.ctime_nsec()) == expected.changed)
+            }
+            (Ok(_), None) => Ok(false),
+            (Err(error), expected) if error.kind() == io::ErrorKind::NotFound => Ok(expected.is_none()),
+            (Err(error), _) => Err(error),
+        }
     }
 
     /// Removes the file durably.
@@ -284,3 +319,7 @@ fn sync(directory: &Dir) -> io::Result<()> {
     let opened = rustix::fs::openat(directory.as_fd(), ".", flags, Mode::empty())?;
     Ok(rustix::fs::fsync(opened)?)
 }
+
+#[cfg(test)]
+#[path = "place_tests.rs"]
+mod place_tests;

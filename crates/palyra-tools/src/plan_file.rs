@@ -1,8 +1,9 @@
-//! The stored form of a planned effect: eight bytes of header length, a JSON header, then the new contents one after another.
+//! The stored form of a planned effect: eight bytes of header length, a JSON header, then the new contents one after another, but for those that are artifacts.
 //!
 //! One file means one fsync for any number of edits. It is written under another name and renamed, so it is there whole or not
 //! at all; contents are checked against their digests when they are used, so a damaged plan changes no file.
 
+use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
@@ -11,8 +12,9 @@ use std::path::Path;
 use palyra_common::Digest;
 use serde::{Deserialize, Serialize};
 
-use crate::effects::{Plan, Receipt};
-use crate::{EffectId, FileChange, ToolError};
+use crate::artifacts::read_whole;
+use crate::effects::{Content, Plan, Receipt};
+use crate::{Artifacts, EffectId, FileChange, ToolError};
 
 /// A plan with everything needed to carry it out.
 pub(crate) struct PlanFile {
@@ -26,8 +28,27 @@ pub(crate) struct PlanFile {
 /// One change with its new content; no content means that the file goes.
 pub(crate) struct PlannedEdit<'a> {
     pub(crate) change: &'a FileChange,
-    pub(crate) content: Option<&'a [u8]>,
+    pub(crate) content: Option<PlannedContent<'a>>,
     pub(crate) mode: Option<u32>,
+}
+
+/// A new content.
+#[derive(Clone, Copy)]
+pub(crate) enum PlannedContent<'a> {
+    /// It is in the plan.
+    Bytes(&'a [u8]),
+    /// It is this artifact.
+    Artifact(Digest),
+}
+
+impl<'a> PlannedContent<'a> {
+    /// The bytes, which are what their digest says.
+    pub(crate) fn load(self, artifacts: &dyn Artifacts) -> Result<Cow<'a, [u8]>, ToolError> {
+        match self {
+            Self::Bytes(bytes) => Ok(Cow::Borrowed(bytes)),
+            Self::Artifact(digest) => read_whole(artifacts, &digest).map(Cow::Owned),
+        }
+    }
 }
 
 impl PlannedEdit<'_> {
@@ -39,8 +60,22 @@ impl PlannedEdit<'_> {
 
 #[derive(Serialize, Deserialize)]
 struct Piece {
+    /// Of a content that is in the plan.
     length: Option<usize>,
     mode: Option<u32>,
+    #[serde(default)]
+    kept: Kept,
+}
+
+/// Where the content of a piece is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kept {
+    /// In the plan, if there is any.
+    #[default]
+    Plan,
+    /// Among the artifacts.
+    Artifacts,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -56,8 +91,15 @@ impl PlanFile {
         let mut contents = Vec::new();
         let mut pieces = Vec::new();
         for new in plan.contents {
-            pieces.push(Piece { length: new.bytes.as_ref().map(Vec::len), mode: new.mode });
-            contents.extend(new.bytes.unwrap_or_default());
+            let mode = new.mode;
+            pieces.push(match new.content {
+                None => Piece { length: None, mode, kept: Kept::Plan },
+                Some(Content::Artifact) => Piece { length: None, mode, kept: Kept::Artifacts },
+                Some(Content::Bytes(bytes)) => {
+                    contents.extend_from_slice(&bytes);
+                    Piece { length: Some(bytes.len()), mode, kept: Kept::Plan }
+                }
+            });
         }
         Self { effect_id, fingerprint, receipt: plan.receipt, pieces, contents }
     }
@@ -66,16 +108,22 @@ impl PlanFile {
     pub(crate) fn edits(&self) -> impl Iterator<Item = Result<PlannedEdit<'_>, ToolError>> {
         let mut offset = 0_usize;
         self.receipt.changes.iter().zip(&self.pieces).map(move |(change, piece)| {
-            let content = match piece.length {
-                None => None,
-                Some(length) => {
+            let content = match (piece.kept, piece.length) {
+                (Kept::Plan, None) => None,
+                (Kept::Plan, Some(length)) => {
                     let end = offset.saturating_add(length);
                     let bytes = self.contents.get(offset..end);
                     offset = end;
-                    Some(bytes.ok_or_else(|| self.damaged("a content is missing"))?)
+                    Some(PlannedContent::Bytes(bytes.ok_or_else(|| self.damaged("a content is missing"))?))
                 }
+                (Kept::Artifacts, None) => change.after.map(PlannedContent::Artifact),
+                (Kept::Artifacts, Some(_)) => return Err(self.damaged("a content is in two places")),
             };
-            if content.map(Digest::of) != change.after {
+            let digest = content.map(|content| match content {
+                PlannedContent::Bytes(bytes) => Digest::of(bytes),
+                PlannedContent::Artifact(digest) => digest,
+            });
+            if digest != change.after {
                 return Err(self.damaged("a content does not have its digest"));
             }
             Ok(PlannedEdit { change, content, mode: piece.mode })

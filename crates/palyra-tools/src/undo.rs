@@ -13,10 +13,13 @@ use serde_json::json;
 
 use crate::artifacts::read_whole;
 use crate::cancel::Cancel;
-use crate::effects::{Ground, NewContent, Plan, Receipt};
+use crate::effects::{Content, Ground, NewContent, Plan, Receipt};
 use crate::place::{Place, Standing};
 use crate::undo_git::{Repositories, leaves_alone};
 use crate::{Artifacts, EffectId, EffectStore, EntryFacts, EntryKind, FileChange, ToolError, Workspace, WorkspacePath};
+
+/// Files above this are kept piece by piece: a program can make one of any length for nothing.
+const MOST_IN_MEMORY: u64 = 1 << 20;
 
 /// What to undo.
 #[derive(Debug, Clone)]
@@ -147,7 +150,7 @@ enum Verdict {
     /// It is as it was before the run.
     Unchanged,
     /// It is to be what it was before the run, from what it is now.
-    Undo { now: Present, bytes: Option<Vec<u8>> },
+    Undo { now: Present, content: Option<Content> },
     /// It stays as it is.
     Remain { obstacle: UndoObstacle, cause: Option<ToolError> },
 }
@@ -289,12 +292,13 @@ impl Verdict {
             Some(obstacle) if request.conflicts != UndoConflictMode::Overwrite => return Ok(Self::remain(obstacle)),
             _ => {}
         }
-        let read = |before: &Digest| match file.first.entry.before {
-            EntryKind::File | EntryKind::Link => read_whole(ground.artifacts, before),
-            EntryKind::Directory | EntryKind::Tree | EntryKind::Other => Ok(Vec::new()),
+        let find = |before: &Digest| match file.first.entry.before {
+            // Read to see that it is whole, and again when it is needed: all of them together may be more than fits into memory.
+            EntryKind::File | EntryKind::Link => read_whole(ground.artifacts, before).map(|_| Content::Artifact),
+            EntryKind::Directory | EntryKind::Tree | EntryKind::Other => Ok(Content::Bytes(Vec::new())),
         };
-        match file.first.before.as_ref().map(read).transpose() {
-            Ok(bytes) => Ok(Self::Undo { now, bytes }),
+        match file.first.before.as_ref().map(find).transpose() {
+            Ok(content) => Ok(Self::Undo { now, content }),
             Err(error @ ToolError::ArtifactNotFound { .. }) => {
                 Ok(Self::Remain { obstacle: UndoObstacle::ContentMissing, cause: Some(error) })
             }
@@ -320,7 +324,7 @@ fn plan(request: &UndoRequest<'_>, ground: &Ground<'_>) -> Result<Plan, ToolErro
     }
     let (mut inverse, mut contents) = (Vec::new(), Vec::new());
     for (path, verdict) in verdicts {
-        let (Verdict::Undo { now, bytes }, Some(file)) = (verdict, changes.files.get(path)) else { continue };
+        let (Verdict::Undo { now, content }, Some(file)) = (verdict, changes.files.get(path)) else { continue };
         if let Some(now) = now {
             // What is replaced is kept as well: the undo itself can be taken back.
             keep_present(ground, path, now.kind)?;
@@ -343,7 +347,7 @@ fn plan(request: &UndoRequest<'_>, ground: &Ground<'_>) -> Result<Plan, ToolErro
                 rebuilt: file.first.entry.rebuilt,
             },
         });
-        contents.push(NewContent { bytes, mode: file.first.before_mode });
+        contents.push(NewContent { content, mode: file.first.before_mode });
     }
     let content = format!("undid the changes of {} files", inverse.len());
     Ok(Plan { receipt: Receipt { content, data: json!({ "remaining": remaining }), changes: inverse }, contents })
@@ -365,7 +369,7 @@ fn keep_blocked_files(verdicts: &mut Verdicts<'_>) {
             let below = staying.range(within.as_str()..).next().is_some_and(|found| found.starts_with(&within));
             below || above(path).any(|above| staying.contains(above))
         };
-        let comes_back = |verdict: &Verdict| matches!(verdict, Verdict::Undo { bytes: Some(_), .. });
+        let comes_back = |verdict: &Verdict| matches!(verdict, Verdict::Undo { content: Some(_), .. });
         let blocked: Vec<_> = verdicts
             .iter()
             .filter(|(path, verdict)| comes_back(verdict) && blocks(path))
@@ -444,6 +448,7 @@ fn keep_present(ground: &Ground<'_>, path: &str, kind: EntryKind) -> Result<(), 
         }
     }
     match ground.workspace.open_file(&path) {
+        Ok(mut file) if file.size() > MOST_IN_MEMORY => ground.artifacts.put_reader(&mut file.file).map(|_| ()),
         Ok(file) => ground.artifacts.put(&file.read_whole(u64::MAX)?).map(|_| ()),
         Err(ToolError::PathNotFound { .. }) => Ok(()),
         Err(error) => Err(error),

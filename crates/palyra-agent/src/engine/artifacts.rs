@@ -1,5 +1,6 @@
 //! The journal's artifact store as tools see it.
 
+use std::io::Read;
 use std::sync::Arc;
 
 use palyra_common::{Digest, SessionId, ToStableError as _};
@@ -9,6 +10,9 @@ use palyra_tools::{Artifacts, ToolError};
 use super::Shared;
 use crate::projections;
 use crate::spec::RunSpec;
+
+/// How much of a content is in memory while it is stored.
+const PIECE: usize = 64 << 10;
 
 pub(super) struct JournalArtifacts(ArtifactStore);
 
@@ -21,6 +25,19 @@ impl JournalArtifacts {
 impl Artifacts for JournalArtifacts {
     fn put(&self, bytes: &[u8]) -> Result<Digest, ToolError> {
         self.0.put(bytes).map_err(|error| store_error(&error))
+    }
+
+    fn put_reader(&self, source: &mut dyn Read) -> Result<Digest, ToolError> {
+        let mut incoming = self.0.receive().map_err(|error| store_error(&error))?;
+        let mut piece = vec![0; PIECE];
+        loop {
+            let count = source.read(&mut piece).map_err(|error| ToolError::io("an artifact", error))?;
+            match piece.get(..count) {
+                Some([]) | None => break,
+                Some(bytes) => incoming.write(bytes).map_err(|error| store_error(&error))?,
+            }
+        }
+        incoming.finish().map(|(digest, _)| digest).map_err(|error| store_error(&error))
     }
 
     fn get_range(&self, digest: &Digest, offset: u64, len: usize) -> Result<Vec<u8>, ToolError> {
@@ -65,6 +82,10 @@ impl RunArtifacts {
 impl Artifacts for RunArtifacts {
     fn put(&self, bytes: &[u8]) -> Result<Digest, ToolError> {
         self.stored.put(bytes)
+    }
+
+    fn put_reader(&self, source: &mut dyn Read) -> Result<Digest, ToolError> {
+        self.stored.put_reader(source)
     }
 
     fn get_range(&self, digest: &Digest, offset: u64, len: usize) -> Result<Vec<u8>, ToolError> {
